@@ -1,7 +1,9 @@
 """What tests of several rooms make their inputs with."""
 
 import gzip
+import io
 import json
+import tarfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -11,6 +13,16 @@ import pytest
 import mtmetrics.models.pool
 from mtmetrics.judgements.judged import Judged
 from mtmetrics.models.packed import PackedTokens
+
+# What encoders read: two texts that are equal, an empty one, one that is too long, unknown characters.
+TEXTS = ["Das Haus ist klein.", "the dog", "", "I see the cat and the tree!", "the dog", "a " * 200, "unknown 字 words"]
+# Five segments of de-en, and what people think of them.
+SOURCES = ["Das Haus ist klein.", "Der Hund schläft.", "Ich sehe zwei rote Autos.", "Wer hat das gesagt?", "Nein."]
+PREDICTIONS = ["the house is small.", "the dog sleeps.", "i see red cars.", "who said that?", "the house is red."]
+HUMAN = [1.0, 0.7, 0.1, 0.9, -1.5]
+# References, and translations of which the third is one, and the last is blank.
+REFERENCES = ["the house is small.", "i see the cat", "the dog sleeps not!", "a tree stands there"]
+TRANSLATIONS = ["the small house", "i see a tree", "the dog sleeps not!", " "]
 
 
 def write(path: Path, content: str | bytes) -> Path:
@@ -25,7 +37,38 @@ def write(path: Path, content: str | bytes) -> Path:
 
 def write_jsonl(path: Path, rows: Iterable[dict]) -> Path:
     """Writes a JSON object per line."""
-    return write(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    return write_rows(path, *rows)
+
+
+def write_rows(path: Path, *rows: str | dict) -> Path:
+    """Writes a line per row: a text as it is, anything else as JSON."""
+    return write(
+        path, "".join((row if isinstance(row, str) else json.dumps(row, ensure_ascii=False)) + "\n" for row in rows)
+    )
+
+
+def lay(folder: Path, files: dict[str, str], archive: str | None = None) -> Path:
+    """Writes files into a folder, or an archive in it."""
+    if archive is None:
+        for name, text in files.items():
+            write(folder / name, text)
+        return folder
+    with tarfile.open(folder / archive, "w:gz") as tar:
+        for name, text in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(text.encode())
+            tar.addfile(member, io.BytesIO(text.encode()))
+    return folder / archive
+
+
+def columns(judged: Judged, *names: str) -> list[list]:
+    """Some columns of judgements, row by row."""
+    return judged.rows[list(names)].to_numpy().tolist()
+
+
+def write_preset(folder: Path, text: str) -> str:
+    """Writes a preset; returns its folder as metrics take it."""
+    return str(write(folder / "preset.toml", text).parent)
 
 
 def judged(

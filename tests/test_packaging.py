@@ -1,4 +1,4 @@
-"""setup.cfg lists what the tree holds and imports; examples in docstrings are true; the command starts fast."""
+"""setup.cfg lists what the tree holds and imports; tests mirror it; examples in docstrings are true; a fast start."""
 
 import ast
 import configparser
@@ -24,6 +24,35 @@ TOP_LEVEL = {
     ".ci", ".gitattributes", ".gitignore", ".pre-commit-config.yaml", "CHANGELOG.md", "LICENSE", "README.md",
     "constraints.txt", "hub_artifacts", "metrics", "pyproject.toml", "ruff.toml", "setup.cfg", "tests", "tools",
 }  # fmt: skip
+# Modules whose tests are those of what they are a part of; all others of this size have a file of their name.
+LINES = 60
+TESTED_IN = {
+    "choosing/mixture": "choosing/test_reranking",
+    # What commands share, and commands that make a thing whose tests are elsewhere.
+    "cli/judged_files": "cli/test_evaluate",
+    "cli/output": "cli/test_score",
+    "cli/space": "hub/test_publishing",
+    "cli/uscore": "uscore/test_production",
+    # All that Ray runs has to start a cluster.
+    "cluster/filtering": "cli/test_filter",
+    "cluster/row_files": "cluster/test_engine",
+    "cluster/task_map": "cli/test_mine",
+    "io/row_writer": "cli/test_filter",
+    "matching/align": "parity/test_uscore_word_parity",
+    "matching/map_publication": "hub/test_published_maps",
+    "models/sentence_encoder": "scorers/test_similarities",
+    # One comparison is shown in all of these.
+    **{f"page/{name}": "page/test_page" for name in ("app", "charts", "comparing", "explaining", "offers", "views")},
+    "page/theme": "metrics/test_browser",
+    "reports/averages": "cli/test_recipe_runs",
+    "scorers/available": "cli/test_inventory",
+    "scorers/distilscore": "scorers/test_base",
+    "training/labels": "cli/test_label",
+    # One production makes all of these.
+    "uscore/common": "uscore/test_production",
+    "uscore/preset": "uscore/test_production",
+    "uscore/publication": "hub/test_production",
+}
 # Distributions whose modules are called otherwise.
 DISTRIBUTIONS = {"ot": "pot", "faiss": "faiss-cpu", "yaml": "pyyaml"}
 
@@ -48,6 +77,18 @@ def test_the_top_level_holds_what_the_design_lists() -> None:
     found = {path.partition("/")[0] for path in listed.splitlines()}
     assert found - TOP_LEVEL == set()
     assert TOP_LEVEL - {".pre-commit-config.yaml"} - found == set()
+
+
+def test_every_module_has_tests_of_its_name() -> None:
+    found = {}
+    for path in MODULES:
+        name = path.relative_to(ROOT / "tools" / "mtmetrics").with_suffix("").as_posix()
+        folder, _, module = f"/{name}".rpartition("/")
+        if module != "__init__" and path.read_text(encoding="utf-8").count("\n") > LINES:
+            found[name] = f"{folder}/test_{module}".lstrip("/")
+    lacking = {name for name, mirrored in found.items() if not (ROOT / "tests" / f"{mirrored}.py").exists()}
+    assert lacking == TESTED_IN.keys()
+    assert all((ROOT / "tests" / f"{file}.py").exists() for file in TESTED_IN.values())
 
 
 def imported(module: Path) -> set[str]:

@@ -1,10 +1,15 @@
-"""How models are loaded and stored."""
+"""Where models are looked for, and how they are opened."""
+
+from pathlib import Path
 
 import pytest
 import torch
+from helpers import write
 from transformers import AutoModel
 
-from mtmetrics.artifacts.models import pretrained, sentence_model
+from mtmetrics.artifacts.catalog import local_folder
+from mtmetrics.artifacts.models import model_folder, pretrained, sentence_model
+from mtmetrics.artifacts.presets import load_preset
 from mtmetrics.errors import ArtifactError
 from mtmetrics.layout import bundled_artifacts
 
@@ -28,3 +33,29 @@ def test_the_bundled_encoder_is_what_transformers_itself_reads() -> None:
     trained = {name: weights for name, weights in plain.state_dict().items() if not name.startswith("pooler")}
     assert all(torch.equal(weights, own.state_dict()[name]) for name, weights in trained.items())
     assert trained["embeddings.word_embeddings.weight"].shape == (42_000, 384)
+
+
+def test_the_order_of_places(places):
+    bundled = write(places["bundled"] / "model" / "config.json", "").parent
+    write(places["bundled"] / "model" / "model.safetensors", "")
+    assert model_folder("model") == bundled
+    own = write(places["own"] / "model" / "config.json", "").parent
+    write(places["own"] / "model" / "model.safetensors", "")
+    assert model_folder("model") == own
+    # A folder that holds something else is no obstacle where another place has the artifact.
+    here = write(places["here"] / "model" / "notes.txt", "").parent
+    assert model_folder("model") == own
+    (here / "config.json").write_text("")
+    (here / "model.safetensors").write_text("")
+    assert model_folder("model") == Path("model")
+    assert local_folder("model", "preset.toml") is None
+    write(places["own"] / "mine" / "preset.toml", 'metric = "bertr"\n')
+    assert load_preset("bertr", "mine").folder == places["own"] / "mine"
+
+
+def test_the_message_names_every_place(places):
+    with pytest.raises(ArtifactError) as caught:
+        model_folder("someone/model", revision="v3", local_files_only=True)
+    own = f"in {places['own']} (MTMETRICS_ARTIFACTS)"
+    for part in ("as a folder", own, "as a bundled artifact", "someone/model (revision v3)"):
+        assert part in str(caught.value)

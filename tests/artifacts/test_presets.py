@@ -7,6 +7,7 @@ from helpers import write
 
 from mtmetrics.artifacts import presets
 from mtmetrics.artifacts.catalog import CatalogEntry
+from mtmetrics.artifacts.presets import load_preset
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.scorers.registry import load_scorer
 
@@ -74,3 +75,26 @@ def test_only_one_preset_is_extended(extending) -> None:
         presets.load_preset("sentsim", folder)
     with pytest.raises(InputError, match="sentsim has no option 'layers'|unknown option 'layers'"):
         load_scorer("sentsim", str(extending('extends = "mini"\n[options]\nlayers = 2\n', "c")), against="source")
+
+
+@pytest.mark.parametrize("metric", ["xmoverscore", "uscore"])
+def test_paper_names_a_language_model_of_each_target_that_its_authors_had_one_for(metric: str) -> None:
+    models = load_preset(metric, "paper").settings["language_models"]
+    assert list(models) == ["en", "de", "zh", "ru"]  # evaluate.load prepares the first one
+    assert len({table["model"] for table in models.values()}) == 4
+    assert {table["start_token"] for table in models.values()} == {"short"}
+
+
+@pytest.mark.parametrize(
+    ("metric", "preset", "kind", "message"),
+    [
+        ("sentsim", "mine", ArtifactError, "a preset for metric 'bertr', not 'sentsim'"),
+        ("bertr", "yours", InputError, "unknown preset 'yours' for metric bertr"),
+        ("bertr", "thing", ArtifactError, r"the Hub repository org/thing \(revision v1.2.0\): not whole in the cache"),
+        ("bertr", "x/us", ArtifactError, r"the Hub repository x/us \(revision main\): not whole in the cache"),
+    ],
+)
+def test_presets_that_cannot_be_had(places, metric, preset, kind, message):
+    write(places["own"] / "mine" / "preset.toml", 'metric = "bertr"\n')
+    with pytest.raises(kind, match=message):
+        load_preset(metric, preset, local_files_only=True)

@@ -1,63 +1,23 @@
-"""``mtmetrics evaluate`` in process: one metric, tables of several, layers, recipes, and what is refused."""
+"""``mtmetrics evaluate`` in process: one metric, tables of several, layers, and what is refused."""
 
-import csv
 import functools
-import io
 import json
 import os
 from pathlib import Path
 
-import numpy as np
-import pyarrow
-import pyarrow.parquet
 import pytest
-import sacrebleu
-from helpers import note_loads, refused, write, write_jsonl
+from helpers import HUMAN, PREDICTIONS, SOURCES, note_loads, refused, write_jsonl
 
 import mtmetrics.reports.metric_runs
 from mtmetrics.cli.main import main
 from mtmetrics.judgements.plain_pickles import convert
-from mtmetrics.reports.recipes import Recipe
 from mtmetrics.scorers.registry import load_scorer
 from mtmetrics.statistics.correlation import pearson
-
-SOURCES = ["Das Haus ist klein.", "Der Hund schläft.", "Ich sehe zwei rote Autos.", "Wer hat das gesagt?", "Nein."]
-PREDICTIONS = ["the house is small.", "the dog sleeps.", "i see red cars.", "who said that?", "the house is red."]
-HUMAN = [1.0, 0.7, 0.1, 0.9, -1.5]
-
-
-@pytest.fixture
-def preset(tmp_path, tiny_encoder, tiny_lm):
-    models = f'[encoder]\nmodel = "{tiny_encoder}"\n[language_models.en]\nmodel = "{tiny_lm}"\nweight = 0.5\n'
-    return write(tmp_path / "preset" / "preset.toml", f'metric = "xmoverscore"\n{models}').parent
-
-
-@pytest.fixture
-def data(tmp_path):
-    """Writes judged segments with a reference, a column of scores, and sources that two segments share."""
-
-    def judged(name="set.jsonl", lang_pair="de-en", **changes):
-        rows = [
-            {"lp": lang_pair, "source": source, "translation": text, "translation_tok": text.upper(), "human": human}
-            | {"reference": text[:9], "sid": i // 2, "sentbleu": human / 2}
-            for i, (source, text, human) in enumerate(zip(SOURCES, PREDICTIONS, HUMAN, strict=True))
-        ]
-        rows[-1] |= changes
-        return str(write_jsonl(tmp_path / name, rows))
-
-    return judged
 
 
 @pytest.fixture
 def evaluate(preset, mtmetrics):
     return functools.partial(mtmetrics, "evaluate", "--metric", "xmoverscore", "--preset", preset, "--device", "cpu")
-
-
-@pytest.fixture
-def table(mtmetrics, data):
-    """Runs the command on two language pairs, without a metric."""
-    paths = [data(f"{pair}.jsonl", pair) for pair in ("de-en", "fi-en")]
-    return lambda *arguments: mtmetrics("evaluate", *arguments, "--data", *paths)
 
 
 def test_prints_what_the_scores_of_the_package_give(evaluate, preset, data, monkeypatch):
@@ -205,61 +165,6 @@ def test_systems(mtmetrics, tmp_path):
     assert shown["rows"][0]["average"] > 0.9
 
 
-REFERENCES = ["the house is small", "the dog sleeps in the garden", "who said that today"]
-OUTPUTS = {
-    "a": REFERENCES,
-    "b": ["the house is big", "the dog sleeps in it", "who said that"],
-    "c": ["x", "y", "z"],
-}
-SYSTEMS = {"a": 1.0, "b": 0.5, "c": -1.0}
-
-
-@pytest.fixture
-def system_files(tmp_path):
-    """Three judged systems of de-en."""
-    rows = [
-        {
-            "lp": "de-en",
-            "source": "s",
-            "reference": text,
-            "outputs": {name: texts[i] for name, texts in OUTPUTS.items()},
-        }
-        for i, text in enumerate(REFERENCES)
-    ]
-    write_jsonl(tmp_path / "de-en.outputs.jsonl", rows)
-    judged = [{"lp": "de-en", "system": name, "human": value} for name, value in SYSTEMS.items()]
-    return write_jsonl(tmp_path / "de-en.jsonl", judged)
-
-
-def test_corpus_bleu_of_systems_stands_beside_the_published_one(mtmetrics, system_files):
-    options = ("--preset", "none", "--format", "csv", "--data", system_files)
-    code, out, _ = mtmetrics("evaluate", "--recipe", "zhao2020-table5", *options)
-    assert code == 0
-    row = next(row for row in csv.reader(io.StringIO(out)) if row[0] == "BLEU")
-    bleu = [sacrebleu.corpus_bleu(texts, [REFERENCES]).score for texts in OUTPUTS.values()]
-    assert bleu[0] > bleu[1] > bleu[2]
-    assert float(row[1]) == pytest.approx(pearson(bleu, list(SYSTEMS.values())).value, abs=5e-4)
-    assert row[2] == "0.923"
-    assert any(cell.startswith("bleu|") and "system:corpus" in cell for cell in row)
-
-
-def test_a_recipe_prints_the_papers_numbers_and_says_what_was_not_run(table):
-    code, out, _ = table("--recipe", "mathur2019-table1", "--preset", "nothing", "--format", "csv")
-    assert code == 0
-    lines = [line.split(",") for line in out.splitlines()]
-    assert lines[0][:5] == ["metric", "de-en", "de-en published", "fi-en", "fi-en published"]
-    rows = {line[0]: line for line in lines[1:]}
-    assert len(rows) == 11
-    bleu = load_scorer("sentbleu").score([text[:9] for text in PREDICTIONS], PREDICTIONS)
-    measured = f"{pearson(bleu.segments, HUMAN).value:.3f}"
-    assert rows["SentBLEU"][1:5] == [measured, "0.432", measured, "0.571"]
-    assert rows["chrF"][2] == "0.531"
-    assert rows["chrF"][1] != ""
-    assert rows["BERTR"][1:5] == ["", "0.650", "", "0.777"]
-    assert "unknown preset 'nothing'" in out
-    assert "RUSE is not part of this package" in out
-
-
 def test_all_tables_of_the_papers_are_listed_without_data(capsys):
     with pytest.raises(SystemExit) as stopped:
         main(["evaluate", "--recipes"])
@@ -273,106 +178,6 @@ def test_all_tables_of_the_papers_are_listed_without_data(capsys):
     assert any(line.startswith("zhao2020-figure2 ") and line.endswith(" as zhao2020-table8") for line in lines)
 
 
-@pytest.fixture
-def public(origin, data, tmp_path, monkeypatch):
-    """A registry whose WMT17 has two language pairs, on loopback, and an empty cache."""
-    pairs = ("de-en", "en-zh")
-    files = "".join(f'"{pair}.jsonl" = {{ url = "{origin.url}/{pair}.jsonl" }}\n' for pair in pairs)
-    origin.files = {f"/{pair}.jsonl": Path(data(f"{pair}.jsonl", pair)).read_bytes() for pair in pairs}
-    text = f'[wmt17-cased]\nwhat = "two pairs"\nlicence = "CC0"\n[wmt17-cased.files]\n{files}'
-    monkeypatch.setattr("mtmetrics.judgements.public_sets.REGISTRY", write(tmp_path / "datasets.toml", text))
-    monkeypatch.setattr("huggingface_hub.utils._cache_assets.HF_ASSETS_CACHE", tmp_path / "assets")
-
-
-def test_a_recipe_pulls_its_data_and_writes_a_report(mtmetrics, public, tmp_path):
-    report = tmp_path / "report"
-    argv = ("--recipe", "mathur2019-table1", "--preset", "nothing", "--format", "json", "--report", report)
-    code, out, err = mtmetrics("evaluate", *argv)
-    assert code == 0
-    assert [column["lp"] for column in json.loads(out)["columns"]] == ["de-en"]
-    assert "wmt17-cased: fetching 2 files, " in err
-    assert "mtmetrics: left out, since the table has no such column: en-zh" in err
-    written = (report / "mathur2019-table1.md").read_text()
-    assert written.startswith("# Table 1 of Mathur et al. (2019)")
-    assert "| SentBLEU | " in written
-    assert "![published numbers against those measured here](mathur2019-table1.svg)" in written
-    assert (report / "mathur2019-table1.svg").stat().st_size > 1000
-
-
-def test_a_figure_is_drawn_by_the_commands_of_its_recipe(mtmetrics, data, tmp_path):
-    report = tmp_path / "report"
-    argv = ("--recipe", "song2021-figure1", "--preset", "none", "--report", report)
-    code, out, err = mtmetrics("evaluate", *argv, "--data", data("de-en.jsonl"))
-    assert code == 1
-    assert "```bash\nmtmetrics plot scatter --metric sentsim:none:against=source,combine=bertscore " in out
-    assert "nothing could be run; the lines above say why" in err
-    assert not report.joinpath("song2021-figure1.md").exists()
-
-
-def test_a_figure_that_makes_something_takes_text_and_names_its_model(mtmetrics, data, tmp_path, monkeypatch):
-    runs = [
-        "score --metric {model} {text[0]} --out {out}/scores.json",
-        "plot bars --metric chrf --data {data} --out {out}/f.svg",
-    ]
-    recipe = Recipe("f", "Figure", "Someone", runs=runs, text="rows", models={"paper": "chrf"})
-    monkeypatch.setattr("mtmetrics.reports.recipes.load_recipe", lambda _: recipe)
-    rows = write(tmp_path / "rows.tsv", "reference\ttranslation\na house\ta house\n")
-    argv = ("evaluate", "--recipe", "f", "--report", tmp_path / "r", "--data", data("de-en.jsonl"))
-    code, out, _ = mtmetrics(*argv, "--text", rows, "--batch-tokens", "64", "--embedding-cache", tmp_path / "c")
-    assert code == 0
-    assert f"mtmetrics score --metric chrf {rows} --out" in out
-    assert "chrf|" in (tmp_path / "r" / "scores.json").read_text()
-    refused(mtmetrics(*argv), "--recipe f: pass --text: rows")
-    refused(mtmetrics(*argv, "--text", rows, "--preset", "mini"), "--recipe f: runs with --preset paper")
-    refused(mtmetrics(*argv, "--text", rows, "--metric", "chrf"), "its calls name their metrics; leave out --metric")
-
-
-def test_averages_of_tables_take_the_metrics_and_sets_of_the_user(mtmetrics, data, tmp_path):
-    """Only WMT17 is there; the other tables say so, and BLEU is averaged over its two pairs."""
-    for pair in ("de-en", "fi-en", "en-zh"):
-        path = tmp_path / "sets" / "wmt17-cased" / f"{pair}.jsonl"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(Path(data(f"{pair}.jsonl", pair)).read_bytes())
-    argv = ("evaluate", "--recipe", "belouadi2023-table2", "--preset", "none", "--format", "csv", "--report", tmp_path)
-    code, out, err = mtmetrics(*argv, "--metric", "sentbleu::effective_order=true", "--data", tmp_path / "sets")
-    assert code == 0
-    rows = {row[0]: row for row in csv.reader(io.StringIO(out))}
-    assert rows["metric"][1:5] == ["WMT-16", "WMT-16 published", "WMT-17", "WMT-17 published"]
-    bleu = load_scorer("sentbleu").score([text[:9] for text in PREDICTIONS], PREDICTIONS)
-    measured = f"{pearson(bleu.segments, HUMAN).value:.3f}"
-    assert rows["BLEU [effective_order=True]"][1:5] == ["", "0.478", measured, "0.470"]
-    assert rows["DistilScore"][1:5] == ["", "0.438", "", "0.512"]
-    needed = "a folder with wmt16-da, as 'mtmetrics data pull --out' makes it, is needed"
-    assert f"mtmetrics: belouadi2023-table4: not run: --data {tmp_path / 'sets'}: {needed}" in err
-    written = (tmp_path / "belouadi2023-table2.md").read_text()
-    assert "WMT-17: over de-en fi-en; the paper's average is over cs-en de-en fi-en" in written
-    assert "| BLEU [effective\\_order=True] |" in written or "| BLEU [effective_order=True] |" in written
-    assert (tmp_path / "belouadi2023-table2.svg").stat().st_size > 1000
-    refused(mtmetrics(*argv, "--metric", "bertr"), "--metric bertr: recipe belouadi2023-table2 has rows of comet")
-    code, _, err = mtmetrics(*argv, "--data", tmp_path / "sets" / "wmt17-cased" / "de-en.jsonl")
-    assert (code, "nothing could be run; the lines above say why" in err) == (1, True)
-
-
-def test_a_figure_of_averages_is_drawn_from_files(mtmetrics, system_files, tmp_path):
-    argv = ("evaluate", "--recipe", "zhao2020-figure2", "--preset", "none", "--format", "json", "--report", tmp_path)
-    code, out, _ = mtmetrics(*argv, "--data", system_files)
-    rows = {row["title"]: row for row in json.loads(out)["rows"]}
-    assert code == 0
-    assert rows["BLEU"]["published"] == {"WMT19": 0.907}
-    assert 0.9 < rows["BLEU"]["measured"]["WMT19"] <= 1
-    assert rows["YiSi-2"]["measured"] == {}
-    assert (tmp_path / "zhao2020-figure2.svg").stat().st_size > 1000
-
-
-def test_pictures_of_a_figure_stand_in_its_report(mtmetrics, data, tmp_path, monkeypatch):
-    recipe = Recipe("f", "Figure", "Someone", runs=["plot bars --metric chrf --data {data} --out {out}/f.svg"])
-    monkeypatch.setattr("mtmetrics.reports.recipes.load_recipe", lambda _: recipe)
-    code, out, _ = mtmetrics("evaluate", "--recipe", "f", "--report", tmp_path / "r", "--data", data("de-en.jsonl"))
-    written = (tmp_path / "r" / "f.md").read_text()
-    assert (code, "![f](f.svg)" in written, out.strip() in written) == (0, True, True)
-    assert (tmp_path / "r" / "f.svg").stat().st_size > 1000
-
-
 def test_only_rows_of_a_value_are_judged(mtmetrics, data):
     whole = data("de-en.jsonl")
     code, out, _ = mtmetrics("evaluate", "--metric", "chrf", "--data", whole, "--where", "item=1")
@@ -382,49 +187,6 @@ def test_only_rows_of_a_value_are_judged(mtmetrics, data):
         mtmetrics("evaluate", "--metric", "chrf", "--data", whole, "--where", "year=1"), "no file has a field 'year'"
     )
     refused(mtmetrics("evaluate", "--metric", "chrf", "--data", whole, "--where", "sid"), "FIELD=VALUE is needed")
-
-
-def test_a_recipe_takes_a_preset_for_each_language_pair(mtmetrics, data, preset, tmp_path):
-    paths = [data(f"{pair}.jsonl", pair) for pair in ("de-en", "fi-en")]
-    for pair, ngram in (("de-en", 2), ("fi-en", 1)):
-        settings = (preset / "preset.toml").read_text() + f"[score]\nngram = {ngram}\n"
-        write(tmp_path / "made" / pair / "preset.toml", settings)
-    made = f"{tmp_path}/made/{{lp}}"
-    metric = ("--recipe", "zhao2020-table1", "--metric", f"xmoverscore:{made}:map=none", "--format", "csv")
-    code, out, _ = mtmetrics("evaluate", *metric, "--device", "cpu", "--data", *paths)
-    rows = {row[0]: row for row in csv.reader(io.StringIO(out))}
-    # The map is not that of the paper, the language model is one.
-    row = rows[f"Mover-2 + CLP(M-BERT) + LM [{made}, map=none]"]
-    assert code == 0
-    assert "" not in row[1:6]
-    assert "lp:de-en,fi-en" in row[-2]
-    assert f"Mover-1 + M-BERT [{made}]" in rows
-
-
-def test_rows_of_vectors_that_somebody_computed(mtmetrics, data, tmp_path):
-    texts = [*SOURCES, *PREDICTIONS]
-    vectors = np.random.default_rng(0).normal(size=(len(texts), 4))
-    pyarrow.parquet.write_table(pyarrow.table({"text": texts, "vector": vectors.tolist()}), tmp_path / "l.parquet")
-    pairs = write_jsonl(
-        tmp_path / "pairs.jsonl",
-        [{"source": source, "target": text} for source, text in zip(SOURCES, PREDICTIONS, strict=True)],
-    )
-    remap = ("remap", "--encoder", tmp_path / "l.parquet", "--level", "sentence", "--lp", "de-en", "--parallel", pairs)
-    assert mtmetrics(*remap, "--out", tmp_path / "maps")[0] == 0
-    recipe = ("evaluate", "--recipe", "zhao2020-table1", "--preset", "mini", "--format", "csv", "--data", data())
-    code, out, _ = mtmetrics(*recipe, "--vectors", f"LASER={tmp_path}/l.parquet,maps={tmp_path}/maps")
-    assert code == 0
-    rows = {row[0]: row for row in csv.reader(io.StringIO(out))}
-    plain = [
-        float(a @ b / np.linalg.norm(a) / np.linalg.norm(b)) for a, b in zip(vectors[:5], vectors[5:], strict=True)
-    ]
-    assert float(rows["Cosine + LASER [mini]"][1]) == pytest.approx(pearson(plain, HUMAN).value, abs=5e-4)
-    for name in ("Cosine + CLP(LASER)", "Cosine + UMD(LASER)", "Cosine + CLP(LASER) + LM"):
-        assert rows[f"{name} [mini]"][1] != ""
-    refused(
-        mtmetrics(*recipe, "--vectors", "LASER"), "--vectors LASER: MODEL=FILE.parquet, or MODEL=FILE.parquet,maps="
-    )
-    refused(mtmetrics(*recipe, "--vectors", "LASER=no.parquet"), "--vectors LASER=no.parquet: no.parquet: no such file")
 
 
 def judged_folder(name):

@@ -13,9 +13,8 @@ import pytest
 from helpers import refused, write, write_jsonl
 from pyarrow import parquet
 
-from mtmetrics.cli import options
 from mtmetrics.cli.output import FORMATS
-from mtmetrics.models.runner import BatchRunner, report_progress
+from mtmetrics.models.runner import BatchRunner
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.results import CHUNK_LINES, ChunkScores, MetricResult
 from mtmetrics.scorers.xmoverscore import XMoverScore
@@ -265,33 +264,6 @@ def test_a_person_gets_a_table(plain: Score, monkeypatch: pytest.MonkeyPatch) ->
     # A file takes the results, the screen what sums them up.
     assert plain("--out", "x.jsonl", "rows.tsv")[1].splitlines()[0].split()[1] == "mean"
     assert plain("--out", "x.jsonl", "--quiet", "rows.tsv")[1] == ""
-
-
-def test_progress_is_finer_than_a_chunk_and_stays_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    shown = []
-
-    class Bar:
-        total, n = 100, 0
-
-        def update(self, count: int) -> None:
-            self.n += count
-            shown.append(self.n)
-
-        def __enter__(self) -> "Bar":
-            return self
-
-        def __exit__(self, *_: object) -> None:
-            pass
-
-    monkeypatch.setattr(options, "progress", lambda **_: Bar())
-    with options.scoring(100):
-        for _ in range(2):
-            for _ in range(5):
-                report_progress("texts", 20)
-            report_progress("segments", 45)
-    assert shown == sorted(shown)
-    assert len(set(shown)) > 8
-    assert shown[-1] == 100
 
 
 def test_embedding_cache_and_devices_change_no_score(plain: Score) -> None:

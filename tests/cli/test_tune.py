@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from helpers import refused, write_jsonl
 
-from mtmetrics.reports.tuning import tuned_options
 from mtmetrics.scorers.registry import load_scorer
 
 NOUNS = ["Haus", "Hund", "Baum", "Auto", "Buch", "Mann", "Wald", "Tisch"]
@@ -117,10 +116,3 @@ def test_too_few_judgements_are_refused(tune, judged, mtmetrics, tmp_path) -> No
     refused(tune("--data", judged(49)), "49 judged segments; at least 50 are needed")
     data, out = judged(), tmp_path / "out"
     refused(mtmetrics("tune", "--metric", "esim", "--data", data, "--out", out), "esim: no options are tuned by")
-
-
-def test_weights_of_uscore_are_tried_without_pseudo_references_first() -> None:
-    weights = tuned_options("uscore")["weights"]
-    assert len(weights) == len(set(weights)) == 231
-    assert weights[0] == "wmd=1+snt=1"
-    assert all("pseudo" not in text for text in weights[:66])

@@ -21,7 +21,6 @@ from helpers import write, write_jsonl
 from pyarrow import parquet
 
 from mtmetrics.cluster.engine import Engine, _divide, map_blocks
-from mtmetrics.cluster.scoring import ScoringWorker, total
 from mtmetrics.errors import InputError, MTMetricsError
 
 SOURCES = ["das haus ist klein", "der hund schläft nicht", "ich sehe die katze", "ein baum steht dort", "klein", ""]
@@ -273,38 +272,6 @@ def test_refused(
     assert (code, out) == (2, "")
     assert message in err
     assert err.count("\n") == 1
-
-
-@pytest.mark.parametrize(("how", "scores"), [("keep", [1, 1, 1]), ("floor", [1, 0, 0]), ("null", [1, None, None])])
-def test_a_worker_keeps_floors_or_leaves_out_what_is_no_translation(how: str, scores: list) -> None:
-    german = "das haus ist klein und der hund schläft heute nicht so gut"
-    texts = ["the house is small", "the the the the the", german]
-    table = pyarrow.table({"reference": texts, "translation": texts})
-    options = {"metric": "chrf", "lang_pair": "de-en", "degenerate": how}
-    found, summary = ScoringWorker(("reference", "translation"), options, {}, workers=1)(table)
-    assert [None if score != score else score for score in found["score"].to_pylist()] == scores
-    assert found["unusual"].to_pylist() == ["", "looping", "language"]
-    known = [score for score in scores if score is not None]
-    assert (summary["count"], summary["total"]) == (len(known), sum(known))
-    assert ("|degenerate:" in summary["signature"]) is (how != "keep")
-    empty, nothing = ScoringWorker(("reference", "translation"), options, {}, workers=1)(table[:0])
-    assert (empty.schema, total([summary, nothing])[0]["signature"]) == (found.schema, summary["signature"])
-
-
-def test_scores_that_depend_on_the_block_are_refused(tiny_encoder: Path, tmp_path: Path) -> None:
-    preset = f'[mt-ref]\nwords = "{tiny_encoder}"\nsentences = "{tiny_encoder}"\n'
-    write(tmp_path / "preset.toml", preset)
-    options = {"metric": "sentsim", "preset": str(tmp_path), "setting": "mt-ref"}
-    with pytest.raises(InputError, match="score depends on all others.*--normalize fixed"):
-        ScoringWorker(("reference", "translation"), options, {}, workers=1)
-
-
-def test_blocks_that_were_scored_differently_are_no_whole() -> None:
-    report = {"segments": 1, "blank": 0, "truncated": 0, "identical": 0}
-    blocks = [{"signature": f"m|dtype:{name}", "count": 1, "total": 0.5, "report": report} for name in ("bf16", "fp32")]
-    with pytest.raises(MTMetricsError, match="dtype:bf16 and m.dtype:fp32.*pass --dtype float32"):
-        total(blocks)
-    assert total(blocks[:1])[0]["mean_score"] == 0.5
 
 
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -1,14 +1,12 @@
-"""Bare names in the module cache of `evaluate`, and the command that puts them there."""
+"""Bare names in the module cache of `evaluate`."""
 
 import socket
 
 import evaluate
 import pytest
 
-from mtmetrics.cli.main import main
 from mtmetrics.integrations import registration as install_module
 from mtmetrics.integrations.registration import install, registered
-from mtmetrics.layout import metric_names
 
 
 @pytest.fixture(params=[True, False], ids=["told offline", "no network"])
@@ -29,18 +27,6 @@ def test_the_bare_name_loads_in_any_folder(evaluate_cache, offline, tiny_preset,
     install()
     metric = evaluate.load("xmoverscore", preset=str(tiny_preset))
     assert metric.compute(sources=["Das Haus"], predictions=["the house"], lang_pair="de-en")["report"]["segments"] == 1
-
-
-def test_the_command_reports_and_can_be_repeated(evaluate_cache, capsys):
-    assert main(["install"]) == 0
-    first = capsys.readouterr().out
-    written = {path: path.stat().st_mtime_ns for path in evaluate_cache.rglob("*.py")}
-    assert main(["install", *metric_names()]) == 0
-    second = capsys.readouterr().out
-    count, step = len(metric_names()), f'now in Python: evaluate.load("{metric_names()[0]}", "mini")\n'
-    assert first == f"{count} metrics registered; {step}"
-    assert second == f"0 metrics registered, {count} were registered already; {step}"
-    assert {path: path.stat().st_mtime_ns for path in evaluate_cache.rglob("*.py")} == written
 
 
 def test_another_version_is_replaced_even_if_it_is_younger_or_differs_only_in_a_comment(
@@ -68,17 +54,3 @@ def test_an_interrupted_copy_is_no_registration(evaluate_cache):
     registration.path.write_text("")
     assert registered("xmoverscore") is None
     assert install(["xmoverscore"])[0].changed
-
-
-def test_errors_are_one_line(evaluate_cache, tmp_path, monkeypatch, capsys):
-    assert main(["install", "xmover"]) == 2
-    assert capsys.readouterr().err.startswith("mtmetrics: unknown metric 'xmover'; there are: ")
-    (tmp_path / "file").write_text("")
-    monkeypatch.setattr(evaluate.config, "HF_MODULES_CACHE", tmp_path / "file" / "cache")
-    assert main(["install"]) == 1
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1
-    assert (
-        f"the module cache of evaluate, {tmp_path / 'file' / 'cache'}, cannot be used (Not a directory); set "
-        "HF_MODULES_CACHE" in error
-    )

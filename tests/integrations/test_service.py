@@ -1,15 +1,8 @@
 """A metric behind HTTP: right answers, one line for wrong requests, and bounds of sizes and of those who wait."""
 
 import json
-import os
-import signal
-import socket
-import subprocess
-import sys
 import threading
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -126,23 +119,3 @@ def test_scores_that_depend_on_others_are_refused(tiny_encoder: Path) -> None:
     scorer = load_scorer("sentsim", "mini", setting="src-mt", normalize="batch", lang_pair="de-en")
     with pytest.raises(InputError, match="use normalize=fixed"):
         Service(scorer)
-
-
-def test_on_the_command_line_until_ctrl_c(tmp_path: Path) -> None:
-    argv = [sys.executable, "-m", "mtmetrics", "serve", "--metric", "prediction_length", "--port", "0"]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as running:
-        address, signature = running.stdout.readline().split()
-        assert signature.startswith("prediction_length|")
-        for number in range(200):
-            sent = json.dumps({"source": "x", "translation": "y" * number}).encode()
-            with urllib.request.urlopen(urllib.request.Request(address, sent), timeout=10) as answer:
-                assert len(json.load(answer)["scores"]) == 1
-        with pytest.raises(urllib.error.HTTPError, match="400"):
-            urllib.request.urlopen(urllib.request.Request(address, b"{"), timeout=10)
-        # Somebody goes away in the middle of a request.
-        with socket.create_connection(("127.0.0.1", int(address.split(":")[2].split("/")[0]))) as broken:
-            broken.sendall(b"POST /score HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{")
-        with urllib.request.urlopen(address.replace("score", "health"), timeout=10) as answer:
-            assert json.load(answer)["status"] == "ok"
-        os.kill(running.pid, signal.SIGINT)
-        assert (running.wait(20), running.stderr.read()) == (130, "mtmetrics: interrupted\n")

@@ -1,6 +1,5 @@
 """Transport against values worked out by hand, against POT's public function, and under its symmetries."""
 
-import operator
 import os
 from collections.abc import Callable
 from concurrent.futures.process import BrokenProcessPool
@@ -132,26 +131,6 @@ def test_worker_processes_change_nothing_and_a_killed_one_is_an_error_of_one_lin
     assert "\n" not in str(raised.value)
     processes()
     assert np.array_equal(word_mover_distances(*sides, workers=2), alone[0], equal_nan=True)
-
-
-def test_workers_read_an_array_where_it_lies_and_its_memory_is_used_again_when_no_view_of_it_is_left(
-    processes: Callable[[], None],
-) -> None:
-    shape = (3, 100_000)
-    processes()
-    array = workers.shared_empty(shape)
-    array[...] = np.arange(array.size).reshape(shape)
-    given = [array[:1], array, array[1:], array[:, 1:], np.full(1, 7.0)]
-    assert [workers._place(one) is None for one in given] == [False, False, True, True, True]
-    for number, found in workers.pool_for(2, 1).solve(operator.getitem, given, range(5))():
-        assert np.array_equal(found, given[number])
-    memory = array.ctypes.data
-    view = array[1:, ::2]
-    del array, given
-    other = workers.shared_empty(shape)
-    assert other.ctypes.data != memory
-    del view
-    assert workers.shared_empty(shape).ctypes.data == memory
 
 
 def test_few_pairs_and_the_first_ones_start_no_processes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from helpers import TEXTS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoModel, AutoTokenizer
 
 from mtmetrics.errors import ArtifactError, InputError, MTMetricsError
 from mtmetrics.models.token_encoder import TokenEncoder
-
-TEXTS = ["Das Haus ist klein.", "the dog", "", "I see the cat and the tree!", "the dog", "a " * 200, "unknown 字 words"]
 
 
 @pytest.mark.parametrize("layer", [0, 1, 3])
@@ -185,70 +184,3 @@ def test_mixes_have_embedding_caches_of_their_own(tiny_encoder: Path, tmp_path: 
     first = TokenEncoder(tiny_encoder, mix=np.array([[1.0, 0.0, 0.0]]), embedding_cache=tmp_path).encode(["a dog"])
     second = TokenEncoder(tiny_encoder, mix=np.array([[0.0, 0.0, 1.0]]), embedding_cache=tmp_path).encode(["a dog"])
     assert not np.allclose(first.vectors, second.vectors)
-
-
-def test_one_pass_serves_all_readers(tiny_encoder: Path) -> None:
-    low = TokenEncoder(tiny_encoder, layer=1)
-    readers = [low, low.at(), low.at(mix=np.array([[0.5, 0.0, 2.0], [0.0, 1.0, 0.0]])), low.means(), low.at().means()]
-    readers.append(low.at(layer=2, max_pieces=3))
-    passes = note_passes(low)
-    found = [reader.encode(TEXTS) for reader in readers]
-    # Four texts have more than three pieces, which is another text.
-    assert passes == [len(set(TEXTS)), 4]
-    for reader, packed in zip(readers, found, strict=True):
-        alone = TokenEncoder(tiny_encoder, layer=None if reader.mix is not None else reader.layer, mix=reader.mix)
-        expected = (alone.means() if reader.level == "sentence" else alone).encode(TEXTS)
-        if reader is readers[-1]:
-            expected = TokenEncoder(tiny_encoder, layer=2, max_pieces=3).encode(TEXTS)
-        assert packed.vectors == pytest.approx(expected.vectors, abs=5e-6)
-        assert packed.truncated.tolist() == expected.truncated.tolist()
-
-
-def note_passes(encoder: TokenEncoder) -> list[int]:
-    """How many texts each pass of the network reads from now on."""
-    run, passes = encoder._network._runner.run, list[int]()
-
-    def noted(rows: Any, compute: Any) -> int:
-        if len(rows):
-            passes.append(len(rows))
-        return run(rows, compute)
-
-    encoder._network._runner.run = noted  # type: ignore[method-assign]
-    return passes
-
-
-def test_what_nobody_reads_any_more_is_not_computed(tiny_encoder: Path) -> None:
-    low = TokenEncoder(tiny_encoder, layer=1)
-    high = low.at()
-    low.encode(["the dog"])
-    [(states, _)] = low._network._runner.replicas
-    assert len(states._stack) == 3
-    del high
-    low.encode(["the cat"])
-    assert len(states._stack) == 1
-
-
-def test_a_small_cache_costs_passes_but_no_text(tiny_encoder: Path) -> None:
-    low = TokenEncoder(tiny_encoder, layer=1, cache_bytes=300)
-    high, means = low.at(), low.at().means()
-    passes = note_passes(low)
-    expected = TokenEncoder(tiny_encoder).encode(TEXTS)
-    low.encode(TEXTS)
-    assert means.encode(TEXTS).vectors == pytest.approx(expected.means(), abs=5e-6)
-    assert len(passes) == 1  # one vector of each text always finds room
-    assert high.encode(TEXTS).vectors == pytest.approx(expected.vectors, abs=5e-6)
-    assert len(passes) == 2
-
-
-def test_readers_that_share_a_pass_all_store(tiny_encoder: Path, tmp_path: Path) -> None:
-    low = TokenEncoder(tiny_encoder, layer=1, embedding_cache=tmp_path)
-    high = low.at()
-    means, passes = high.means(), note_passes(low)
-    found = [reader.encode(TEXTS).vectors for reader in (low, high, means)]
-    assert len(passes) == 1
-    again = TokenEncoder(tiny_encoder, layer=1, embedding_cache=tmp_path)
-    later = [again, again.at(), again.at().means()]
-    passes = note_passes(again)
-    for reader, vectors in zip(later, found, strict=True):
-        np.testing.assert_array_equal(reader.encode(TEXTS).vectors, vectors)
-    assert passes == []

@@ -7,7 +7,6 @@ import sys
 import numpy as np
 import pytest
 
-import mtmetrics.page.texts as texts_module
 from mtmetrics.errors import InputError
 from mtmetrics.page import views
 from mtmetrics.page.app import build_page
@@ -15,7 +14,7 @@ from mtmetrics.page.comparing import Compared, Comparer, Progress
 from mtmetrics.page.downloads import FILES, command, write_files
 from mtmetrics.page.explaining import coloured, heatmap
 from mtmetrics.page.offers import MetricChoice, chosen, named, offers
-from mtmetrics.page.texts import TextInput, Texts, read
+from mtmetrics.page.texts import Texts
 from mtmetrics.reports.comparison import compare_systems
 from mtmetrics.reports.example import example
 from mtmetrics.reports.metric_runs import MetricSpec
@@ -63,51 +62,6 @@ def test_what_cannot_be_scored_is_refused():
         with pytest.raises(InputError, match=message):
             chosen(offers(), keys, columns, "de-en")
     assert chosen(offers(), ["chrf"], {"references"}, "de-en") == [CHRF]
-
-
-def test_texts_are_read(tmp_path):
-    path = tmp_path / "a.en"
-    path.write_text("one\n\nthree\n")
-    given = read(
-        "de-en",
-        {"sources": TextInput("source", text="eins\r\n\r\ndrei\n\n"), "references": TextInput("reference")},
-        [TextInput("a", str(path)), TextInput("b"), TextInput("c", text="1\n2\n3")],
-    )
-    assert given == ("de-en", {"sources": ["eins", "", "drei"]}, {"a": ["one", "", "three"], "c": ["1", "2", "3"]})
-    assert given.segments == 3
-
-
-@pytest.mark.parametrize(
-    ("lang_pair", "source", "systems", "message"),
-    [
-        ("de", "a", ["b"], "language pair 'de'"),
-        ("de-en", "", ["b"], "no source and no references"),
-        ("de-en", "a", [""], "no translations"),
-        ("de-en", "a\nb", ["c"], "system has 1 segments but source has 2"),
-        ("de-en", "a", ["b", "c"], "two of the texts are called 'system'"),
-        ("de-en", "a\nb\nc", ["1\n2\n3"], "characters, the most that this page takes"),
-    ],
-)
-def test_texts_that_cannot_be_used(lang_pair, source, systems, message, monkeypatch):
-    monkeypatch.setattr(texts_module, "MAX_CHARACTERS", 5)
-    with pytest.raises(InputError, match=message):
-        read(
-            lang_pair,
-            {"sources": TextInput("source", text=source)},
-            [TextInput("system", text=text) for text in systems],
-        )
-
-
-def test_files_that_cannot_be_used(tmp_path, monkeypatch):
-    path = tmp_path / "out.en"
-    others = {"sources": TextInput("source", text="a\nb\nc")}
-    path.write_bytes(b"a\nb\n\xff\n")
-    with pytest.raises(InputError, match=r"^out\.en, line 3: byte 1 \(0xff\) is not valid UTF-8"):
-        read("de-en", others, [TextInput("out", str(path))])
-    monkeypatch.setattr(texts_module, "MAX_SEGMENTS", 2)
-    path.write_text("a\nb\nc\n")
-    with pytest.raises(InputError, match=r"out: more than 2 segments.*mtmetrics compare"):
-        read("de-en", others, [TextInput("out", str(path))])
 
 
 def test_the_numbers_are_those_of_the_scorer_and_of_compare(known, compared):

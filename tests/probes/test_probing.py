@@ -4,12 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import write
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mtmetrics.errors import InputError
-from mtmetrics.io.tables import read_word_pairs
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.probes.probing import (
     Dictionary,
@@ -92,18 +90,6 @@ def test_which_entry_of_a_dictionary_counts() -> None:
     assert Dictionary([("im Haus", "indoors"), ("im", "in")]).translate("im Haus").text == "in Haus"
     chinese = Dictionary([("我", "I"), ("看", "look"), ("看见", "see"), ("猫", "cat")])
     assert chinese.translate("我看见黑猫。") == Literal("I see 黑 cat。", 4, 5)
-
-
-def test_reading(tmp_path: Path) -> None:
-    path = write(tmp_path / "de-en.tsv.gz", "Hund\tdog\twiktionary\nja \tyes\n")
-    assert read_word_pairs(path) == [("Hund", "dog"), ("ja", "yes")]
-    for text, message in (
-        ("", "empty"),
-        ("a\tb\nHund\n", "line 2: 1 column.*word TAB translation"),
-        ("a\t \n", "line 1: a word and its translation"),
-    ):
-        with pytest.raises(InputError, match=f"pairs.tsv.*{message}"):
-            read_word_pairs(write(tmp_path / "pairs.tsv", text))
 
 
 SOURCES = ["x", "yy", "z"]

@@ -11,7 +11,7 @@ from helpers import write_jsonl
 
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.layout import source_tree
-from mtmetrics.models.comet_network import CometNetwork, error_spans, sparsemax
+from mtmetrics.models.comet_network import CometNetwork
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers.registry import load_scorer
 
@@ -149,27 +149,6 @@ def test_where_no_errors_are_found_words_are_at_fault_that_have_nothing_like_the
     assert [fault["severity"] for fault in segment["faults"]] == pytest.approx(
         [fault.severity for fault in changed], abs=1e-4
     )
-
-
-def test_spans_end_where_no_error_follows() -> None:
-    likely = np.eye(3)[[0, 2, 1, 0, 1, 0, 2]] * 0.8
-    offsets = [(0, 0), (0, 3), (4, 7), (8, 9), (10, 12), (13, 14), (15, 16)]
-    found = error_spans(likely, offsets, ["minor", "major"])
-    # The second is of the severity that it begins with; what reaches the end does not count.
-    assert [(span.start, span.end, span.severity) for span in found] == [(0, 7, "major"), (10, 12, "minor")]
-    assert [span.confidence for span in found] == pytest.approx([0.8, 0.8])
-
-
-def test_sparsemax_is_the_nearest_point_of_the_simplex() -> None:
-    generator = torch.Generator().manual_seed(3)
-    for _ in range(20):
-        scores = torch.randn(5, generator=generator) * 2
-        found = sparsemax(scores)
-        assert found.sum().item() == pytest.approx(1, abs=1e-6)
-        corners = torch.eye(5)
-        # Its distance to the scores grows towards every corner.
-        for corner in corners:
-            assert torch.dot(scores - found, corner - found).item() <= 1e-5
 
 
 def test_on_the_command_line(checkpoints: Path, mtmetrics, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

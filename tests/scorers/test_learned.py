@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.models.networks import FEATURES, feature_count
 from mtmetrics.models.regressor import Regressor, RegressorShape
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.learned import LearnedScore, pair_features
@@ -163,3 +164,21 @@ def test_a_network_without_attention_aligns_nothing(tmp_path: Path, tiny_encoder
     folder = artifact(tmp_path / "made", tiny_encoder, architecture="bilstm")
     with pytest.raises(InputError, match="BiLSTM reads each side by itself; use bilstm_attention or esim"):
         load_scorer("bilstm", regressor=str(folder)).align(REFERENCES, PREDICTIONS)
+
+
+def test_features_by_hand(tiny_encoder: Path) -> None:
+    encoder = TokenEncoder(tiny_encoder)
+    tokens = encoder.encode(["the house", "a dog sleeps there"])
+    others, predictions = np.array([0, 0]), np.array([0, 1])
+    found = pair_features(FEATURES, [tokens], others, predictions)
+    assert found[0] == pytest.approx([1, 1, 1, 1, 0], abs=1e-5)
+    # With [CLS] and [SEP], four tokens and six.
+    assert found[1, 4] == pytest.approx(np.log(6 / 4), abs=1e-5)
+    assert (found[1, :4] < 0.99).all()
+    assert pair_features(["length", "f1"], [tokens], others, predictions) == pytest.approx(found[:, [2, 4]])
+    negative = tokens.with_vectors(lambda vectors: vectors - 1)
+    twice = pair_features(FEATURES, [tokens, negative], others, predictions)
+    assert twice.shape == (2, feature_count(FEATURES, 2))
+    assert twice[:, :4] == pytest.approx(found[:, :4])
+    assert twice[1, 4:8] != pytest.approx(found[1, :4], abs=1e-3)
+    assert pair_features([], [], others, predictions).shape == (2, 0)

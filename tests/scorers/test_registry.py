@@ -1,72 +1,26 @@
-"""The metrics by name: what they compare with, which options they take, and that all of them are there."""
+"""Scorers by the names of metrics and presets."""
+
+from pathlib import Path
 
 import pytest
 
-from mtmetrics.artifacts.presets import load_preset
-from mtmetrics.errors import InputError
-from mtmetrics.layout import metric_names
-from mtmetrics.scorers.base import Scorer
-from mtmetrics.scorers.metric import METRICS
+from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.scorers.registry import load_scorer
+from mtmetrics.scorers.xmoverscore import XMoverScore
 
 
-@pytest.mark.parametrize(
-    ("metric", "given", "options", "side"),
-    [
-        ("xmoverscore", ["sources"], {}, "source"),
-        ("bertr", ["sources", "references"], {}, "reference"),
-        ("bertr", ["sources"], {}, "source"),
-        ("distilscore", ["sources", "references"], {}, "source"),
-        ("distilscore", ["sources", "references"], {"against": "reference"}, "reference"),
-        ("sentsim", ["references"], {}, "reference"),
-        ("sentsim", ["sources", "references"], {"setting": "src-mt"}, "source"),
-        ("sentsim", None, {"setting": "mt-ref", "against": "reference"}, "reference"),
-    ],
-)
-def test_what_is_compared(metric: str, given: list | None, options: dict, side: str) -> None:
-    assert METRICS[metric].side(options, given) == side
-
-
-@pytest.mark.parametrize(
-    ("metric", "given", "options", "message"),
-    [
-        ("xmoverscore", ["references"], {}, "xmoverscore compares predictions with sources; pass sources"),
-        ("xmoverscore", None, {"against": "reference"}, "compares with sources only, not with a reference"),
-        ("sentsim", ["sources", "references"], {}, "pass against='source' or against='reference'"),
-        (
-            "sentsim",
-            ["sources"],
-            {"setting": "mt-ref"},
-            "against='reference' compares with references; pass",
-        ),
-        ("sentsim", None, {"setting": "mt-ref", "against": "source"}, "contradict; pass one of them"),
-        ("sentsim", None, {"setting": "ref"}, "setting 'ref': must be one of src-mt, mt-ref"),
-        ("bertr", ["sources"], {"against": "target"}, "against 'target': must be one of source, reference"),
-        ("bertr", [], {}, "pass sources or references"),
-    ],
-)
-def test_what_cannot_be_compared(metric: str, given: list | None, options: dict, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        METRICS[metric].side(options, given)
-
-
-def test_a_preset_made_for_one_side_decides_where_both_are_given() -> None:
-    both = ["sources", "references"]
-    assert METRICS["bertr"].side({}, both, {"score": {"against": "source"}}) == "source"
-    assert METRICS["sentsim"].side({}, both, {"mt-refs": {"en": {}}}) == "reference"
-    assert METRICS["esim"].side({}, ["references"], {"regressors": {"source": {}}}) == "reference"
-
-
-def test_every_script_has_a_scorer_that_says_its_name() -> None:
-    assert set(metric_names()) <= METRICS.keys()
-    for name in metric_names():
-        scorer = METRICS[name].made_by()
-        assert issubclass(scorer, Scorer)
-        assert scorer.metric == name
-
-
-@pytest.mark.parametrize("metric", ["xmoverscore", "uscore"])
-def test_paper_names_a_language_model_of_each_target_that_its_authors_had_one_for(metric: str) -> None:
-    models = load_preset(metric, "paper").settings["language_models"]
-    assert list(models) == ["en", "de", "zh", "ru"]  # evaluate.load prepares the first one
-    assert len({table["model"] for table in models.values()}) == 4
-    assert {table["start_token"] for table in models.values()} == {"short"}
+def test_unknown_presets_and_metrics(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="unknown preset 'large' for metric xmoverscore; there are: mini, paper"):
+        XMoverScore.from_preset("large", lang_pair="de-en")
+    with pytest.raises(InputError, match="metric 'bleu': must be one of xmoverscore"):
+        load_scorer("bleu")
+    for text, message in (
+        ("metric = [", "not a readable TOML file"),
+        ('metric = "comet"', "a preset for metric 'comet', not 'xmoverscore'"),
+        ("[encoders]\n", "unknown table or key 'encoders'"),
+        ('[encoder]\nmodle = "x"\n', r"unknown key 'modle' in \[encoder\]; known are: layer, model, revision"),
+        ("[score]\nngram = 2\n", r"names no model in its \[encoder\] table"),
+    ):
+        (tmp_path / "preset.toml").write_text(text)
+        with pytest.raises(ArtifactError, match=message):
+            XMoverScore.from_preset(str(tmp_path), lang_pair="de-en")

@@ -19,7 +19,6 @@ from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.models.token_weights import TokenWeights
 from mtmetrics.scorers.registry import load_scorer
-from mtmetrics.scorers.results import CHUNK_LINES
 from mtmetrics.scorers.xmoverscore import VARIANTS, XMoverScore
 
 SOURCES = ["Das Haus ist klein.", "ich sehe die Katze", "der Hund schläft nicht!", "das Haus ist klein."]
@@ -180,21 +179,6 @@ def test_order_duplicates_and_neighbours_change_nothing(encoder: TokenEncoder, o
     assert together == pytest.approx(alone, abs=1e-5)
 
 
-def test_chunks_change_nothing_and_systems_share_sources(tiny_encoder: Path) -> None:
-    scorer = XMoverScore(TokenEncoder(tiny_encoder, cache_bytes=0), workers=1)
-    number = CHUNK_LINES + 5
-    sources = [f"das Haus {i % 7}" for i in range(number)]
-    systems = {"a": [f"the house {i % 7}" for i in range(number)], "b": [f"a house {i % 5}" for i in range(number)]}
-    results = scorer.score_systems(sources, systems)
-    # Two chunks; in each, 7 sources are encoded once for both systems, plus 7 and 5 predictions (5 lines in the second
-    # chunk).
-    assert scorer.encoder.counts.computed == 19 + 15
-    for name, predictions in systems.items():
-        first = scorer.score(sources[:40], predictions[:40]).segments
-        assert results[name].segments[:40] == pytest.approx(first, abs=1e-5)
-        assert len(results[name].segments) == number
-
-
 def test_signature_pins_everything(encoder: TokenEncoder, language_model: LanguageModel) -> None:
     remapping = Remapping("clp", (np.eye(16),))
     line = XMoverScore(encoder, lang_pair="de-en", remapping=remapping, language_model=language_model).signature
@@ -278,23 +262,6 @@ def test_what_a_preset_cannot_give(preset: Path, options: dict[str, str], error:
     options = {"lang_pair": "de-en", "pool": ModelPool(local_files_only=True)} | options
     with pytest.raises(error, match=message):
         XMoverScore.from_preset(str(preset), **options)
-
-
-def test_unknown_presets_and_metrics(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="unknown preset 'large' for metric xmoverscore; there are: mini, paper"):
-        XMoverScore.from_preset("large", lang_pair="de-en")
-    with pytest.raises(InputError, match="metric 'bleu': must be one of xmoverscore"):
-        load_scorer("bleu")
-    for text, message in (
-        ("metric = [", "not a readable TOML file"),
-        ('metric = "comet"', "a preset for metric 'comet', not 'xmoverscore'"),
-        ("[encoders]\n", "unknown table or key 'encoders'"),
-        ('[encoder]\nmodle = "x"\n', r"unknown key 'modle' in \[encoder\]; known are: layer, model, revision"),
-        ("[score]\nngram = 2\n", r"names no model in its \[encoder\] table"),
-    ):
-        (tmp_path / "preset.toml").write_text(text)
-        with pytest.raises(ArtifactError, match=message):
-            XMoverScore.from_preset(str(tmp_path), lang_pair="de-en")
 
 
 def test_the_paper_preset_says_what_is_missing_offline() -> None:

@@ -117,6 +117,20 @@ def models(toy_encoder: Callable[[Path, int, int], Path], tmp_path_factory: pyte
     return folder
 
 
+@pytest.fixture
+def original(models: Path) -> Any:
+    """The tokenizer of ``teacher``."""
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(models / "teacher", local_files_only=True)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A file of text, in a folder of its own."""
+    return write(tmp_path / "text" / "de-en.jsonl", "{}\n")
+
+
 @pytest.fixture(scope="session")
 def train(toy_pairs: Path, two_words: Path, toy_lines: Path, models: Path, judged: Path) -> Callable[..., Path]:
     """Trains something of a kind on a run with tiny settings, some of which may be changed."""

@@ -1,50 +1,33 @@
-"""Training of regressors: it learns, goes on with the same weights, and writes a whole artifact."""
+"""Training of recurrent regressors: it learns, goes on with the same weights, and writes a whole artifact."""
 
 import csv
 import dataclasses
-import random
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from helpers import write_jsonl
-from toys import equal_weights, record_of
+from toys import equal_weights, kept_words, record_of
 
 from mtmetrics.cli.main import main
 from mtmetrics.errors import InputError
-from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.registry import load_scorer
 from mtmetrics.statistics.correlation import pearson
 from mtmetrics.training import regressor_loop
 from mtmetrics.training.configs import RegressorConfig
-from mtmetrics.training.judged_pairs import (
-    JudgedFiles,
-    JudgedPair,
-    agreement,
-    pair_texts,
-    read_judged_pairs,
-    split,
-    without,
-)
+from mtmetrics.training.judged_pairs import JudgedFiles, read_judged_pairs, split
 from mtmetrics.training.recurrent import TrainingData, draw, train_regressor
-from mtmetrics.training.regressor_loop import LayerStore, train_member
+from mtmetrics.training.regressor_loop import train_member
 from mtmetrics.training.run import Run
 
-WORDS = ["house", "dog", "cat", "tree", "the", "a", "is", "not", "small", "large", "i", "see", "there"]
 TINY = RegressorConfig(hidden=6, batch=4, epochs=3, learning_rate=1e-2, held_back_per_mille=300)
 
 
 @pytest.fixture(scope="module")
 def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Sixty references of five words, translations that keep some of them, judged by how many they keep."""
-    rng = random.Random(3)
-    rows = []
-    for _ in range(60):
-        reference = rng.sample(WORDS, 5)
-        kept = rng.randint(0, 5)
-        translation = reference[:kept] + rng.sample(["1", "2", "3", ".", "!", "stands"], 5 - kept)
-        rows.append({"ref": " ".join(reference), "src": "x", "mt": " ".join(translation), "score": kept / 5})
+    """Sixty references, and translations judged by how many of their words they keep."""
+    rows = ({"ref": text, "src": "x", "mt": translation, "score": kept} for text, translation, kept in kept_words(60))
     return write_jsonl(tmp_path_factory.mktemp("judged") / "de-en.jsonl", rows)
 
 
@@ -121,98 +104,6 @@ def test_goes_on_where_it_was_stopped(
     assert logs[0] == logs[1]
 
 
-def test_layers_are_computed_once_and_go_on_after_an_interruption(
-    tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    encoder = TokenEncoder(tiny_encoder, mix=np.eye(3), cache_bytes=0)
-    texts = ["the house", "a dog sleeps", "i", "there is not a tree", "cat"]
-    given = [(text, None) for text in texts]
-    monkeypatch.setattr("mtmetrics.training.regressor_loop._TEXTS_PER_SAVE", 2)
-    encode, calls = encoder.encode, []
-
-    def stopping(part: list[str], languages: list[None]) -> object:
-        calls.append(part)
-        if len(calls) == 2:
-            raise KeyboardInterrupt
-        return encode(part)
-
-    monkeypatch.setattr(encoder, "encode", stopping)
-    with pytest.raises(KeyboardInterrupt):
-        LayerStore(tmp_path, encoder, given)
-    [layers] = tmp_path.glob("*.layers")
-    with open(layers, "ab") as stream:
-        stream.write(b"half a row")
-    store = LayerStore(tmp_path, encoder, given)
-    LayerStore(tmp_path, encoder, given)
-    assert calls == [texts[:2], texts[2:4], texts[2:4], texts[4:]]
-    expected = encode(texts)
-    assert store.vectors.reshape(-1, 48) == pytest.approx(expected.vectors, abs=2e-3)
-    assert store.lengths.tolist() == (expected.lengths - 2).tolist()
-    pieces = store.pieces(np.array([3, 0]))
-    assert pieces.shape == (5 + 2, 3, 16)
-    assert pieces[5:, 2].numpy() == pytest.approx(expected.vectors[expected.rows(0)][1:-1, 32:], abs=2e-3)
-    second = expected.vectors[expected.rows(3)][:, 16:32]
-    assert store.layer(2, np.array([3])).vectors == pytest.approx(second, abs=2e-3)
-
-
-def test_training_and_validation_share_no_text_to_compare_with() -> None:
-    pairs = [JudgedPair(f"Text {number // 3}.", f"t {number}", 0.0, "f") for number in range(90)]
-    train, valid = split(pairs, 300)
-    assert sorted(train + valid) == sorted(pairs)
-    others = [pair.other for pair in valid]
-    assert not {pair.other for pair in train} & set(others)
-    assert all(others.count(text) == 3 for text in others)
-    assert without(pairs, valid) == train
-    with pytest.raises(InputError, match="90 judged translations are too few to train on and to hold some back"):
-        split(pairs, 0)
-    with pytest.raises(InputError, match="all rows compare with a text of --valid"):
-        without(valid, pairs)
-
-
-def test_ranking_loss_by_hand() -> None:
-    human = torch.tensor([1.0, 0.0, 0.05])
-    # Two ordered pairs (0 over 1, 0 over 2); 1 and 2 are judged too much alike.
-    assert regressor_loop.ranking_loss(torch.tensor([0.3, 0.0, 0.25]), human).item() == pytest.approx((0.0 + 0.05) / 2)
-    assert regressor_loop.ranking_loss(torch.tensor([0.0, 0.2, -1.0]), human).item() == pytest.approx((0.3 + 0.0) / 2)
-
-
-def test_judgements_are_standardised_file_by_file(tmp_path: Path) -> None:
-    scores = {"a": (1, 2, 3), "b": (100, 200, 300), "equal": (5, 5)}
-    paths = [
-        write_jsonl(tmp_path / f"{name}.jsonl", ({"ref": "r", "mt": "t", "score": value} for value in values))
-        for name, values in scores.items()
-    ]
-    human = np.array([pair.human for pair in read_judged_pairs(paths[:2], "reference", standardise=True)])
-    assert human[:3] == pytest.approx(human[3:])
-    assert (human[:3].mean(), human[:3].std()) == pytest.approx((0, 1))
-    with pytest.raises(InputError, match=r"equal\.jsonl: all judgements are equal"):
-        read_judged_pairs(paths, "reference", standardise=True)
-
-
-def test_blank_rows_are_left_out_and_there_must_be_others(tmp_path: Path) -> None:
-    rows = [{"ref": "r", "mt": " ", "score": 1}, {"ref": "", "mt": "t", "score": 1}]
-    blank = write_jsonl(tmp_path / "blank.jsonl", rows)
-    with pytest.raises(InputError, match=r"blank\.jsonl: holds no judged translation"):
-        read_judged_pairs([blank], "reference")
-    some = write_jsonl(tmp_path / "some.jsonl", [*rows, {"ref": "r", "mt": "t", "score": 2}])
-    assert read_judged_pairs([some], "reference") == [JudgedPair("r", "t", 2.0, f"{tmp_path.name}/some.jsonl")]
-    with pytest.raises(InputError, match="pass at least one file with --judged"):
-        read_judged_pairs([], "reference")
-
-
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ({"mt": "t", "score": 1}, "no field 'reference' or 'ref'"),
-        ({"ref": "r", "mt": "t", "score": float("nan")}, "field 'score': a finite number is needed, got nan"),
-    ],
-)
-def test_bad_rows_are_named(row: dict, message: str, tmp_path: Path) -> None:
-    path = write_jsonl(tmp_path / "bad.jsonl", [{"ref": "r", "mt": "t", "score": 1}, row])
-    with pytest.raises(InputError, match=f"bad.jsonl, line 2.*{message}"):
-        read_judged_pairs([path], "reference")
-
-
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
@@ -282,54 +173,3 @@ def test_without_matplotlib_the_plot_is_left_out(
         draw({"a": {1: 0.5}}, tmp_path / "curve.png", title="t", x_label="x")
     assert "[plot]'" in caplog.text
     assert not (tmp_path / "curve.png").exists()
-
-
-def test_the_agreement_is_that_of_the_groups_where_it_is_defined(recwarn: pytest.WarningsRecorder) -> None:
-    pairs = [
-        JudgedPair("o", "t", value, group)
-        for group, values in {"a": (1, 2, 3), "b": (5, 5)}.items()
-        for value in values
-    ]
-    groups = [pair.group for pair in pairs]
-    found = agreement(np.array([3.0, 2.0, 1.0, 0.0, 1.0]), pairs, groups)
-    assert found == {"pearson_a": -1.0, "pearson": -1.0}
-    assert agreement(np.zeros(5), pairs, groups) == {}
-    assert not recwarn.list
-
-
-def test_null_is_no_judgement(tmp_path: Path) -> None:
-    rows = [{"ref": "r", "mt": "t", "score": 2}, {"ref": "r", "mt": "t", "score": None}]
-    path = write_jsonl(tmp_path / "some.jsonl", rows)
-    assert [pair.human for pair in read_judged_pairs([path], "reference")] == [2.0]
-
-
-def test_judgements_are_read_as_the_shared_task_published_them(tmp_path):
-    for name, line in {
-        "source": "ein Haus",
-        "mt-system": "a house",
-        "reference": "the house",
-        "human": "-0.25",
-    }.items():
-        (tmp_path / f"DAseg.newstest2016.{name}.de-en").write_text(f"{line}\n", encoding="utf-8")
-    [pair] = read_judged_pairs([tmp_path / "DAseg.newstest2016.human.de-en"], "reference")
-    assert (pair.other, pair.translation, pair.human, pair.languages) == ("the house", "a house", -0.25, ("en", "en"))
-
-
-def test_either_reads_a_row_for_each_text_that_it_has(tmp_path: Path) -> None:
-    rows = [
-        {"lp": "de-en", "source": "s", "reference": "r", "translation": "t", "human": 1},
-        {"lp": "de-en", "source": "s", "reference": None, "translation": "t", "human": 2},
-        {"lp": "de-en", "reference": "r", "translation": "t", "human": 3},
-    ]
-    pairs = read_judged_pairs([write_jsonl(tmp_path / "rows.jsonl", rows)], "either")
-    assert [(pair.against, pair.human) for pair in pairs] == [
-        ("source", 1.0),
-        ("reference", 1.0),
-        ("source", 2.0),
-        ("reference", 3.0),
-    ]
-    assert [pair.languages for pair in pairs[:2]] == [("de", "en"), ("en", "en")]
-    both = read_judged_pairs([tmp_path / "rows.jsonl"], "any")
-    assert [pair.against for pair in both] == ["source", "reference", "both", "source", "reference"]
-    assert (both[2].other, both[2].reference, both[2].human) == ("s", "r", 1.0)
-    assert pair_texts(both[2]) == [("s", "de"), ("r", "en"), ("t", "en")]

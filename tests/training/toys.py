@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,10 @@ import pytest
 import transformers
 from safetensors.torch import load_file
 
-from mtmetrics.training import configs
+from mtmetrics.training import configs, vocabulary
 from mtmetrics.training.run import Run
 
+_WORDS = ["house", "dog", "cat", "tree", "the", "a", "is", "not", "small", "large", "i", "see", "there"]
 _STEPS = {"steps": 60, "warmup_steps": 3, "decay_steps": 20, "checkpoint_every": 30}
 _JUDGED = _STEPS | {"evaluate_every": 30, "pairs_per_step": 32, "held_back_per_mille": 150, "held_back_per_pair": 40}
 _PIECES = {"vocabulary": 120, "english_pieces": 40, "characters": 20_000, "max_pieces": 24}
@@ -34,6 +36,21 @@ CONFIGS = {
 
 def record_of(folder: Path) -> dict[str, Any]:
     return json.loads((folder / "training.json").read_text(encoding="utf-8"))
+
+
+def word_pieces(*words: str) -> Any:
+    """A tokenizer that knows these words."""
+    pieces = [*vocabulary.WORDPIECE_SPECIAL, *words]
+    return vocabulary.as_pretrained(vocabulary.wordpiece({piece: n for n, piece in enumerate(pieces)}), 64)
+
+
+def kept_words(count: int) -> Iterator[tuple[str, str, float]]:
+    """Texts of five words, translations that keep the first of them, and the share that they keep."""
+    rng = random.Random(3)
+    for _ in range(count):
+        words, kept = rng.sample(_WORDS, 5), rng.randint(0, 5)
+        others = rng.sample(["1", "2", "3", ".", "!", "stands"], 5 - kept)
+        yield " ".join(words), " ".join(words[:kept] + others), kept / 5
 
 
 def equal_weights(first: Path, second: Path) -> bool:

@@ -28,7 +28,6 @@ from mtmetrics.models.translator import Translation
 from mtmetrics.scorers.registry import load_scorer
 from mtmetrics.training.run import Run
 from mtmetrics.uscore import Request, UScoreConfig, production
-from mtmetrics.uscore import production_report as report
 from mtmetrics.uscore.production import produce_uscore
 
 pytest.importorskip("faiss", reason="needs the extra 'mining'")
@@ -328,19 +327,6 @@ def test_what_would_fail_later_is_refused_before_the_work(folder, tiny_encoder, 
     with pytest.raises(MTMetricsError, match=message):
         produce(folder, tmp_path / "out", preset=tmp_path / "preset")
     assert not (tmp_path / "out" / "log.jsonl").exists()
-
-
-def test_a_sentence_without_words_matches_none(tmp_path, monkeypatch):
-    """Not the last target, whose place a number of -1 would name."""
-    made = unittest.mock.Mock(maps=[], models=[], start=unittest.mock.Mock(sentences=None))
-    made.request.languages = ("de", "en")
-    made.stages.run = lambda name, measure, **options: measure(tmp_path)
-    made.settings.return_value = made.word_settings.return_value = {}
-    monkeypatch.setattr(report, "encode_side", lambda texts, encoder, language: unittest.mock.Mock(texts=texts))
-    found = unittest.mock.Mock(targets=np.array([0, -1]))
-    monkeypatch.setattr(report, "find_closest", lambda *sides, k, threads: found)
-    report.precision(made, [("das haus", "the house"), ("?", "!")])
-    assert json.loads((tmp_path / "measured.json").read_text())["words"] == {"start": 0.5}
 
 
 def test_a_missing_package_is_told_before_the_work(folder, tmp_path, monkeypatch):

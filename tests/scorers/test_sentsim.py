@@ -1,125 +1,45 @@
-"""Metrics that compare with references: BERTR, SentSim, DistilScore; several references; presets and options."""
+"""SentSim: its parts, their normalisation and weights, presets, alignments."""
 
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from helpers import REFERENCES, TRANSLATIONS, write_preset
 
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.matching.greedy import bertscore
-from mtmetrics.matching.remapping import Remapping
 from mtmetrics.models.token_encoder import TokenEncoder
-from mtmetrics.scorers.base import Scorer
-from mtmetrics.scorers.bertr import BERTR
-from mtmetrics.scorers.distilscore import DistilScore
 from mtmetrics.scorers.registry import load_scorer
 from mtmetrics.scorers.sentsim import SentSim
-
-REFERENCES = ["the house is small.", "i see the cat", "the dog sleeps not!", "a tree stands there"]
-PREDICTIONS = ["the small house", "i see a tree", "the dog sleeps not!", " "]
-
-
-def scorers(encoder: TokenEncoder) -> list[Scorer]:
-    sentences = encoder.means()
-    bounds = {"sss": (-1.0, 1.0), "bertscore": (0.0, 1.0)}
-    return [
-        BERTR(encoder),
-        DistilScore(sentences, against="reference"),
-        SentSim(encoder, sentences, against="reference", normalize="fixed", bounds=bounds),
-    ]
-
-
-def test_bertr_against_the_source_uses_the_map(encoder: TokenEncoder) -> None:
-    remapping = Remapping.fit("clp", *np.random.default_rng(0).normal(size=(2, 50, 16)))
-    plain, mapped = (BERTR(encoder, against="source", remapping=chosen) for chosen in (None, remapping))
-    first, second = (scorer.score(REFERENCES, PREDICTIONS).segments for scorer in (plain, mapped))
-    assert not np.allclose(first, second)
-    assert f"map:clp#{remapping.fingerprint}" in mapped.signature
-    with pytest.raises(InputError, match="needs? against='source'|need against='source'"):
-        BERTR(encoder, remapping=remapping)
-
-
-def test_identical_texts_get_the_highest_score(encoder: TokenEncoder) -> None:
-    for scorer, highest in zip(scorers(encoder), (1.0, 1.0, np.e), strict=True):
-        assert scorer.score(REFERENCES, REFERENCES).segments == pytest.approx(highest, abs=1e-6)
-
-
-def test_blank_segments_get_the_floor(encoder: TokenEncoder) -> None:
-    for scorer, floor in zip(scorers(encoder), (0.0, -1.0, 1.0), strict=True):
-        result = scorer.score(REFERENCES, PREDICTIONS)
-        assert result.segments[3] == floor
-        assert result.segments[:3].min() > floor
-        assert result.report.blank == 1
-        assert result.report.identical == 0
-
-
-def test_the_best_of_several_references_counts(encoder: TokenEncoder) -> None:
-    several = [[reference, "x y z", ""] for reference in REFERENCES]
-    for scorer in scorers(encoder):
-        alone = [scorer.score([row[column] for row in several], PREDICTIONS).segments for column in range(3)]
-        result = scorer.score(several, PREDICTIONS)
-        assert result.segments == pytest.approx(np.max(alone, axis=0))
-        assert result.report.segments == 4
-        assert result.report.blank == 1
-    uneven = [["the house"], ["i see the cat", "i see a tree"], ["dog"], ["tree"]]
-    assert BERTR(encoder).score(uneven, PREDICTIONS).segments[1] == pytest.approx(1.0)
-
-
-@pytest.mark.parametrize(
-    ("references", "message"),
-    [
-        ([["a"], []], r"references\[1\]: empty; a segment needs at least one reference"),
-        ([["a"], "b"], r"references\[1\]: a string, but other segments have lists"),
-        ([["a"], [1]], r"references\[1\]\[0\]: a string is needed, got 1"),
-        (["a"], "predictions has 2 segments but references has 1"),
-        ("a b", "references: a list of strings is needed"),
-    ],
-)
-def test_bad_references(encoder: TokenEncoder, references: object, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        BERTR(encoder).score(references, ["a", "b"])
-
-
-def test_several_systems_share_the_encoding(tiny_encoder: Path) -> None:
-    encoder = TokenEncoder(tiny_encoder, cache_bytes=0)
-    BERTR(encoder).score_systems(REFERENCES, {"a": PREDICTIONS, "b": REFERENCES})
-    assert encoder.counts.computed == len({*REFERENCES, *PREDICTIONS})
-    encoder = TokenEncoder(tiny_encoder)
-    words, sentences = (TokenEncoder(tiny_encoder) for _ in range(2))
-    apart = SentSim(words, sentences.means(), against="reference")
-    shared = SentSim(encoder, encoder.means(), against="reference")
-    expected = apart.score(REFERENCES, PREDICTIONS).segments
-    assert shared.score(REFERENCES, PREDICTIONS).segments == pytest.approx(expected, abs=1e-6)
-    assert encoder.counts.computed == len({*REFERENCES, *PREDICTIONS})
 
 
 def test_sentsim_by_hand(encoder: TokenEncoder) -> None:
     sentences = encoder.means()
-    batch = SentSim(encoder, sentences, against="reference", combine="sss+wmd").score(REFERENCES, PREDICTIONS)
+    batch = SentSim(encoder, sentences, against="reference", combine="sss+wmd").score(REFERENCES, TRANSLATIONS)
     sss, wmd = batch.parts["sss"][:3], batch.parts["wmd"][:3]
     a, b = ((values - values.min()) / (values.max() - values.min()) for values in (sss, wmd))
     assert batch.segments[:3] == pytest.approx((np.exp(a) + np.exp(1 - b)) / 2)
     assert batch.segments[3] == 1.0
     bounds = {"sss": (0.0, 1.0), "wmd": (0.0, 40.0)}
     fixed = SentSim(encoder, sentences, against="reference", combine="sss+wmd", normalize="fixed", bounds=bounds)
-    result = fixed.score(REFERENCES, PREDICTIONS)
+    result = fixed.score(REFERENCES, TRANSLATIONS)
     assert result.segments[:3] == pytest.approx((np.exp(np.clip(sss, 0, 1)) + np.exp(1 - wmd / 40)) / 2)
     assert result.parts["wmd"][3] == 40.0
-    alone = fixed.score(REFERENCES[:1], PREDICTIONS[:1])
+    alone = fixed.score(REFERENCES[:1], TRANSLATIONS[:1])
     assert alone.segments[0] == pytest.approx(result.segments[0])
     assert "norm:fixed(0:1,0:40)" in fixed.signature
 
 
 def test_batch_normalisation_over_chunks_systems_and_one_segment(encoder: TokenEncoder) -> None:
     scorer = SentSim(encoder, encoder.means(), against="source")
-    whole = scorer.score(REFERENCES, PREDICTIONS)
-    chunks = iter([[REFERENCES[:1], PREDICTIONS[:1]], [REFERENCES[1:], PREDICTIONS[1:]]])
+    whole = scorer.score(REFERENCES, TRANSLATIONS)
+    chunks = iter([[REFERENCES[:1], TRANSLATIONS[:1]], [REFERENCES[1:], TRANSLATIONS[1:]]])
     [streamed] = scorer.score_stream(chunks)
     assert streamed.segments == pytest.approx(whole.segments)
-    both = scorer.score_systems(REFERENCES, {"a": PREDICTIONS, "b": REFERENCES[::-1]})
+    both = scorer.score_systems(REFERENCES, {"a": TRANSLATIONS, "b": REFERENCES[::-1]})
     assert both["a"].segments == pytest.approx(whole.segments)
-    assert scorer.score(REFERENCES[:1], PREDICTIONS[:1]).segments == pytest.approx([np.exp(0.5)])
+    assert scorer.score(REFERENCES[:1], TRANSLATIONS[:1]).segments == pytest.approx([np.exp(0.5)])
     assert scorer.score([" "], ["x"]).segments.tolist() == [1.0]
     scorer = SentSim(encoder, encoder.means(), against="reference")
     several = scorer.score([["x", "the house"], ["cat"]], ["the house", "dog"])
@@ -134,7 +54,7 @@ def test_sentsim_settings(encoder: TokenEncoder) -> None:
     with pytest.raises(InputError, match="no bounds for sss"):
         SentSim(encoder, sentences, against="source", normalize="fixed", bounds={"bertscore": (0, 1)})
     unit = SentSim(encoder, sentences, against="source", combine="wmd", normalize_vectors=True)
-    assert unit.score(REFERENCES, PREDICTIONS).parts["wmd"][:3].max() <= 2.0
+    assert unit.score(REFERENCES, TRANSLATIONS).parts["wmd"][:3].max() <= 2.0
     assert "|vectors:unit|" in unit.signature
 
 
@@ -142,15 +62,15 @@ def test_weights_of_the_two_parts(encoder: TokenEncoder) -> None:
     sentences = encoder.means()
     scores = {}
     for weights in ({}, {"w1": 1, "w2": 0}, {"w1": 0.3, "w2": 0.9}):
-        result = SentSim(encoder, sentences, against="reference", **weights).score(REFERENCES, PREDICTIONS)
+        result = SentSim(encoder, sentences, against="reference", **weights).score(REFERENCES, TRANSLATIONS)
         scores[tuple(weights.values())] = result.segments
         assert ("|weights:" in result.signature) == bool(weights)
-    alone = SentSim(encoder, sentences, against="reference", combine="sss").score(REFERENCES, PREDICTIONS).segments
+    alone = SentSim(encoder, sentences, against="reference", combine="sss").score(REFERENCES, TRANSLATIONS).segments
     assert scores[1, 0] == pytest.approx(alone)
     assert scores[0.3, 0.9] == pytest.approx(0.3 * alone + 0.9 * (2 * scores[()] - alone))
     assert "|weights:0.3,0.9|norm:" in result.signature
     blank = SentSim(encoder, sentences, against="reference", w1=0.3, w2=0.9).score(
-        [*REFERENCES, " "], [*PREDICTIONS, "x"]
+        [*REFERENCES, " "], [*TRANSLATIONS, "x"]
     )
     assert blank.segments[-1] == pytest.approx(1.2)
     for parts, weights, message in (
@@ -160,29 +80,6 @@ def test_weights_of_the_two_parts(encoder: TokenEncoder) -> None:
     ):
         with pytest.raises(InputError, match=message):
             SentSim(encoder, sentences, against="reference", combine=parts, **weights)
-
-
-def write_preset(folder: Path, text: str) -> str:
-    (folder / "preset.toml").write_text(text)
-    return str(folder)
-
-
-def test_bertr_chooses_its_encoder_by_language(tmp_path: Path, tiny_encoder: Path) -> None:
-    text = f'[encoders.en]\nmodel = "{tiny_encoder}"\nlayer = 2\n[encoder]\nmodel = "{tiny_encoder}"\nlayer = 1\n'
-    preset = write_preset(tmp_path, text)
-    assert "|layer:2|" in load_scorer("bertr", preset=preset, lang_pair="de-en").signature
-    assert "|layer:1|" in load_scorer("bertr", preset=preset, lang_pair="en-de").signature
-    assert "|layer:1|" in load_scorer("bertr", preset=preset, lang_pair="de-en", against="source").signature
-    assert "|layer:3|" in load_scorer("bertr", preset=preset, lang_pair="de-en", layer=3).signature
-    with pytest.raises(InputError, match="lang_pair is missing; preset .* chooses its encoder by the target language"):
-        load_scorer("bertr", preset=preset)
-
-
-def test_presets_that_know_references_only(tmp_path: Path, tiny_encoder: Path) -> None:
-    preset = write_preset(tmp_path, f'[encoder]\nmodel = "{tiny_encoder}"\n[score]\nagainst = "reference"\n')
-    assert load_scorer("distilscore", preset=preset).compares == ("references",)
-    with pytest.raises(InputError, match="compares with the reference only"):
-        load_scorer("distilscore", preset=preset, against="source")
 
 
 def test_sentsim_chooses_its_models_by_language(tmp_path: Path, tiny_encoder: Path) -> None:
@@ -232,39 +129,23 @@ def test_sentsim_presets(tmp_path: Path, tiny_encoder: Path) -> None:
         load_scorer("sentsim", preset=write_preset(tmp_path, 'metric = "sentsim"\n'))
 
 
-@pytest.mark.parametrize("special_tokens", [False, True])
-def test_the_matches_of_bertr_add_up_to_its_score(encoder: TokenEncoder, special_tokens: bool) -> None:
-    scorer = BERTR(encoder, special_tokens=special_tokens)
-    alignments = scorer.align(REFERENCES, PREDICTIONS)
-    assert [alignment.total for alignment in alignments] == pytest.approx(
-        scorer.score(REFERENCES, PREDICTIONS).segments.tolist(), abs=1e-6
-    )
-    first = alignments[0]
-    assert (first.cells, first.source[-1]) == ("cosine", "[SEP]" if special_tokens else ".")
-    assert [PREDICTIONS[0][slice(*span)] or "[]" for span in first.spans] == (
-        ["[]", "the", "small", "house", "[]"] if special_tokens else ["the", "small", "house"]
-    )
-    assert alignments[3].source == []
-    assert [len(words) for words in scorer.faults(PREDICTIONS, alignments)] == [3, 4, 5, 0]
-
-
 def test_alignments_of_sentsim(encoder: TokenEncoder) -> None:
     given: Any = {"against": "reference"}
     scorer = SentSim(encoder, encoder.means(), **given)
     assert scorer.cells == "cosine"
-    units = [encoder.encode(texts).normalized() for texts in (PREDICTIONS[:3], REFERENCES[:3])]
+    units = [encoder.encode(texts).normalized() for texts in (TRANSLATIONS[:3], REFERENCES[:3])]
     precision, recall, _ = bertscore(*units)
-    found = scorer.align(REFERENCES[:3], PREDICTIONS[:3])
+    found = scorer.align(REFERENCES[:3], TRANSLATIONS[:3])
     assert [alignment.total for alignment in found] == pytest.approx(((precision + recall) / 2).tolist(), abs=1e-6)
     for unit in (False, True):
         scorer = SentSim(encoder, encoder.means(), **given, combine="sss+wmd", normalize_vectors=unit)
-        found = scorer.align(REFERENCES[:3], PREDICTIONS[:3])
-        wmd = scorer.score(REFERENCES[:3], PREDICTIONS[:3]).parts["wmd"]
+        found = scorer.align(REFERENCES[:3], TRANSLATIONS[:3])
+        wmd = scorer.score(REFERENCES[:3], TRANSLATIONS[:3]).parts["wmd"]
         assert [alignment.total for alignment in found] == pytest.approx(wmd.tolist(), abs=1e-5)
         assert (found[0].cells, found[0].source) == ("cost", ["the", "house", "is", "small", "."])
         assert (found[0].unrelated == pytest.approx(2**0.5, abs=1e-6)) == unit
     with pytest.raises(InputError, match="nothing to align"):
-        SentSim(encoder, encoder.means(), **given, combine="sss").align(REFERENCES, PREDICTIONS)
+        SentSim(encoder, encoder.means(), **given, combine="sss").align(REFERENCES, TRANSLATIONS)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""``mtmetrics artifacts pull`` and ``import``, against a loopback server."""
+"""``mtmetrics artifacts`` on a small catalog of tiny models, and of published maps on a loopback server."""
 
 import functools
 import json
@@ -16,7 +16,79 @@ from mtmetrics.matching.remapping import Remapping
 from mtmetrics.matching.remapping_files import load_map
 from mtmetrics.models.token_encoder import TokenEncoder
 
+
+def test_list(mtmetrics, bundle):
+    code, out, err = mtmetrics("artifacts", "list", "--format", "json")
+    assert (code, err) == (0, "")
+    rows = {row["name"]: row for row in json.loads(out)["artifacts"]}
+    assert list(rows) == ["tiny-encoder", "tiny-lm", "tiny-maps", "big-maps"]
+    size = sum(path.stat().st_size for path in (bundle / "tiny-lm").iterdir())
+    place = {"repository": "org/tiny-lm", "revision": "v1.0.0", "origin": None, "mirror": None}
+    about = {"name": "tiny-lm", "kind": "language-model", "bundled": True}
+    assert rows["tiny-lm"] == place | about | {"files": len(list((bundle / "tiny-lm").iterdir())), "bytes": size}
+    assert rows["big-maps"]["bytes"] is None
+    lines = mtmetrics("artifacts", "list")[1].splitlines()
+    assert lines[0].split() == ["NAME", "KIND", "WHERE", "FILES", "MB"]
+    assert lines[-1].split() == ["big-maps", "maps", "org/big-maps@v1.0.0", "1", "-"]
+
+
+def test_verify_names_every_problem(mtmetrics, bundle):
+    code, out, _ = mtmetrics("artifacts", "verify")
+    assert (code, [line.split(":")[0] for line in out.splitlines()]) == (0, ["tiny-encoder", "tiny-lm", "tiny-maps"])
+    code, out, _ = mtmetrics("artifacts", "verify", "tiny-lm", "--format", "json")
+    assert (code, json.loads(out)) == (0, {"whole": True, "problems": {"tiny-lm": []}})
+    weights = bundle / "tiny-encoder" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1])
+    (bundle / "tiny-encoder" / "extra").write_text("")
+    (bundle / "tiny-lm" / "config.json").unlink()
+    code, out, _ = mtmetrics("artifacts", "verify")
+    assert code == 1
+    assert out.splitlines()[:3] == [
+        "tiny-encoder/extra: not in the catalog",
+        "tiny-encoder/model.safetensors: damaged, its sha256 is not the catalog's",
+        "tiny-lm/config.json: missing",
+    ]
+    code, out, _ = mtmetrics("artifacts", "verify", "--format", "json")
+    assert (code, json.loads(out)["whole"]) == (1, False)
+    assert mtmetrics("artifacts", "verify", "tiny-maps")[0] == 0
+
+
+def test_verify_folders_elsewhere(mtmetrics, bundle, tmp_path):
+    pulled = tmp_path / "pulled"
+    for name in ("tiny-lm", "tiny-maps"):
+        shutil.copytree(bundle / name, pulled / name)
+    (pulled / "something-else").mkdir()
+    for name, expected in (("tiny-maps", 0), ("big-maps", 1)):
+        assert mtmetrics("artifacts", "verify", name, "--folder", pulled / "tiny-maps")[0] == expected
+    code, out, _ = mtmetrics("artifacts", "verify", pulled)
+    assert (code, [line.split(":")[0] for line in out.splitlines()]) == (0, ["tiny-lm", "tiny-maps"])
+    (pulled / "tiny-lm" / "config.json").unlink()
+    assert mtmetrics("artifacts", "verify", pulled)[1] == f"tiny-lm/config.json: missing\n{out.splitlines()[1]}\n"
+    message = "holds no folder that is named like an artifact; there are: tiny-encoder, "
+    refused(mtmetrics("artifacts", "verify", pulled / "tiny-maps"), message)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nope"], "unknown artifact 'nope'; there are: tiny-encoder, tiny-lm, tiny-maps, big-maps"),
+        (["big-maps"], "artifact 'big-maps' is not bundled; pass --folder DIR"),
+        (["--folder", "."], "--folder holds one artifact; pass its NAME with it, got 0 names"),
+        (["tiny-lm", "--folder", "nowhere"], "--folder nowhere: no such folder"),
+    ],
+)
+def test_verify_bad_usage(mtmetrics, bundle, arguments, message):
+    refused(mtmetrics("artifacts", "verify", *arguments), f"mtmetrics: {message}")
+
+
+def test_a_catalog_that_cannot_be_read(mtmetrics, bundle):
+    (bundle / "catalog.toml").write_text("[tiny-lm\n")
+    refused(mtmetrics("artifacts", "list"), "catalog.toml: the artifact catalog cannot be read", 1)
+
+
 NAME = "xmoverscore-published"
+
+
 FILES = [
     f"layer-{layer}/{pair}.{kind}.safetensors"
     for layer, pair in ((3, "de-en"), (3, "en-ru"), (2, "de-en"))

@@ -1,14 +1,13 @@
 """Training of an ESIM that transformer layers compose: it learns, goes on after a stop, and begins as the encoder."""
 
 import dataclasses
-import random
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from helpers import write_jsonl
-from toys import equal_weights, interrupted, record_of
+from toys import equal_weights, interrupted, kept_words, record_of
 from transformers import AutoModel
 
 from mtmetrics.cli.main import main
@@ -21,7 +20,6 @@ from mtmetrics.training.configs import CompositionConfig
 from mtmetrics.training.judged_pairs import JudgedFiles, JudgedPair, read_judged_pairs
 from mtmetrics.training.run import Run
 
-WORDS = ["house", "dog", "cat", "tree", "the", "a", "is", "not", "small", "large", "i", "see", "there"]
 STEPS = {"evaluate_every": 1000, "checkpoint_every": 100, "held_back_per_mille": 200}
 TINY = CompositionConfig(
     against="either",
@@ -40,14 +38,10 @@ TINY = CompositionConfig(
 @pytest.fixture(scope="module")
 def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Eighty translations that keep some words of their source, which is their reference too."""
-    rng = random.Random(3)
-    rows = []
-    for _ in range(80):
-        source = rng.sample(WORDS, 5)
-        kept = rng.randint(0, 5)
-        translation = source[:kept] + rng.sample(["1", "2", "3", ".", "!", "stands"], 5 - kept)
-        texts = {"source": " ".join(source), "reference": " ".join(source), "translation": " ".join(translation)}
-        rows.append({"lp": "de-en", **texts, "human": kept / 5})
+    rows = (
+        {"lp": "de-en", "source": text, "reference": text, "translation": translation, "human": kept}
+        for text, translation, kept in kept_words(80)
+    )
     return write_jsonl(tmp_path_factory.mktemp("judged") / "kept.jsonl", rows)
 
 

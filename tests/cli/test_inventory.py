@@ -1,121 +1,25 @@
-"""``mtmetrics artifacts`` and ``mtmetrics doctor`` on a small catalog of tiny models."""
+"""``mtmetrics list``, ``mtmetrics install`` and ``mtmetrics doctor``."""
 
-import hashlib
 import json
 import shutil
 import socket
 import sys
+from collections.abc import Callable
 from email.message import Message
 from importlib import metadata
 
+import evaluate
 import numpy as np
 import pytest
-from helpers import refused, write
+from helpers import write
 
-from mtmetrics import layout
 from mtmetrics._version import __version__
 from mtmetrics.artifacts import presets
-from mtmetrics.artifacts.catalog import CatalogEntry, entry_toml
+from mtmetrics.cli.main import main
 from mtmetrics.errors import install_command
 from mtmetrics.integrations.registration import install
-from mtmetrics.matching.remapping import Remapping
-from mtmetrics.models.token_encoder import TokenEncoder
+from mtmetrics.layout import bundled_artifacts, metric_names
 from mtmetrics.scorers.metric import METRICS
-
-
-@pytest.fixture
-def bundle(tmp_path, monkeypatch, tiny_encoder, tiny_lm):
-    """A package folder with bundled artifacts, a catalog, and `mini` as the only preset."""
-    package = tmp_path / "package"
-    artifacts = package / "hub_artifacts"
-    shutil.copytree(tiny_encoder, artifacts / "tiny-encoder")
-    shutil.copytree(tiny_lm, artifacts / "tiny-lm")
-    (artifacts / "tiny-maps").mkdir()
-    encoder = TokenEncoder(artifacts / "tiny-encoder")
-    meta = {"encoder_fingerprint": encoder.fingerprint, "layer": str(encoder.layer), "lp": "de-en"}
-    vectors = np.random.default_rng(0).normal(size=(2, 40, encoder.dim))
-    Remapping.fit("clp", *vectors, meta=meta).save(artifacts / "tiny-maps" / "de-en.clp.safetensors")
-    entries = [CatalogEntry("big-maps", "maps", "org/big-maps", "v1.0.0", False, {"a": "00"})]
-    for name, kind in {"tiny-maps": "maps", "tiny-lm": "language-model", "tiny-encoder": "encoder"}.items():
-        files = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in (artifacts / name).iterdir()}
-        entries.insert(0, CatalogEntry(name, kind, f"org/{name}", "v1.0.0", True, files))
-    (artifacts / "catalog.toml").write_text("\n".join(map(entry_toml, entries)))
-    shutil.copytree(layout.metric_scripts(), package / "metric_scripts")
-    settings = '[encoder]\nmodel = "tiny-encoder"\n[maps]\nartifact = "tiny-maps"\nkind = "clp"\n'
-    settings += '[language_models.en]\nmodel = "tiny-lm"\n'
-    write(tmp_path / "presets" / "xmoverscore" / "mini.toml", settings)
-    monkeypatch.setattr(layout, "_PACKAGE", package)
-    monkeypatch.setattr(presets, "_FOLDER", tmp_path / "presets")
-    return artifacts
-
-
-def test_list(mtmetrics, bundle):
-    code, out, err = mtmetrics("artifacts", "list", "--format", "json")
-    assert (code, err) == (0, "")
-    rows = {row["name"]: row for row in json.loads(out)["artifacts"]}
-    assert list(rows) == ["tiny-encoder", "tiny-lm", "tiny-maps", "big-maps"]
-    size = sum(path.stat().st_size for path in (bundle / "tiny-lm").iterdir())
-    place = {"repository": "org/tiny-lm", "revision": "v1.0.0", "origin": None, "mirror": None}
-    about = {"name": "tiny-lm", "kind": "language-model", "bundled": True}
-    assert rows["tiny-lm"] == place | about | {"files": len(list((bundle / "tiny-lm").iterdir())), "bytes": size}
-    assert rows["big-maps"]["bytes"] is None
-    lines = mtmetrics("artifacts", "list")[1].splitlines()
-    assert lines[0].split() == ["NAME", "KIND", "WHERE", "FILES", "MB"]
-    assert lines[-1].split() == ["big-maps", "maps", "org/big-maps@v1.0.0", "1", "-"]
-
-
-def test_verify_names_every_problem(mtmetrics, bundle):
-    code, out, _ = mtmetrics("artifacts", "verify")
-    assert (code, [line.split(":")[0] for line in out.splitlines()]) == (0, ["tiny-encoder", "tiny-lm", "tiny-maps"])
-    code, out, _ = mtmetrics("artifacts", "verify", "tiny-lm", "--format", "json")
-    assert (code, json.loads(out)) == (0, {"whole": True, "problems": {"tiny-lm": []}})
-    weights = bundle / "tiny-encoder" / "model.safetensors"
-    weights.write_bytes(weights.read_bytes()[:-1])
-    (bundle / "tiny-encoder" / "extra").write_text("")
-    (bundle / "tiny-lm" / "config.json").unlink()
-    code, out, _ = mtmetrics("artifacts", "verify")
-    assert code == 1
-    assert out.splitlines()[:3] == [
-        "tiny-encoder/extra: not in the catalog",
-        "tiny-encoder/model.safetensors: damaged, its sha256 is not the catalog's",
-        "tiny-lm/config.json: missing",
-    ]
-    code, out, _ = mtmetrics("artifacts", "verify", "--format", "json")
-    assert (code, json.loads(out)["whole"]) == (1, False)
-    assert mtmetrics("artifacts", "verify", "tiny-maps")[0] == 0
-
-
-def test_verify_folders_elsewhere(mtmetrics, bundle, tmp_path):
-    pulled = tmp_path / "pulled"
-    for name in ("tiny-lm", "tiny-maps"):
-        shutil.copytree(bundle / name, pulled / name)
-    (pulled / "something-else").mkdir()
-    for name, expected in (("tiny-maps", 0), ("big-maps", 1)):
-        assert mtmetrics("artifacts", "verify", name, "--folder", pulled / "tiny-maps")[0] == expected
-    code, out, _ = mtmetrics("artifacts", "verify", pulled)
-    assert (code, [line.split(":")[0] for line in out.splitlines()]) == (0, ["tiny-lm", "tiny-maps"])
-    (pulled / "tiny-lm" / "config.json").unlink()
-    assert mtmetrics("artifacts", "verify", pulled)[1] == f"tiny-lm/config.json: missing\n{out.splitlines()[1]}\n"
-    message = "holds no folder that is named like an artifact; there are: tiny-encoder, "
-    refused(mtmetrics("artifacts", "verify", pulled / "tiny-maps"), message)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["nope"], "unknown artifact 'nope'; there are: tiny-encoder, tiny-lm, tiny-maps, big-maps"),
-        (["big-maps"], "artifact 'big-maps' is not bundled; pass --folder DIR"),
-        (["--folder", "."], "--folder holds one artifact; pass its NAME with it, got 0 names"),
-        (["tiny-lm", "--folder", "nowhere"], "--folder nowhere: no such folder"),
-    ],
-)
-def test_verify_bad_usage(mtmetrics, bundle, arguments, message):
-    refused(mtmetrics("artifacts", "verify", *arguments), f"mtmetrics: {message}")
-
-
-def test_a_catalog_that_cannot_be_read(mtmetrics, bundle):
-    (bundle / "catalog.toml").write_text("[tiny-lm\n")
-    refused(mtmetrics("artifacts", "list"), "catalog.toml: the artifact catalog cannot be read", 1)
 
 
 def findings(out):
@@ -221,3 +125,51 @@ def test_doctor_names_all_that_is_wrong(mtmetrics, bundle, evaluate_cache, monke
     assert ("note", f"extra app: lacks no-such-toy>=2 (absent); {install_command('app')}") in found
     assert ("ok", "extra plot: installed") in found
     assert found[-1][1].startswith("offline: ")
+
+
+def test_list_says_what_works_here(mtmetrics: Callable) -> None:
+    code, out, _ = mtmetrics("list", "xmoverscore", "esim", "uscore", "--format", "tsv")
+    rows = {tuple(line.split("\t")[:2]): line.split("\t")[2:] for line in out.splitlines()}
+    assert code == 0
+    compared, languages, offline, needs, size, licence = rows["xmoverscore", "mini"]
+    assert (compared, offline, needs) == ("source", "yes", "mini-encoder mini-lm-en")
+    folders = [bundled_artifacts() / name for name in needs.split()]
+    files = [file for folder in folders for file in folder.rglob("*") if file.is_file()]
+    assert float(size) == pytest.approx(sum(file.stat().st_size for file in files) / 1e6, abs=0.05)
+    assert licence == "mixed-training-data"
+    assert languages.endswith("zh")
+    assert rows["uscore", "mini"][1].endswith("zh \N{RIGHTWARDS ARROW} en")
+    assert rows["esim", "mini"][::2] == ["source or reference", "yes", rows["esim", "mini"][4]]
+    assert rows["esim", "mini"][3] == "esim-mini mini-encoder"
+    assert rows["esim", "paper"][2].startswith("no: names no model")
+    found = {row["preset"]: row for row in json.loads(mtmetrics("list", "comet", "--format", "json")[1])["metrics"]}
+    kiwi = found["wmt22-cometkiwi-da"]
+    assert (kiwi["licences"], kiwi["megabytes"]) == (["gated, CC BY-NC-SA 4.0"], None)
+    assert kiwi["needs"] == ["Unbabel/wmt22-cometkiwi-da"]
+    assert mtmetrics("list", "bleurt")[0] == 2
+
+
+def test_the_command_reports_and_can_be_repeated(evaluate_cache, capsys):
+    assert main(["install"]) == 0
+    first = capsys.readouterr().out
+    written = {path: path.stat().st_mtime_ns for path in evaluate_cache.rglob("*.py")}
+    assert main(["install", *metric_names()]) == 0
+    second = capsys.readouterr().out
+    count, step = len(metric_names()), f'now in Python: evaluate.load("{metric_names()[0]}", "mini")\n'
+    assert first == f"{count} metrics registered; {step}"
+    assert second == f"0 metrics registered, {count} were registered already; {step}"
+    assert {path: path.stat().st_mtime_ns for path in evaluate_cache.rglob("*.py")} == written
+
+
+def test_errors_are_one_line(evaluate_cache, tmp_path, monkeypatch, capsys):
+    assert main(["install", "xmover"]) == 2
+    assert capsys.readouterr().err.startswith("mtmetrics: unknown metric 'xmover'; there are: ")
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(evaluate.config, "HF_MODULES_CACHE", tmp_path / "file" / "cache")
+    assert main(["install"]) == 1
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert (
+        f"the module cache of evaluate, {tmp_path / 'file' / 'cache'}, cannot be used (Not a directory); set "
+        "HF_MODULES_CACHE" in error
+    )

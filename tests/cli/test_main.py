@@ -1,0 +1,65 @@
+"""Help, examples, and wrong usage."""
+
+import argparse
+import shlex
+
+import pytest
+
+from mtmetrics.cli.main import EXAMPLES, build_parser, leaves, main
+
+
+@pytest.fixture(scope="module")
+def parser() -> argparse.ArgumentParser:
+    return build_parser()
+
+
+def test_every_example_is_a_call_that_is_understood(parser: argparse.ArgumentParser) -> None:
+    for line in EXAMPLES.strip().splitlines():
+        name, *argv = shlex.split(line)
+        assert name == "mtmetrics"
+        assert callable(parser.parse_args(argv).run)
+
+
+def test_every_command_has_three_examples(parser: argparse.ArgumentParser) -> None:
+    [commands] = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    shown = [line.split()[1] for line in EXAMPLES.strip().splitlines()]
+    assert {name: shown.count(name) for name in commands.choices if shown.count(name) < 3} == {"doctor": 1}
+
+
+def helped(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
+    with pytest.raises(SystemExit) as stopped:
+        main([*argv, "--help"])
+    assert stopped.value.code == 0
+    return capsys.readouterr().out
+
+
+def test_every_command_and_action_has_a_help(parser: argparse.ArgumentParser) -> None:
+    [commands] = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    for command in (*commands.choices.values(), *leaves(parser)):
+        assert command.description
+        assert "--help" in command.format_help()
+
+
+def test_options_of_a_metric_stand_in_its_help_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    general = helped(capsys, "score")
+    groups = ("\ninput:", "\nmetric:", "\nmodels:", "\noutput:", "\nexamples:", "--metric NAME --help")
+    assert all(group in general for group in groups)
+    assert "--drop-rate" not in general
+    own = helped(capsys, "score", "--metric", "xmoverscore:mini")
+    assert "--drop-rate" in own
+    assert "--without" not in own
+
+
+WRONG = ("", "no-such-command", "score --no-such-option", "score --format html", "evaluate --data", "plot")
+WRONG += ("plot pie", "plot bars --data x", "probe guess", "probe preference --format tsv", "artifacts", "data", "idf")
+
+
+@pytest.mark.parametrize("call", WRONG)
+def test_wrong_usage_exits_with_2(capsys: pytest.CaptureFixture[str], call: str) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(call.split())
+    assert (stopped.value.code, capsys.readouterr().out) == (2, "")
+
+
+def test_all_commands_can_be_quiet(parser: argparse.ArgumentParser) -> None:
+    assert all("--quiet" in command._option_string_actions for command in leaves(parser))
