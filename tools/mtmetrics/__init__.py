@@ -1,4 +1,4 @@
-"""Machine-translation evaluation metrics of four papers, as scorers and as Hugging Face `evaluate` modules.
+"""Machine-translation evaluation metrics of four papers, and COMET, as scorers and Hugging Face `evaluate` modules.
 
 `load` makes a scorer by the names of its metric and preset; the scorer classes are there to be put together from models
 of one's own. Everything is imported when it is first used.

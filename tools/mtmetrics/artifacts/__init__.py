@@ -1,1 +1,1 @@
-"""Finds, loads, saves and verifies what the Hub or a folder holds."""
+"""Finds, loads, saves, verifies and publishes what the Hub or a folder holds: models, presets, cards."""

@@ -40,8 +40,8 @@ JUDGED: Options = {
 }
 _AGAINST: Options = {"--against SIDE": "compare with the source or the reference, for metrics that can do both"}
 _ROWS = (
-    "TSV (source, translation and reference in this order, or named by a header row), or .jsonl or .parquet (source, "
-    "translation, reference; or src, mt, ref); - reads TSV from standard input"
+    "TSV (source, translation and reference in this order, or named by a header row), .csv with a header row, .jsonl "
+    "or .parquet (source, translation, reference; or src, mt, ref); - reads TSV from standard input"
 )
 _SAME = (
     "lang_pair",

@@ -1,1 +1,1 @@
-"""The bridges to other libraries: modules of evaluate, metrics for trainers, and generation that a metric decides."""
+"""The bridges to other libraries: modules of evaluate, trainers, generation, and a service behind HTTP."""

@@ -1,1 +1,1 @@
-"""Files: lines and tables in, whole files out, and the languages of texts."""
+"""Text and rows in and out, files that are whole or absent, and the languages of texts."""

@@ -1,1 +1,1 @@
-"""What runs a network: encoders, language models, translators, regressors, and their packed vectors."""
+"""What runs a network: encoders, language models, translators, regressors, COMET, and their packed vectors."""

@@ -1,1 +1,1 @@
-"""Metrics run on judged data or systems, the tables of what came out, recipes of papers, and pictures."""
+"""Metrics run on judged data or systems: tables of what came out, tuning, recipes of papers, and pictures."""

@@ -1,1 +1,1 @@
-"""One class per metric, the tables of presets that they read, and the signatures of their scores."""
+"""One class per metric, numbers that others compute, the presets that they read, and the signatures of scores."""
