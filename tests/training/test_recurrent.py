@@ -37,14 +37,22 @@ TINY = RegressorConfig(hidden=6, batch=4, epochs=3, learning_rate=1e-2, held_bac
 
 @pytest.fixture(scope="module")
 def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Sixty references of five words, translations that keep some of them, judged by how many they keep."""
+    """Sixty references of five words, translations that keep some of them, judged by how many they keep; the sources
+    say the words the other way round."""
     rng = random.Random(3)
     rows = []
     for _ in range(60):
         reference = rng.sample(WORDS, 5)
         kept = rng.randint(0, 5)
         translation = reference[:kept] + rng.sample(["1", "2", "3", ".", "!", "stands"], 5 - kept)
-        rows.append({"ref": " ".join(reference), "src": "x", "mt": " ".join(translation), "score": kept / 5})
+        rows.append(
+            {
+                "ref": " ".join(reference),
+                "src": " ".join(reversed(reference)),
+                "mt": " ".join(translation),
+                "score": kept / 5,
+            }
+        )
     return write_jsonl(tmp_path_factory.mktemp("judged") / "de-en.jsonl", rows)
 
 
@@ -56,10 +64,13 @@ def table(path: Path) -> list[dict[str, str]]:
     return list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
 
 
+@pytest.mark.parametrize("against", ["reference", "both"])
 @pytest.mark.parametrize("architecture", ["bilstm", "bilstm_attention", "esim"])
-def test_learns_a_dozen_pairs_by_heart(architecture: str, judged: Path, tiny_encoder: Path, tmp_path: Path) -> None:
-    schedule = {"learning_rate": 5e-3, "epochs": 30, "patience": 30, "batch": 2}
-    config = RegressorConfig(architecture=architecture, hidden=16, dropout=0.0, **schedule)
+def test_learns_a_dozen_pairs_by_heart(
+    architecture: str, against: str, judged: Path, tiny_encoder: Path, tmp_path: Path
+) -> None:
+    schedule = {"learning_rate": 1e-2, "epochs": 30, "patience": 30, "batch": 2}
+    config = RegressorConfig(architecture=architecture, against=against, hidden=16, dropout=0.0, **schedule)
     encoder = str(tiny_encoder)
     data = prepared(tmp_path / "out", judged, encoder, config)
     dozen = data.train_rows.take(np.arange(12))
@@ -68,8 +79,11 @@ def test_learns_a_dozen_pairs_by_heart(architecture: str, judged: Path, tiny_enc
     # What was learnt is there when the scorer reads the texts.
     data.save(tmp_path / "saved", [best])
     scorer = load_scorer(architecture, regressor=str(tmp_path / "saved"), encoder=encoder)
-    others, translations, human, *_ = zip(*data.train_pairs[:12], strict=True)
-    assert pearson(scorer.score(list(others), list(translations)).segments, np.array(human)).value > 0.95
+    pairs = data.train_pairs[:12]
+    others = [pair.other if against == "reference" else (pair.other, pair.reference) for pair in pairs]
+    result = scorer.score(others, [pair.translation for pair in pairs])
+    assert pearson(result.segments, np.array([pair.human for pair in pairs])).value > 0.95
+    assert f"|against:{against}|" in result.signature
 
 
 def test_artifact_scores_as_it_was_validated(judged: Path, tiny_encoder: Path, tmp_path: Path) -> None:
@@ -169,6 +183,18 @@ def test_training_and_validation_share_no_text_to_compare_with() -> None:
         without(valid, pairs)
 
 
+def test_neither_source_nor_reference_is_on_both_sides() -> None:
+    pairs = [
+        JudgedPair(f"s {number}", f"t {number}", 0.0, "f", against="both", reference=f"r {number % 45}")
+        for number in range(90)
+    ]
+    train, valid = split(pairs, 300)
+    assert train
+    assert not {pair.other for pair in train} & {pair.other for pair in valid}
+    assert not {pair.reference for pair in train} & {pair.reference for pair in valid}
+    assert without(pairs[:50], pairs[85:]) == pairs[:40] + pairs[45:50]
+
+
 def test_ranking_loss_by_hand() -> None:
     human = torch.tensor([1.0, 0.0, 0.05])
     # Two ordered pairs (0 over 1, 0 over 2); 1 and 2 are judged too much alike.
@@ -222,6 +248,8 @@ def test_bad_rows_are_named(row: dict, message: str, tmp_path: Path) -> None:
         ({"features": "f1", "feature_layers": "0+4"}, "feature_layers '0\\+4'"),
         ({"epochs": 0}, "epochs"),
         ({"dropout": 1.0}, "dropout 1.0"),
+        ({"against": "either"}, "against 'either'"),
+        ({"against": "both", "features": "f1"}, "features 'f1': are of two texts; pass none where against is both"),
     ],
 )
 def test_bad_settings_are_named(setting: dict, message: str, judged: Path, tiny_encoder: Path, tmp_path: Path) -> None:
@@ -333,3 +361,14 @@ def test_either_reads_a_row_for_each_text_that_it_has(tmp_path: Path) -> None:
     assert [pair.against for pair in both] == ["source", "reference", "both", "source", "reference"]
     assert (both[2].other, both[2].reference, both[2].human) == ("s", "r", 1.0)
     assert pair_texts(both[2]) == [("s", "de"), ("r", "en"), ("t", "en")]
+
+
+def test_both_texts_must_be_there(tmp_path: Path) -> None:
+    row = {"src": "s", "ref": "r", "mt": "t", "score": 1}
+    path = write_jsonl(tmp_path / "rows.jsonl", [row, row | {"src": " "}, row | {"ref": ""}])
+    [pair] = read_judged_pairs([path], "both")
+    assert (pair.other, pair.reference, pair.against) == ("s", "r", "both")
+    for missing, name in (("src", "source"), ("ref", "reference")):
+        rows = [{key: value for key, value in row.items() if key != missing}]
+        with pytest.raises(InputError, match=f"line 1: .*no field '{name}'"):
+            read_judged_pairs([write_jsonl(tmp_path / "rows.jsonl", rows)], "both")
