@@ -85,9 +85,9 @@ def read_judged_pairs(paths: Sequence[str | Path], against: str, *, standardise:
     """Reads JSON Lines, plain or ``.gz``, with one judged translation per line, or another layout of segments that
     `mtmetrics.judgements.readers` knows; rows with a blank text or without a judgement are left out.
 
-    The names of the fields are in `mtmetrics.io.tables.FIELDS`; `against` is ``"reference"``, ``"source"``, or
-    ``"either"``: then a row is read once for each of the two that it has, and with ``"any"`` once more for both
-    together. With `standardise`, the judgements of each file get mean 0 and deviation 1.
+    The names of the fields are in `mtmetrics.io.tables.FIELDS`; `against` is ``"reference"``, ``"source"``, ``"both"``
+    together, or ``"either"``: then a row is read once for each of the two that it has, and with ``"any"`` once more for
+    both together. With `standardise`, the judgements of each file get mean 0 and deviation 1.
     """
     if not paths:
         raise InputError("no judged translations were given; pass at least one file with --judged")
