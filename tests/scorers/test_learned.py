@@ -182,3 +182,47 @@ def test_features_by_hand(tiny_encoder: Path) -> None:
     assert twice[:, :4] == pytest.approx(found[:, :4])
     assert twice[1, 4:8] != pytest.approx(found[1, :4], abs=1e-3)
     assert pair_features([], [], others, predictions).shape == (2, 0)
+
+
+SOURCES = ["not a house", "there is the dog", "the cat", "i stands there"]
+BOTH = list(zip(SOURCES, REFERENCES, strict=True))
+
+
+@pytest.mark.parametrize("architecture", ["bilstm", "bilstm_attention", "esim"])
+def test_source_and_reference_are_read_as_one_sequence(tmp_path: Path, tiny_encoder: Path, architecture: str) -> None:
+    settings = {"architecture": architecture, "against": "both", "features": None, "members": 1}
+    folder = artifact(tmp_path / "both", tiny_encoder, **settings)
+    scorer = load_scorer(architecture, regressor=str(folder))
+    assert scorer.compares == ("sources", "references")
+    result = scorer.score(BOTH, PREDICTIONS)
+    assert f"{architecture}|against:both|reg:both#" in result.signature
+    expected = []
+    for source, reference, prediction in zip(SOURCES, REFERENCES, PREDICTIONS, strict=True):
+        tokens = scorer.encoder.encode([source, reference, prediction])
+        first, second, last = (torch.from_numpy(tokens.vectors[tokens.rows(text)][1:-1]) for text in tokens.index)
+        sides = torch.cat([first, second])[None], last[None]
+        with torch.no_grad():
+            lengths = tuple(torch.tensor([side.shape[1]]) for side in sides)
+            expected.append(scorer.network.members[0](*sides, lengths).item())
+    assert result.segments == pytest.approx(expected, abs=1e-5)
+    # One by one, and in another order, as together.
+    assert scorer.score(BOTH[::-1], PREDICTIONS[::-1]).segments[::-1] == pytest.approx(result.segments, abs=1e-5)
+    assert scorer.score(BOTH[3:], PREDICTIONS[3:]).segments == pytest.approx(result.segments[3:], abs=1e-5)
+    with pytest.warns(UserWarning, match="blank|empty"):
+        blank = scorer.score([("", "the dog"), ("the dog", " "), BOTH[0]], ["a dog", "a dog", ""])
+    assert blank.segments.tolist() == [-2.0] * 3
+    with pytest.raises(InputError, match="^alignments: "):
+        scorer.align(BOTH, PREDICTIONS)
+    with pytest.raises(InputError, match=r"^against='reference': .*pass against='both' with them, or another") as error:
+        load_scorer(architecture, regressor=str(folder), against="reference")
+    assert "\n" not in str(error.value)
+
+
+def test_a_preset_for_both_decides(tmp_path: Path, tiny_encoder: Path) -> None:
+    artifact(tmp_path / "both", tiny_encoder, architecture="bilstm", against="both", features=None)
+    (tmp_path / "preset.toml").write_text('[regressors.both]\nmodel = "both"\n')
+    assert load_scorer("bilstm", str(tmp_path)).against == "both"
+    with pytest.raises(InputError, match="holds no network that compares with the reference; train one"):
+        load_scorer("bilstm", str(tmp_path), against="reference")
+    with pytest.raises(InputError, match="preset mini: holds no network that compares with the source and the ref"):
+        load_scorer("bilstm", "mini", against="both")

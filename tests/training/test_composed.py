@@ -66,11 +66,14 @@ def test_one_network_learns_to_judge_against_either(trained: Path, judged: Path,
     assert Regressor.read(trained).floor == 0.0
 
 
-def test_source_and_reference_are_read_together(judged: Path, tiny_encoder: Path, tmp_path: Path) -> None:
-    config = dataclasses.replace(TINY, against="any", epochs=20)
+@pytest.mark.parametrize(("against", "epochs", "count"), [("any", 20, 240), ("both", 40, 80)])
+def test_source_and_reference_are_read_together(
+    against: str, epochs: int, count: int, judged: Path, tiny_encoder: Path, tmp_path: Path
+) -> None:
+    config = dataclasses.replace(TINY, against=against, epochs=epochs)
     made = train_composed(Run(tmp_path / "esim"), JudgedFiles([judged]), str(tiny_encoder), config=config)
     rows = record_of(made)["rows"]
-    assert sum(rows["train"].values()) + sum(rows["validation"].values()) == 240
+    assert sum(rows["train"].values()) + sum(rows["validation"].values()) == count
     pairs = [pair for pair in read_judged_pairs([judged], "any") if pair.against == "both"]
     options = {"regressor": str(made), "encoder": str(tiny_encoder), "against": "both", "lang_pair": "de-en"}
     scorer = load_scorer("esim", **options)
@@ -84,7 +87,7 @@ def test_source_and_reference_are_read_together(judged: Path, tiny_encoder: Path
     assert scorer.score([("", "the dog")], ["a dog"]).segments.tolist() == [0.0]
     with pytest.raises(InputError, match="alignments: are of two texts"):
         scorer.align(texts[:1], ["a dog"])
-    with pytest.raises(InputError, match="holds no network that compares with the both"):
+    with pytest.raises(InputError, match="holds no network that compares with the source and the reference"):
         load_scorer("esim", "mini", against="both", lang_pair="de-en")
 
 
@@ -143,7 +146,7 @@ def test_judgements_are_bounded() -> None:
         (["--begun-from", "4"], "an encoder of the BERT architecture with the layers 4 is needed"),
         (["--begun-from", "3+x"], "with the layers 3+x is needed"),
         (["--begin", "nothing-there"], "nothing-there"),
-        (["--against", "both"], "against 'both'"),
+        (["--against", "neither"], "against 'neither'"),
         (["--repeat", "kept=x"], "--repeat needs NAME=NUMBER"),
     ],
 )

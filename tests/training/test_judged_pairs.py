@@ -110,3 +110,26 @@ def test_either_reads_a_row_for_each_text_that_it_has(tmp_path: Path) -> None:
     assert [pair.against for pair in both] == ["source", "reference", "both", "source", "reference"]
     assert (both[2].other, both[2].reference, both[2].human) == ("s", "r", 1.0)
     assert pair_texts(both[2]) == [("s", "de"), ("r", "en"), ("t", "en")]
+
+
+def test_neither_source_nor_reference_is_on_both_sides() -> None:
+    pairs = [
+        JudgedPair(f"s {number}", f"t {number}", 0.0, "f", against="both", reference=f"r {number % 45}")
+        for number in range(90)
+    ]
+    train, valid = split(pairs, 300)
+    assert train
+    assert not {pair.other for pair in train} & {pair.other for pair in valid}
+    assert not {pair.reference for pair in train} & {pair.reference for pair in valid}
+    assert without(pairs[:50], pairs[85:]) == pairs[:40] + pairs[45:50]
+
+
+def test_both_texts_must_be_there(tmp_path: Path) -> None:
+    row = {"src": "s", "ref": "r", "mt": "t", "score": 1}
+    path = write_jsonl(tmp_path / "rows.jsonl", [row, row | {"src": " "}, row | {"ref": ""}])
+    [pair] = read_judged_pairs([path], "both")
+    assert (pair.other, pair.reference, pair.against) == ("s", "r", "both")
+    for missing, name in (("src", "source"), ("ref", "reference")):
+        rows = [{key: value for key, value in row.items() if key != missing}]
+        with pytest.raises(InputError, match=f"line 1: .*no field '{name}'"):
+            read_judged_pairs([write_jsonl(tmp_path / "rows.jsonl", rows)], "both")

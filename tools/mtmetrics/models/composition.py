@@ -15,6 +15,7 @@ _TRANSLATION = SIDES.index("translation")
 KNOWN_SIDES = {
     "source": ("source",),
     "reference": ("reference",),
+    "both": ("both",),
     "either": ("source", "reference"),
     "any": ("source", "reference", "both"),
 }

@@ -142,7 +142,7 @@ class PooledBiLSTM(nn.Module):
         """(B, `pooled`) representation of the pairs.
 
         Args:
-            other: (B, n, d) vectors of the references or sources.
+            other: (B, n, d) vectors of the references, of the sources, or of each source and its reference behind it.
             prediction: (B, m, d) vectors of the translations.
             lengths: (B,) lengths of each side, at least 1.
         """

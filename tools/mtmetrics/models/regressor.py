@@ -22,8 +22,8 @@ class RegressorShape:
 
     Attributes:
         architecture: ``"bilstm"``, ``"bilstm_attention"`` or ``"esim"``.
-        against: what translations are compared with, ``"reference"`` or ``"source"``, ``"either"``, or ``"any"``, which
-            is either or both together.
+        against: what translations are compared with, ``"reference"`` or ``"source"``, ``"both"`` together,
+            ``"either"``, or ``"any"``, which is either or both together.
         encoder: name of the encoder whose vectors it reads.
         encoder_fingerprint: of that encoder.
         depth: number of its layers.

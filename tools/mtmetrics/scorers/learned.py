@@ -17,7 +17,7 @@ from mtmetrics.models.runner import length_batches, pick_devices
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import Scorer, encoded
-from mtmetrics.scorers.metric import COLUMNS
+from mtmetrics.scorers.metric import COLUMNS, SIDES
 from mtmetrics.scorers.preset_tables import Opened, model_name
 from mtmetrics.scorers.results import ChunkScores, stretches
 from mtmetrics.scorers.settings import option
@@ -71,13 +71,14 @@ class LearnedScore(Scorer):
     on.
 
     The network reads the word pieces of both sides, without special tokens, as a learnt mix of the encoder's layers;
-    where transformer layers compose it, all tokens as one layer gives them. A segment with a blank side gets the lowest
-    judgement of the training data, which the checkpoint records.
+    where transformer layers compose it, all tokens as one layer gives them. Of a source and its reference the pieces
+    follow each other as if they were one text. A segment with a blank side gets the lowest judgement of the training
+    data, which the checkpoint records.
 
     Args:
         encoder: opened as the network reads it (`Regressor.reads`).
-        network: a trained regressor; it says whether translations are compared with references or with sources.
-        against: which of the two, where it can do either.
+        network: a trained regressor; it says whether translations are compared with references, sources, or both.
+        against: which of them, where it can do several.
         fingerprint: 8 hexadecimal digits that pin the network in the signature.
         label: how the signature calls it.
         device: where the network runs.
@@ -109,8 +110,8 @@ class LearnedScore(Scorer):
 
     scale = "on the scale of the judgements that the network was trained on"
     usual_preset = "mini"
-    # A preset has one table for each of what its networks compare with: [regressors.reference], [regressors.source];
-    # in them there may be tables of target languages: [regressors.reference.en].
+    # A preset has one table for each of what its networks compare with: [regressors.reference], [regressors.source],
+    # [regressors.both]; in them there may be tables of target languages: [regressors.reference.en].
     tables: ClassVar = {name: {"model", "revision"} for name in ("regressors.*", "regressors.*.*")}
 
     def __init__(
@@ -158,7 +159,7 @@ class LearnedScore(Scorer):
         if "model" not in table:
             # A preset for one side cannot be asked for the other; one without any lacks a model.
             kind = InputError if known else ArtifactError
-            lacks = f"holds no network that compares with the {wanted}"
+            lacks = f"holds no network that compares with the {SIDES[wanted]}"
             lacks += f" in {target or 'an unknown language'}, only in {' '.join(of_side)}" if of_side else ""
             advice = "train one with 'mtmetrics train regressor', and pass its folder as regressor=DIR"
             raise kind(f"preset {bundle.name}: {lacks}; {advice}")
@@ -171,8 +172,9 @@ class LearnedScore(Scorer):
             against = against or wanted
         elif against not in (None, network.against):
             column = " or ".join(" and ".join(COLUMNS[side]) for side in able)
+            needed = "against='both' with them" if "both" in able else column
             raise InputError(
-                f"against={against!r}: regressor {name} compares with {column}; pass {column}, or another regressor"
+                f"against={against!r}: regressor {name} compares with {column}; pass {needed}, or another regressor"
             )
         try:
             model = pool.encoder(chosen.encoder or network.encoder, **network.reads())
@@ -224,12 +226,12 @@ class LearnedScore(Scorer):
         reads it, from the (1, B) lengths, or the (2, B) lengths of sources and references."""
         import torch
 
-        from mtmetrics.models.composition import SIDES
+        from mtmetrics.models.composition import SIDES as PLACES
 
         if self.against != "both":
-            return torch.full((lengths.shape[1], longest), SIDES.index(self.against), device=self.device)
+            return torch.full((lengths.shape[1], longest), PLACES.index(self.against), device=self.device)
         behind = np.arange(longest) >= lengths[0][:, None]
-        found = np.where(behind, SIDES.index("reference"), SIDES.index("source"))
+        found = np.where(behind, PLACES.index("reference"), PLACES.index("source"))
         return torch.from_numpy(found).to(self.device)
 
     def _batches(self, pieces: "Pieces", pairs: np.ndarray) -> Iterator[tuple[list[int], tuple[Any, ...]]]:

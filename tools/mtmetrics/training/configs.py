@@ -158,7 +158,9 @@ class RegressorConfig:
     """Network and schedule of a regressor; the defaults are those of Mathur et al. (2019) and their code."""
 
     architecture: str = setting("esim", "bilstm, bilstm_attention or esim")
-    against: str = setting("reference", "compare translations with the reference or with the source")
+    against: str = setting(
+        "reference", "compare translations with the reference, the source, or both, one behind the other"
+    )
     hidden: int = setting(300, "width of the LSTM states, per direction")
     dropout: float = setting(0.5, "dropout of LSTM inputs and of the regressor over the pooled states")
     max_pieces: int = setting(100, "texts are cut at that many word pieces")
@@ -191,7 +193,7 @@ class CompositionConfig(Epochs):
     architecture: str = setting("esim", "no other one is composed")
     against: str = setting(
         "source",
-        "compare translations with the source, the reference, either, each in a row, or any: either, and both together",
+        "compare translations with the source, the reference, both together, either (a row each), or any (all three)",
     )
     layer: int = setting(4, "the encoder's layer that the network reads")
     begun_from: str = setting("5+6+6", "the encoder's layers from which those of the composition begin")

@@ -85,9 +85,9 @@ def read_judged_pairs(paths: Sequence[str | Path], against: str, *, standardise:
     """Reads JSON Lines, plain or ``.gz``, with one judged translation per line, or another layout of segments that
     `mtmetrics.judgements.readers` knows; rows with a blank text or without a judgement are left out.
 
-    The names of the fields are in `mtmetrics.io.tables.FIELDS`; `against` is ``"reference"``, ``"source"``, or
-    ``"either"``: then a row is read once for each of the two that it has, and with ``"any"`` once more for both
-    together. With `standardise`, the judgements of each file get mean 0 and deviation 1.
+    The names of the fields are in `mtmetrics.io.tables.FIELDS`; `against` is ``"reference"``, ``"source"``, ``"both"``
+    together, or ``"either"``: then a row is read once for each of the two that it has, and with ``"any"`` once more for
+    both together. With `standardise`, the judgements of each file get mean 0 and deviation 1.
     """
     if not paths:
         raise InputError("no judged translations were given; pass at least one file with --judged")
@@ -128,16 +128,26 @@ def split(pairs: Sequence[JudgedPair], per_mille: int) -> tuple[list[JudgedPair]
     parts: tuple[list[JudgedPair], list[JudgedPair]] = ([], [])
     for pair in pairs:
         parts[held_back(text_key(pair.other), per_mille)].append(pair)
-    if not parts[0] or len(parts[1]) < 2:
+    # Where there are a source and its reference, only the source has decided.
+    train = _apart(*parts)
+    if not train or len(parts[1]) < 2:
         few = f"{len(pairs)} judged translations are too few to train on and to hold some back"
         raise InputError(f"{few}; pass more, or a file with --valid")
-    return parts
+    return train, parts[1]
 
 
 def without(pairs: Iterable[JudgedPair], valid: Iterable[JudgedPair]) -> list[JudgedPair]:
-    """The rows whose text to compare with does not occur in the validation; InputError if none is left."""
-    keys = {text_key(pair.other) for pair in valid}
-    kept = [pair for pair in pairs if text_key(pair.other) not in keys]
+    """The rows whose texts to compare with do not occur in the validation; InputError if none is left."""
+    kept = _apart(pairs, valid)
     if not kept:
         raise InputError("--judged: all rows compare with a text of --valid; nothing is left to train on")
     return kept
+
+
+def _apart(pairs: Iterable[JudgedPair], valid: Iterable[JudgedPair]) -> list[JudgedPair]:
+    keys = {key for pair in valid for key in _keys(pair)}
+    return [pair for pair in pairs if keys.isdisjoint(_keys(pair))]
+
+
+def _keys(pair: JudgedPair) -> list[str]:
+    return [text_key(text) for text, _ in pair_texts(pair)[:-1]]

@@ -146,10 +146,12 @@ class TrainingData:
         **recorded: Any,
     ) -> None:
         choice("architecture", config.architecture, ARCHITECTURES)
-        choice("against", config.against, ("reference", "source"))
+        choice("against", config.against, ("reference", "source", "both"))
         if not 0 <= config.dropout < 1:
             raise InputError(f"dropout {config.dropout}: must be at least 0 and below 1")
         self.features = _feature_names(config.features)
+        if self.features and config.against == "both":
+            raise InputError(f"features {config.features!r}: are of two texts; pass none where against is both")
         plain = TokenEncoder(encoder, cache_bytes=0)  # tells how many layers there are
         self.feature_layers = _layer_numbers(config.feature_layers, plain.layer) if self.features else []
         self.config, self._work, self._device = config, run.work, run.device
@@ -226,8 +228,10 @@ class TrainingData:
         for first in range(0, len(pairs), _PAIRS_PER_FEATURE_BATCH):
             part = sides[:, first : first + _PAIRS_PER_FEATURE_BATCH]
             layers = [store.layer(number, part.ravel()) for number in self.feature_layers]
-            blocks.append(pair_features(self.features, layers, *np.arange(part.size).reshape(2, -1)))
-        return Examples(store, *sides, np.concatenate(blocks), np.array([pair.human for pair in pairs]))
+            numbers = np.arange(part.size).reshape(part.shape)
+            blocks.append(pair_features(self.features, layers, numbers[0], numbers[-1]))
+        human = np.array([pair.human for pair in pairs])
+        return Examples(store, sides[:-1].T, sides[-1], np.concatenate(blocks), human)
 
 
 def _feature_names(text: str) -> list[str]:

@@ -86,8 +86,8 @@ class LayerStore:
 
 @dataclasses.dataclass(frozen=True)
 class Examples:
-    """n pairs as a network reads them: numbers of the texts to compare with and of the translations in the store,
-    standardised features (n, f), and judgements."""
+    """n pairs as a network reads them: numbers in the store of the texts to compare with, (n, m), which follow each
+    other, and of the translations, (n,); standardised features (n, f), and judgements."""
 
     store: LayerStore
     others: np.ndarray
@@ -105,7 +105,7 @@ class Examples:
 
     def lengths(self) -> np.ndarray:
         """(n,) word pieces of the longer side."""
-        return np.maximum(self.store.lengths[self.others], self.store.lengths[self.translations])
+        return np.maximum(self.store.lengths[self.others].sum(1), self.store.lengths[self.translations])
 
 
 def train_member(
@@ -200,9 +200,9 @@ def ranking_loss(scores: torch.Tensor, human: torch.Tensor) -> torch.Tensor:
 def _forward(member: Member, pairs: Examples, device: Any) -> tuple[torch.Tensor, torch.Tensor]:
     weights = member.mix.weights()
     sides, sizes = [], []
-    for texts in (pairs.others, pairs.translations):
-        lengths = pairs.store.lengths[texts]
-        mixed = torch.einsum("nld,l->nd", pairs.store.pieces(texts).to(device), weights)
+    for texts in (pairs.others, pairs.translations[:, None]):
+        lengths = pairs.store.lengths[texts].sum(1)
+        mixed = torch.einsum("nld,l->nd", pairs.store.pieces(texts.ravel()).to(device), weights)
         sides.append(torch.nn.utils.rnn.pad_sequence(mixed.split(lengths.tolist()), batch_first=True))
         sizes.append(torch.from_numpy(lengths).to(device))
     features = torch.from_numpy(pairs.features).to(device) if pairs.features.shape[1] else None
