@@ -3,6 +3,7 @@
 import argparse
 import socket
 
+from mtmetrics.checks import port
 from mtmetrics.cli import options
 from mtmetrics.errors import MTMetricsError
 
@@ -31,6 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Loads the metric, and serves."""
+    port("--port", args.port)
     from mtmetrics.errors import require_extra
 
     require_extra("serve", "serve")
