@@ -18,6 +18,7 @@ from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import Scorer, encoded
 from mtmetrics.scorers.metric import COLUMNS
+from mtmetrics.scorers.metric import SIDES as TOLD
 from mtmetrics.scorers.preset_tables import Opened, model_name
 from mtmetrics.scorers.results import ChunkScores, stretches
 from mtmetrics.scorers.settings import option
@@ -158,7 +159,7 @@ class LearnedScore(Scorer):
         if "model" not in table:
             # A preset for one side cannot be asked for the other; one without any lacks a model.
             kind = InputError if known else ArtifactError
-            lacks = f"holds no network that compares with the {wanted}"
+            lacks = f"holds no network that compares with the {TOLD[wanted]}"
             lacks += f" in {target or 'an unknown language'}, only in {' '.join(of_side)}" if of_side else ""
             advice = "train one with 'mtmetrics train regressor', and pass its folder as regressor=DIR"
             raise kind(f"preset {bundle.name}: {lacks}; {advice}")
