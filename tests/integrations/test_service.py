@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers import refused
 
 import mtmetrics
 from mtmetrics.errors import InputError
@@ -126,6 +127,18 @@ def test_scores_that_depend_on_others_are_refused(tiny_encoder: Path) -> None:
     scorer = load_scorer("sentsim", "mini", setting="src-mt", normalize="batch", lang_pair="de-en")
     with pytest.raises(InputError, match="use normalize=fixed"):
         Service(scorer)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--port", "65536", "--port 65536: must be from 0, for any that is free, to 65535"),
+        ("--most-segments", "0", "--most-segments 0: must be a whole number of at least 1"),
+        ("--most-waiting", "-1", "--most-waiting -1: must be a whole number of at least 1"),
+    ],
+)
+def test_limits_that_cannot_be(mtmetrics, option: str, value: str, message: str) -> None:
+    refused(mtmetrics("serve", "--metric", "prediction_length", option, value), message)
 
 
 def test_on_the_command_line_until_ctrl_c(tmp_path: Path) -> None:
