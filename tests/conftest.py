@@ -161,7 +161,7 @@ def four_metrics(comet_checkpoints: Path, tmp_path: Path, monkeypatch: pytest.Mo
     package, COMET, stored scores, and a program that counts characters; the working folder holds their files."""
     import json
 
-    from mtmetrics.page.texts import example
+    from mtmetrics.reports.example import example
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MTMETRICS_ARTIFACTS", str(comet_checkpoints))
