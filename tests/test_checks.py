@@ -19,6 +19,8 @@ from mtmetrics.errors import InputError
         ({"sources": np.array("a"), "predictions": ["b"]}, "sources: a list of strings is needed, got array"),
         ({"sources": 7, "predictions": ["b"]}, "sources: a list of strings is needed, got 7"),
         ({"sources": {"a": 1}, "predictions": ["b"]}, "sources: a list of strings is needed"),
+        ({"sources": {"a", "b"}, "predictions": ["b", "c"]}, "sources: a list of strings is needed"),
+        ({"references": {"a", "b"}, "predictions": ["b", "c"]}, "references: a list of strings is needed"),
         ({"sources": [], "predictions": []}, "sources: empty"),
         ({"sources": ["\ud800"], "predictions": ["b"]}, r"sources\[0\]: holds a lone surrogate"),
     ],

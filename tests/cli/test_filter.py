@@ -153,7 +153,7 @@ def test_blocks_of_an_engine_give_what_one_process_gives(run: Run, monkeypatch: 
     ("argv", "message"),
     [
         (["pairs.tsv"], "pass one of --threshold SCORE, --top SHARE or --tokens NUMBER"),
-        (["pairs.tsv", "--top", "0.5", "--tokens", "3"], "top and tokens says which pairs to keep"),
+        (["pairs.tsv", "--top", "0.5", "--tokens", "3"], "top and tokens say which pairs to keep"),
         (["pairs.tsv", "--top", "1.5"], "top 1.5: must be above 0 and at most 1"),
         (["--top", "1"], "nothing to filter: pass one FILE"),
         (["none.tsv", "--top", "1"], "none.tsv: no such file"),

@@ -31,5 +31,7 @@ def test_a_table_for_the_weights_of_xmoverscore(mtmetrics, tiny_encoder: Path, t
     refused(mtmetrics(*call, "--languages", "de", "--overwrite"), "--languages: 1 for 2 file(s) of --text")
     blank = ("idf", "--encoder", tiny_encoder, "--text", write(tmp_path / "blank.txt", " \n"), "--out")
     refused(mtmetrics(*blank, tmp_path / "none" / "idf"), "there is no folder")
+    languages = ("idf", "--encoder", "mini-encoder", *texts, "--out", tmp_path / "mini")
+    refused(mtmetrics(*languages), "pass --languages, one for each file of --text")
     refused(mtmetrics(*blank, tmp_path / "idf"), "no texts, so there is")
     assert not (tmp_path / "idf").exists()

@@ -81,7 +81,11 @@ def test_judgements_are_standardised_without_a_metric(mtmetrics: Run, tmp_path: 
     [
         ([{"source": "s", "translation": "t"}], [], "no field 'lp' or 'LP'"),
         ([{"lp": "de-en", "source": " ", "reference": "r", "translation": "t"}], [], "holds no translation"),
-        ([{"lp": "de-en", "source": "s", "reference": "r", "translation": "t"}], [], "needs its judgement"),
+        (
+            [{"lp": "de-en", "source": "s", "reference": "r", "translation": "t"}],
+            [],
+            "where no --metric is named, every row needs its judgement",
+        ),
         (
             [{"lp": "de-en", "source": "s", "reference": "r", "translation": "t", "human": 1}],
             [],

@@ -121,6 +121,7 @@ def test_the_weights_of_uscore_are_those_of_its_word_level(plot, tiny_encoder, t
         (["weights", "--data", "de-en.jsonl", "--parts", "lm"], "two or three of mover, lm are needed, got lm"),
         (["weights", "--data", "de-en.jsonl", "--parts", "lm,-lm"], "two or three of mover, lm are needed"),
         (["weights", "--data", "de-en.jsonl", "--parts", "lm,wmd"], "no part 'wmd'"),
+        (["weights", "--data", "de-en.jsonl", "--metric", "prediction_length"], "has no parts to weigh"),
         (["weights", "--data", "de-en.jsonl", "--steps", "0"], "steps 0"),
     ],
 )

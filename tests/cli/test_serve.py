@@ -11,6 +11,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+from helpers import refused
 
 
 def test_on_the_command_line_until_ctrl_c(tmp_path: Path) -> None:
@@ -31,3 +32,15 @@ def test_on_the_command_line_until_ctrl_c(tmp_path: Path) -> None:
             assert json.load(answer)["status"] == "ok"
         os.kill(running.pid, signal.SIGINT)
         assert (running.wait(20), running.stderr.read()) == (130, "mtmetrics: interrupted\n")
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--port", "65536", "--port 65536: must be from 0, for any that is free, to 65535"),
+        ("--most-segments", "0", "--most-segments 0: must be a whole number of at least 1"),
+        ("--most-waiting", "-1", "--most-waiting -1: must be a whole number of at least 1"),
+    ],
+)
+def test_limits_that_cannot_be(mtmetrics, option: str, value: str, message: str) -> None:
+    refused(mtmetrics("serve", "--metric", "prediction_length", option, value), message)

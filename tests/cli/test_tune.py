@@ -104,6 +104,7 @@ def test_judgements_that_are_all_equal_are_refused(tune, judged) -> None:
         (["--try", "layers=1"], "xmoverscore has no option 'layers'"),
         (["--folds", "1"], "folds 1: must be from 2 to the number of judgements, 80"),
         (["--out", "no/where/tuned"], "there is no folder no/where"),
+        (["--out", __file__, "--overwrite"], "test_tune.py: is a file; a folder is needed"),
         (["--metric", "chrf"], "one metric is tuned at a time"),
     ],
 )

@@ -201,7 +201,9 @@ def test_what_other_libraries_make_of_it(client, published, tmp_path):
     assert sentences == "SentenceTransformer: True (1, 384)"
     assert regressor == "Regressor: True True esim"
     assert tokens == "TokenEncoder: True"
-    assert absent.startswith("refused: model 'org/none' was not found as a folder, as a bundled artifact, in the cache")
+    assert absent.startswith(
+        "refused: the model 'org/none' was not found as a folder, as a bundled artifact, in the cache"
+    )
     assert "the Hub has no such repository" in absent
     assert "the Hub repository org/mini-encoder (revision v9): the Hub has no such revision" in unknown
     assert "model.safetensors" in published["org/sentences"].files()

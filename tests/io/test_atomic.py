@@ -8,7 +8,7 @@ import pytest
 from safetensors.numpy import load, save
 
 from mtmetrics.errors import InputError, MTMetricsError
-from mtmetrics.io.atomic import atomic_path, git_blob_sha1, in_one_order, new_folder, write_atomic
+from mtmetrics.io.atomic import atomic_path, filled_folder, git_blob_sha1, in_one_order, new_folder, write_atomic
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
@@ -57,6 +57,19 @@ def test_folders(tmp_path: Path) -> None:
         (temporary / "b").write_text("3")
     assert os.listdir(target) == ["b"]
     assert os.listdir(target.parent) == ["folder"]
+
+
+def test_folders_that_stay_empty_vanish(tmp_path: Path) -> None:
+    deep = tmp_path / "a" / "b"
+    with filled_folder(deep):
+        assert deep.is_dir()
+    assert not list(tmp_path.iterdir())
+    with filled_folder(tmp_path / "a" / "b"):
+        (tmp_path / "a" / "file").write_text("x")
+    assert [path.name for path in (tmp_path / "a").iterdir()] == ["file"]
+    with filled_folder(tmp_path / "a"):
+        (tmp_path / "a" / "file").unlink()
+    assert (tmp_path / "a").is_dir()  # it was there before
 
 
 def test_git_blob_hashes() -> None:

@@ -16,6 +16,12 @@ def test_jsonl_errors(tmp_path: Path) -> None:
         list(jsonl_rows(write(tmp_path / "a.jsonl", b'{}\n\n{"a":\n')))
     with pytest.raises(InputError, match="b.jsonl, line 1: a JSON object is needed, got list"):
         list(jsonl_rows(write(tmp_path / "b.jsonl", b"[1]\n")))
+    pair, half = rb'{"a": "\ud83d\ude00 \\ud83d"}', rb'{"a": {"b": ["\uD83D"]}}'
+    path = write(tmp_path / "c.jsonl", pair + b"\n" + half + b"\n")
+    rows = jsonl_rows(path)
+    assert next(rows).fields == {"a": "\U0001f600 \\ud83d"}
+    with pytest.raises(InputError, match="c.jsonl, line 2: holds a lone surrogate"):
+        next(rows)
 
 
 def test_tables(tmp_path: Path) -> None:
@@ -33,7 +39,7 @@ def test_csv_has_a_header_and_quotes(tmp_path: Path) -> None:
     table = write(tmp_path / "a.csv.gz", '"a ""b""",translation,source\n1,"y, z",x\n\n2,,"u\nv"\n')
     assert table_keys(table) == ['a "b"', "translation", "source"]
     assert list(iter_table(table, ("source", "translation"))) == [["x", "y, z"], ["u\nv", ""]]
-    with pytest.raises(InputError, match="a.csv.gz, line 2: 'reference' must be a string, got null"):
+    with pytest.raises(InputError, match="a.csv.gz, line 2: no field 'reference'; the row has: 'a"):
         list(iter_table(table, ("reference",)))
     with pytest.raises(InputError, match=r"b.csv, line 2: 1 field\(s\), but the header has 2: source, target"):
         list(iter_table(write(tmp_path / "b.csv", "source,target\nx\n"), ("source",)))

@@ -123,6 +123,7 @@ def test_what_goes_wrong_is_said_in_a_line(commands, program: str, message: str)
     ("table", "message"),
     [
         ("command = 'no-such-program'", r"cannot be started \(no-such-program: No such file or directory\)"),
+        ("command = 'true'\nfolder = 'none'", r"cannot be started \(.*/none: No such file or directory\)"),
         ("", r"commands commands.toml, \[it\]: no command"),
         ("command = 3", r"\[it\]: command 3: not of the kind that is needed"),
         ("command = 'cat'\nline = 3", r"\[it\]: unknown key 'line'; there are: command, columns, input"),

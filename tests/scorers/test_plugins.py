@@ -154,6 +154,7 @@ def _offers() -> tuple:
     [
         ("x = 1\n", InputError, "has no class made from mtmetrics.PluginMetric"),
         ("x = (\n", ArtifactError, r"cannot be loaded \(SyntaxError"),
+        ("raise SystemExit(3)\n", ArtifactError, r"cannot be loaded \(SystemExit: 3\)"),
         ("import no_such_package\n", ArtifactError, r"cannot be loaded \(ModuleNotFoundError"),
         (PLUGIN.replace('"lengths"', '"chrf"'), InputError, "the name 'chrf' is taken by another metric"),
         (PLUGIN.replace('metric = "lengths"', ""), InputError, "the class Lengths needs a name"),

@@ -100,7 +100,11 @@ def as_texts(name: str, values: Any) -> list[str]:
     """
     if isinstance(values, str | bytes):
         raise InputError(f"{name}: a list of strings is needed, got the single string {shown(values)}; pass [text]")
-    if not isinstance(values, Iterable) or isinstance(values, dict) or getattr(values, "ndim", 1) != 1:
+    if (
+        not isinstance(values, Iterable)
+        or isinstance(values, dict | set | frozenset)
+        or getattr(values, "ndim", 1) != 1
+    ):
         raise InputError(f"{name}: a list of strings is needed, got {shown(values)}")
     texts = list(values)
     for index, text in enumerate(texts):
@@ -122,7 +126,7 @@ def as_references(name: str, values: Any) -> list[str] | list[list[str]]:
     Raises:
         InputError: neither the one nor the other, or a segment without a reference; names the field, index and value.
     """
-    if isinstance(values, str | bytes | dict) or not isinstance(values, Iterable):
+    if isinstance(values, str | bytes | dict | set | frozenset) or not isinstance(values, Iterable):
         return as_texts(name, values)
     values = list(values)
     if all(isinstance(value, str) for value in values):
@@ -178,7 +182,7 @@ def compared_columns(names: Sequence[str], values: Any) -> dict[str, Any]:
     """
     if len(names) == 1:
         return {names[0]: values}
-    if isinstance(values, str | bytes | dict) or not isinstance(values, Iterable):
+    if isinstance(values, str | bytes | dict | set | frozenset) or not isinstance(values, Iterable):
         raise InputError(f"a list of pairs (source, reference) is needed, got {shown(values)}")
     pairs = list(values)
     for index, pair in enumerate(pairs):
@@ -215,6 +219,13 @@ def number(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise InputError(f"{name} {shown(value)}: must be a finite number")
     return float(value)
+
+
+def port(name: str, value: int) -> int:
+    """Returns `value` if it is the number of a port, or 0 for any that is free, otherwise raises `InputError`."""
+    if not 0 <= value < 2**16:
+        raise InputError(f"{name} {value}: must be from 0, for any that is free, to 65535")
+    return value
 
 
 def share(name: str, value: Any) -> float:

@@ -69,7 +69,7 @@ def _elsewhere(name: str | Path, revision: str | None, local_files_only: bool) -
         return download(source, MODEL_FILES, local_files_only=local_files_only)
     except ArtifactError as error:
         raise ArtifactError(
-            f"model {str(name)!r} was not found {places_in_words()}, in the cache or on the Hub: {error}; with a "
+            f"the model {str(name)!r} was not found {places_in_words()}, in the cache or on the Hub: {error}; with a "
             f"network, 'hf download {source.repository}' fetches it; a bundled preset, such as mini, needs none"
         ) from error
 

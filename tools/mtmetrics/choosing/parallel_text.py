@@ -159,8 +159,9 @@ class Selection:
     def __post_init__(self) -> None:
         given = {name: value for name, value in vars(self).items() if value is not None}
         if len(given) != 1:
+            wrong = f"{' and '.join(given)} say" if given else "nothing says"
             ways = "--threshold SCORE, --top SHARE or --tokens NUMBER"
-            raise InputError(f"{' and '.join(given) or 'nothing'} says which pairs to keep: pass one of {ways}")
+            raise InputError(f"{wrong} which pairs to keep: pass one of {ways}")
         if self.threshold is not None:
             number("threshold", self.threshold)
         if self.top is not None:

@@ -2,6 +2,7 @@
 
 import argparse
 
+from mtmetrics.checks import port
 from mtmetrics.cli import options
 
 _PAGE: options.Options = {
@@ -29,6 +30,8 @@ def run(args: argparse.Namespace) -> int:
     from mtmetrics.page.app import build_page
     from mtmetrics.page.theme import serve
 
+    if args.port is not None:
+        port("--port", args.port)
     app = build_page(args.name, args.metric)
     serve(app, args.port)
     print(app.local_url, flush=True)

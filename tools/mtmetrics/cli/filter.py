@@ -17,7 +17,7 @@ from mtmetrics.cli.output import check_target, opened, write_report
 from mtmetrics.cli.ray import absolute_paths, add_engine_options, chosen_engine, run_blocks
 from mtmetrics.cluster.engine import column_names
 from mtmetrics.errors import InputError, MTMetricsError
-from mtmetrics.io.lines import iter_parallel
+from mtmetrics.io.lines import iter_parallel, refuse_twice
 from mtmetrics.io.row_writer import RowWriter
 from mtmetrics.io.tables import iter_rows, table_keys
 
@@ -166,6 +166,7 @@ def _rereadable(args: argparse.Namespace) -> Iterator[_Reader]:
     given = [args.file] if args.file is not None else [args.sources, args.predictions]
     if None in given or (args.file is not None and (args.sources or args.predictions)):
         raise InputError("nothing to filter: pass one FILE of pairs, or - for standard input, or -s and -t")
+    refuse_twice(given)
     with contextlib.ExitStack() as stack:
         paths = [stack.enter_context(_regular(path)) for path in given]
         try:

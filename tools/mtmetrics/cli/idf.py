@@ -38,6 +38,14 @@ def run(args: argparse.Namespace) -> None:
     files = zip(args.text, languages, strict=True)
     texts = ((line, language) for path, language in files for line in iter_lines(path) if line.strip())
     encoder = options.model_pool(args).encoder(args.encoder)
+    if not args.languages:
+        try:
+            encoder.tokenizer_for(None)
+        except InputError:
+            own = "reads some languages with a vocabulary of their own"
+            raise InputError(
+                f"--encoder {args.encoder}: {own}; pass --languages, one for each file of --text"
+            ) from None
     weights = TokenWeights.fit(encoder, options.progress(texts, desc="counting", unit=" lines"))
     weights.save(args.out)
     print_json({"file": args.out, "fingerprint": weights.fingerprint, "pieces": len(weights.table)})

@@ -226,7 +226,7 @@ def _load_plugins(given: Sequence[str]) -> None:
     for place, word in enumerate(given):
         flag, _, value = word.partition("=")
         value = value or "".join(given[place + 1 : place + 2])
-        if flag == "--plugin":
+        if flag == "--plugin" and value:
             from mtmetrics.scorers.plugins import load_plugin
 
             load_plugin(value)

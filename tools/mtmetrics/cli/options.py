@@ -284,6 +284,7 @@ def show_notes(shown: bool = True) -> None:
     """Has the package's notes on what it does, and the progress of trainings, on standard error; not with --quiet."""
     level = logging.INFO if shown and not quiet else logging.WARNING
     logging.basicConfig(level=level, format="%(message)s")
+    logging.getLogger("faiss").setLevel(logging.WARNING)  # it tells which processors it was not built for
 
 
 def progress(iterable: Any = None, **options: Any) -> Any:

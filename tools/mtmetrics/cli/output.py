@@ -41,8 +41,8 @@ def pick_format(name: str | None, out: str | None = None) -> str:
     usual = "table" if sys.stdout.isatty() else "json"
     suffix = Path(out.removesuffix(".gz")).suffix.removeprefix(".") if out else usual
     suffix = {"md": "markdown"}.get(suffix, suffix)
-    if name is None and suffix not in FORMATS:
-        raise InputError(f"--out {out}: ends in none of {', '.join('.' + known for known in FORMATS)}; pass --format")
+    if name is None and out and suffix not in (endings := FORMATS[1:]):
+        raise InputError(f"--out {out}: ends in none of {', '.join('.' + known for known in endings)}; pass --format")
     if (name or suffix) == "parquet" and (not out or out.endswith(".gz")):
         raise InputError("--format parquet needs --out FILE, which is compressed by itself: no .gz")
     if name == "table" and out:
@@ -70,14 +70,21 @@ def print_warnings(lines: Iterable[str]) -> None:
 
 
 def check_target(
-    path: str | None, option: str, *, overwrite: bool = True, mend: str = "pass --overwrite or another name"
+    path: str | None,
+    option: str,
+    *,
+    overwrite: bool = True,
+    folder: bool = False,
+    mend: str = "pass --overwrite or another name",
 ) -> None:
-    """Refuses before the work a file or folder, named with an `option`, that could not be written after it: there is no
-    folder to put it in, or there is one of this name, which is not to be replaced."""
+    """Refuses before the work a file, or `folder`, named with an `option`, that could not be written after it: there is
+    no folder to put it in; there is one of this name, which is not to be replaced; or that is a folder, or none."""
     if path and not Path(path).parent.is_dir():
         raise InputError(f"{option} {path}: there is no folder {Path(path).parent}")
     if path and not overwrite and Path(path).exists():
         raise InputError(f"{option} {path}: exists already; {mend}")
+    if path and Path(path).exists() and Path(path).is_dir() != folder:
+        raise InputError(f"{option} {path}: is {'a file; a folder' if folder else 'a folder; a file'} is needed")
 
 
 def check_new(paths: Iterable[Path], option: str, *, overwrite: bool) -> None:

@@ -124,8 +124,9 @@ def _chosen_parts(asked: str | None, whole: "Entry", *parts: "Entry") -> "list[E
     of_words = [name for name in names if name in WORD_PARTS] if whole.metric.metric == "uscore" else names
     chosen = of_words if asked is None else [name.strip() for name in asked.split(",")]
     if not 2 <= len(chosen) <= 3 or len({name.removeprefix("-") for name in chosen}) != len(chosen):
-        there = ", ".join(names) or "(the metric has no parts)"
-        raise InputError(f"--parts: two or three of {there} are needed, got {', '.join(chosen)}")
+        if not names:
+            raise InputError(f"{whole.title}: has no parts to weigh; take another metric")
+        raise InputError(f"--parts: two or three of {', '.join(names)} are needed, got {', '.join(chosen)}")
     return [
         dataclasses.replace(whole, title=name, part=name.removeprefix("-"), falls=name.startswith("-"))
         for name in chosen

@@ -40,9 +40,7 @@ def run_recipe(args: argparse.Namespace) -> None:
         raise InputError(f"--recipe {recipe.name}: {what}; leave out other choices")
     args.level = recipe.level
     if args.report is not None:
-        check_target(args.report, "--report")
-        if Path(args.report).is_file():
-            raise InputError(f"--report {args.report}: is a file; a folder is needed")
+        check_target(args.report, "--report", folder=True)
     if recipe.runs and args.report is None:
         raise InputError(f"--recipe {recipe.name}: draws a picture, or several tables; say with --report DIR where")
     if recipe.runs and (args.metric or args.vectors):

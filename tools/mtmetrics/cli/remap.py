@@ -4,14 +4,15 @@ import argparse
 import functools
 import os
 import random
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mtmetrics.checks import choice, language_pair, positive, warn
 from mtmetrics.cli import options
 from mtmetrics.cli.output import check_new, print_json
 from mtmetrics.errors import InputError
-from mtmetrics.io.atomic import make_folder
+from mtmetrics.io.atomic import filled_folder
 from mtmetrics.io.lines import short_name
 from mtmetrics.io.tables import read_word_pairs
 
@@ -57,8 +58,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from mtmetrics.matching.remapping import KINDS, Remapping
-    from mtmetrics.matching.remapping_files import map_file_name, map_meta
+    from mtmetrics.matching.remapping import KINDS
+    from mtmetrics.matching.remapping_files import map_file_name
 
     language_pair(args.lp)
     positive("--sentences", args.sentences)
@@ -68,9 +69,17 @@ def run(args: argparse.Namespace) -> None:
         raise InputError("--level sentence needs --parallel FILE, sentences and their translations")
     files = [Path(args.out, map_file_name(args.lp, kind, args.level)) for kind in args.map]
     check_new(files, "--out", overwrite=args.overwrite)
-    make_folder(args.out)
-    if not os.access(args.out, os.W_OK):
-        raise InputError(f"--out {args.out}: no permission to write there")
+    with filled_folder(args.out):
+        if not os.access(args.out, os.W_OK):
+            raise InputError(f"--out {args.out}: no permission to write there")
+        print_json(_fitted(args, files))
+
+
+def _fitted(args: argparse.Namespace, files: Sequence[Path]) -> list[dict[str, Any]]:
+    """Fits and writes the maps, and returns what is said of each file."""
+    from mtmetrics.matching.remapping import Remapping
+    from mtmetrics.matching.remapping_files import map_meta
+
     pairs, corpus = _pairs(args)
     source, target, encoder = _vectors(args, pairs, options.model_pool(args))
     if len(source) < 2:
@@ -85,7 +94,7 @@ def run(args: argparse.Namespace) -> None:
         remapping = Remapping.fit(kind, source, target, meta)
         remapping.save(path)
         written.append({"file": str(path), "kind": kind, "fingerprint": remapping.fingerprint, "pairs": len(source)})
-    print_json(written)
+    return written
 
 
 def _pairs(args: argparse.Namespace) -> tuple[list[tuple[str, str]], str]:

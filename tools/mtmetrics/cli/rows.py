@@ -60,8 +60,8 @@ def metric_rows(args: argparse.Namespace, metrics: Sequence[dict[str, Any]]) -> 
     sides = [_side(metric, options, opened.columns) for metric, options in zip(known, metrics, strict=True)]
     columns = [column for column in KEYS if any(column in COLUMNS[side] for side in sides)]
     if opened.columns is None and len(columns) > 1:
-        both = "some metrics compare with the source and others with a reference; name the columns in a header row"
-        raise InputError(f"{args.file}: the first of two columns cannot be both: {both}")
+        three = "pass three columns: source, translation and reference"
+        raise InputError(f"{args.file}: the first of two columns cannot be both source and reference; {three}")
     return MetricRows(opened.names, columns, _read(args, opened, columns), opened.count or 0, sides)
 
 

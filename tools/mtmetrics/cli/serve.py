@@ -3,6 +3,7 @@
 import argparse
 import socket
 
+from mtmetrics.checks import port, positive
 from mtmetrics.cli import options
 from mtmetrics.errors import MTMetricsError
 
@@ -31,6 +32,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Loads the metric, and serves."""
+    port("--port", args.port)
+    positive("--most-segments", args.most_segments)
+    positive("--most-waiting", args.most_waiting)
     from mtmetrics.errors import require_extra
 
     require_extra("serve", "serve")

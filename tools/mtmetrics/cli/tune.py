@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> None:
     from mtmetrics.reports.metric_runs import MetricSpec
     from mtmetrics.reports.tuning import report_tuning, tune, tuned_options, write_preset
 
-    check_target(args.out, "--out", overwrite=args.overwrite)
+    check_target(args.out, "--out", overwrite=args.overwrite, folder=True)
     first, *others = options.metric_specs(args).values()
     if others:
         raise InputError(f"--metric {others[0]}: one metric is tuned at a time")

@@ -87,6 +87,20 @@ def make_folder(path: str | Path) -> None:
 
 
 @contextlib.contextmanager
+def filled_folder(path: str | Path) -> Iterator[None]:
+    """Makes a folder as `make_folder`, before the work whose results it is for; those that hold nothing after it
+    vanish again."""
+    made = [folder for folder in (Path(path), *Path(path).parents) if not folder.exists()]
+    make_folder(path)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):  # one that holds something stays, and those that hold it
+            for folder in made:
+                folder.rmdir()
+
+
+@contextlib.contextmanager
 def atomic_path(path: str | Path) -> Iterator[Path]:
     """Yields a temporary name beside `path` that becomes `path` on success and vanishes otherwise."""
     path = Path(path)

@@ -71,6 +71,11 @@ def json_object(line: str, place: str) -> dict[str, Any]:
         raise InputError(f"{place}: holds a number that is too long to be read") from None
     if not isinstance(row, dict):
         raise InputError(f"{place}: a JSON object is needed, got {type(row).__name__}")
+    if "\\ud" in line.lower():  # an escape of JSON can name half a character, which cannot be written again
+        try:
+            json_line(row).encode("utf-8")
+        except UnicodeEncodeError:
+            raise InputError(f"{place}: holds a lone surrogate (\\ud800 to \\udfff), not valid Unicode text") from None
     return row
 
 
@@ -93,12 +98,20 @@ def first_difference(before: Any, now: Any, name: str = "") -> str | None:
     return None if before == now else f"{name} {shown(before)}, not {shown(now)}"
 
 
+def refuse_twice(paths: Sequence[str | Path]) -> None:
+    """Refuses files that are read side by side, two of which are standard input."""
+    if [*map(str, paths)].count("-") > 1:
+        raise InputError("-: standard input can be read only once; name a file for the others")
+
+
 def iter_parallel(paths: Sequence[str | Path]) -> Iterator[list[str]]:
     """Yields the lines of parallel files side by side.
 
     Raises:
-        InputError: one file ends before another (names both and the line), or as `iter_lines`.
+        InputError: two of them are standard input; one file ends before another (names both and the line); or as
+            `iter_lines`.
     """
+    refuse_twice(paths)
     streams = [iter_lines(path) for path in paths]
     for number in itertools.count(1):
         row = [next(stream, None) for stream in streams]

@@ -206,7 +206,9 @@ def iter_rows(
         return
     for row in rows:
         for key in keys:
-            text = row.fields.get(key)
+            if key not in row.fields:
+                raise row.lacks((key,))
+            text = row.fields[key]
             if not isinstance(text, str):
                 raise InputError(f"{row.where}: {key!r} must be a string, got {shown(text)}")
             if "\0" in text:

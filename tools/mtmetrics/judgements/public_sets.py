@@ -9,7 +9,7 @@ from urllib.parse import urljoin
 
 from mtmetrics.artifacts.download import assets_folder, fetch_file, http_client, is_offline, remote_size
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.io.atomic import make_folder, sha256_file, write_atomic
+from mtmetrics.io.atomic import filled_folder, make_folder, sha256_file, write_atomic
 from mtmetrics.io.lines import iter_lines
 from mtmetrics.judgements.plain_pickles import convert
 
@@ -78,8 +78,7 @@ class Dataset:
         if fetched and is_offline():
             raise ArtifactError(f"{self.name}: {fetched[0]} is not in {folder}, and HF_HUB_OFFLINE forbids to fetch it")
         if fetched:
-            make_folder(folder)
-            with http_client() as client:
+            with filled_folder(folder), http_client() as client:
                 for name in fetched:
                     file = self.files[name]
                     make_folder((folder / name).parent)

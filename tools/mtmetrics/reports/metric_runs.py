@@ -14,7 +14,7 @@ from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.baselines import corpus_bleu
 from mtmetrics.scorers.preset_tables import extended
-from mtmetrics.scorers.registry import find_metric, known_metric, load_scorer
+from mtmetrics.scorers.registry import known_metric, load_scorer
 from mtmetrics.scorers.results import MetricResult, chunk_lines, scored_together
 from mtmetrics.scorers.settings import kinds
 
@@ -42,7 +42,8 @@ class MetricSpec:
         they look like numbers, and text otherwise.
 
         Raises:
-            InputError: no name, an option without a value, twice the same, or one that is no option of a metric.
+            InputError: no name, a preset of a metric that has none, an option without a value, twice the same, or one
+                that is no option of a metric.
 
         Example:
             >>> MetricSpec.parse("xmoverscore:mini:layer=1,map=none").options
@@ -63,7 +64,12 @@ class MetricSpec:
                 needed = "NAME:PRESET:option=value,option=value is needed"
                 raise InputError(f"metric {text!r}: {item!r} cannot be used; {needed}")
             options[name] = _value(metric.strip(), name, value.strip())
-        return cls(metric.strip(), preset.strip() or None, tuple(options.items()))
+        spec = cls(metric.strip(), preset.strip() or None, tuple(options.items()))
+        known = known_metric(spec.metric)
+        if spec.preset is not None and known is not None and known.usual_preset() is None:
+            without = dataclasses.replace(spec, preset=None)
+            raise InputError(f"metric {text!r}: {spec.metric} has no presets; write {without}")
+        return spec
 
     def __str__(self) -> str:
         shown = (f"{name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in self.options)
@@ -83,10 +89,7 @@ class MetricSpec:
         return dataclasses.replace(self, options=tuple((dict(self.options) | options).items()))
 
     def load(self, pool: ModelPool, lang_pair: str | None) -> Scorer:
-        """The scorer of the metric for a language pair; a preset of a metric that has none is refused."""
-        if self.preset is not None and find_metric(self.metric).usual_preset() is None:
-            without = dataclasses.replace(self, preset=None)
-            raise InputError(f"metric {str(self)!r}: {self.metric} has no presets; write {without}")
+        """The scorer of the metric for a language pair."""
         options = dict(self.options)
         return load_scorer(self.metric, self.preset_of(lang_pair), pool=pool, lang_pair=lang_pair, **options)
 

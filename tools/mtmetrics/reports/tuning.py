@@ -178,7 +178,7 @@ def tune(
 
 def tuned_options(metric: str) -> Mapping[str, Sequence[Any]]:
     """What is tuned of a metric where the user does not say it: option -> values."""
-    if metric not in _TRIED:
+    if find_metric(metric).name not in _TRIED:
         listed = ", ".join(_TRIED)
         raise InputError(f"{metric}: no options are tuned by themselves (they are of {listed}); say which: OPTION=A,B")
     return _TRIED[metric]

@@ -7,7 +7,16 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from mtmetrics.artifacts.presets import AGREEMENT_KEYS, Preset, load_preset
-from mtmetrics.checks import InputReport, as_texts, check, choice, compared_columns, compared_texts, language_pair
+from mtmetrics.checks import (
+    InputReport,
+    as_texts,
+    check,
+    choice,
+    compared_columns,
+    compared_texts,
+    language_pair,
+    shown,
+)
 from mtmetrics.errors import InputError
 from mtmetrics.matching.pairs import Pending
 from mtmetrics.matching.plan import Alignment, Cells
@@ -229,6 +238,8 @@ class Scorer(abc.ABC):
         self, others: Sequence[Any], systems: Mapping[str, Sequence[str]], lines: int
     ) -> Iterator[list[MetricResult]]:
         """As `score_systems`, but yields the results of so many segments at a time; the texts are checked at once."""
+        if not isinstance(systems, Mapping):
+            raise InputError(f"systems: a dictionary, name -> translations, is needed, got {shown(systems)}")
         if not systems:
             raise InputError("systems: empty; there is nothing to score")
         self.system_names = list(systems)

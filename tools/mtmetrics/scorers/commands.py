@@ -293,7 +293,7 @@ class CommandMetric(ForeignMetric):
                 start_new_session=True,  # so that what it starts itself can be ended with it
             )
         except OSError as error:
-            what = f"{arguments[0]}: {error.strerror or error}"
+            what = f"{error.filename or arguments[0]}: {error.strerror or error}"  # the folder, or the program
             raise MTMetricsError(f"metric cmd:{self.name}: cannot be started ({what})") from error
         try:
             printed, complaints = started.communicate(rest, timeout=self.command.timeout)

@@ -102,7 +102,7 @@ def load_plugin(path: str | Path) -> list[str]:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:  # whatever the code of others raises
+    except (Exception, SystemExit) as error:  # whatever the code of others raises
         raise ArtifactError(f"plugin {path}: cannot be loaded ({type(error).__name__}: {error})") from error
     own = [found for found in vars(module).values() if _is_metric(found) and found.__module__ == name]
     if not own:

@@ -164,7 +164,7 @@ def total_report(results: Iterable[MetricResult]) -> InputReport:
 def chunk_lines(lines: Sequence[int], columns: int) -> int:
     """How many lines of so many columns are a chunk, for scorers that are best given so many each. Several take turns
     after fewer: then the cache of an encoder still holds what the one before encoded; unless one needs more."""
-    most = max(lines)
+    most = max(lines, default=CHUNK_LINES)  # without a scorer, only columns of numbers are judged
     return most if len(lines) == 1 or most > CHUNK_LINES else max(64, CHUNK_LINES // columns)
 
 

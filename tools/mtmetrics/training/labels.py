@@ -93,7 +93,7 @@ def labelled(
         if not metrics:
             missing = next((outputs[row] for row in rows if outputs[row].human is None), None)
             if missing is not None:
-                text = "without --metric every row needs its judgement, and it is missing of"
+                text = "where no --metric is named, every row needs its judgement, and it is missing of"
                 raise InputError(f"{text} {missing.translation!r:.60}")
             labels[rows] = standardised(np.array([outputs[row].human for row in rows]), f"{pair}: judgements")
             continue

@@ -1,6 +1,7 @@
 """What the trainings hand to a `transformers` trainer: its settings, whole batches, groups of parameters, and how it
 judges."""
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -59,6 +60,7 @@ def trainer_settings(
         eval_steps=evaluate_every,
         logging_steps=50,
         report_to=[],
+        disable_tqdm=not sys.stderr.isatty(),
         remove_unused_columns=False,
         # It multiplies the loss of models that average over their own tokens, as MBart does, by the processes.
         average_tokens_across_devices=False,
