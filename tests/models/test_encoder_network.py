@@ -75,3 +75,13 @@ def test_readers_that_share_a_pass_all_store(tiny_encoder: Path, tmp_path: Path)
     for reader, vectors in zip(later, found, strict=True):
         np.testing.assert_array_equal(reader.encode(TEXTS).vectors, vectors)
     assert passes == []
+
+
+def test_what_is_forgotten_is_computed_again(tiny_encoder: Path) -> None:
+    encoder = TokenEncoder(tiny_encoder)
+    first = encoder.encode(["the house"])
+    encoder.encode(["the house"])
+    assert encoder.counts.computed == 1
+    encoder.forget()
+    assert encoder.encode(["the house"]).vectors == pytest.approx(first.vectors)
+    assert encoder.counts.computed == 2

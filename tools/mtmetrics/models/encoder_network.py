@@ -225,6 +225,10 @@ class EncoderNetwork(LoadedModel):
                 other.store((keys[number], texts[number]) for number in {number for number, _ in found})
         return padded
 
+    def forget(self) -> None:
+        """Empties the cache: what is asked for next is computed in batches of its own, whatever was read before."""
+        self._cache.clear()
+
     def remember(self, key: Hashable, reading: Reading, text: EncodedText, max_length: int | None) -> None:
         """Keeps the vectors of a text in the cache; of one that was cut, by the length where it was."""
         self._cache.put((key, reading, max_length if text.truncated else None), text)

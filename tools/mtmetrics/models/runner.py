@@ -169,6 +169,11 @@ class TextCache:
         while self.size > self.limit:
             self.size -= self._size_of(self._values.popitem(last=False)[1])
 
+    def clear(self) -> None:
+        """Forgets all texts."""
+        self._values.clear()
+        self.size = 0
+
     def values(self, keys: Sequence[Hashable], compute: Callable[[list[Any]], Iterable[Any]]) -> list[Any]:
         """The values of texts; those that are not kept are computed in one call, each once."""
         found = {key: self.get(key) for key in keys}

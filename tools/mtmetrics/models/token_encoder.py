@@ -98,6 +98,10 @@ class TokenEncoder:
         self._network.join(other)
         return other
 
+    def forget(self) -> None:
+        """Empties the cache in memory, see `EncoderNetwork.forget`."""
+        self._network.forget()
+
     @property
     def stores(self) -> bool:
         """Whether encoded texts are kept for later runs."""

@@ -110,6 +110,7 @@ class Production:
 
     @functools.lru_cache(maxsize=1)  # noqa: B019 (it lives as long as the program)
     def _encoded(self, size: int) -> tuple[Side, ...]:
+        self.encoder.forget()  # after an interruption, the batches shall be those of an unbroken run
         options = {"memory_bytes": VECTOR_BYTES, "folder": self.stages.work, "wrap": self.wrap("encoding")}
         return tuple(
             encode_side(side, self.encoder, language=language, **options)

@@ -170,6 +170,7 @@ class _ProductionStages(Production):
             sentences = list(map(tuple, iter_table(self.pairs_file(pairs.folder), ("source", "target"))))
             wrap = self.wrap("aligning")
             languages = self.request.languages
+            self.encoder.forget()  # after an interruption, the batches shall be those of an unbroken run
             source, target = vectors_from_sentences(sentences, self.encoder, self.aligner, languages, wrap=wrap)
             meta = map_meta(self.encoder, self.lang_pair, corpus=corpus, sentences=str(len(sentences)))
             for kind in MAPS:
