@@ -334,13 +334,11 @@ class Scorer(abc.ABC):
             raise InputError("faults: attention says where a network looks, not which words it finds wrong")
         if len(alignments) != len(predictions):
             raise InputError(f"faults: {len(predictions)} predictions, but {len(alignments)} alignments")
-        evidence = self.evidence(list(predictions), alignments)
-        return [word_faults(text, found) for text, found in zip(predictions, evidence, strict=True)]
+        return list(map(word_faults, predictions, self.evidence(list(predictions), alignments)))
 
     @property
     def cells(self) -> Cells:
-        """What the values of the alignments mean; an `InputError` where the metric, as it is set up, matches no
-        words."""
+        """What the values of the alignments mean; an `InputError` where the metric, as it is set up, has none."""
         raise InputError("alignments: this metric compares whole texts, so there is nothing to align")
 
     @property
