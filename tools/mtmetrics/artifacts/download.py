@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import httpx2
 
 T = TypeVar("T")
+# Not by pooch, which does not know git's own hash, by which files of git hosts are pinned, nor tells a web page from a
+# file.
 _PAUSES = (0.0, 0.5, 2.0, 5.0)  # seconds before each attempt
 _TRANSIENT = {408, 425, 429, 500, 502, 503, 504}
 _START = 1000  # bytes that tell a web page

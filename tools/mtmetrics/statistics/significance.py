@@ -1,5 +1,6 @@
 """How sure a score or a correlation is, and whether one is higher than another: intervals and tests."""
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -28,7 +29,6 @@ from mtmetrics.statistics.correlation import (
 ALPHA = 0.05
 _LEVEL = 0.95
 _TAILS = ((1 - _LEVEL) / 2, (1 + _LEVEL) / 2)
-_SIGNS_AT_ONCE = 4_000_000
 
 
 class Interval(NamedTuple):
@@ -288,23 +288,22 @@ def _sampled_spearman(x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> np.nd
     return products[0] / np.sqrt(products[1] * products[2])
 
 
-def _sampled_kendall_b(x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    size = counts.sum(1)
-    pairs = size * (size - 1) / 2
-    untied = [pairs - (held * (held - 1)).sum(1) / 2 for held in (_held(column, counts)[0] for column in (x, y))]
-    return _concordance(x, y, counts) / np.sqrt(untied[0] * untied[1])
+def _sampled_kendall(variant: str, x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    from scipy.stats import kendalltau
 
-
-def _sampled_kendall_c(x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    distinct = np.minimum(*((_held(column, counts)[0] > 0).sum(1) for column in (x, y)))
-    return 2 * _concordance(x, y, counts) * distinct / (counts.sum(1) ** 2 * (distinct - 1))
+    found = np.full(len(counts), np.nan)
+    for number, held in enumerate(counts.astype(int)):
+        first, second = np.repeat(x, held), np.repeat(y, held)
+        if len(first) and np.ptp(first) and np.ptp(second):
+            found[number] = kendalltau(first, second, variant=variant).statistic
+    return found
 
 
 _SAMPLED: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]] = {
     "pearson": _sampled_pearson,
     "spearman": _sampled_spearman,
-    "kendall-b": _sampled_kendall_b,
-    "kendall-c": _sampled_kendall_c,
+    "kendall-b": functools.partial(_sampled_kendall, "b"),
+    "kendall-c": functools.partial(_sampled_kendall, "c"),
 }
 
 
@@ -319,16 +318,3 @@ def _ranks(column: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """(k, p) rank of each point within each sample, the mean rank where values are tied."""
     held, which = _held(column, counts)
     return (held.cumsum(1) - (held - 1) / 2)[:, which]
-
-
-def _concordance(x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Concordant less discordant pairs in each sample, from the signs of all pairs of the pool: quadratic in it."""
-    x, y = (np.unique(column, return_inverse=True)[1].astype(np.float32) for column in (x, y))
-    single = counts.astype(np.float32)  # exact: the products are whole numbers far below 2^24
-    total = np.zeros(len(counts))
-    height = max(1, _SIGNS_AT_ONCE // len(x))
-    for begin in range(0, len(x), height):
-        rows = slice(begin, begin + height)
-        signs = np.sign(x[rows, None] - x) * np.sign(y[rows, None] - y)
-        total += np.einsum("kr,kr->k", counts[:, rows], single @ signs.T)
-    return total / 2
