@@ -65,7 +65,7 @@ def test_doctor_tells_what_loads_without_a_network(
         ("preset sentsim/paper, against sources", "ok"),
         ("preset sentsim/paper, against references", "note"),
     ]
-    assert "does not load offline: model 'org/large'" in found["preset xmoverscore/paper, against sources"][1]
+    assert "does not load offline: the model 'org/large'" in found["preset xmoverscore/paper, against sources"][1]
     unregistered = "evaluate.load('xmoverscore'): this version is not registered; run 'mtmetrics install'"
     assert ("note", unregistered) in findings(out)
     assert findings(out)[-1] == ("ok", "offline: HF_HUB_OFFLINE unset, HF_EVALUATE_OFFLINE unset")
