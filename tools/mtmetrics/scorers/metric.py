@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from mtmetrics.scorers.settings import Settings
 
 Column = Literal["sources", "references"]
-Side = Literal["source", "reference", "both"]
 # What a metric is told to compare with -> the columns of the input.
 COLUMNS: dict[str, tuple[Column, ...]] = {
     "source": ("sources",),
