@@ -36,7 +36,7 @@ def test_last_layer_is_the_default_and_upper_layers_do_not_run(tiny_encoder: Pat
     assert TokenEncoder(tiny_encoder).layer == 3
     cut = TokenEncoder(tiny_encoder, layer=1)
     cut.encode(["the dog"])
-    assert len(cut._network._runner.replicas[0][0]._network.encoder.layer) == 1
+    assert len(cut._network._runner.replicas[0][0]._network.blocks) == 1
 
 
 def test_each_text_is_computed_once(tiny_encoder: Path) -> None:

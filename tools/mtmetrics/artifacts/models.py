@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -74,30 +75,58 @@ def _elsewhere(name: str | Path, revision: str | None, local_files_only: bool) -
         ) from error
 
 
-def pretrained(auto_class: str, folder: Path, dtype: "torch.dtype", *, as_stored: bool = False) -> tuple[Any, Any]:
-    """Loads tokenizer and weights of a folder, safetensors only.
+def pretrained(auto_class: str, folder: Path, dtype: "torch.dtype") -> tuple[Any, Any]:
+    """Loads tokenizer and weights of a folder, see `pretrained_tokenizer` and `transformers_network`."""
+    return pretrained_tokenizer(folder), transformers_network(auto_class, folder, dtype)
+
+
+def pretrained_tokenizer(folder: Path, *, as_stored: bool = False) -> Any:
+    """Loads the tokenizer of a model folder.
+
+    Args:
+        folder: holds the tokenizer's files.
+        as_stored: read tokenizer.json, where there is one, to the letter, as is done anyway where no class is named
+            but the general one; `transformers` 5 takes the vocabulary alone from it, for classes that it knows, and
+            makes the rest anew.
+
+    Raises:
+        ArtifactError: a file is missing or damaged.
+    """
+    import transformers
+
+    with loading(folder, "tokenizer"):
+        stored = (folder / "tokenizer.json").is_file() and (as_stored or _names_no_class(folder))
+        kind = transformers.PreTrainedTokenizerFast if stored else transformers.AutoTokenizer
+        tokenizer = kind.from_pretrained(folder, local_files_only=True)
+        if type(tokenizer) is transformers.PreTrainedTokenizerFast and transformers.__version__.startswith("4."):
+            # Of this class, this version forgets whether a space is put before the first word.
+            tokenizer.backend_tokenizer.pre_tokenizer = _stored(folder).pre_tokenizer
+        return tokenizer
+
+
+def transformers_network(auto_class: str, folder: Path, dtype: "torch.dtype") -> Any:
+    """Loads the weights of a folder, safetensors only.
 
     Args:
         auto_class: name of an Auto class of `transformers`, such as ``"AutoModel"``.
-        folder: holds config.json, weights and tokenizer files.
+        folder: holds config.json and weights.
         dtype: number format to load into; without it `transformers` would take the stored one.
-        as_stored: read tokenizer.json, where there is one, to the letter; `transformers` 5 takes the vocabulary alone
-            from it, for classes that it knows, and makes the rest anew.
 
     Raises:
         ArtifactError: a file is missing, damaged, or not of the kind.
     """
     import transformers
 
-    options: dict[str, Any] = {"local_files_only": True, "dtype": dtype, "use_safetensors": True}
     with loading(folder, auto_class):
-        stored = as_stored and (folder / "tokenizer.json").is_file()
-        kind = transformers.PreTrainedTokenizerFast if stored else transformers.AutoTokenizer
-        tokenizer = kind.from_pretrained(folder, local_files_only=True)
-        if type(tokenizer) is transformers.PreTrainedTokenizerFast:
-            # Of this class, `transformers` 4 forgets whether a space is put before the first word.
-            tokenizer.backend_tokenizer.pre_tokenizer = _stored(folder).pre_tokenizer
-        return tokenizer, getattr(transformers, auto_class).from_pretrained(folder, **options)
+        return getattr(transformers, auto_class).from_pretrained(
+            folder, local_files_only=True, dtype=dtype, use_safetensors=True
+        )
+
+
+def _names_no_class(folder: Path) -> bool:
+    about = folder / "tokenizer_config.json"
+    named = json.loads(about.read_text(encoding="utf-8")).get("tokenizer_class") if about.is_file() else None
+    return named in ("PreTrainedTokenizerFast", "TokenizersBackend")
 
 
 def _stored(folder: Path) -> Any:

@@ -43,7 +43,7 @@ def optimal_flow(cost: np.ndarray, source: np.ndarray, target: np.ndarray) -> tu
 
 @functools.cache
 def _solver() -> Any:
-    from ot.lp.emd_wrap import emd_c
+    from mtmetrics.matching.pot import emd_c
 
     return emd_c
 

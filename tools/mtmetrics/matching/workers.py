@@ -221,4 +221,4 @@ def _call(function: Callable[..., Any], places: Sequence[tuple[Any, ...]], task:
 def _prepare_worker() -> None:
     """Leaves Ctrl-C to the caller, and loads the solver before there is anything to solve."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    importlib.import_module("ot.lp.emd_wrap")
+    importlib.import_module("mtmetrics.matching.pot")

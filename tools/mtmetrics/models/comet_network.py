@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 from torch import nn
 
 from mtmetrics.artifacts.comet_checkpoints import HEADS_FILE, SEPARATORS, CometSettings
-from mtmetrics.artifacts.models import loading, pretrained
+from mtmetrics.artifacts.models import loading, pretrained_tokenizer, transformers_network
 from mtmetrics.models.loaded import LoadedModel
 from mtmetrics.models.runner import TextCache, torch_dtype
 from mtmetrics.models.text_units import TextUnits, text_words
@@ -188,7 +188,8 @@ class Comet(LoadedModel):
         self.settings = CometSettings.read(folder)
         super().__init__("COMET", folder, None, running)
         self.label, self.described = self.settings.model, f"COMET {self.settings.model}"
-        self.tokenizer, encoder = pretrained("AutoModel", folder, torch_dtype(self.dtype), as_stored=True)
+        self.tokenizer = pretrained_tokenizer(folder, as_stored=True)
+        encoder = transformers_network("AutoModel", folder, torch_dtype(self.dtype))
         with loading(folder, "COMET"):
             network = CometNetwork(encoder, self.settings)
             heads = load_file(folder / HEADS_FILE)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from mtmetrics.artifacts.models import own_tokenizers, pretrained
+from mtmetrics.artifacts.models import own_tokenizers, pretrained_tokenizer
 from mtmetrics.models.cache import EncodedText
 from mtmetrics.models.loaded import LoadedModel
 from mtmetrics.models.packed import Level
@@ -136,7 +136,10 @@ class EncoderNetwork(LoadedModel):
         self, model: str | Path, *, revision: str | None = None, cache_bytes: int = 128 * 2**20, **running: Any
     ) -> None:
         super().__init__("encoder", model, revision, running)
-        self.tokenizer, network = pretrained("AutoModel", self.folder, torch_dtype(self.dtype))
+        from mtmetrics.models.plain_networks import network as load
+
+        self.tokenizer = pretrained_tokenizer(self.folder)
+        network = load("AutoModel", self.folder, torch_dtype(self.dtype))
         self.own_tokenizers = own_tokenizers(self.folder)
         self.config = network.config
         self._runner = self.on_devices(network, self.tokenizer.pad_token_id or 0)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from mtmetrics.artifacts.models import pretrained
+from mtmetrics.artifacts.models import pretrained_tokenizer
 from mtmetrics.checks import choice
 from mtmetrics.errors import ArtifactError, InputError, MTMetricsError
 from mtmetrics.models.loaded import LoadedModel
@@ -63,7 +63,10 @@ class LanguageModel(LoadedModel):
             raise InputError(f"length_power {length_power!r}: a number from 0 to 1 is needed")
         self.length_power = length_power
         super().__init__("language model", model, revision, {"batch_tokens": 2048} | running)
-        self.tokenizer, network = pretrained("AutoModelForCausalLM", self.folder, torch_dtype(self.dtype))
+        from mtmetrics.models.plain_networks import network as load
+
+        self.tokenizer = pretrained_tokenizer(self.folder)
+        network = load("AutoModelForCausalLM", self.folder, torch_dtype(self.dtype))
         _fuse_activations(network)
         self._only_projects = _only_projects(network.eval())
         # What pads a text stands behind it, where a causal model cannot see it; any token will do.
@@ -194,11 +197,10 @@ def _only_projects(network: Any) -> bool:
 def _fuse_activations(network: Any) -> None:
     """Replaces GPT-2's GELU, written out in six steps by `transformers`, by torch's own of the same formula."""
     import torch
-    from transformers.activations import NewGELUActivation
 
     for module in list(network.modules()):
         for name, child in module.named_children():
-            if isinstance(child, NewGELUActivation):
+            if type(child).__name__ == "NewGELUActivation":
                 setattr(module, name, torch.nn.GELU(approximate="tanh"))
 
 
