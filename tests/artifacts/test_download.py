@@ -27,7 +27,8 @@ def get(url, tmp_path):
             if way == "memory":
                 return fetch(client, url, git_blob_sha1(DATA))
             pieces = []
-            assert fetch_file(client, url, tmp_path / "thing", sha256, on_bytes=pieces.append) == SHA256
+            expected = (None, git_blob_sha1(DATA)) if way == "file of git" else (sha256,)
+            assert fetch_file(client, url, tmp_path / "thing", *expected, on_bytes=pieces.append) == SHA256
             assert sum(pieces) >= len(DATA)
             assert [path.name for path in tmp_path.iterdir()] == ["thing"]
             return (tmp_path / "thing").read_bytes()
@@ -35,7 +36,7 @@ def get(url, tmp_path):
     return called
 
 
-@pytest.mark.parametrize("way", ["memory", "file", "unknown checksum"])
+@pytest.mark.parametrize("way", ["memory", "file", "file of git", "unknown checksum"])
 @pytest.mark.parametrize("faults", [[], ["closed"], ["503", "closed"], ["429", "500"]])
 def test_what_is_transient_is_tried_again(origin, get, way, faults):
     origin.faults = list(faults)
@@ -73,6 +74,8 @@ UNEXPECTED = "damaged or not the file: {} bytes with the {} .*, expected {}; not
         ("memory", "403", "cannot be fetched, the server answered 403 Forbidden"),
         ("file", "tampered", UNEXPECTED.format(10240, "sha256", SHA256)),
         ("file", "html", WEB_PAGE),
+        ("file of git", "tampered", UNEXPECTED.format(10240, "git blob hash", git_blob_sha1(DATA))),
+        ("file of git", "html", WEB_PAGE),
         ("unknown checksum", "html", WEB_PAGE + ".*, expected data"),
         ("file", "404", "the server answered 404 Not Found; try again later, or get thing.BAM in another way$"),
     ],

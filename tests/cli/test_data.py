@@ -9,6 +9,7 @@ import pickle
 import pytest
 from helpers import refused
 
+from mtmetrics.io.atomic import git_blob_sha1
 from mtmetrics.judgements.judged import read_judged
 from mtmetrics.judgements.public_sets import datasets
 from mtmetrics.judgements.wmt_folder import EvalSet
@@ -90,6 +91,22 @@ def test_files_of_others_are_left_alone(run, served, tmp_path, name, why):
     assert str(tmp_path / "small" / name) in result[2]
     assert served.requests == []
     assert (tmp_path / "small" / name).read_text() == "mine\n"
+
+
+def test_a_file_known_by_the_hash_of_git(run, served, tmp_path):
+    path = tmp_path / "datasets.toml"
+    known = f'"b.tsv" = {{ url = "{served.url}/c0ffee/b.tsv", git_blob = "{git_blob_sha1(FILES["b.tsv"])}" }}\n'
+    path.write_text(f'[small]\nwhat = "a file"\nlicence = "CC0"\n[small.files]\n{known}')
+    served.faults = ["tampered"]
+    refused(run("pull", "small", "--out", tmp_path), "with the git blob hash", 1)
+    assert run("list")[1].splitlines()[2].split()[:3] == ["small", "1", "1"]
+    for fetched in (["b.tsv"], []):
+        code, out, err = run("pull", "small", "--out", tmp_path)
+        assert (code, err, json.loads(out)["small"]["fetched"]) == (0, "", fetched)
+    (tmp_path / "small" / "SHA256SUMS").unlink()
+    assert json.loads(run("pull", "small", "--out", tmp_path)[1])["small"]["present"] == ["b.tsv"]
+    (tmp_path / "small" / "b.tsv").write_text("mine\n")
+    refused(run("pull", "small", "--out", tmp_path), "b.tsv exists already and it is damaged or another one")
 
 
 def test_files_below_one_address_lie_as_they_do_there(run, served, tmp_path):

@@ -22,6 +22,9 @@ def test_every_file_has_a_fixed_address_and_every_set_files_that_are_read(tmp_pa
             (tmp_path / name / file).touch()
             assert about.pickled == about.url.endswith(".pkl")
             assert about.sha256 is None or re.fullmatch("[0-9a-f]{64}", about.sha256)
+            assert about.git_blob is None or re.fullmatch("[0-9a-f]{40}", about.git_blob)
+            # The only one whose checksum is that of the first download.
+            assert about.is_pinned or (name, file) == ("wmt-mqm", "wmt-mqm.csv")
         assert files_of(tmp_path / name)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mtmetrics.errors import ArtifactError
-from mtmetrics.io.atomic import atomic_path, git_blob_sha1
+from mtmetrics.io.atomic import atomic_path, git_blob_file, git_blob_sha1
 
 if TYPE_CHECKING:
     import httpx2
@@ -69,6 +69,7 @@ def fetch_file(
     url: str,
     path: Path,
     sha256: str | None = None,
+    git_blob: str | None = None,
     *,
     on_bytes: Callable[[int], Any] = lambda _: None,
 ) -> str:
@@ -78,7 +79,8 @@ def fetch_file(
         client: from `http_client`.
         url: where the file is served.
         path: where to write it.
-        sha256: of its content; None where it is not known, and whatever is no web page is taken.
+        sha256: of its content, where it is known.
+        git_blob: the hash by which git knows it, where that is known. Without either, whatever is no web page is taken.
         on_bytes: called with the number of bytes of every piece that arrives.
 
     Raises:
@@ -97,7 +99,10 @@ def fetch_file(
                     on_bytes(len(piece))
                     start, size = start or piece[:_START], size + len(piece)
             found = digest.hexdigest()
-            if (found != sha256) if sha256 else _is_web_page(start):
+            if git_blob and (blob := git_blob_file(temporary)) != git_blob:
+                what = f"{size} bytes with the git blob hash {blob}, expected {git_blob}"
+                raise _unexpected(url, start, what, advice)
+            if (found != sha256) if sha256 else not git_blob and _is_web_page(start):
                 what = f"{size} bytes with the sha256 {found}, expected {sha256 or 'data'}"
                 raise _unexpected(url, start, what, advice)
         return found

@@ -33,7 +33,7 @@ def run_list(args: argparse.Namespace) -> None:
     rows = []
     for dataset in datasets().values():
         files = dataset.files.values()
-        known = sum(file.sha256 is not None for file in files)
+        known = sum(file.is_pinned for file in files)
         counted = {"name": dataset.name, "files": len(files), "with_checksum": known, "licence": dataset.licence}
         rows.append(counted | {"what": dataset.what, "urls": [file.url for file in files]})
     shown = [name for name in rows[0] if name != "urls"]

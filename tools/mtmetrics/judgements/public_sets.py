@@ -9,7 +9,7 @@ from urllib.parse import urljoin
 
 from mtmetrics.artifacts.download import assets_folder, fetch_file, http_client, is_offline, remote_size
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.io.atomic import filled_folder, make_folder, sha256_file, write_atomic
+from mtmetrics.io.atomic import filled_folder, git_blob_file, make_folder, sha256_file, write_atomic
 from mtmetrics.io.lines import iter_lines
 from mtmetrics.judgements.plain_pickles import convert
 
@@ -19,13 +19,19 @@ SUMS = "SHA256SUMS"
 
 
 class DataFile(NamedTuple):
-    """Where the authors of a file serve it, at a fixed commit; its checksum and size, where they are known; and whether
-    it is a pickle, of which JSON Lines are kept."""
+    """Where the authors of a file serve it, at a fixed commit; its checksum (sha256, or the hash by which git knows it)
+    and size, where they are known; and whether it is a pickle, of which JSON Lines are kept."""
 
     url: str
     sha256: str | None = None
+    git_blob: str | None = None
     pickled: bool = False
     bytes: int | None = None
+
+    @property
+    def is_pinned(self) -> bool:
+        """Whether its content is known beforehand."""
+        return bool(self.sha256 or self.git_blob)
 
 
 class Pulled(NamedTuple):
@@ -70,10 +76,11 @@ class Dataset:
         known = {name: digest or recorded.get(name) for name, digest in served.items()}
         present = [name for name in self.files if (folder / name).exists()]
         for name in present:
-            if known[name] is None or sha256_file(folder / name) != known[name]:
-                why = "its checksum is not known" if known[name] is None else "it is damaged or another one"
+            path, blob = folder / name, self.files[name].git_blob
+            if not (sha256_file(path) == known[name] if known[name] else blob and git_blob_file(path) == blob):
+                why = "it is damaged or another one" if known[name] or blob else "its checksum is not known"
                 advice = "remove it, or choose another folder with --out"
-                raise InputError(f"{folder / name} exists already and {why}; {advice}")
+                raise InputError(f"{path} exists already and {why}; {advice}")
         fetched = [name for name in self.files if name not in present]
         if fetched and is_offline():
             raise ArtifactError(f"{self.name}: {fetched[0]} is not in {folder}, and HF_HUB_OFFLINE forbids to fetch it")
@@ -85,9 +92,11 @@ class Dataset:
                     if file.pickled:
                         recorded[name] = _converted(client, file, folder / name, on_bytes)
                     else:
-                        recorded[name] = fetch_file(client, file.url, folder / name, known[name], on_bytes=on_bytes)
+                        expected = (known[name], file.git_blob)
+                        recorded[name] = fetch_file(client, file.url, folder / name, *expected, on_bytes=on_bytes)
                     write_atomic(folder / SUMS, "".join(f"{recorded[name]}  {name}\n" for name in sorted(recorded)))
-        return Pulled(fetched, present, [name for name in fetched if (known[name] or self.files[name].sha256) is None])
+        unknown = {name for name, file in self.files.items() if not (known[name] or file.is_pinned)}
+        return Pulled(fetched, present, [name for name in fetched if name in unknown])
 
 
 def _converted(client: Any, file: DataFile, path: Path, on_bytes: Callable[[int], object]) -> str:
