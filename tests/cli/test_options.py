@@ -61,3 +61,17 @@ def test_every_setting_is_an_option_of_the_command_line_with_the_same_default() 
     given = parser.parse_args(["--batch-tokens", "7", "--dtype", "auto", "--local-files-only"])
     changed = dataclasses.replace(Running(), batch_tokens=7, dtype="auto", local_files_only=True)
     assert pool_options(given) == dataclasses.asdict(changed)
+
+
+def test_a_list_that_is_given_again_grows_and_replaces_its_default() -> None:
+    parser = argparse.ArgumentParser()
+    options.add_options(
+        parser, {"--at N ...": ("N of Precision@N", {"type": int, "default": [1, 5]}), "--data FILE ...": ""}
+    )
+    for words, expected in (
+        ("--data a --at 1 --data b c", ([1], ["a", "b", "c"])),
+        ("--at 1 5 --at 7", ([1, 5, 7], [])),
+        ("", ([1, 5], [])),
+    ):
+        found = parser.parse_args(words.split())
+        assert (found.at, found.data) == expected

@@ -176,5 +176,5 @@ def test_the_originals(pair, folder, suffix, kind, tmp_path):
     # The numbers of the converted file are known by git's hash of the original.
     assert published.has_numbers_of(remapping)
     changed = remapping.source[0].copy()
-    changed[0] = np.nextafter(changed[0], 1)
+    changed[0] = np.nextafter(changed[0], np.float32(1))
     assert not published.has_numbers_of(Remapping(kind, (changed,), meta=remapping.meta))

@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
+from mtmetrics.io.languages import tells_languages
 from mtmetrics.scorers.degenerate import degenerate, is_looping, is_out_of_proportion
 from mtmetrics.scorers.registry import load_scorer
 
+needs_langid = pytest.mark.skipif(not tells_languages(), reason="needs the extra 'filter'")
 SOURCES = ["Das Haus ist klein.", "Er kommt.", "Ich sehe die Katze.", "Nein."]
 BAD = [
     "the the the the the",
@@ -43,6 +45,7 @@ def test_lengths():
     assert not is_out_of_proportion("x" * 100, "y" * 20)
 
 
+@needs_langid
 def test_what_is_found():
     found = degenerate(SOURCES, BAD, "en")
     assert {name: values.tolist() for name, values in found.items()} == {
@@ -59,6 +62,7 @@ def test_what_is_found():
 GERMAN = "Das Haus ist klein, und der Hund schläft nicht gut."
 
 
+@needs_langid
 @pytest.mark.parametrize(
     ("text", "language", "found"),
     [
@@ -76,6 +80,7 @@ def test_other_languages_of_the_same_script(text, language, found):
     assert degenerate(["x"], [text], language)["language"].tolist() == [found]
 
 
+@needs_langid
 def test_an_answer_in_the_wrong_language_is_counted_and_said(monkeypatch):
     answers = {"answer": [GERMAN, "No."]}
     sources = ["Das Haus ist klein, und der Hund schläft nicht so gut.", "Nein."]
@@ -102,6 +107,7 @@ def test_a_system_that_does_not_translate_does_not_win_unseen():
     assert "1 out of proportion" in str(caught[0].message)
 
 
+@needs_langid
 def test_it_may_get_the_floor_score():
     references = ["The house is small.", "He comes.", "I see the cat.", "No."]
     kept, floored = (load_scorer("chrf", lang_pair="de-en") for _ in range(2))

@@ -44,7 +44,7 @@ _KEPT: options.Options = {
 _CHECKS: options.Options = {
     "--skip CHECK+CHECK": (
         "leave out checks: some of blank, length, copy, language, numbers and repeated, joined by +",
-        {"type": lambda text: text.split("+"), "default": []},
+        {"type": lambda text: text.split("+"), "default": [], "action": "extend"},
     ),
     "--length-ratio RATIO": ("how many times as long one side may be as the other", 3.0),
 }

@@ -108,6 +108,16 @@ def keywords() -> list[str]:
     return [*_SAME, *(usage.split()[0][2:].replace("-", "_") for usage in own_options())]
 
 
+class _Several(argparse.Action):
+    """A list of values, to which an option that is given again adds; the first replaces the default."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option_string: Any = None
+    ) -> None:
+        before = getattr(namespace, self.dest)
+        setattr(namespace, self.dest, [*values] if before is self.default else [*before, *values])
+
+
 def add_options(parser: Any, options: Options) -> list[str]:
     """Adds options to a parser or a group of one, and returns the names of their values.
 
@@ -115,7 +125,7 @@ def add_options(parser: Any, options: Options) -> list[str]:
 
     A usage lists the names of the option and the placeholder of its value: ``-t --predictions FILE``. One without a
     dash is a positional argument, one without a placeholder a flag. ``...`` behind the placeholder stands for a list of
-    values, empty by default; ``!`` at the end says that it must be given.
+    values, empty by default, to which an option that is given again adds; ``!`` at the end says that it must be given.
 
     A specification is a type; a default value; a truth value, which is the default of a flag that has a ``--no-`` form;
     a tuple of choices, of which the first is the default; or a dictionary of keywords for ``add_argument``.
@@ -127,7 +137,7 @@ def add_options(parser: Any, options: Options) -> list[str]:
         names = sum(word.startswith("-") for word in words) or 1
         metavar, *several = words[names:] or [None]
         settings: dict[str, Any] = {"metavar": metavar} if metavar else {}
-        settings |= {"nargs": "+", "default": []} if several else {}
+        settings |= {"nargs": "+", "default": [], "action": _Several} if several else {}
         if words[0].startswith("-"):
             settings |= {"required": True} if usage.endswith("!") else {}
         elif not usage.endswith("!"):
