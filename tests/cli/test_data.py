@@ -10,9 +10,9 @@ import pytest
 from helpers import refused
 
 from mtmetrics.io.atomic import git_blob_sha1
+from mtmetrics.judgements.eval_set import EvalSet
 from mtmetrics.judgements.judged import read_judged
 from mtmetrics.judgements.public_sets import datasets
-from mtmetrics.judgements.wmt_folder import EvalSet
 
 FILES = {"a.tsv": b"lp\tsource\ttranslation\thuman\n", "b.tsv": b"lp\tsource\ttranslation\thuman\nde-en\ta\tb\t1\n"}
 SUMS = {name: hashlib.sha256(data).hexdigest() for name, data in FILES.items()}

@@ -10,6 +10,7 @@ import pytest
 
 from mtmetrics.cli import train
 from mtmetrics.errors import InputError
+from mtmetrics.judgements.readers import Condition
 from mtmetrics.training import configs
 from mtmetrics.training.corpus import ParallelText
 from mtmetrics.training.judged_pairs import JudgedFiles
@@ -48,9 +49,15 @@ def parse(*argv: str) -> argparse.Namespace:
             configs.TranslationConfig(),
         ),
         (
-            "regressor --judged j --encoder e --seeds 7 8 --curve 50,100 --architecture bilstm",
+            "regressor --judged j --where n>=2 --encoder e --seeds 7 8 --curve 50,100 --architecture bilstm",
             {"seed": 7},
-            {"files": JudgedFiles(["j"], []), "encoder": "e", "vectors": None, "seeds": [7, 8], "curve": [50, 100]},
+            {
+                "files": JudgedFiles(["j"], [], Condition("n", "2", 2.0, True)),
+                "encoder": "e",
+                "vectors": None,
+                "seeds": [7, 8],
+                "curve": [50, 100],
+            },
             configs.RegressorConfig(architecture="bilstm"),
         ),
         (

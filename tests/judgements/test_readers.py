@@ -8,6 +8,7 @@ from helpers import columns, lay, write_rows
 
 from mtmetrics.errors import InputError
 from mtmetrics.judgements.judged import read_judged
+from mtmetrics.judgements.readers import Condition
 
 
 def test_wmt17_test_set(tmp_path):
@@ -153,6 +154,24 @@ def test_files_that_do_not_fit(tmp_path: Path, files: dict[str, str | None], mes
     lay(tmp_path, {name: text for name, text in (DA | files).items() if text is not None})
     with pytest.raises(InputError, match=message):
         read_judged(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["sid", "=2", "sid=", "sid>2", "sid>=many", "sid>=", ""])
+def test_conditions_that_say_nothing(text: str) -> None:
+    with pytest.raises(InputError, match=f"--where {text}: FIELD=VALUE or FIELD>=NUMBER is needed, such as year=2020"):
+        Condition.parse(text)
+
+
+def test_conditions() -> None:
+    for text, holds, fails in (
+        ("year=2020", ["2020", 2020, 2020.0], [2021, None, "x"]),
+        ("system=A=b", ["A=b"], ["A", 1.0]),
+        ("n>=2", [2, 3.5], [1, None, "3", True]),
+    ):
+        condition = Condition.parse(text)
+        assert str(condition) == text
+        assert all(map(condition.holds, holds))
+        assert not any(map(condition.holds, fails))
 
 
 def test_captions(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from mtmetrics.checks import language_pair
 from mtmetrics.cli.main import build_parser
 from mtmetrics.errors import InputError
 from mtmetrics.judgements.public_sets import datasets
+from mtmetrics.judgements.readers import Condition
 from mtmetrics.reports.metric_runs import MetricSpec, RowScores
 from mtmetrics.reports.recipes import Recipe, RecipeRow, list_recipes, load_recipe, read_recipe
 from mtmetrics.scorers.metric import METRICS
@@ -138,7 +139,8 @@ HEADERS = {
 def test_fields_that_recipes_name_are_in_the_data_as_published() -> None:
     for recipe in (read_recipe(name) for name, *_ in list_recipes()[1:]):
         named = {row.column for row in recipe.rows if row.column}
-        named |= {recipe.where.partition("=")[0]} if recipe.where else set()
+        assert recipe.where.keys() <= {*recipe.pull}
+        named |= {Condition.parse(where).field for where in recipe.where.values()}
         held = {field for name in recipe.pull for field in HEADERS.get(name, "").split()}
         assert named <= held, f"{recipe.name}: {named - held} is no field of {' '.join(recipe.pull)}"
 

@@ -7,6 +7,7 @@ import pytest
 from helpers import write_jsonl
 
 from mtmetrics.errors import InputError
+from mtmetrics.judgements.readers import Condition
 from mtmetrics.training.judged_pairs import JudgedPair, agreement, pair_texts, read_judged_pairs, split, without
 
 
@@ -59,6 +60,19 @@ def test_bad_rows_are_named(row: dict, message: str, tmp_path: Path) -> None:
     path = write_jsonl(tmp_path / "bad.jsonl", [{"ref": "r", "mt": "t", "score": 1}, row])
     with pytest.raises(InputError, match=f"bad.jsonl, line 2.*{message}"):
         read_judged_pairs([path], "reference")
+
+
+def test_rows_for_which_a_condition_holds(tmp_path: Path) -> None:
+    rows = [{"ref": "r", "mt": "t", "score": n, "judgements": n, "system": f"s{n}"} for n in (1, 2, 3)]
+    paths = [write_jsonl(tmp_path / "with.jsonl", rows), write_jsonl(tmp_path / "without.jsonl", [dict(rows[0])])]
+    del rows[0]["judgements"]
+    write_jsonl(paths[1], rows[:1])
+    for where, human in (("judgements>=2", [2, 3, 1]), ("judgements=3", [3, 1]), ("system=s1", [1, 1])):
+        assert [pair.human for pair in read_judged_pairs(paths, "reference", where=Condition.parse(where))] == human
+    with pytest.raises(InputError, match="--where year=2020: no row has a field 'year'"):
+        read_judged_pairs(paths, "reference", where=Condition.parse("year=2020"))
+    with pytest.raises(InputError, match=r"with\.jsonl: holds no judged translation with judgements>=4"):
+        read_judged_pairs(paths, "reference", where=Condition.parse("judgements>=4"))
 
 
 def test_the_agreement_is_that_of_the_groups_where_it_is_defined(recwarn: pytest.WarningsRecorder) -> None:

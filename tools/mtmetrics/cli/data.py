@@ -10,7 +10,7 @@ from mtmetrics.cli.output import print_json, print_report
 from mtmetrics.errors import InputError
 
 if TYPE_CHECKING:
-    from mtmetrics.judgements.wmt_folder import EvalSet
+    from mtmetrics.judgements.eval_set import EvalSet
 _SCORE: options.Options = {
     "folder DIR!": "the test set, such as mt-metrics-eval-v2/wmt22",
     "--name NAME!": "what mt-metrics-eval shall call the metric",
@@ -65,7 +65,7 @@ def pulled(name: str, out: str | None = None) -> dict[str, Any]:
 
 def run_score(args: argparse.Namespace) -> None:
     """Scores the language pairs one by one with shared models, and prints what was written."""
-    from mtmetrics.judgements.wmt_folder import EvalSet, lang_pairs
+    from mtmetrics.judgements.eval_set import EvalSet, lang_pairs
     from mtmetrics.scorers.registry import load_scorer
 
     # Everything is read and checked before the first pair is scored, so that a mistake does not cost an hour.
@@ -90,7 +90,7 @@ def run_score(args: argparse.Namespace) -> None:
 
 def _compared(named: str | None, asked: dict[str, Any], eval_set: "EvalSet") -> tuple[str, dict[str, Any]]:
     """What mt-metrics-eval calls the side that the metric compares with, and the option that says so to its loader."""
-    from mtmetrics.judgements.wmt_folder import SOURCES_ONLY
+    from mtmetrics.judgements.eval_set import SOURCES_ONLY
     from mtmetrics.scorers.registry import find_metric
 
     metric = find_metric(asked["metric"])

@@ -49,13 +49,14 @@ def judge(
 
 
 def _chosen_rows(files: "list[Judged]", where: str) -> "list[Judged]":
-    """The rows whose field has a value, ``FIELD=VALUE``, of files with such a field, and all of the other files."""
-    name, equals, value = where.partition("=")
-    if not (equals and name and value):
-        raise InputError(f"--where {where}: FIELD=VALUE is needed, such as year=2020")
+    """The rows for which a condition holds, of files with such a field, and all of the other files."""
+    from mtmetrics.judgements.readers import Condition
+
+    condition = Condition.parse(where)
+    name = condition.field
     if not any(name in file.rows for file in files):
         raise InputError(f"--where {where}: no file has a field {name!r} of numbers, or one of those that all have")
-    kept = [file.having(name, value) if name in file.rows else file for file in files]
+    kept = [file.having(condition) if name in file.rows else file for file in files]
     if not any(map(len, kept)):
         raise InputError(f"--where {where}: holds for no row")
     return [file for file in kept if len(file)]

@@ -32,10 +32,16 @@ SOURCES: Options = {"-s --sources FILE": "one source segment per line"}
 ENCODER: Options = {"--encoder MODEL!": "folder, bundled artifact or Hub repository"}
 TABLE_OR_JSON: Options = {"--format": ("output format", ("table", "json"))}
 PLUGIN: Options = {"--plugin FILE.py": ("metrics of this file, too; repeatable", {"action": "append"})}
+WHERE: Options = {
+    "--where CONDITION": (
+        "only rows whose field has a value, or a number that is not below one, such as year=2020, system=NAME or "
+        "'judgements>=2'"
+    )
+}
 JUDGED: Options = {
     "--lp XX-YY": ("read this language pair only", {"dest": "pair"}),
     "--field FIELD": ("the field that holds the translation", "translation"),
-    "--where FIELD=VALUE": "only rows whose field has this value, such as year=2020 or system=NAME",
+    **WHERE,
     "--detokenize": "first make running text of texts that Moses tokenised (extra [mining]); the signature says so",
 }
 _AGAINST: Options = {"--against SIDE": "compare with the source or the reference, for metrics that can do both"}

@@ -66,7 +66,8 @@ def _find_data(args: argparse.Namespace, recipe: "Recipe", *, as_sets: bool = Fa
     Args:
         as_sets: whether files by themselves will not do, since they do not say which table they are for.
     """
-    found = [Path(path) / name for path in args.data or [] for name in recipe.pull if (Path(path) / name).is_dir()]
+    folders = [(name, Path(path) / name) for path in args.data or [] for name in recipe.pull]
+    found = [(name, folder) for name, folder in folders if folder.is_dir()]
     if args.data and not found:
         if as_sets:
             needed = f"a folder with {' or '.join(recipe.pull)}, as 'mtmetrics data pull --out' makes it, is needed"
@@ -79,9 +80,9 @@ def _find_data(args: argparse.Namespace, recipe: "Recipe", *, as_sets: bool = Fa
     if not found:
         for name in recipe.pull:
             _announce(name)
-        found = [pulled(name)["folder"] for name in recipe.pull]
-    args.data = [str(folder) for folder in found]
-    args.where = args.where or recipe.where
+        found = [(name, Path(pulled(name)["folder"])) for name in recipe.pull]
+    args.data = [str(folder) for _, folder in found]
+    args.where = args.where or next((recipe.where[name] for name, _ in found if name in recipe.where), None)
 
 
 def _announce(name: str) -> None:

@@ -32,6 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def _train(args: argparse.Namespace, *, functions: list[str], names: list[str], configs: list[type]) -> None:
     """Calls the training with the options of these names and its settings, and prints the folder."""
+    from mtmetrics.judgements.readers import Condition
     from mtmetrics.training.corpus import ParallelText, parse_numbers
     from mtmetrics.training.judged_pairs import JudgedFiles
     from mtmetrics.training.run import Run
@@ -46,7 +47,9 @@ def _train(args: argparse.Namespace, *, functions: list[str], names: list[str], 
     seed = given["seeds"][0] if "seeds" in given else args.seed
     if len(functions) > 1:
         given = _of_composition(given, composed)
-        given["files"] = JudgedFiles(given.pop("judged"), given.pop("valid"))
+        where = given.pop("where")
+        condition = None if where is None else Condition.parse(where)
+        given["files"] = JudgedFiles(given.pop("judged"), given.pop("valid"), condition)
     if "caps" in given:
         given["text"] = ParallelText(*(given.pop(name) for name in ("parallel", "exclude", "caps")))
     places = {name: getattr(args, name) for name in ("work", "overwrite", "restart", "device")}
@@ -139,6 +142,7 @@ _REGRESSOR: options.Options = {
         "JSON Lines: reference or ref (source or src), translation or mt, human or score; or judged segments as shared "
         "tasks published them"
     ),
+    **options.WHERE,
     "--valid FILE ...": "judged segments that decide when to stop",
     "--encoder MODEL!": _ANY,
     "--composition": (

@@ -12,8 +12,8 @@ from mtmetrics.checks import language_pair
 from mtmetrics.errors import InputError
 from mtmetrics.io.languages import detokeniser
 from mtmetrics.io.tables import FIELDS, Row, is_number, jsonl_rows
-from mtmetrics.judgements import wmt_folder
-from mtmetrics.judgements.readers import files_of, read_rows
+from mtmetrics.judgements import eval_set, metrics_task
+from mtmetrics.judgements.readers import Condition, files_of, read_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -113,13 +113,9 @@ class Judged:
             rows[name] = pd.Series(texts, rows.index, dtype=object)  # else None would become NaN
         return dataclasses.replace(self, rows=rows, prepared="detok:moses")
 
-    def having(self, name: str, value: str) -> "Judged":
-        """Only the rows in which a field has a value; pairs of which a row is gone are gone, too."""
-        try:
-            number = float(value)
-        except ValueError:
-            number = np.nan
-        kept = np.array([cell in (value, number) for cell in self.rows[name]], dtype=bool)
+    def having(self, condition: Condition) -> "Judged":
+        """Only the rows for which a condition holds; pairs of which a row is gone are gone, too."""
+        kept = np.array([condition.holds(cell) for cell in self.rows[condition.field]], dtype=bool)
         place = np.cumsum(kept) - 1
         pairs = None if self.pairs is None else place[self.pairs[kept[self.pairs].all(1)]]
         return dataclasses.replace(self, rows=self.rows[kept].reset_index(drop=True), pairs=pairs)
@@ -160,9 +156,10 @@ def read_judged(
       ``reference``; Eval4NLP 2021: ``XX-YY-test21/test21.da`` beside ``.src`` and ``.mt``; captions of Multi30K:
       ``MMTtranslationdict_YY.json`` beside ``MMTsourcedict.json`` and ``MMTgolddict_YY.json``.
     - A ``.tar.gz`` with files of the last two kinds; nothing is unpacked to disk.
-    - WMT's metrics tasks: ``DA-seglevel.csv``, ``RR-seglevel.csv`` (pairs) and ``mqm_DATA_XXYY.avg_seg_scores.tsv``,
-      beside the texts; and a test set in the folder layout of mt-metrics-eval, whose ``metric-scores`` become columns:
-      see `wmt_folder`.
+    - WMT's metrics and news tasks: ``DA-seglevel.csv``, ``RR-seglevel.csv`` (pairs), ``ad-seg-scores-XX-YY.csv``,
+      ``ad-XXYY-good-stnd-redup.csv`` (single judgements) and ``mqm_DATA_XXYY.avg_seg_scores.tsv``, beside the texts:
+      see `metrics_task`; and a test set in the folder layout of mt-metrics-eval, whose ``metric-scores`` become
+      columns: see `eval_set`.
     - Any other folder: all files of these names in it, sorted.
 
     All but archives may be compressed, ``.gz``.
@@ -175,14 +172,14 @@ def read_judged(
     Raises:
         InputError: nothing to read, or something that cannot be used; names file, line and field.
     """
-    if wmt_folder.is_test_set(path):
-        return _judged(path, "segment", wmt_folder.read_test_set(path, "seg", lang_pair=lang_pair))
+    if eval_set.is_test_set(path):
+        return _of_test_set(path, "segment", lang_pair)
     found = []
     for file in files_of(path):
-        about = wmt_folder.task_level(file)
+        about = metrics_task.task_level(file)
         if about is None:
             found += _collect(str(file), read_rows(file), prediction_field, lang_pair)
-        elif about == "segment" or file == path:
+        elif file == path or (about == "segment" and not metrics_task.stands_elsewhere(file)):
             found += _read_task(file, path, lang_pair, "segment")
     if not found:
         of_pair = f"row of the language pair {lang_pair}" if lang_pair else "judged segments; pass --level system"
@@ -221,10 +218,10 @@ def read_judged_systems(path: str | Path, *, lang_pair: str | None = None) -> li
     Raises:
         InputError: nothing to read, or something that cannot be used; names file, line and field.
     """
-    if wmt_folder.is_test_set(path):
-        return _judged(path, "system", wmt_folder.read_test_set(path, "sys", lang_pair=lang_pair))
+    if eval_set.is_test_set(path):
+        return _of_test_set(path, "system", lang_pair)
     tables = sorted(Path(path).rglob("DA-syslevel.csv")) if Path(path).is_dir() else [path]
-    if tables and wmt_folder.task_level(tables[0]) is not None:
+    if tables and metrics_task.task_level(tables[0]) is not None:
         return [judged for file in tables for judged in _read_task(file, path, lang_pair, "system")]
     found = [_read_systems(file) for file in _system_files(Path(path))]
     kept = [pair for pair in found if lang_pair in (None, pair.lang_pair)]
@@ -288,14 +285,16 @@ def _columns(segments: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
 
 
 def _read_task(file: str | Path, path: str | Path, lang_pair: str | None, level: JudgedLevel) -> list[Judged]:
-    if (about := wmt_folder.task_level(file)) != level:
+    if (about := metrics_task.task_level(file)) != level:
         raise InputError(f"{file}: judges {about}s, not {level}s; pass --level {about}")
     root = Path(path) if Path(path).is_dir() else None
-    return _judged(file, level, wmt_folder.read_task(file, root, lang_pair=lang_pair))
+    found = metrics_task.read_task(file, root, lang_pair=lang_pair)
+    return [Judged.of(file, pair, columns, level, pairs) for pair, (columns, pairs) in found.items()]
 
 
-def _judged(file: str | Path, level: JudgedLevel, found: Mapping[str, wmt_folder.Found]) -> list[Judged]:
-    return [Judged.of(Path(file), pair, columns, level, pairs) for pair, (columns, pairs) in found.items()]
+def _of_test_set(path: str | Path, level: JudgedLevel, lang_pair: str | None) -> list[Judged]:
+    found = eval_set.read_test_set(path, "seg" if level == "segment" else "sys", lang_pair=lang_pair)
+    return [Judged.of(path, pair, columns, level) for pair, columns in found.items()]
 
 
 # Judgements of whole systems.

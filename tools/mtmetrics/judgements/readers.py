@@ -1,7 +1,9 @@
 """Rows of judged data, in whichever of the known layouts a file holds them."""
 
+import contextlib
 import functools
 import json
+import math
 import re
 import tarfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -10,13 +12,45 @@ from typing import Any, NamedTuple
 
 from mtmetrics.errors import InputError
 from mtmetrics.io.lines import decoded_lines, iter_lines
-from mtmetrics.io.tables import FIELDS, Row, iter_cells, jsonl_rows, named_rows
+from mtmetrics.io.tables import FIELDS, Row, is_number, iter_cells, jsonl_rows, named_rows
+from mtmetrics.judgements.metrics_task import read_task, task_level
 
 _TEXTS = {name for field, names in FIELDS.items() if field not in ("human", "raw") for name in names}
 _REQUIRED_TEXTS = {*FIELDS["source"], *FIELDS["translation"]}
 _ABSENT = {"", "None"}
 _MLQE = ".df.short.tsv"
 _MLQE_NAME = re.compile(rf".*\.(?P<source>[a-z]{{2}})(?P<target>[a-z]{{2}}){re.escape(_MLQE)}")
+
+
+class Condition(NamedTuple):
+    """What a field has to be: a value, or a number that is not below it."""
+
+    field: str
+    value: str
+    number: float  # what the value is as a number, NaN where it is none
+    at_least: bool
+
+    @classmethod
+    def parse(cls, text: str) -> "Condition":
+        """Reads ``FIELD=VALUE`` or ``FIELD>=NUMBER``."""
+        match = re.fullmatch(r"([^=>]+)(>?=)(.+)", text)
+        if match is not None:
+            field, order, value = match.groups()
+            with contextlib.suppress(ValueError):
+                return cls(field, value, float(value), order == ">=")
+            if order == "=":
+                return cls(field, value, math.nan, False)
+        needed = "FIELD=VALUE or FIELD>=NUMBER is needed, such as year=2020 or 'judgements>=2'"
+        raise InputError(f"--where {text}: {needed}")
+
+    def __str__(self) -> str:
+        return f"{self.field}{'>=' if self.at_least else '='}{self.value}"
+
+    def holds(self, cell: Any) -> bool:
+        """Whether a value of the field is so."""
+        if self.at_least:
+            return is_number(cell) and cell >= self.number
+        return cell in (self.value, self.number)
 
 
 def _headed(path: str | Path, lines: Iterable[str] | None = None) -> Iterator[Row]:
@@ -147,6 +181,12 @@ def _archive_rows(path: str | Path) -> Iterator[Row]:
         raise InputError(f"{path}: cannot be read as a tar archive ({error})") from None
 
 
+def _task_rows(path: str | Path) -> Iterator[Row]:
+    for pair, (columns, _) in read_task(path, None).items():
+        for number, cells in enumerate(zip(*columns.values(), strict=True), 1):
+            yield Row(f"{path}, {pair}, judgement {number}", {"lp": pair, **dict(zip(columns, cells, strict=True))})
+
+
 # The first end of a file's name that fits says how it is read; a file of any other name is JSON Lines.
 _LAYOUTS: dict[str, Callable[[str | Path], Iterator[Row]]] = {
     ".tar": _archive_rows,
@@ -174,6 +214,8 @@ def read_rows(file: str | Path) -> Iterator[Row]:
 
 
 def _reader(path: str | Path) -> Callable[[str | Path], Iterator[Row]] | None:
+    if task_level(path) == "segment":
+        return _task_rows
     name = str(path).removesuffix(".gz")
     if _member_reader(Path(name).as_posix()):
         return _file_rows

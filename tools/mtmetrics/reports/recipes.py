@@ -133,7 +133,7 @@ class Recipe:
         coefficient: of agreement.
         pairs, rows: of a table, in the paper's order; of a table of averages, `pairs` are its columns.
         pull: names of the public sets that it reads, for ``mtmetrics data pull``.
-        where: which rows of them, ``FIELD=VALUE``.
+        where: name of such a set -> which of its rows, ``FIELD=VALUE``.
         data: where the data is, if it cannot be pulled.
         text: what else it reads, files that the user has to bring.
         means: column -> what it averages, of a table of averages over other tables.
@@ -155,7 +155,7 @@ class Recipe:
     data: str = ""
     missing: str | None = None
     pull: list[str] = dataclasses.field(default_factory=list)
-    where: str | None = None
+    where: Mapping[str, str] = dataclasses.field(default_factory=dict)
     runs: list[str] = dataclasses.field(default_factory=list)
     text: str = ""
     means: dict[str, Mean] = dataclasses.field(default_factory=dict)

@@ -12,7 +12,7 @@ import numpy as np
 from mtmetrics.checks import language_pair
 from mtmetrics.errors import InputError
 from mtmetrics.io.lines import short_name
-from mtmetrics.judgements.readers import read_rows
+from mtmetrics.judgements.readers import Condition, read_rows
 from mtmetrics.models.composition import KNOWN_SIDES
 from mtmetrics.training.configs import CompositionConfig, RegressorConfig
 from mtmetrics.training.corpus import held_back, mean_correlation, text_key
@@ -37,21 +37,24 @@ class JudgedPair(NamedTuple):
 
 @dataclass(frozen=True)
 class JudgedFiles:
-    """Judged translations to train on, and others that validate; see `read_judged_pairs`. Rows that compare with a text
-    of the validation are left out; without `valid`, a share of `judged` is held back."""
+    """Judged translations to train on, those for which a condition holds, and others that validate; see
+    `read_judged_pairs`. Rows that compare with a text of the validation are left out; without `valid`, a share of
+    `judged` is held back."""
 
     judged: Sequence[str | Path]
     valid: Sequence[str | Path] = ()
+    where: Condition | None = None
 
     def open(self, run: Run, config: RegressorConfig | CompositionConfig, **settings: Any) -> None:
         """Opens a run on these files; an InputError says that several processes share it."""
         if run.processes > 1:
             raise InputError("several processes cannot share the training of a regressor; call it without torchrun")
-        run.open(config, {"judged": self.judged, "valid": self.valid}, **settings)
+        where = {} if self.where is None else {"where": self.where}
+        run.open(config, {"judged": self.judged, "valid": self.valid}, **where, **settings)
 
     def read(self, config: RegressorConfig | CompositionConfig) -> tuple[list[JudgedPair], list[JudgedPair]]:
         """The pairs to train on, and those of the validation."""
-        pairs = read_judged_pairs(self.judged, config.against, standardise=config.standardise)
+        pairs = read_judged_pairs(self.judged, config.against, standardise=config.standardise, where=self.where)
         if self.valid:
             held = read_judged_pairs(self.valid, config.against, standardise=config.standardise)
             train = without(pairs, held)
@@ -81,20 +84,28 @@ def counts(train: Sequence[JudgedPair], valid: Sequence[JudgedPair]) -> dict[str
     return {name: dict(Counter(pair.group for pair in pairs)) for name, pairs in parts.items()}
 
 
-def read_judged_pairs(paths: Sequence[str | Path], against: str, *, standardise: bool = False) -> list[JudgedPair]:
+def read_judged_pairs(
+    paths: Sequence[str | Path], against: str, *, standardise: bool = False, where: Condition | None = None
+) -> list[JudgedPair]:
     """Reads JSON Lines, plain or ``.gz``, with one judged translation per line, or another layout of segments that
     `mtmetrics.judgements.readers` knows; rows with a blank text or without a judgement are left out.
 
     The names of the fields are in `mtmetrics.io.tables.FIELDS`; `against` is ``"reference"``, ``"source"``, ``"both"``
     together, or ``"either"``: then a row is read once for each of the two that it has, and with ``"any"`` once more for
-    both together. With `standardise`, the judgements of each file get mean 0 and deviation 1.
+    both together. With `standardise`, the judgements of each file get mean 0 and deviation 1. Rows with the field of
+    `where` for which it does not hold are left out, too; some row must have that field.
     """
     if not paths:
         raise InputError("no judged translations were given; pass at least one file with --judged")
     found: list[JudgedPair] = []
+    is_known = where is None
     for path in paths:
         pairs = []
         for row in read_rows(path):
+            if where is not None and where.field in row.fields:
+                is_known = True
+                if not where.holds(row.fields[where.field]):
+                    continue
             if row.null("human"):
                 continue
             translation, human = row.text(row.required("translation")), row.number(row.required("human"))
@@ -112,7 +123,8 @@ def read_judged_pairs(paths: Sequence[str | Path], against: str, *, standardise:
                     about = (short_name(path), languages, side, *others[1:])
                     pairs.append(JudgedPair(others[0], translation, human, *about))
         if not pairs:
-            raise InputError(f"{path}: holds no judged translation")
+            which = "" if where is None else f" with {where}"
+            raise InputError(f"{path}: holds no judged translation{which}")
         if standardise:
             values = np.array([pair.human for pair in pairs])
             if not values.std() > 0:
@@ -120,6 +132,8 @@ def read_judged_pairs(paths: Sequence[str | Path], against: str, *, standardise:
             values = (values - values.mean()) / values.std()
             pairs = [pair._replace(human=float(value)) for pair, value in zip(pairs, values, strict=True)]
         found += pairs
+    if not is_known:
+        raise InputError(f"--where {where}: no row has a field {where.field!r}")
     return found
 
 

@@ -1,6 +1,4 @@
-"""Test sets of WMT in a folder: in the layout of Google's mt-metrics-eval, or as its metrics tasks were published.
-
-**mt-metrics-eval** calls a test set and language pair an EvalSet::
+"""Test sets in the folder layout of Google's mt-metrics-eval, which calls a test set and language pair an EvalSet::
 
     sources/XX-YY.txt                 references/XX-YY.REF.txt            system-outputs/XX-YY/SYSTEM.txt
     human-scores/XX-YY.NAME.LEVEL.score                                   metric-scores/XX-YY/METRIC-REFS.LEVEL.score
@@ -10,31 +8,16 @@ system follow each other in order, at the level ``sys`` there is one line per sy
 REFS names the references that a metric compares with, joined by dots, or is ``src`` or ``all``. A reference that was
 judged like a system has its name among the systems too. Source: https://github.com/google-research/mt-metrics-eval,
 "File organization and naming convention".
-
-**Metrics tasks** have tables of systems and lines::
-
-    DA-seglevel.csv                         LP DATA SYSTEM SID HUMAN        means of direct assessments
-    RR-seglevel.csv                         LP DATA SID BETTER WORSE        pairs of translations, the better one first
-    DA-syslevel.csv                         LP HUMAN SYSTEM                 judgements of whole systems
-    mqm_DATA_XXYY.avg_seg_scores.tsv        system mqm_avg_score seg_id     MQM of Freitag et al. (2021)
-
-Cells are separated by blanks, lines are counted from 1. Beside such a file, or beside its folder ``manual-evaluation``,
-lie, at any depth, ``DATA-XXYY-src.XX``, ``DATA-XXYY-ref.YY`` and folders ``XX-YY`` of ``DATA.SYSTEM.XX-YY``; or, since
-2020, all with the end ``.txt`` and ``DATA.XX-YY.SYSTEM.txt``.
 """
 
 import dataclasses
-import functools
 import math
-import re
-import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
-from mtmetrics.checks import language_pair
 from mtmetrics.errors import InputError
 from mtmetrics.io.atomic import make_folder, write_atomic
 from mtmetrics.io.lines import iter_lines
@@ -51,18 +34,6 @@ Scores = dict[str, list[float | None]]
 SOURCES_ONLY, ALL_REFERENCES = "src", "all"
 _USUAL_REFERENCES = ("refA", "ref")
 
-_RANKED, _SYSTEMS = "RR-seglevel.csv", "DA-syslevel.csv"
-_MQM = re.compile(r"mqm_(?P<data>[A-Za-z0-9]+)_(?P<source>[a-z]{2})(?P<target>[a-z]{2})\.avg_seg_scores\.tsv")
-_ANY = "newstest*"
-
-
-class Found(NamedTuple):
-    """The columns of `mtmetrics.judgements.judged.Judged` of a language pair, and where people said only which of two
-    translations is better, the (k, 2) numbers of their rows, the better one first."""
-
-    columns: dict[str, Sequence[Any]]
-    pairs: np.ndarray | None = None
-
 
 def is_test_set(path: str | Path) -> bool:
     """Whether a folder has the layout of mt-metrics-eval."""
@@ -78,16 +49,18 @@ def lang_pairs(root: str | Path) -> list[str]:
     return found
 
 
-def read_test_set(root: str | Path, level: FileLevel, *, lang_pair: str | None = None) -> dict[str, Found]:
-    """Language pair -> its judgements in the layout of mt-metrics-eval: all systems with human scores, one after the
-    other.
+def read_test_set(
+    root: str | Path, level: FileLevel, *, lang_pair: str | None = None
+) -> dict[str, dict[str, Sequence[Any]]]:
+    """Language pair -> the columns of `mtmetrics.judgements.judged.Judged`, of all systems with human scores, one after
+    the other.
 
     Translations by people are left out, as in the metrics tasks. The reference is that of `EvalSet.reference`, the item
     is the number of the segment, and the scores of metrics are columns, at the level ``seg`` alone. Pairs without human
     scores are left out, but for the one asked for.
     """
     pairs = [EvalSet.read(root, pair) for pair in ([lang_pair] if lang_pair else lang_pairs(root))]
-    found = {pair.lang_pair: Found(columns) for pair in pairs if (columns := pair.judged(level)) is not None}
+    found = {pair.lang_pair: columns for pair in pairs if (columns := pair.judged(level)) is not None}
     if not found:
         name = f"{lang_pair or 'XX-YY'}.NAME.{level}.score"
         raise InputError(f"{root}: no human-scores/{name}; there is nothing to judge")
@@ -152,7 +125,7 @@ class EvalSet:
         return {path.name.removesuffix(end): self._scores(path, "seg", finite=False) for path in files}
 
     def judged(self, level: FileLevel) -> dict[str, Sequence[Any]] | None:
-        """The columns of `Found`; None where there are no human scores."""
+        """The columns of `mtmetrics.judgements.judged.Judged`; None where there are no human scores."""
         end = f".{level}.score"
         files = (self.root / "human-scores").glob(f"{self.lang_pair}.*{end}")
         names = sorted(path.name.removeprefix(f"{self.lang_pair}.").removesuffix(end) for path in files)
@@ -252,144 +225,3 @@ class EvalSet:
             make_folder(path.parent)
             write_atomic(path, "".join(lines[level]))
         return files
-
-
-# Metrics tasks.
-
-
-class _Judgement(NamedTuple):
-    where: str
-    lang_pair: str
-    data: str
-    line: int | None  # None for whole systems
-    systems: tuple[str, ...]
-    human: float | None
-
-
-def task_level(file: str | Path) -> Literal["segment", "system"] | None:
-    """What a file of judgements of a metrics task is about; None for other files."""
-    name = Path(file).name
-    if name == _SYSTEMS:
-        return "system"
-    return "segment" if name in ("DA-seglevel.csv", _RANKED) or _MQM.fullmatch(name) else None
-
-
-def read_task(file: str | Path, root: Path | None, *, lang_pair: str | None = None) -> dict[str, Found]:
-    """Language pair -> its judgements of a metrics task with their texts; pairs without texts are left out, with a
-    warning.
-
-    Args:
-        file: one of the tables.
-        root: the folder with the texts; that of the file, or the one above ``manual-evaluation``, if not given.
-        lang_pair: read this pair only.
-
-    Raises:
-        InputError: a line cannot be used, a text is missing, or no language pair is left.
-    """
-    file = Path(file)
-    folder = file.parent.parent if file.parent.name == "manual-evaluation" else file.parent
-    root = root or folder
-    by_pair: dict[str, list[_Judgement]] = {}
-    for judgement in _judgements(file):
-        if lang_pair in (None, judgement.lang_pair):
-            by_pair.setdefault(judgement.lang_pair, []).append(judgement)
-    if not by_pair and lang_pair is None:
-        raise InputError(f"{file}: holds no row, there is nothing to judge")
-    found, missing = {}, []
-    for pair, judgements in by_pair.items():
-        texts = {data: _Texts(root, pair, data) for data in dict.fromkeys(judged.data for judged in judgements)}
-        if all(of_test_set.source and of_test_set.systems for of_test_set in texts.values()):
-            found[pair] = _joined(judgements, texts)
-        else:
-            missing.append(pair)
-    if missing and not found:
-        needed = "sources (DATA-XXYY-src.XX) and outputs (XX-YY/DATA.SYSTEM.XX-YY) of the task"
-        raise InputError(f"{file}: no texts of {', '.join(missing)} in {root}; put there the {needed}")
-    if missing:
-        warnings.warn(f"{file}: left out {', '.join(missing)}: no texts in {root}", UserWarning, stacklevel=2)
-    return found
-
-
-def _judgements(file: Path) -> Iterator[_Judgement]:
-    ranked, mqm = file.name == _RANKED, _MQM.fullmatch(file.name)
-    # The header of 2018 lacks a name.
-    fixed = ("LP", "DATA", "SID", "BETTER", "WORSE") if ranked else ("SYSTEM", "HUMAN", "SID") if mqm else None
-    given = {"DATA": mqm["data"], "LP": f"{mqm['source']}-{mqm['target']}"} if mqm else {"DATA": _ANY}
-    names: Sequence[str] = ()
-    for number, cells in enumerate(map(str.split, iter_lines(file)), 1):
-        if not cells:
-            continue
-        if not names:
-            names = fixed or cells
-            continue
-        where = f"{file}, line {number}"
-        row = given | dict(zip(names, cells, strict=False))
-        try:
-            pair = "-".join(language_pair(row["LP"]))
-            systems = (row["BETTER"], row["WORSE"]) if ranked else (row["SYSTEM"],)
-            value = "None" if ranked else row["HUMAN"]
-            human = None if value == "None" else float(value)
-            line = None if file.name == _SYSTEMS else int(row["SID"])
-        except (KeyError, ValueError) as error:
-            raise InputError(f"{where}: {' '.join(names)} are needed, got {' '.join(cells)!r:.80} ({error})") from None
-        if human is not None and not math.isfinite(human):
-            raise InputError(f"{where}: a finite judgement is needed, got {value}")
-        names_of = tuple(system.removesuffix(f".{pair}") for system in systems)
-        yield _Judgement(where, pair, row["DATA"], line, names_of, human)
-
-
-class _Texts:
-    """The texts of a test set and language pair below a folder; every file is read once."""
-
-    def __init__(self, root: Path, lang_pair: str, data: str) -> None:
-        source, target = lang_pair.split("-")
-        self._root, self._read = root, functools.cache(lambda path: list(iter_lines(path)))
-        self.source = self._only(f"{data}-{source}{target}-src.{source}") or []
-        self.reference = self._only(f"{data}-{source}{target}-ref.{target}")
-        self.systems: dict[str, Path] = {}
-        for path in (path for folder in sorted(root.rglob(lang_pair)) for path in sorted(folder.glob(f"{data}.*"))):
-            name = path.name.partition(".")[2].removeprefix(f"{lang_pair}.")
-            self.systems.setdefault(_plain(name.removesuffix(".txt").removesuffix(f".{lang_pair}")), path)
-
-    def _only(self, name: str) -> list[str] | None:
-        files = [path for end in ("", ".txt") for path in sorted(self._root.rglob(name + end))]
-        if len({path.name for path in files}) > 1:
-            found = ", ".join(path.name for path in files)
-            raise InputError(f"{self._root}: holds {found}; a folder with one test set is needed")
-        return self._read(files[0]) if files else None
-
-    def row(self, judgement: _Judgement, line: int, system: str) -> dict[str, Any]:
-        """The fields of a line of a system; of names joined by ``+``, whose lines are equal, the first that there is
-        counts."""
-        path = next((self.systems[name] for name in map(_plain, system.split("+")) if name in self.systems), None)
-        if path is None:
-            raise InputError(f"{judgement.where}: no output of {system!r}; there are: {', '.join(self.systems)}")
-        sides = {"source": self.source, "translation": self._read(path), "reference": self.reference}
-        for name, lines in sides.items():
-            if lines is not None and not 0 < line <= len(lines):
-                raise InputError(f"{judgement.where}: line {line}, but the {name} has {len(lines)} lines")
-        row: dict[str, Any] = {name: lines and lines[line - 1] for name, lines in sides.items()}
-        return row | {"system": system, "item": str(line), "human": judgement.human}
-
-
-def _plain(system: str) -> str:
-    # Some tables of 2019 write one for the other.
-    return system.replace("_", "-")
-
-
-def _joined(judgements: Sequence[_Judgement], texts: Mapping[str, _Texts]) -> Found:
-    """A row for each translation that was judged or compared, or for each line of each system that was judged."""
-    rows: list[dict[str, Any]] = []
-    compared: dict[tuple[str, int, str], int] = {}
-    pairs = []
-    for judgement in judgements:
-        of_test_set, ranked = texts[judgement.data], len(judgement.systems) == 2
-        lines = range(1, len(of_test_set.source) + 1) if judgement.line is None else [judgement.line]
-        keys = [(judgement.data, line, system) for system in judgement.systems for line in lines]
-        for key in keys:
-            if not ranked or key not in compared:
-                compared[key] = len(rows)
-                rows.append(of_test_set.row(judgement, *key[1:]))
-        pairs += [[compared[key] for key in keys]] if ranked else []
-    columns = {name: [row[name] for row in rows] for name in rows[0]}
-    return Found(columns, np.array(pairs, dtype=np.intp) if pairs else None)

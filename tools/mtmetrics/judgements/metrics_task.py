@@ -1,0 +1,232 @@
+"""Judgements of WMT's metrics and news tasks, in the tables that were published, with the texts of their test sets.
+
+**Metrics tasks** have tables of systems and lines::
+
+    DA-seglevel.csv                         LP DATA SYSTEM SID HUMAN        means of direct assessments
+    RR-seglevel.csv                         LP DATA SID BETTER WORSE        pairs of translations, the better one first
+    DA-syslevel.csv                         LP HUMAN SYSTEM                 judgements of whole systems
+    mqm_DATA_XXYY.avg_seg_scores.tsv        system mqm_avg_score seg_id     MQM of Freitag et al. (2021)
+
+**News tasks** have the direct assessments by which systems were ranked, from annotators who passed quality control::
+
+    ad-seg-scores-XX-YY.csv                 SYS SID RAW.SCR Z.SCR N         means of N judgements
+    ad-XXYY-good-stnd-redup.csv             Input.src Input.trg sys_id type sid score ...   each judgement (tabs)
+
+In the latter (or ``ad-XXYY-good-stnd.csv``, where equal outputs of several systems are one) rows of the type SYSTEM and
+REPEAT count, and all judgements of a translation become their mean; the others were damaged on purpose. Both tell in
+``judgements`` how many there are of a translation.
+
+Cells are separated by blanks, lines are counted from 1. Beside such a file, or beside its folder ``manual-evaluation``
+or ``analysis``, lie, at any depth, ``DATA-XXYY-src.XX``, ``DATA-XXYY-ref.YY`` and folders ``XX-YY`` of
+``DATA.SYSTEM.XX-YY``; or, since 2020, all with the end ``.txt`` and ``DATA.XX-YY.SYSTEM.txt``.
+"""
+
+import functools
+import math
+import re
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from mtmetrics.checks import language_pair
+from mtmetrics.errors import InputError
+from mtmetrics.io.lines import iter_lines
+
+_RANKED, _SYSTEMS = "RR-seglevel.csv", "DA-syslevel.csv"
+_MQM = re.compile(r"mqm_(?P<DATA>[A-Za-z0-9]+)_(?P<source>[a-z]{2})(?P<target>[a-z]{2})\.avg_seg_scores\.tsv")
+_SINGLE = re.compile(r"ad-(?P<source>[a-z]{2})(?P<target>[a-z]{2})-good-stnd(?:-redup)?\.csv(?:\.gz)?")
+_MEANS = re.compile(r"ad-seg-scores-(?P<source>[a-z]{2})-(?P<target>[a-z]{2})\.csv(?:\.gz)?")
+_ANY = "newstest*"
+# What tables of single judgements call the columns that others have, too, and the rows that judge a system.
+_PLAIN_NAMES = {"sys_id": "SYSTEM", "sid": "SID", "score": "HUMAN"}
+_JUDGED = ("SYSTEM", "REPEAT")
+
+
+class Found(NamedTuple):
+    """The columns of `mtmetrics.judgements.judged.Judged` of a language pair, and where people said only which of two
+    translations is better, the (k, 2) numbers of their rows, the better one first."""
+
+    columns: dict[str, Sequence[Any]]
+    pairs: np.ndarray | None = None
+
+
+class _Judgement(NamedTuple):
+    where: str
+    lang_pair: str
+    data: str
+    line: int | None  # None for whole systems
+    systems: tuple[str, ...]
+    human: float | None
+    count: int | None = None  # of judgements, where the table tells it
+
+
+def task_level(file: str | Path) -> Literal["segment", "system"] | None:
+    """What a file of judgements of a task is about; None for other files."""
+    name = Path(file).name
+    if name == _SYSTEMS:
+        return "system"
+    return "segment" if name in ("DA-seglevel.csv", _RANKED) or _of_pair(name) else None
+
+
+def stands_elsewhere(file: str | Path) -> bool:
+    """Whether the judgements of a file stand in another one beside it, too, for each system by itself."""
+    path = Path(file)
+    other = path.with_name(path.name.replace("-good-stnd.csv", "-good-stnd-redup.csv"))
+    return other.name != path.name and bool(_SINGLE.fullmatch(path.name)) and other.is_file()
+
+
+def read_task(file: str | Path, root: Path | None, *, lang_pair: str | None = None) -> dict[str, Found]:
+    """Language pair -> its judgements of a task with their texts; pairs without texts are left out, with a warning.
+
+    Args:
+        file: one of the tables.
+        root: the folder with the texts; that of the file, or the one above ``manual-evaluation`` or ``analysis``, if
+            not given.
+        lang_pair: read this pair only.
+
+    Raises:
+        InputError: a line cannot be used, a text is missing, or no language pair is left.
+    """
+    file = Path(file)
+    folder = file.parent.parent if file.parent.name in ("manual-evaluation", "analysis") else file.parent
+    root = root or folder
+    by_pair: dict[str, list[_Judgement]] = {}
+    for judgement in _judgements(file):
+        if lang_pair in (None, judgement.lang_pair):
+            by_pair.setdefault(judgement.lang_pair, []).append(judgement)
+    if not by_pair and lang_pair is None:
+        raise InputError(f"{file}: holds no row, there is nothing to judge")
+    found, missing = {}, []
+    for pair, judgements in by_pair.items():
+        texts = {data: _Texts(root, pair, data) for data in dict.fromkeys(judged.data for judged in judgements)}
+        if all(of_test_set.source and of_test_set.systems for of_test_set in texts.values()):
+            found[pair] = _joined(judgements, texts)
+        else:
+            missing.append(pair)
+    if missing and not found:
+        needed = "sources (DATA-XXYY-src.XX) and outputs (XX-YY/DATA.SYSTEM.XX-YY) of the task"
+        raise InputError(f"{file}: no texts of {', '.join(missing)} in {root}; put there the {needed}")
+    if missing:
+        warnings.warn(f"{file}: left out {', '.join(missing)}: no texts in {root}", UserWarning, stacklevel=2)
+    return found
+
+
+def _of_pair(name: str) -> re.Match[str] | None:
+    """The name of a table that holds one language pair."""
+    return _MQM.fullmatch(name) or _MEANS.fullmatch(name) or _SINGLE.fullmatch(name)
+
+
+def _judgements(file: Path) -> Iterator[_Judgement]:
+    judged = _rows(file)
+    if not _SINGLE.fullmatch(file.name):
+        yield from judged
+        return
+    of_translation: dict[tuple[Any, ...], list[_Judgement]] = {}
+    for single in judged:
+        of_translation.setdefault((single.line, single.systems), []).append(single)
+    for several in of_translation.values():
+        values = [single.human for single in several if single.human is not None]
+        yield several[0]._replace(human=sum(values) / len(values) if values else None, count=len(values))
+
+
+def _rows(file: Path) -> Iterator[_Judgement]:
+    of_pair, ranked = _of_pair(file.name), file.name == _RANKED
+    given = {"DATA": _ANY} | (of_pair.groupdict() if of_pair else {})
+    names: Sequence[str] = ()
+    for number, cells in enumerate(map(str.split, iter_lines(file)), 1):
+        if not cells:
+            continue
+        if not names:
+            names = _names(file.name) or [_PLAIN_NAMES.get(cell, cell) for cell in cells]
+            continue
+        where = f"{file}, line {number}"
+        row = given | dict(zip(names, cells, strict=False))
+        if row.get("type", _JUDGED[0]).upper() not in _JUDGED:
+            continue
+        try:
+            pair = "-".join(language_pair(row["LP"] if of_pair is None else f"{row['source']}-{row['target']}"))
+            systems = (row["BETTER"], row["WORSE"]) if ranked else (row["SYSTEM"],)
+            value = "None" if ranked else row["HUMAN"]
+            human = None if value == "None" else float(value)
+            line = None if file.name == _SYSTEMS else int(row["SID"])
+            count = int(row["N"]) if "N" in row else None
+        except (KeyError, ValueError) as error:
+            raise InputError(f"{where}: {' '.join(names)} are needed, got {' '.join(cells)!r:.80} ({error})") from None
+        if human is not None and not math.isfinite(human):
+            raise InputError(f"{where}: a finite judgement is needed, got {value}")
+        prefixes = rf"(?:newstest\d+\.)?(?:{pair}\.)?"
+        names_of = tuple(
+            re.sub(prefixes, "", system.strip('"'), count=1).removesuffix(f".{pair}") for system in systems
+        )
+        yield _Judgement(where, pair, row["DATA"], line, names_of, human, count)
+
+
+def _names(file: str) -> Sequence[str] | None:
+    """What the columns are called here, of tables in which they are called otherwise, or of which the header of 2018
+    lacks a name."""
+    if file == _RANKED:
+        return ("LP", "DATA", "SID", "BETTER", "WORSE")
+    if _MQM.fullmatch(file):
+        return ("SYSTEM", "HUMAN", "SID")
+    return ("SYSTEM", "SID", "RAW", "HUMAN", "N") if _MEANS.fullmatch(file) else None
+
+
+class _Texts:
+    """The texts of a test set and language pair below a folder; every file is read once."""
+
+    def __init__(self, root: Path, lang_pair: str, data: str) -> None:
+        source, target = lang_pair.split("-")
+        self._root, self._read = root, functools.cache(lambda path: list(iter_lines(path)))
+        self.source = self._only(f"{data}-{source}{target}-src.{source}") or []
+        self.reference = self._only(f"{data}-{source}{target}-ref.{target}")
+        self.systems: dict[str, Path] = {}
+        for path in (path for folder in sorted(root.rglob(lang_pair)) for path in sorted(folder.glob(f"{data}.*"))):
+            name = path.name.partition(".")[2].removeprefix(f"{lang_pair}.")
+            self.systems.setdefault(_plain(name.removesuffix(".txt").removesuffix(f".{lang_pair}")), path)
+
+    def _only(self, name: str) -> list[str] | None:
+        files = [path for end in ("", ".txt") for path in sorted(self._root.rglob(name + end))]
+        if len({path.name for path in files}) > 1:
+            found = ", ".join(path.name for path in files)
+            raise InputError(f"{self._root}: holds {found}; a folder with one test set is needed")
+        return self._read(files[0]) if files else None
+
+    def row(self, judgement: _Judgement, line: int, system: str) -> dict[str, Any]:
+        """The fields of a line of a system; of names joined by ``+``, whose lines are equal, the first that there is
+        counts."""
+        path = next((self.systems[name] for name in map(_plain, system.split("+")) if name in self.systems), None)
+        if path is None:
+            raise InputError(f"{judgement.where}: no output of {system!r}; there are: {', '.join(self.systems)}")
+        sides = {"source": self.source, "translation": self._read(path), "reference": self.reference}
+        for name, lines in sides.items():
+            if lines is not None and not 0 < line <= len(lines):
+                raise InputError(f"{judgement.where}: line {line}, but the {name} has {len(lines)} lines")
+        row: dict[str, Any] = {name: lines and lines[line - 1] for name, lines in sides.items()}
+        about = {"system": system, "item": str(line), "human": judgement.human}
+        return row | about | {"judgements": judgement.count}
+
+
+def _plain(system: str) -> str:
+    # Some tables of 2019 write one for the other.
+    return system.replace("_", "-")
+
+
+def _joined(judgements: Sequence[_Judgement], texts: Mapping[str, _Texts]) -> Found:
+    """A row for each translation that was judged or compared, or for each line of each system that was judged."""
+    rows: list[dict[str, Any]] = []
+    compared: dict[tuple[str, int, str], int] = {}
+    pairs = []
+    for judgement in judgements:
+        of_test_set, ranked = texts[judgement.data], len(judgement.systems) == 2
+        lines = range(1, len(of_test_set.source) + 1) if judgement.line is None else [judgement.line]
+        keys = [(judgement.data, line, system) for system in judgement.systems for line in lines]
+        for key in keys:
+            if not ranked or key not in compared:
+                compared[key] = len(rows)
+                rows.append(of_test_set.row(judgement, *key[1:]))
+        pairs += [[compared[key] for key in keys]] if ranked else []
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    return Found(columns, np.array(pairs, dtype=np.intp) if pairs else None)
