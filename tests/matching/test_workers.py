@@ -1,6 +1,8 @@
 """Worker processes that share memory."""
 
 import operator
+import subprocess
+import sys
 from collections.abc import Callable
 
 import numpy as np
@@ -26,3 +28,10 @@ def test_workers_read_an_array_where_it_lies_and_its_memory_is_used_again_when_n
     assert other.ctypes.data != memory
     del view
     assert workers.shared_empty(shape).ctypes.data == memory
+
+
+def test_the_end_of_a_program_that_has_workers_is_silent() -> None:
+    started = "workers.pool_for(2, workers._WORTH + 1); next(iter(workers._pools.values())).started.result()"
+    program = f"import torch\nfrom mtmetrics.matching import transport, workers\n{started}\n"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("", "")

@@ -4,6 +4,7 @@ They are those of joblib's loky; that joblib itself hands the arrays over, by fi
 of 22 tokens a second, where memory that the workers share has 34,000.
 """
 
+import atexit
 import collections
 import contextlib
 import functools
@@ -39,6 +40,8 @@ _LEFT_OUT = {
 }
 
 _pools: dict[tuple[int, int], "Pool"] = {}
+# An executor that is collected later, while modules vanish, calls what is gone already, and Python prints a traceback.
+atexit.register(_pools.clear)
 _solved = 0
 
 
