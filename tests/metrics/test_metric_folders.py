@@ -78,7 +78,7 @@ def test_script_keeps_the_rules_of_evaluate(name):
     assert not [node for node in metric.body if isinstance(node, ast.FunctionDef)]
 
 
-def test_every_keyword_is_documented(name, preset):
+def test_every_keyword_is_documented(name, preset, evaluate_cache):
     module = evaluate.load(str(metric_scripts() / name), preset)
     card = (metric_scripts() / name / "README.md").read_text(encoding="utf-8")
     for keyword in [*METRICS[name].columns, "predictions", *METRICS[name].keywords(), *module.returns()]:

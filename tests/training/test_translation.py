@@ -59,6 +59,7 @@ def test_two_processes_train_as_one_does_with_the_doubled_batch(two_words: Path,
     settings = ["--lp", "de-en", "--model", str(models / "mbart"), "--epochs", "50", "--learning-rate", "1e-3"]
     settings += ["--device", "cpu", "--parallel", str(two_words)]
     launched = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--rdzv-endpoint=127.0.0.1:0"]
+    launched += ["--log-dir", str(tmp_path / "log")]
     launched += ["--rdzv-backend=c10d", "-m", "mtmetrics", "train", "translation", "--out", str(tmp_path / "two")]
     done = subprocess.run([*launched, *settings, "--pairs-per-step", "10"], capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stderr[-2000:]
@@ -67,7 +68,7 @@ def test_two_processes_train_as_one_does_with_the_doubled_batch(two_words: Path,
     train_translation(
         Run(tmp_path / "one", device="cpu"), ParallelText([two_words]), models / "mbart", "de-en", config=config
     )
-    assert {path.name for path in tmp_path.iterdir()} == {"one", "one.work", "two", "two.work"}
+    assert {path.name for path in tmp_path.iterdir()} == {"log", "one", "one.work", "two", "two.work"}
     assert [record_of(tmp_path / name)["steps"] for name in ("one", "two")] == [50, 50]
     losses = []
     for name in ("one", "two"):
