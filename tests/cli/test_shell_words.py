@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from helpers import refused, write
 
 
@@ -17,3 +18,13 @@ def test_errors_name_options_of_the_shell(mtmetrics: Callable, tiny_preset: Path
         refused(mtmetrics("score", *argv), message)
     uscore = ("uscore", "--lp", "de-en", "--source-text", rows, "--target-text", rows, "--out", tmp_path / "made")
     refused(mtmetrics(*uscore, "--workers", "0"), "--workers 0: must be a whole number of at least 1")
+
+
+def test_files_that_are_found_in_a_folder_keep_their_names(
+    mtmetrics: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deep = write(tmp_path / "runs" / "seed=1" / "layer=4.jsonl", "{}\n")
+    write(tmp_path / "flat" / "layer=3.jsonl", "{}\n")
+    monkeypatch.chdir(tmp_path / "flat")
+    for folder, shown in ((tmp_path / "runs", deep), (".", "layer=3.jsonl")):
+        refused(mtmetrics("evaluate", "--metric", "chrf", "--data", folder), f"mtmetrics: {shown}, line 1: no field")

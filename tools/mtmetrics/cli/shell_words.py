@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from mtmetrics.cli.options import flag, keywords
 
-_VALUE = r"'[^']*'|[\w.+-]+"
+_VALUE = r"'[^']*'|(?:[\w+-]|\.(?=\d))+(?!\.\w)"
 _QUOTED = r"(?<![=\w])'[^']*'(?!\w)"
 _COLUMNS = {"sources": "-s SOURCES", "references": "-r REFERENCES"}
 
@@ -14,9 +14,9 @@ _COLUMNS = {"sources": "-s SOURCES", "references": "-r REFERENCES"}
 @functools.cache
 def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
     """What names a keyword: ``NAME=VALUE``, but not in NAME:PRESET:option=value, which is how the command line writes
-    it too; and the subject of a message."""
+    it too, nor in a path; and the subject of a message."""
     name = "|".join(sorted(keywords(), key=len, reverse=True))
-    assigned = rf"(?<![\w:,-])({name})=({_VALUE})?"
+    assigned = rf"(?<![\w:,./-])({name})=({_VALUE})?+(?![\w/])"
     return re.compile(assigned), re.compile(rf"(^|^--metric \S+: )({name})(?= (?:{_VALUE}|is missing)(?:[:;]|$| ))")
 
 
@@ -28,6 +28,8 @@ def in_shell_words(message: str, given: Sequence[str] = ()) -> str:
         '--layer 77: pass --normalize batch too, or --lp'
         >>> in_shell_words("seed=1/ref.en: no such file", ["seed=1/ref.en"])
         'seed=1/ref.en: no such file'
+        >>> in_shell_words("runs/seed=1/layer=4.en, line 3: empty")
+        'runs/seed=1/layer=4.en, line 3: empty'
         >>> in_shell_words("dtype 'int3': must be one of float32, auto")
         "--dtype 'int3': must be one of float32, auto"
     """
