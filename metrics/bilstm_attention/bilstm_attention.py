@@ -15,10 +15,9 @@ class BiLSTMAttention(mtmetrics.MetricModule):
     examples = """
     >>> import evaluate
     >>> bilstm_attention = evaluate.load("bilstm_attention", "mini")
-    >>> predictions = ["The house is small.", "We never went to the cinema."]
-    >>> result = bilstm_attention.compute(references=["The house is small."] * 2, predictions=predictions)
-    >>> sorted(result)
-    ['mean_score', 'report', 'scores', 'signature']
-    >>> result["scores"][0] > result["scores"][1]
+    >>> for prediction in ("The house is small.", "We never went to the cinema."):
+    ...     bilstm_attention.add(reference="The house is small.", prediction=prediction)
+    >>> good, bad = bilstm_attention.compute()["scores"]
+    >>> good > bad
     True
     """

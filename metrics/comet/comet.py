@@ -15,8 +15,7 @@ class COMET(mtmetrics.MetricModule):
     examples = """
     >>> import evaluate
     >>> comet = evaluate.load("comet", "wmt22-comet-da")
-    >>> sources, predictions = ["Das Haus ist klein."], ["The house is small."]
-    >>> result = comet.compute(sources=sources, references=["The house is little."], predictions=predictions)
-    >>> sorted(result)
+    >>> texts = {"sources": ["Das Haus ist klein."], "references": ["The house is little."]}
+    >>> sorted(comet.compute(predictions=["The house is small."], **texts))
     ['mean_score', 'report', 'scores', 'signature']
     """

@@ -14,11 +14,9 @@ class ESIM(mtmetrics.MetricModule):
     paper = "mathur-etal-2019-putting"
     examples = """
     >>> import evaluate
-    >>> esim = evaluate.load("esim", "mini")
-    >>> predictions = ["The house is small.", "We never went to the cinema."]
-    >>> result = esim.compute(references=["The house is small."] * 2, predictions=predictions)
-    >>> sorted(result)
-    ['mean_score', 'report', 'scores', 'signature']
-    >>> result["scores"][0] > result["scores"][1]
+    >>> source, translations = "Das Haus ist klein.", ["The house is small.", "We never went to the cinema."]
+    >>> esim = evaluate.load("esim", "mini", lang_pair="de-en")
+    >>> good, bad = esim.compute(sources=[source] * 2, predictions=translations)["scores"]
+    >>> good > bad
     True
     """
