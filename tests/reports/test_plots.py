@@ -44,11 +44,14 @@ def test_scatter_has_a_panel_per_file_and_metric_with_r_and_line() -> None:
     assert not flat.lines
     assert [axes.get_xlabel() for axes in figure.axes] == ["", "", "human judgement", "human judgement"]
     assert [axes.get_ylabel() for axes in figure.axes] == ["score", "", "score", ""]
-    # What is missing is left out, a long name cut.
+    # What is missing is left out, a long name cut, or on two lines where it has options.
     [axes] = draw_scatter({"de-en": {"m" * 100: ([1.0, None, 2.0, 4.0], [1.0, 2.0, None, 3.0])}}).axes
     assert len(axes.collections[0].get_offsets()) == 2
     name, _, found = axes.get_title(loc="left").split("\n")
-    assert (len(name), "…" in name, found) == (42, True, "r = 1.000, n = 2")
+    assert (len(name), "…" in name, found) == (36, True, "r = 1.000, n = 2")
+    metric = "sentsim:mini:against=reference,combine=wmd"
+    [axes] = draw_scatter({"de-en": {metric: (SPREAD, SPREAD)}}).axes
+    assert axes.get_title(loc="left").split("\n")[:2] == ["sentsim:mini:", "against=reference,combine=wmd"]
 
 
 def test_bars_stand_side_by_side_with_whiskers_and_gaps() -> None:

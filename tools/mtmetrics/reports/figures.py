@@ -86,6 +86,13 @@ def shortened(label: str, longest: int) -> str:
     return label if len(label) <= longest else f"{label[:half]}…{label[1 - half :]}"
 
 
+def wrapped(label: str, longest: int) -> str:
+    """The label in two lines of at most so many characters where it has more: NAME:PRESET, then its options."""
+    name, colon, options = label.rpartition(":")
+    lines = [f"{name}:", options] if colon and len(label) > longest else [label]
+    return "\n".join(shortened(line, longest) for line in lines)
+
+
 class LabelFonts(NamedTuple):
     """Font families, from the first of which that has it matplotlib takes a glyph, and characters that none has."""
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from mtmetrics.checks import choice, positive
 from mtmetrics.errors import InputError
-from mtmetrics.reports.figures import COLOURS, INK, QUIET, finished, label_fonts, new_figure, plain_axes, shortened
+from mtmetrics.reports.figures import COLOURS, INK, QUIET, finished, label_fonts, new_figure, plain_axes, wrapped
 from mtmetrics.reports.styles import Grid, Report, correlation_text, decimals
 from mtmetrics.statistics.correlation import COEFFICIENTS, Correlation, Numbers, complete, mean, pearson
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 # In inches.
 _BAR = 0.22
-_LONGEST_TITLE = 42
+_LONGEST_TITLE = 36
 # Grey for black, on which whiskers cannot be seen.
 _BAR_COLOURS = (*COLOURS[:-1], "#999999")
 _HATCHES = ("", "//", "..", "xx")
@@ -63,8 +63,8 @@ def draw_scatter(panels: Mapping[str, Mapping[str, tuple[Numbers, Numbers]]]) ->
                 ends = np.array([human.min(), human.max()])
                 axes.plot(ends, np.polyval(np.polyfit(human, scores, 1), ends), color=COLOURS[1], linewidth=1.8)
                 found = f"r = {decimals(r.value)}"
-            lines = [shortened(metric, _LONGEST_TITLE), shortened(file, _LONGEST_TITLE), f"{found}, n = {len(scores)}"]
-            plain_axes(axes, "\n".join(lines), fontsize=9)
+            names = [wrapped(name, _LONGEST_TITLE) for name in (metric, file)]
+            plain_axes(axes, "\n".join([*names, f"{found}, n = {len(scores)}"]), fontsize=9)
         row[0].set_ylabel("score")
     for axes in grid[-1]:
         axes.set_xlabel("human judgement")
