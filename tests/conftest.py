@@ -33,6 +33,11 @@ WORDS = (  # noqa: SIM905 (a list would fill forty lines)
 ).split()
 
 
+def pytest_unconfigure() -> None:
+    """Removes the caches, also where something ends the process before Python does."""
+    _caches.cleanup()
+
+
 @pytest.fixture(autouse=True)
 def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     connect = socket.socket.connect
