@@ -103,8 +103,9 @@ def test_single_judgements_of_a_news_task(task: Path) -> None:
     ]
     file = write(task / "analysis" / "ad-csen-good-stnd.csv", "\n".join([SINGLE, *lines]) + "\n")
     names = ["source", "translation", "human", "judgements"]
-    [segments] = read_judged(file)
-    assert columns(segments, *names) == [["jeden", "a1", 1.0, 2], ["tři", "b3", -1.0, 1]]
+    for path in (file, file.parent):
+        [segments] = read_judged(path)
+        assert columns(segments, *names) == [["jeden", "a1", 1.0, 2], ["tři", "b3", -1.0, 1]]
     kept = segments.having(Condition.parse("judgements>=2"))
     assert columns(kept, "translation") == [["a1"]]
     pairs = read_judged_pairs([file], "reference", where=Condition.parse("judgements>=2"))

@@ -83,16 +83,16 @@ def read_task(file: str | Path, root: Path | None, *, lang_pair: str | None = No
 
     Args:
         file: one of the tables.
-        root: the folder with the texts; that of the file, or the one above ``manual-evaluation`` or ``analysis``, if
-            not given.
+        root: the folder with the texts, or ``manual-evaluation`` or ``analysis`` beside them; that of the file, if not
+            given.
         lang_pair: read this pair only.
 
     Raises:
         InputError: a line cannot be used, a text is missing, or no language pair is left.
     """
     file = Path(file)
-    folder = file.parent.parent if file.parent.name in ("manual-evaluation", "analysis") else file.parent
-    root = root or folder
+    root = root or file.parent
+    root = root.parent if root.name in ("manual-evaluation", "analysis") else root
     by_pair: dict[str, list[_Judgement]] = {}
     for judgement in _judgements(file):
         if lang_pair in (None, judgement.lang_pair):
