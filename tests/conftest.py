@@ -7,21 +7,16 @@ import os
 import signal
 import socket
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import caches
 import pytest
 
 # What the shell says about networks and Ctrl-C must not decide what passes; the libraries read it when imported.
 for name in ("HF_HUB_OFFLINE", "HF_EVALUATE_OFFLINE", "HF_DATASETS_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_ENDPOINT"):
     os.environ.pop(name, None)
-for name in [name for name in os.environ if name.startswith("HF_") and name.endswith("_CACHE")]:
-    del os.environ[name]
-# What these libraries keep goes where it vanishes with the tests, and what the user has of it does not decide either.
-_caches = tempfile.TemporaryDirectory(prefix="mtmetrics-tests-")
-os.environ["HF_HOME"] = _caches.name
 os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
 # Tiny models gain nothing from several threads, which beside other work wait for each other fifty times as long.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -35,7 +30,7 @@ WORDS = (  # noqa: SIM905 (a list would fill forty lines)
 
 def pytest_unconfigure() -> None:
     """Removes the caches, also where something ends the process before Python does."""
-    _caches.cleanup()
+    caches.FOLDER.cleanup()
 
 
 @pytest.fixture(autouse=True)
