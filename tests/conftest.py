@@ -29,7 +29,7 @@ WORDS = (  # noqa: SIM905 (a list would fill forty lines)
 
 
 def pytest_unconfigure() -> None:
-    """Removes the caches, also where something ends the process before Python does."""
+    """Removes the caches of the libraries."""
     caches.FOLDER.cleanup()
 
 

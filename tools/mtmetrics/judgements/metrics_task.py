@@ -40,9 +40,14 @@ _MQM = re.compile(r"mqm_(?P<DATA>[A-Za-z0-9]+)_(?P<source>[a-z]{2})(?P<target>[a
 _SINGLE = re.compile(r"ad-(?P<source>[a-z]{2})(?P<target>[a-z]{2})-good-stnd(?:-redup)?\.csv(?:\.gz)?")
 _MEANS = re.compile(r"ad-seg-scores-(?P<source>[a-z]{2})-(?P<target>[a-z]{2})\.csv(?:\.gz)?")
 _ANY = "newstest*"
-# What tables of single judgements call the columns that others have, too, and the rows that judge a system.
-_PLAIN_NAMES = {"sys_id": "SYSTEM", "sid": "SID", "score": "HUMAN"}
-_JUDGED = ("SYSTEM", "REPEAT")
+_RANKED_NAMES = ("LP", "DATA", "SID", "BETTER", "WORSE")
+# What some tables call the columns that others have, too.
+_OTHER_NAMES = {
+    **dict.fromkeys(("system", "SYS", "sys_id"), "SYSTEM"),
+    **dict.fromkeys(("seg_id", "sid"), "SID"),
+    **dict.fromkeys(("mqm_avg_score", "Z.SCR", "score"), "HUMAN"),
+}
+_JUDGED = ("SYSTEM", "REPEAT")  # the rows of single judgements that judge a system
 
 
 class Found(NamedTuple):
@@ -140,7 +145,8 @@ def _rows(file: Path) -> Iterator[_Judgement]:
         if not cells:
             continue
         if not names:
-            names = _names(file.name) or [_PLAIN_NAMES.get(cell, cell) for cell in cells]
+            # The header of 2018 lacks a name.
+            names = _RANKED_NAMES if ranked else [_OTHER_NAMES.get(cell, cell) for cell in cells]
             continue
         where = f"{file}, line {number}"
         row = given | dict(zip(names, cells, strict=False))
@@ -162,16 +168,6 @@ def _rows(file: Path) -> Iterator[_Judgement]:
             re.sub(prefixes, "", system.strip('"'), count=1).removesuffix(f".{pair}") for system in systems
         )
         yield _Judgement(where, pair, row["DATA"], line, names_of, human, count)
-
-
-def _names(file: str) -> Sequence[str] | None:
-    """What the columns are called here, of tables in which they are called otherwise, or of which the header of 2018
-    lacks a name."""
-    if file == _RANKED:
-        return ("LP", "DATA", "SID", "BETTER", "WORSE")
-    if _MQM.fullmatch(file):
-        return ("SYSTEM", "HUMAN", "SID")
-    return ("SYSTEM", "SID", "RAW", "HUMAN", "N") if _MEANS.fullmatch(file) else None
 
 
 class _Texts:
@@ -205,8 +201,8 @@ class _Texts:
             if lines is not None and not 0 < line <= len(lines):
                 raise InputError(f"{judgement.where}: line {line}, but the {name} has {len(lines)} lines")
         row: dict[str, Any] = {name: lines and lines[line - 1] for name, lines in sides.items()}
-        about = {"system": system, "item": str(line), "human": judgement.human}
-        return row | about | {"judgements": judgement.count}
+        row |= {"system": system, "item": str(line)}
+        return row | {"human": judgement.human, "judgements": judgement.count}
 
 
 def _plain(system: str) -> str:
