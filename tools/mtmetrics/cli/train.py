@@ -161,9 +161,9 @@ _REGRESSOR: options.Options = {
     ),
     "--seeds N ...": ("a network each, averaged (default: 1)", {"type": int, "default": [1]}),
 }
-_TEACHER = (
-    "English sentence encoder of the BERT architecture: folder, or Hub repository, such as "
-    "sentence-transformers/all-MiniLM-L6-v2"
+_MULTILINGUAL = (
+    "multilingual encoder of the BERT architecture with a Unigram vocabulary, such as intfloat/multilingual-e5-small: "
+    "folder, or Hub repository"
 )
 _STUDENT: options.Options = {
     "--teacher MODEL!": f"a sentence-transformers model for English: {_ANY}",
@@ -176,10 +176,10 @@ _KINDS: dict[str, tuple[str, str, options.Options, str, str]] = {
     "encoder": (
         "encoder.train_encoder",
         "EncoderConfig",
-        {**_DISTILLATION, "--teacher MODEL!": _TEACHER},
-        "a multilingual encoder, from an English one and parallel text",
-        "Gives an English sentence encoder a multilingual vocabulary, and teaches it to say of a source what the "
-        "original says of its translation, token by token and as a whole.",
+        {**_DISTILLATION, "--begin MODEL!": _MULTILINGUAL},
+        "a small multilingual encoder, from a large one and parallel text",
+        "Cuts a multilingual encoder to the languages of parallel text and to its lower layers, and teaches them which "
+        "words are translations of each other.",
     ),
     "lm": (
         "lm.train_lm",

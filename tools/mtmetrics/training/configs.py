@@ -44,27 +44,29 @@ class Epochs(Schedule):
 
 @dataclass(frozen=True)
 class EncoderConfig(Steps):
-    """Vocabulary and schedule of an encoder that learns from an English one."""
+    """Vocabulary and schedule of an encoder that is cut out of a larger one."""
 
-    steps: int = 8000
-    decay_steps: int = 2000
-    vocabulary: int = setting(42000, "entries of the WordPiece vocabulary, English ones included")
-    english_pieces: int = setting(16000, "of them so many are of English alone, the most frequent ones of the teacher")
-    layer: int = setting(4, "the layer whose vectors are taught; the layers above it are kept as they are")
+    steps: int = 4000
+    decay_steps: int = 1000
+    vocabulary: int = setting(42000, "entries of the vocabulary, English ones included")
+    english_pieces: int = setting(16000, "of them so many are read in English texts, the most frequent ones")
+    layers: int = setting(6, "the lowest layers of the original, which are kept and trained")
+    target_layer: int = setting(9, "the layer of the original whose vectors are taught")
     max_pieces: int = setting(64, "texts are cut at that many subwords in training")
-    pairs_per_step: int = setting(128, "sentence pairs per step")
-    candidates: int = setting(48, "tokens are matched within blocks of that many pairs")
-    vector_lr: float = setting(1e-3, "peak learning rate of AdamW for the word vectors")
-    body_lr: float = setting(2e-4, "peak learning rate of AdamW for everything else")
-    temperature: float = setting(0.05, "temperature of the similarities among the pairs of a step")
-    distance_weight: float = setting(4.0, "weight of the distance between student and teacher")
-    english: float = setting(0.15, "share of the steps in which the student reads English as the teacher does")
+    pairs_per_step: int = setting(64, "sentence pairs per step")
+    negatives: int = setting(256, "words of other sentences that a word is told apart from")
+    learning_rate: float = setting(1e-4, "peak learning rate of AdamW for the layers")
+    vector_lr: float = setting(0.0, "peak learning rate of AdamW for the word vectors; 0 keeps those of the original")
+    temperature: float = setting(0.05, "temperature of the similarities that are told apart")
+    word_weight: float = setting(2.0, "weight of the distances between source words and their translations")
+    english_weight: float = setting(4.0, "weight of the distances between English words and those of the original")
+    english: float = setting(0.1, "share of the steps in which there are English texts alone")
     worsened: float = setting(0.5, "share of the texts of these steps that are worsened, as bad translations are")
     words: float = setting(0.1, "how often word lists are drawn, relative to text")
     characters: int = setting(3_000_000, "characters per language from which the vocabulary is made")
     held_back_per_mille: int = setting(6, "of thousand sentences so many are kept out of training")
     held_back_per_pair: int = setting(100, "of the held-back pairs of a language pair at most so many are evaluated on")
-    evaluate_every: int = setting(500, "steps between evaluations")
+    evaluate_every: int = setting(400, "steps between evaluations")
 
 
 @dataclass(frozen=True)

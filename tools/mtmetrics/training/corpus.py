@@ -183,7 +183,8 @@ def read_pairs(
 ) -> tuple[list[Pair], Counts]:
     """Reads parallel text: JSON Lines with `source`, `target` and optional `origin`, or ``.tsv`` in this order.
 
-    Exact repetitions within a language pair are left out.
+    JSON Lines with outputs of systems serve, too: `reference` is the target, `set` the origin, and
+    rows whose reference is null are left out. Exact repetitions within a language pair are left out.
 
     Args:
         paths: the files; the name of each up to its first dot names the language pair. Files of one name are one pair.
@@ -202,7 +203,7 @@ def read_pairs(
     for path in paths:
         group = Path(path).name.split(".")[0] + (".words" if ".tsv" in Path(path).name else "")
         by_origin: dict[str, list[Pair]] = {}
-        for source, target, origin in _iter_rows(path):
+        for source, target, origin in _iter_rows(path, counts):
             key = (group, source, target)
             if origin_matches(origin, exclude):
                 counts.left_out["origin excluded"] += 1
@@ -317,15 +318,22 @@ def training_split(
     return train, words, held
 
 
-def _iter_rows(path: str | Path) -> Iterable[tuple[str, str, str]]:
+def _iter_rows(path: str | Path, counts: Counts) -> Iterable[tuple[str, str, str]]:
+    """Source, target and origin of every row."""
     tsv, sides = ".tsv" in Path(path).name, ("source", "target")
     row = None
     for row in iter_rows(path, sides if tsv else (), jsonl=not tsv):
+        fields = row.fields
+        if "target" not in fields and "reference" in fields:
+            fields = {"target": fields["reference"], "origin": fields.get("set"), **fields}
+            if fields["target"] is None:
+                counts.left_out["no reference"] += 1
+                continue
         for name in sides:
-            if not isinstance(row.fields.get(name), str) or not row.fields[name].strip():
+            if not isinstance(fields.get(name), str) or not fields[name].strip():
                 raise InputError(f"{row.where}: the row needs a text `{name}`")
-        origin = row.fields.get("column3" if tsv else "origin")
-        yield row.fields["source"].strip(), row.fields["target"].strip(), str(origin or UNNAMED)
+        origin = fields.get("column3" if tsv else "origin")
+        yield fields["source"].strip(), fields["target"].strip(), str(origin or UNNAMED)
     if row is None:
         raise InputError(f"{path} is empty")
 

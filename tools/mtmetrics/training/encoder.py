@@ -1,6 +1,7 @@
-"""Trains one multilingual encoder from an English sentence encoder and parallel text."""
+"""Trains one small multilingual encoder from a large one and parallel text."""
 
 import copy
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,93 +14,124 @@ from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.judgements.judged import Judged
 from mtmetrics.training import corpus, vocabulary
 from mtmetrics.training.configs import EncoderConfig
-from mtmetrics.training.objective import Distillation, SentenceBatches, encode, paired_token_similarity, pooled
+from mtmetrics.training.objective import Distillation, SentenceBatches, encode, pooled, token_similarity
 from mtmetrics.training.run import Run, pinned, save_model
 from mtmetrics.training.trainers import Judging, decay_groups, planned_trainer, trainer_settings
 
 _TEXTS_PER_BATCH = 64
+_WORD_LISTS = ".words"
 
 
 def train_encoder(
     run: Run,
     text: corpus.ParallelText,
-    teacher: str | Path,
+    begin: str | Path,
     *,
     judged: Sequence[str | Path] = (),
     config: EncoderConfig,
 ) -> Path:
-    """Trains an encoder that reads many languages as an English one reads their translations, and writes its folder.
+    """Cuts a multilingual encoder to the languages of parallel text, trains it, and writes its folder.
 
-    The body of the English encoder and the vectors of its usual pieces are kept; pieces of the other languages, which
-    English does not share, join them, and begin as means of the vectors of English pieces that occur in the same
-    sentences (`vocabulary.two_tokenizers`, `vocabulary.counted_vectors`). Then the frozen original teaches token and
-    sentence vectors of one layer (`objective.Distillation`). The folder has a tokenizer of its own for English.
+    The student has the lowest layers of the original, and the pieces that the text needs
+    (`vocabulary.cut_tokenizers`). The frozen original reads the English sides. It teaches the student
+    which vectors the pieces of both sides have (`objective.Distillation`). The folder has a tokenizer
+    of its own for English.
 
     Args:
         run: see `mtmetrics.training.run`, as for `config`.
-        text: see `corpus.read_distillation`, as for `judged`; each file's name begins with its language pair, whose
-            target is English, e.g. ``de-en.jsonl.gz``.
-        teacher: an English sentence encoder of the BERT architecture with a lower-casing WordPiece vocabulary.
+        text: see `corpus.read_distillation`, as for `judged`. Each file's name begins with its language
+            pair; one side is English, e.g. ``de-en.jsonl.gz``.
+        begin: a multilingual encoder of the BERT architecture with a Unigram vocabulary, such as
+            intfloat/multilingual-e5-small.
 
     Raises:
+        InputError: a pair without English, another architecture, or fewer layers than are asked for.
         MTMetricsError: the training diverged, or as all trainings.
     """
-    folder = model_folder(teacher)
-    run.open(config, {"parallel": text.files, "judged": judged}, teacher=pinned(teacher, folder), **text.chosen)
-    original, model = _load_teacher(folder, config.layer)
+    folder = model_folder(begin)
+    run.open(config, {"parallel": text.files, "judged": judged}, begin=pinned(begin, folder), **text.chosen)
+    tokenizer, original = _load_original(begin, folder, config)
     data = corpus.read_distillation(text, judged, config, seed=run.seed, processes=run.processes)
-    for group in sorted({pair.group for pair in [*data.train, *data.held]}):
-        if not group.removesuffix(".words").endswith("-en"):
-            rule = "so each file's name begins with a pair into it, such as de-en.jsonl"
-            raise InputError(f"--parallel {group}: the teacher reads English, {rule}")
+    data = dataclasses.replace(data, train=_into_english(data.train), held=_into_english(data.held))
     sizes = (config.vocabulary, config.english_pieces, config.characters)
-    tokenizers = run.tokenizers(lambda: vocabulary.two_tokenizers(data.train, original, *sizes, run.seed))
-    tokenizers["teacher"] = original
-    student = _student(run, data.train, tokenizers, model)
-    top = list(student.encoder.layer[config.layer :])
-    for network in (student, model):
-        network.encoder.layer = network.encoder.layer[: config.layer]
-    trainer = _trainer(run, config, student, model, tokenizers, data)
+    texts = _texts_by_language(data.train)
+    tokenizers = run.tokenizers(lambda: vocabulary.cut_tokenizers(texts, tokenizer, *sizes, run.seed))
+    teacher = _with_vocabulary(original, tokenizers["others"], tokenizer)
+    student = copy.deepcopy(teacher)
+    student.encoder.layer = student.encoder.layer[: config.layers]
+    student.config.num_hidden_layers = config.layers
+    teacher.encoder.layer = teacher.encoder.layer[: config.target_layer]
+    if not config.vector_lr:
+        student.embeddings.word_embeddings.requires_grad_(False)
+    trainer = _trainer(run, config, student, teacher, tokenizers, data)
     record = data.record() | run.train_and_judge(trainer)
-    student.encoder.layer.extend(top)
     with run.artifact("multilingual encoder", "mtmetrics train encoder", **record) as temporary:
         save_model(student, tokenizers["others"], temporary)
         vocabulary.save_tokenizer(tokenizers["english"], temporary / "languages" / "en")
     return run.output
 
 
-def _load_teacher(folder: Path, layer: int) -> tuple[Any, Any]:
+def _load_original(begin: str | Path, folder: Path, config: EncoderConfig) -> tuple[Any, Any]:
+    """The tokenizer and the network of the original, without dropout."""
     from transformers import AutoConfig
 
-    kind = AutoConfig.from_pretrained(folder, local_files_only=True)
-    if kind.model_type != "bert":
-        needed = "an encoder of the BERT architecture is needed"
-        raise InputError(f"--teacher {folder}: {needed}, this is {kind.model_type}")
-    if layer > kind.num_hidden_layers:
-        raise InputError(f"layer {layer}: the teacher has the layers 1 to {kind.num_hidden_layers}")
-    tokenizer, model = pretrained("BertModel", folder, torch.float32)
-    model.pooler = None  # no part of token vectors or their mean
-    # On CPUs, the gradient of the fused attention is slow for texts as short as these.
-    model.set_attn_implementation("eager")
-    return tokenizer, model
-
-
-def _student(run: Run, train: Sequence[corpus.Pair], tokenizers: dict[str, Any], teacher: Any) -> Any:
-    """A copy of the teacher with counted word vectors for the new vocabulary, and without dropout."""
-    tokenizer = tokenizers["others"]
-    old = teacher.embeddings.word_embeddings.weight.detach().numpy()
-    readers = [tokenizers[name] for name in ("others", "english", "teacher")]
-    vectors = run.array("vectors", lambda: vocabulary.counted_vectors(train, *readers, old))
-    student = copy.deepcopy(teacher)
-    student.resize_token_embeddings(len(tokenizer), mean_resizing=False)
-    student.config.pad_token_id = student.embeddings.word_embeddings.padding_idx = tokenizer.pad_token_id
-    for module in student.modules():
+    about = AutoConfig.from_pretrained(folder, local_files_only=True)
+    if about.model_type != "bert":
+        raise InputError(
+            f"{begin}: an encoder of the BERT architecture is needed, this is {about.model_type}"
+        )
+    for option in ("layers", "target_layer"):
+        number = getattr(config, option)
+        if number > about.num_hidden_layers:
+            raise InputError(f"{option} {number}: {begin} has the layers 1 to {about.num_hidden_layers}")
+    tokenizer, network = pretrained("BertModel", folder, torch.float32)
+    network.pooler = None  # no part of token vectors or their mean
+    for module in network.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0
-    student.config.hidden_dropout_prob = student.config.attention_probs_dropout_prob = 0.0
-    with torch.no_grad():
-        student.embeddings.word_embeddings.weight.copy_(torch.from_numpy(vectors))
-    return student
+    network.config.hidden_dropout_prob = network.config.attention_probs_dropout_prob = 0.0
+    # On CPUs, the gradient of the fused attention is slow for texts as short as these.
+    network.set_attn_implementation("eager")
+    return tokenizer, network
+
+
+def _into_english(pairs: Sequence[corpus.Pair]) -> list[corpus.Pair]:
+    """The pairs with English as their target."""
+    turned = []
+    for pair in pairs:
+        languages, dot, kind = pair.group.partition(".")
+        first, _, second = languages.partition("-")
+        if second == "en":
+            turned.append(pair)
+        elif first == "en":
+            turned.append(corpus.Pair(pair.target, pair.source, pair.origin, f"{second}-en{dot}{kind}"))
+        else:
+            rule = "one side must be English, and the name begins with the pair, such as de-en.jsonl"
+            raise InputError(f"--parallel {pair.group}: {rule}")
+    return turned
+
+
+def _texts_by_language(pairs: Sequence[corpus.Pair]) -> dict[str, list[str]]:
+    """Distinct texts of every language, in order of first appearance."""
+    texts: dict[str, dict[str, None]] = {"en": {}}
+    for pair in pairs:
+        texts["en"][pair.target] = None
+        texts.setdefault(pair.group.partition("-")[0], {})[pair.source] = None
+    return {language: list(distinct) for language, distinct in texts.items()}
+
+
+def _with_vocabulary(original: Any, tokenizer: Any, original_tokenizer: Any) -> Any:
+    """The network with the word vectors of a cut vocabulary alone."""
+    rows = torch.from_numpy(vocabulary.original_numbers(tokenizer, original_tokenizer))
+    vectors = original.embeddings.word_embeddings.weight.detach()[rows].clone()
+    network = original
+    network.embeddings.word_embeddings = torch.nn.Embedding.from_pretrained(
+        vectors, freeze=False, padding_idx=tokenizer.pad_token_id
+    )
+    network.config.vocab_size = len(tokenizer)
+    for name in ("pad", "bos", "eos"):
+        setattr(network.config, f"{name}_token_id", getattr(tokenizer, f"{name}_token_id"))
+    return network
 
 
 def _trainer(
@@ -119,7 +151,9 @@ def _trainer(
             model = self.model.eval()
             device = next(model.parameters()).device
             with torch.no_grad(), torch.autocast(device.type, torch.bfloat16, enabled=config.bf16):
-                return evaluate(model, held_back, data.tests, tokenizers, config.max_pieces)
+                judgement = evaluate(model, held_back, data.tests, tokenizers, config.max_pieces)
+            model.train()
+            return judgement
 
     set_seed(run.seed)
     read = (tokenizers, config.max_pieces, run.seed)
@@ -127,14 +161,20 @@ def _trainer(
     plan = [np.flatnonzero(names == name) for name in np.unique(names)]
     held_back = SentenceBatches(plan, data.held, *read)
     table = student.embeddings.word_embeddings.weight
-    body = (values for values in student.parameters() if values is not table)
-    groups = [
-        {"params": [table], "lr": config.vector_lr, "weight_decay": 0.0},
-        *decay_groups(body, config.weight_decay, lr=config.body_lr),
-    ]
+    body = [values for values in student.parameters() if values is not table]
+    groups = decay_groups(body, config.weight_decay, lr=config.learning_rate)
+    if config.vector_lr:
+        groups.append({"params": [table], "lr": config.vector_lr, "weight_decay": 0.0})
     return PairTrainer(
-        model=Distillation(student, teacher, config.temperature, config.distance_weight, config.candidates),
-        args=trainer_settings(run, config, config.body_lr),
+        model=Distillation(
+            student,
+            teacher,
+            temperature=config.temperature,
+            word_weight=config.word_weight,
+            english_weight=config.english_weight,
+            negatives=config.negatives,
+        ),
+        args=trainer_settings(run, config, config.learning_rate),
         train_dataset=SentenceBatches(data.plan, data.train, *read, config.english, config.worsened),
         eval_dataset=held_back,
         optimizers=(torch.optim.AdamW(groups, betas=(0.9, 0.98), fused=True), None),
@@ -144,23 +184,28 @@ def _trainer(
 def evaluate(
     model: Any, held: Any, tests: Sequence[Judged], tokenizers: dict[str, Any], max_pieces: int
 ) -> dict[str, float]:
-    """Judges an `objective.Distillation`: its mean loss on held-back `SentenceBatches`, and on judged segments
-    correlations of the mean of the tokens' greatest cosines, and of the cosine of the mean vectors."""
+    """Judges an `objective.Distillation`.
+
+    Returns:
+        ``held_back_loss``, the mean loss on `SentenceBatches` of held-back pairs; ``token_r`` and
+        ``sentence_r``, correlations with judgements of the mean of the tokens' nearest cosines, and
+        of the cosine of the mean vectors, of each test and their means.
+    """
     device = next(model.parameters()).device
     batches = ({name: value.to(device) for name, value in held[number].items()} for number in range(len(held)))
     loss = float(np.mean([model(**batch)["loss"].item() for batch in batches]))
     if not np.isfinite(loss):
-        what_to_do = "begin again with --restart and lower --vector-lr and --body-lr"
+        what_to_do = "begin again with --restart and a lower --learning-rate"
         raise MTMetricsError(f"the loss is no longer finite; {what_to_do}")
     result = {"held_back_loss": loss}
-    found = [_similarities(model.student, segments, tokenizers, max_pieces) for segments in tests]
-    for kind, values in zip(("token_r", "sentence_r"), zip(*found, strict=True), strict=False):
+    similarities = [_similarities(model.student, segments, tokenizers, max_pieces) for segments in tests]
+    for kind, values in zip(("token_r", "sentence_r"), zip(*similarities, strict=True), strict=False):
         result |= corpus.correlations(kind, values, tests)
     return {name: round(value, 4) for name, value in result.items()}
 
 
 def _similarities(student: Any, segments: Judged, tokenizers: dict[str, Any], max_pieces: int) -> np.ndarray:
-    """Of tokens and of sentence vectors, `(2, segments)`."""
+    """Similarities of sources and translations by tokens and by mean vectors, `(2, segments)`."""
     device = next(student.parameters()).device
     order = np.argsort([len(text) for text in segments.sources], kind="stable")
     result = np.zeros((2, len(segments)))
@@ -169,9 +214,11 @@ def _similarities(student: Any, segments: Judged, tokenizers: dict[str, Any], ma
         sides = []
         for reader, column in (("others", segments.sources), ("english", segments.predictions)):
             texts = [column[row] for row in rows]
-            found = tokenizers[reader](texts, truncation=True, max_length=max_pieces, padding=True, return_tensors="pt")
-            mask = found["attention_mask"].bool().to(device)
-            sides += [encode(student, found["input_ids"].to(device), mask), mask]
+            encoded = tokenizers[reader](
+                texts, truncation=True, max_length=max_pieces, padding=True, return_tensors="pt"
+            )
+            mask = encoded["attention_mask"].bool().to(device)
+            sides += [encode(student, encoded["input_ids"].to(device), mask), mask]
         sentences = (pooled(*sides[:2]) * pooled(*sides[2:])).sum(-1)
-        result[:, rows] = torch.stack([paired_token_similarity(*sides).float(), sentences]).cpu().numpy()
+        result[:, rows] = torch.stack([token_similarity(*sides).float(), sentences]).cpu().numpy()
     return result

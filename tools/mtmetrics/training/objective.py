@@ -1,9 +1,8 @@
-"""A step of the encoder's training: the pairs that meet in it, what student and teacher read of them, and the loss, by
-which the student says of a source what a frozen English teacher says of its translation."""
+"""A step of the encoder's training: the pairs that meet in it, how English is worsened, and the loss."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -15,16 +14,33 @@ from mtmetrics.training.trainers import PlannedBatches
 
 # How often a word becomes what: an untranslated or a foreign word, nothing, two, or one in another place.
 _CHANGES = {"untranslated": 0.4, "foreign": 0.25, "missing": 0.15, "doubled": 0.1, "misplaced": 0.1}
+_MOST_CHANGED = 0.5
+# How fast the mean of the teacher's vectors follows them.
+_MEAN_MOMENTUM = 0.99
+
+
+class WorsenedText(NamedTuple):
+    """A worsened translation, and which of its words the source left untranslated there."""
+
+    words: list[str]
+    is_untranslated: list[bool]
 
 
 @dataclass(eq=False, repr=False)
 class SentenceBatches(PlannedBatches):
-    """Batches of sentence pairs as student and teacher read them.
+    """Batches of sentence pairs, of which the student reads both sides, and the teacher the English one.
 
-    In most steps the student reads the sources of the pairs, and the teacher their English translations. In a share
-    `english` of them the student reads the very English texts that the teacher reads, a share of them `worsened`: so it
-    stays an English encoder, for which a word that was left untranslated is not understood. `tokenizers` holds those of
-    the teacher, and of the student for ``english`` and ``others``.
+    In a share `english` of the steps there are English texts alone, a share `worsened` of them
+    worsened as bad translations are. The teacher reads the same words, but the sign for an unknown
+    word in place of each one that was left untranslated: it would understand that word.
+
+    Attributes:
+        pairs: sources, and their English translations as targets.
+        tokenizers: of ``english`` texts and of ``others``, with the same numbers.
+        max_pieces: texts are cut there.
+        seed: of what is worsened, and how.
+        english: share of the steps.
+        worsened: share of the texts of these steps.
     """
 
     pairs: Sequence[Pair]
@@ -34,102 +50,218 @@ class SentenceBatches(PlannedBatches):
     english: float = 0.0
     worsened: float = 0.0
 
-    def __getitem__(self, step: int) -> dict[str, Any]:
-        """The ids and masks of both sides in a step, and which pairs have a side in common."""
+    def __getitem__(self, step: int) -> dict[str, Tensor]:
+        """The arguments of `Distillation.forward` in a step."""
         rng = np.random.default_rng((self.seed, step))
-        chosen = [self.pairs[index] for index in self.plan[step]]
-        sources, targets, student = [pair.source for pair in chosen], [pair.target for pair in chosen], "others"
-        if rng.random() < self.english and not chosen[0].group.endswith(".words"):
-            others = rng.permutation(len(chosen))
-            targets = [
-                worsen(pair.source, pair.target, chosen[other].target, 0.5, rng)
-                if rng.random() < self.worsened
-                else pair.target
-                for pair, other in zip(chosen, others, strict=True)
-            ]
-            sources, student = targets, "english"
-        batch: dict[str, Any] = {}
-        for side, reader, texts in (("source", student, sources), ("target", "teacher", targets)):
-            found = self.tokenizers[reader](
-                texts, truncation=True, max_length=self.max_pieces, padding=True, return_tensors="pt"
-            )
-            batch[f"{side}_ids"], batch[f"{side}_mask"] = found["input_ids"], found["attention_mask"].bool()
+        pairs = [self.pairs[index] for index in self.plan[step]]
+        if rng.random() < self.english and not pairs[0].group.endswith(".words"):
+            return self._english_batch(pairs, rng)
+        sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
+        batch = self._read("english", targets, "target") | self._read("others", sources, "source")
+        batch["teacher_ids"] = batch["target_ids"]
         keys = [np.unique([text_key(text) for text in side], return_inverse=True)[1] for side in (sources, targets)]
-        same = np.logical_or(*(side[:, None] == side for side in keys))
-        np.fill_diagonal(same, False)
-        return batch | {"same": torch.from_numpy(same)}
+        is_same = np.logical_or(*(side[:, None] == side for side in keys))
+        np.fill_diagonal(is_same, False)
+        return batch | {"same": torch.from_numpy(is_same)}
+
+    def _english_batch(self, pairs: Sequence[Pair], rng: np.random.Generator) -> dict[str, Tensor]:
+        """English texts alone, some of them worsened."""
+        others = rng.permutation(len(pairs))
+        texts = []
+        for pair, other in zip(pairs, others, strict=True):
+            words = pair.target.split()
+            text = WorsenedText(words, [False] * len(words))
+            if rng.random() < self.worsened:
+                text = worsen(pair.source, pair.target, pairs[other].target, _MOST_CHANGED, rng)
+            texts.append(text)
+        batch = self._read("english", [" ".join(text.words) for text in texts], "target")
+        teacher_ids = batch["target_ids"].clone()
+        encodings = self.tokenizers["english"].backend_tokenizer.encode_batch([" ".join(t.words) for t in texts])
+        for row, (text, encoding) in enumerate(zip(texts, encodings, strict=True)):
+            positions = _positions_of_words(text, encoding.offsets)
+            positions = positions[positions < teacher_ids.shape[1] - 1]
+            teacher_ids[row, positions] = self.tokenizers["english"].unk_token_id
+        return batch | {"teacher_ids": teacher_ids}
+
+    def _read(self, reader: str, texts: list[str], side: str) -> dict[str, Tensor]:
+        """Numbers of the pieces of one side, (n, t), a mask of all of them, and a mask without special tokens."""
+        encoded = self.tokenizers[reader](
+            texts,
+            truncation=True,
+            max_length=self.max_pieces,
+            padding=True,
+            return_tensors="pt",
+            return_special_tokens_mask=True,
+        )
+        return {
+            f"{side}_ids": encoded["input_ids"],
+            f"{side}_mask": encoded["attention_mask"].bool(),
+            f"{side}_content": ~encoded["special_tokens_mask"].bool(),
+        }
 
 
-def worsen(source: str, target: str, other: str, share: float, rng: np.random.Generator) -> str:
-    """Worsens a translation as bad ones are, with words of its source and of another translation: at least one word
-    changes where that is possible, at most that share, on average half of it."""
+def _positions_of_words(text: WorsenedText, offsets: Sequence[tuple[int, int]]) -> np.ndarray:
+    """Positions of the pieces of untranslated words in a text, of whose pieces the offsets are given."""
+    is_untranslated = np.zeros(sum(map(len, text.words)) + len(text.words), dtype=bool)
+    begin = 0
+    for word, untranslated in zip(text.words, text.is_untranslated, strict=True):
+        is_untranslated[begin : begin + len(word)] = untranslated
+        begin += len(word) + 1
+    # The piece may begin with the space before it, so its last character decides.
+    return np.array([n for n, (first, last) in enumerate(offsets) if last > first and is_untranslated[last - 1]], int)
+
+
+def worsen(source: str, target: str, other: str, share: float, rng: np.random.Generator) -> WorsenedText:
+    """Worsens a translation as bad ones are, with words of its source and of another translation.
+
+    At least one word changes where that is possible. At most that share of the words changes, on
+    average half of it.
+    """
     words = target.split()
-    known = {word.lower() for word in words}
-    untranslated, foreign = ([word for word in text.split() if word.lower() not in known] for text in (source, other))
+    lower_words = {word.lower() for word in words}
+    untranslated, foreign = (
+        [word for word in text.split() if word.lower() not in lower_words] for text in (source, other)
+    )
     chosen = rng.random(len(words)) < share * rng.random()
     if words and not chosen.any():
         chosen[rng.integers(len(words))] = True
     result: list[str] = []
+    is_untranslated: list[bool] = []
     for word, change in zip(words, chosen, strict=True):
         operation = rng.choice(list(_CHANGES), p=list(_CHANGES.values())) if change else None
         if operation == "untranslated" and untranslated:
             result.append(untranslated[rng.integers(len(untranslated))])
-        elif operation in ("untranslated", "foreign") and foreign:
+            is_untranslated.append(True)
+            continue
+        if operation in ("untranslated", "foreign") and foreign:
             result.append(foreign[rng.integers(len(foreign))])
         elif operation == "missing" and len(words) > 1:
             continue
         elif operation == "doubled":
             result += [word, word]
+            is_untranslated.append(False)
         elif operation == "misplaced":
-            result.insert(int(rng.integers(len(result) + 1)), word)
+            place = int(rng.integers(len(result) + 1))
+            result.insert(place, word)
+            is_untranslated.insert(place, False)
+            continue
         else:
             result.append(word)
-    return " ".join(result) or target
+        is_untranslated.append(False)
+    return WorsenedText(result, is_untranslated) if result else WorsenedText(words, [False] * len(words))
 
 
 class Distillation(nn.Module):
-    """A student encoder with its loss over a batch of sentence pairs, of which the teacher reads the English sides.
+    """A student encoder with its loss over a batch of sentence pairs, whose English sides a teacher reads.
 
-    Two similarities are taught, that of mean-pooled sentence vectors (their cosine) and that of tokens (the mean over
-    tokens of the greatest cosine with a token of the other side, averaged over both directions). Of each, the loss is
-    the symmetric InfoNCE loss among the sentences of a batch, plus the mean distance (1 - similarity) of the pairs.
+    The target of an English piece is the teacher's vector less the running mean of all of them. The
+    loss is a sum of four parts:
+
+    - every English piece of the student stays at its target (1 - cosine);
+    - every source piece has a near piece among the targets of its sentence, and every target one
+      among the source pieces (1 - cosine of the nearest);
+    - the nearest target of a source piece is nearer than sampled targets of other sentences (InfoNCE);
+    - so are the mean vectors of a source and of its translation, among those of the batch (InfoNCE).
 
     Args:
-        student: an encoder, cut off at the layer that is taught.
-        teacher: a frozen encoder, cut off at the same layer; its weights are no part of this module's state.
+        student: an encoder, cut off at its last layer.
+        teacher: the frozen original, cut off at the layer that teaches; its weights are no part of
+            this module's state.
         temperature: of both InfoNCE losses.
-        distance_weight: of the mean distances.
-        candidates: tokens are matched within blocks of so many pairs.
+        word_weight: weight of the distances between source pieces and targets.
+        english_weight: weight of the distances between English pieces and targets.
+        negatives: number of sampled targets of other sentences.
     """
 
     def __init__(
-        self, student: nn.Module, teacher: nn.Module, temperature: float, distance_weight: float, candidates: int
+        self,
+        student: nn.Module,
+        teacher: nn.Module,
+        *,
+        temperature: float,
+        word_weight: float,
+        english_weight: float,
+        negatives: int,
     ) -> None:
         super().__init__()
         self.student = student
         self._teacher = (teacher.eval().requires_grad_(False),)
-        self.temperature, self.distance_weight, self.candidates = temperature, distance_weight, candidates
+        self.temperature, self.negatives = temperature, negatives
+        self.word_weight, self.english_weight = word_weight, english_weight
+        width = student.config.hidden_size
+        self.target_mean = nn.Buffer(torch.zeros(width))
+        self.batches = nn.Buffer(torch.zeros((), dtype=torch.int64))
 
     def forward(
-        self, source_ids: Tensor, source_mask: Tensor, target_ids: Tensor, target_mask: Tensor, same: Tensor
+        self,
+        target_ids: Tensor,
+        target_mask: Tensor,
+        target_content: Tensor,
+        teacher_ids: Tensor,
+        source_ids: Tensor | None = None,
+        source_mask: Tensor | None = None,
+        source_content: Tensor | None = None,
+        same: Tensor | None = None,
     ) -> dict[str, Tensor]:
-        """The loss of a batch; the arguments are those of `SentenceBatches`."""
-        source = encode(self.student, source_ids, source_mask)
-        with torch.no_grad():
-            target = encode(self._teacher[0].to(source.device), target_ids, target_mask)
-        # The temperature would magnify the rounding of bfloat16.
-        with torch.autocast(source.device.type, enabled=False):
-            loss = self._loss(pooled(source, source_mask) @ pooled(target, target_mask).T, same)
-        source, target = functional.normalize(source, dim=-1), functional.normalize(target, dim=-1)
-        for begin in range(0, len(source), self.candidates):
-            part = slice(begin, begin + self.candidates)
-            matches = token_similarity(source[part], source_mask[part], target[part], target_mask[part])
-            loss = loss + self._loss(matches, same[part, part]) * (len(matches) / len(source))
-        return {"loss": loss}
+        """The loss of a batch.
 
-    def _loss(self, similarities: Tensor, same: Tensor) -> Tensor:
-        distance = 1 - similarities.diagonal().mean()
-        return symmetric_loss(similarities / self.temperature, same) + self.distance_weight * distance
+        Args:
+            target_ids: (n, t) pieces of the English texts.
+            target_mask: (n, t) which are real.
+            target_content: (n, t) which are no special tokens.
+            teacher_ids: (n, t) the same pieces as the teacher reads them.
+            source_ids: (n, s) pieces of the sources; None in a step of English texts alone.
+            source_mask: (n, s) which are real.
+            source_content: (n, s) which are no special tokens.
+            same: (n, n) pairs of the batch that have a side in common, but are not the same pair.
+        """
+        targets = self._targets(teacher_ids, target_mask)
+        english = encode(self.student, target_ids, target_mask)
+        cosines = functional.cosine_similarity(english, targets, dim=-1)
+        loss = self.english_weight * (1 - cosines[target_mask].mean())
+        if source_ids is None or source_mask is None or source_content is None or same is None:
+            return {"loss": loss}
+        source = encode(self.student, source_ids, source_mask)
+        means = pooled(source, source_mask) @ pooled(targets, target_mask).T
+        loss = loss + symmetric_loss(means / self.temperature, same)
+        source, targets = functional.normalize(source, dim=-1), functional.normalize(targets, dim=-1)
+        for_source, for_target = nearest(source, source_mask, targets, target_mask)
+        distances = (1 - for_source[source_mask]).mean() + (1 - for_target[target_mask]).mean()
+        word_loss = self._word_loss(for_source, source, source_content, targets, target_content, same)
+        return {"loss": loss + self.word_weight * distances + word_loss}
+
+    def _targets(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """The teacher's vectors of pieces, (n, t, d), less their running mean."""
+        with torch.no_grad():
+            vectors = encode(self._teacher[0].to(ids.device), ids, mask).float()
+            if self.training:
+                self.batches += 1
+                # Like a running mean of all batches at first, so that its start has no weight.
+                share = max(1 - _MEAN_MOMENTUM, 1 / float(self.batches))
+                self.target_mean += share * (vectors[mask].mean(0) - self.target_mean)
+            return vectors - self.target_mean
+
+    def _word_loss(
+        self,
+        for_source: Tensor,
+        source: Tensor,
+        source_content: Tensor,
+        targets: Tensor,
+        target_content: Tensor,
+        same: Tensor,
+    ) -> Tensor:
+        """InfoNCE of the nearest target of each source piece among sampled targets of other sentences."""
+        sentences, _ = target_content.nonzero(as_tuple=True)
+        candidates = targets[target_content]
+        if len(candidates) > self.negatives:
+            # Evenly spread: pieces of all sentences, and the same in every run.
+            chosen = torch.linspace(0, len(candidates) - 1, self.negatives, device=targets.device).long()
+            candidates, sentences = candidates[chosen], sentences[chosen]
+        is_related = same | torch.eye(len(same), dtype=torch.bool, device=same.device)
+        cosines = source @ candidates.T
+        cosines = cosines.masked_fill(is_related[:, sentences][:, None], -1e4)
+        logits = torch.cat([for_source[..., None], cosines], -1)[source_content] / self.temperature
+        return functional.cross_entropy(logits, torch.zeros(len(logits), dtype=torch.int64, device=logits.device))
 
 
 def encode(encoder: Any, ids: Tensor, mask: Tensor) -> Tensor:
@@ -143,29 +275,30 @@ def pooled(states: Tensor, mask: Tensor) -> Tensor:
     return functional.normalize((states * weights).sum(1) / weights.sum(1), dim=-1)
 
 
+def nearest(source: Tensor, source_mask: Tensor, target: Tensor, target_mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Cosine of each token with the nearest one of the other side of its pair.
+
+    Args:
+        source: (n, s, d) vectors of unit length.
+        source_mask: (n, s) which are real.
+        target: (n, t, d) vectors of unit length.
+        target_mask: (n, t) which are real.
+
+    Returns:
+        (n, s) and (n, t) cosines; those of padding mean nothing.
+    """
+    cosines = source @ target.transpose(1, 2)
+    for_source = cosines.masked_fill(~target_mask[:, None], -4.0).amax(2)
+    for_target = cosines.masked_fill(~source_mask[:, :, None], -4.0).amax(1)
+    return for_source, for_target
+
+
 def token_similarity(source: Tensor, source_mask: Tensor, target: Tensor, target_mask: Tensor) -> Tensor:
-    """Late interaction `(n, m)` of all sources `(n, s, d)` with all targets `(m, t, d)`, vectors of unit length."""
-    cosines = (source.flatten(0, 1) @ target.flatten(0, 1).T).view(*source.shape[:2], *target.shape[:2])
-    return _late_interaction(cosines, source_mask, target_mask[None])
-
-
-def paired_token_similarity(source: Tensor, source_mask: Tensor, target: Tensor, target_mask: Tensor) -> Tensor:
-    """Late interaction of each source with its own target only, `(n,)`; arguments as `token_similarity`, of any
-    length."""
-    source, target = functional.normalize(source, dim=-1), functional.normalize(target, dim=-1)
-    cosines = (source @ target.transpose(1, 2))[:, :, None]
-    return _late_interaction(cosines, source_mask, target_mask[:, None])[:, 0]
-
-
-def _late_interaction(cosines: Tensor, source_mask: Tensor, target_mask: Tensor) -> Tensor:
-    """From cosines `(n, s, m, t)` and masks `(n, s)` and `(1 or n, m, t)`, `(n, m)`."""
-    hidden_source, hidden_target = (
-        torch.where(mask, 0.0, -4.0).to(cosines.dtype) for mask in (source_mask, target_mask)
-    )
-    best_for_source = (cosines + hidden_target[:, None]).max(3).values.float()
-    best_for_target = (cosines + hidden_source[:, :, None, None]).max(1).values.float()
-    forwards = (best_for_source * source_mask[:, :, None]).sum(1) / source_mask.sum(1)[:, None]
-    backwards = (best_for_target * target_mask).sum(2) / target_mask.sum(2)
+    """Mean of the `nearest` cosines of both sides of each pair, `(n,)`; vectors may have any length."""
+    units = functional.normalize(source, dim=-1), functional.normalize(target, dim=-1)
+    for_source, for_target = nearest(units[0], source_mask, units[1], target_mask)
+    forwards = (for_source * source_mask).sum(1) / source_mask.sum(1)
+    backwards = (for_target * target_mask).sum(1) / target_mask.sum(1)
     return (forwards + backwards) / 2
 
 

@@ -1,29 +1,31 @@
-"""The subword vocabularies: WordPiece for the encoder, whose new pieces begin as means of old ones, and byte-level BPE
-for the language model."""
+"""Subword vocabularies: a cut Unigram for the encoder, WordPiece for translation, byte-level BPE for language models."""
 
 import json
 import random
-import unicodedata
-from array import array
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
-from mtmetrics.training.corpus import Pair
+from mtmetrics.errors import InputError
 
 _TEXTS_PER_CALL = 20_000
-_ROWS_PER_PRODUCT = 2000
-_MOST_MIXED = 8
+# The mark of SentencePiece for a space.
+_SPACE = "▁"
+# Rarer characters of a sample are not worth a row of the table of word vectors.
+_RAREST_CHARACTER = 5
 # A piece that only the other tokenizer uses. Texts are split at spaces before pieces are looked up, so that it is never
 # found.
 _UNUSED = "~ {}"
 _QUOTES = {"“": '"', "”": '"', "„": '"', "«": '"', "»": '"', "’": "'", "‘": "'", "‚": "'", "`": "'", "–": "-", "—": "-"}
+_JOINERS = ("\u200c", "\u200d")
 _SPECIAL = {
     "wordpiece": {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"},
     "bpe": {"pad": "<pad>", "bos": "<s>", "eos": "</s>"},
+    "unigram": {"bos": "<s>", "pad": "<pad>", "eos": "</s>", "unk": "<unk>"},
 }
 WORDPIECE_SPECIAL = tuple(_SPECIAL["wordpiece"].values())
 
@@ -100,7 +102,7 @@ def as_pretrained(tokenizer: Tokenizer, max_length: int) -> Any:
     """Wraps a trained vocabulary as a `transformers` tokenizer with its special tokens."""
     from transformers import PreTrainedTokenizerFast
 
-    kind = "wordpiece" if isinstance(tokenizer.model, models.WordPiece) else "bpe"
+    kind = type(tokenizer.model).__name__.lower()
     special = {f"{name}_token": AddedToken(token, special=True) for name, token in _SPECIAL[kind].items()}
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
@@ -139,53 +141,106 @@ def balanced(texts: dict[str, list[str]], characters: int, seed: int) -> Iterato
                 yield sentence
 
 
-def two_tokenizers(
-    pairs: Sequence[Pair], original: Any, size: int, english: int, characters: int, seed: int
+def cut_tokenizers(
+    texts: dict[str, list[str]], original: Any, size: int, english: int, characters: int, seed: int
 ) -> dict[str, Any]:
-    """Two lower-casing WordPiece tokenizers that share one table of word vectors, for ``english`` and ``others``.
+    """Cuts a multilingual Unigram vocabulary to the languages of some texts.
 
-    Both number the same `size` pieces: pieces without letters, which both use; pieces of the original, the letters and
-    the most frequent ones in English, `english` in all, which split English as before; and pieces of the other
-    languages, most frequent first. A word that a translation left as it was in its source is so a different piece there
-    than in the source, of which the English reader knows nothing.
+    Both tokenizers number the same pieces: the special tokens, then the pieces of the original that
+    the texts need most, each with its score, in the order of the original. Every language counts the
+    same. The tokenizer ``others`` uses all pieces. The tokenizer ``english`` uses the pieces that are
+    most frequent in English. A word that a translation left as it was in its source falls into small
+    pieces there, and so does not meet itself on the other side.
 
     Args:
-        pairs: sources and English translations.
-        original: the tokenizer of an English encoder.
-        size: pieces in all.
-        english: of them so many belong to English.
-        characters: so many of each language are looked at.
-        seed: of which.
+        texts: language -> sentences; ``en`` is one of the languages.
+        original: a `transformers` tokenizer with a Unigram vocabulary.
+        size: number of pieces, special tokens included.
+        english: number of pieces that English uses, single characters not counted.
+        characters: number of characters of each language that are counted.
+        seed: of the choice of the sentences.
+
+    Returns:
+        The tokenizers ``english`` and ``others``; `original_numbers` finds their pieces in the original.
+
+    Raises:
+        InputError: the original has another kind of vocabulary.
     """
-    texts: dict[str, dict[str, None]] = {}
-    for pair in pairs:
-        texts.setdefault(pair.group.split("-")[0], {})[pair.source] = None
-    others = balanced({language: list(unique) for language, unique in texts.items()}, characters, seed)
-    trained = _by_number(train_wordpiece(others, size))
-    known = _by_number(original)
-    counts = piece_counts([pair.target for pair in pairs], original)
-    frequent = [known[number] for number in np.argsort(-counts, kind="stable") if counts[number]]
-    letters = [piece for piece in frequent if len(piece.removeprefix("##")) == 1 and _has_letter(piece)]
-    usual = [piece for piece in frequent if _has_letter(piece)]
-    special = list(WORDPIECE_SPECIAL)
-    shared = list(dict.fromkeys(piece for piece in (*frequent, *trained) if not _has_letter(piece)))
-    shared = [piece for piece in shared if piece not in special][: size // 16]
-    english_only = list(dict.fromkeys([*letters, *usual]))[:english]
-    free = size - len(special) - len(shared) - len(english_only)
-    others_only = [piece for piece in trained if _has_letter(piece) and piece not in special][:free]
-    tables = {
-        "english": [*english_only, *map(_UNUSED.format, others_only)],
-        "others": [*map(_UNUSED.format, english_only), *others_only],
-    }
-    made = {}
-    for name, pieces in tables.items():
-        made[name] = wordpiece({piece: number for number, piece in enumerate([*special, *shared, *pieces])})
-    made["english"].normalizer = original.backend_tokenizer.normalizer
-    return {name: as_pretrained(tokenizer, original.model_max_length) for name, tokenizer in made.items()}
+    stored = json.loads(original.backend_tokenizer.to_str())["model"]
+    if stored["type"] != "Unigram":
+        raise InputError(f"a Unigram vocabulary is needed to begin with, this one is {stored['type']}")
+    scores = dict(stored["vocab"])
+    frequencies = np.zeros(len(original))
+    is_character = np.zeros(len(original), dtype=bool)
+    for language, sentences in sorted(texts.items()):
+        sample = list(balanced({language: sentences}, characters, seed))
+        counts = piece_counts(sample, original)
+        frequencies += counts / max(counts.sum(), 1)
+        is_character |= _usual_characters(sample, original)
+    # Single characters come first: every word can be spelt with them.
+    by_need = np.lexsort((-frequencies, ~is_character))
+    special = list(_SPECIAL["unigram"].values())
+    needed = [number for number in by_need if frequencies[number] or is_character[number]]
+    kept = sorted(needed[: size - len(special)])
+    pieces = _by_number(original)
+    vocabulary = [(piece, 0.0) for piece in special] + [(pieces[number], scores[pieces[number]]) for number in kept]
+    others = _unigram(vocabulary, original)
+    counts = piece_counts(list(balanced({"en": texts["en"]}, characters, seed)), others)
+    usual = {int(number) for number in np.argsort(-counts, kind="stable")[:english] if counts[number]}
+    for_english = [
+        (piece, score) if number in usual or _is_short(piece) or piece in special else (_UNUSED.format(piece), score)
+        for number, (piece, score) in enumerate(vocabulary)
+    ]
+    return {"english": _unigram(for_english, original), "others": others}
 
 
-def _has_letter(piece: str) -> bool:
-    return any(character.isalpha() or unicodedata.category(character).startswith("M") for character in piece)
+def original_numbers(tokenizer: Any, original: Any) -> np.ndarray:
+    """Number in the original vocabulary of every piece of a cut one, `(size,)`."""
+    numbers = original.get_vocab()
+    special = {tokenizer.bos_token: original.bos_token_id, tokenizer.eos_token: original.eos_token_id}
+    special |= {tokenizer.pad_token: original.pad_token_id, tokenizer.unk_token: original.unk_token_id}
+    return np.array([special[piece] if piece in special else numbers[piece] for piece in _by_number(tokenizer)])
+
+
+def _usual_characters(sentences: Sequence[str], tokenizer: Any) -> np.ndarray:
+    """Whether a piece is a single character that is frequent enough to be spelt, `(vocabulary,)`."""
+    normalizer = tokenizer.backend_tokenizer.normalizer
+    counts: Counter[str] = Counter()
+    for sentence in sentences:
+        counts.update(normalizer.normalize_str(sentence) if normalizer else sentence)
+    usual = {character for character, count in counts.items() if count >= _RAREST_CHARACTER}
+    result = np.zeros(len(tokenizer), dtype=bool)
+    for piece, number in tokenizer.get_vocab().items():
+        result[number] = _is_short(piece) and (piece == _SPACE or piece.removeprefix(_SPACE) in usual)
+    return result
+
+
+def _is_short(piece: str) -> bool:
+    """Whether a piece is a single character, a mark of a space before it not counted."""
+    return len(piece.removeprefix(_SPACE)) <= 1
+
+
+def _unigram(vocabulary: list[tuple[str, float]], original: Any) -> Any:
+    """A tokenizer of these pieces and scores that normalises as the original, and sets marks apart."""
+    special = _SPECIAL["unigram"]
+    numbers = {piece: number for number, (piece, _) in enumerate(vocabulary)}
+    tokenizer = Tokenizer(models.Unigram(vocabulary, unk_id=numbers[special["unk"]], byte_fallback=False))
+    backend = original.backend_tokenizer
+    # No multilingual Unigram vocabulary has the joiners of Indic scripts: words would fall apart there.
+    replaced = _QUOTES | dict.fromkeys(_JOINERS, "")
+    plain = [normalizers.Replace(old, new) for old, new in replaced.items()]
+    tokenizer.normalizer = normalizers.Sequence([*plain, *([backend.normalizer] if backend.normalizer else [])])
+    # A mark of punctuation is a word of its own; the space before it stays with it, as in the original.
+    marks = pre_tokenizers.Split(Regex(rf"{_SPACE}?(?!{_SPACE})[\p{{P}}\p{{S}}]"), "isolated")
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([backend.pre_tokenizer, marks])
+    tokenizer.decoder = backend.decoder
+    begin, end = special["bos"], special["eos"]
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"{begin} $A {end}",
+        pair=f"{begin} $A {end} {end} $B {end}",
+        special_tokens=[(token, numbers[token]) for token in (begin, end)],
+    )
+    return as_pretrained(tokenizer, original.model_max_length)
 
 
 def _by_number(tokenizer: Any) -> list[str]:
@@ -199,52 +254,6 @@ def piece_counts(texts: Sequence[str], tokenizer: Any) -> np.ndarray:
     for ids in _tokenised(texts, tokenizer):
         np.add.at(counts, ids, 1)
     return counts
-
-
-def counted_vectors(
-    pairs: Sequence[Pair], tokenizer: Any, english: Any, original: Any, vectors: np.ndarray
-) -> np.ndarray:
-    """Word vectors for the pieces of `two_tokenizers`, `(size, d)`: means of the English pieces in their translations.
-
-    Pieces that English uses have the vector of the original. Of the others, each gets the mean of the vectors of the
-    8 original pieces with the highest Dice coefficient, weighted by its square and brought to their mean length.
-    """
-    sources = _occurrences([pair.source for pair in pairs], tokenizer)
-    targets = _occurrences([pair.target for pair in pairs], original)
-    source_counts, target_counts = (np.asarray(table.sum(axis=0)).ravel() for table in (sources, targets))
-    result = np.tile(vectors.mean(0), (len(tokenizer), 1)).astype(np.float32)
-    norms = np.linalg.norm(vectors, axis=1)
-    columns = sources.T.tocsr()
-    for begin in range(0, len(tokenizer), _ROWS_PER_PRODUCT):
-        together = (columns[begin : begin + _ROWS_PER_PRODUCT] @ targets).tocsr()
-        for row in range(together.shape[0]):
-            part = slice(together.indptr[row], together.indptr[row + 1])
-            found = together.indices[part]
-            if not len(found):
-                continue
-            dice = 2 * together.data[part] / (source_counts[begin + row] + target_counts[found])
-            best = np.argsort(-dice, kind="stable")[:_MOST_MIXED]
-            weights = dice[best] ** 2 / (dice[best] ** 2).sum()
-            mean = weights @ vectors[found[best]]
-            result[begin + row] = mean * (weights @ norms[found[best]] / max(np.linalg.norm(mean), 1e-6))
-    known = original.get_vocab()
-    for piece, number in english.get_vocab().items():
-        if piece in known:
-            result[number] = vectors[known[piece]]
-    return result
-
-
-def _occurrences(texts: Sequence[str], tokenizer: Any) -> Any:
-    """Which text holds which piece: a sparse matrix of ones, `(texts, vocabulary)`."""
-    from scipy import sparse
-
-    indices, offsets = array("i"), array("q", [0])
-    for ids in _tokenised(texts, tokenizer):
-        indices.frombytes(np.unique(ids).tobytes())
-        offsets.append(len(indices))
-    ones = np.ones(len(indices), dtype=np.float32)
-    parts = (ones, np.array(indices, dtype=np.int32), np.array(offsets, dtype=np.int64))
-    return sparse.csr_matrix(parts, shape=(len(texts), len(tokenizer)))
 
 
 def _tokenised(texts: Sequence[str], tokenizer: Any) -> Iterator[np.ndarray]:
