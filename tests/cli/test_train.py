@@ -34,10 +34,10 @@ def parse(*argv: str) -> argparse.Namespace:
             configs.LMConfig(layers=5, matrix_lr=0.01, bf16=True),
         ),
         (
-            "encoder --parallel a.jsonl b.tsv --teacher t --judged j --cap ms-*=40 --english 0.25 --work w --restart "
+            "encoder --parallel a.jsonl b.tsv --begin t --judged j --cap ms-*=40 --english 0.25 --work w --restart "
             "--overwrite",
             {"seed": 1, "work": Path("w"), "overwrite": True, "restart": True},
-            {"text": ParallelText(["a.jsonl", "b.tsv"], [], {"ms-*": 40}), "judged": ["j"], "teacher": "t"},
+            {"text": ParallelText(["a.jsonl", "b.tsv"], [], {"ms-*": 40}), "judged": ["j"], "begin": "t"},
             configs.EncoderConfig(english=0.25),
         ),
         ("distil --parallel a --teacher t --student s", {}, {"student": "s"}, configs.DistilConfig()),
@@ -104,7 +104,7 @@ def test_bad_calls_are_one_line_and_leave_nothing(
         parse("regressor", "--out", "o", "--judged", "j", "--encoder", "e", "--curve", "5-6")
     assert "'5-6': numbers joined by commas are needed, such as 500,1000" in capsys.readouterr().err
     monkeypatch.chdir(tmp_path)
-    arguments = parse("encoder", "--out", "out", "--parallel", "none.jsonl", "--teacher", "mini-encoder")
+    arguments = parse("encoder", "--out", "out", "--parallel", "none.jsonl", "--begin", "mini-encoder")
     with pytest.raises(InputError, match=r"none\.jsonl: no such file"):
         arguments.run(arguments)
     arguments = parse("lm", "--out", "out", "--mono", "none.txt", "--weight", "news")

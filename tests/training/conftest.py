@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from helpers import write, write_jsonl
-from toys import CONFIGS
+from toys import CONFIGS, unigram_pieces
 
 from mtmetrics.training import configs
 from mtmetrics.training.run import Run
@@ -117,12 +117,28 @@ def models(toy_encoder: Callable[[Path, int, int], Path], tmp_path_factory: pyte
     return folder
 
 
-@pytest.fixture
-def original(models: Path) -> Any:
-    """The tokenizer of ``teacher``."""
-    from transformers import AutoTokenizer
+@pytest.fixture(scope="session")
+def multilingual(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A BERT of three layers whose Unigram vocabulary has the words of both languages; those of French are unused."""
+    import torch
+    from transformers import BertConfig, BertModel
 
-    return AutoTokenizer.from_pretrained(models / "teacher", local_files_only=True)
+    folder = tmp_path_factory.mktemp("models") / "multilingual"
+    tokenizer = unigram_pieces(*sorted({*WORDS, *WORDS.values(), "maison", "chien"}))
+    tokenizer.save_pretrained(folder)
+    torch.manual_seed(4)
+    sizes = {"hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 32}
+    config = BertConfig(
+        vocab_size=len(tokenizer), **sizes, max_position_embeddings=64, initializer_range=0.1, pad_token_id=1
+    )
+    model = BertModel(config, add_pooling_layer=False)
+    with torch.no_grad():  # a translation begins near its original
+        numbers = tokenizer.get_vocab()
+        vectors = model.embeddings.word_embeddings.weight
+        for english, german in WORDS.items():
+            vectors[numbers[f"▁{german}"]] = vectors[numbers[f"▁{english}"]] + 0.1 * torch.randn(16)
+    model.save_pretrained(folder)
+    return folder
 
 
 @pytest.fixture
@@ -132,7 +148,9 @@ def data(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def train(toy_pairs: Path, two_words: Path, toy_lines: Path, models: Path, judged: Path) -> Callable[..., Path]:
+def train(
+    toy_pairs: Path, two_words: Path, toy_lines: Path, models: Path, multilingual: Path, judged: Path
+) -> Callable[..., Path]:
     """Trains something of a kind on a run with tiny settings, some of which may be changed."""
     from mtmetrics.training import encoder, lm, sentence, translation
     from mtmetrics.training.corpus import ParallelText
@@ -140,7 +158,7 @@ def train(toy_pairs: Path, two_words: Path, toy_lines: Path, models: Path, judge
     measured = {"judged": [judged]}
     teachers = {name: models / name for name in ("teacher", "student", "sentences", "mbart")}
     known: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any]]] = {
-        "encoder": (encoder.train_encoder, (ParallelText([toy_pairs]), teachers["teacher"]), measured),
+        "encoder": (encoder.train_encoder, (ParallelText([toy_pairs]), multilingual), measured),
         "lm": (lm.train_lm, ([str(toy_lines)],), {}),
         "distil": (
             sentence.train_distil,

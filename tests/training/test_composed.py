@@ -8,14 +8,14 @@ import pytest
 import torch
 from helpers import write_jsonl
 from toys import equal_weights, interrupted, kept_words, record_of
-from transformers import AutoModel
+from transformers import AutoModel, AutoTokenizer
 
 from mtmetrics.cli.main import main
 from mtmetrics.errors import InputError
 from mtmetrics.models.regressor import Regressor
 from mtmetrics.scorers.registry import load_scorer
 from mtmetrics.statistics.correlation import pearson
-from mtmetrics.training.composed import JudgedBatches, _begin_as, _plan, train_composed
+from mtmetrics.training.composed import Examples, JudgedBatches, Objective, _begin_as, plan_units, train_composed
 from mtmetrics.training.configs import CompositionConfig
 from mtmetrics.training.judged_pairs import JudgedFiles, JudgedPair, read_judged_pairs
 from mtmetrics.training.run import Run
@@ -113,6 +113,19 @@ def test_layers_begin_as_those_of_the_encoder(tiny_encoder: Path) -> None:
     assert layer(states, src_key_padding_mask=~real)[real].detach() == pytest.approx(theirs[real].detach(), abs=1e-5)
 
 
+@pytest.fixture(scope="module")
+def other_encoder(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An encoder of the same width with other weights."""
+    folder = tmp_path_factory.mktemp("encoders") / "original"
+    model = AutoModel.from_pretrained(tiny_encoder, local_files_only=True, dtype=torch.float32)
+    torch.manual_seed(9)
+    for values in model.parameters():
+        torch.nn.init.normal_(values, std=0.1)
+    model.save_pretrained(folder)
+    AutoTokenizer.from_pretrained(tiny_encoder, local_files_only=True).save_pretrained(folder)
+    return folder
+
+
 class Store:
     """Numbers of texts, and their lengths."""
 
@@ -122,20 +135,91 @@ class Store:
         self.lengths = np.arange(3, 3 + len(texts))
 
 
+class PiecesStore(Store):
+    """Vectors of zeros besides."""
+
+    def pieces(self, texts: np.ndarray) -> torch.Tensor:
+        return torch.zeros(int(self.lengths[texts].sum()), 1, 4)
+
+
 def test_rows_are_read_as_often_as_asked() -> None:
     pairs = [JudgedPair(f"o {n}", "t", 0.0, f"data/{'ab'[n % 2]}.jsonl") for n in range(40)]
     config = dataclasses.replace(TINY, epochs=4, batch=8)
-    steps = _plan(Store(pairs), pairs, {"a.": 0.25, "b.": 2}, config, seed=1)
+    examples = Examples.of(pairs, config)
+    steps = plan_units(Store(pairs), examples, {"a.": 0.25, "b.": 2}, config, seed=1)
     counts = np.bincount(np.concatenate(steps), minlength=40)
     assert counts[::2].tolist() == [1] * 20  # a quarter of them in each of four epochs, another one every time
     assert counts[1::2].tolist() == [8] * 20
     with pytest.raises(InputError, match="--repeat c: no file"):
-        _plan(Store(pairs), pairs, {"c": 2}, config, seed=1)
+        plan_units(Store(pairs), examples, {"c": 2}, config, seed=1)
+
+
+def test_translations_of_one_source_and_worsened_copies_meet() -> None:
+    config = dataclasses.replace(TINY, epochs=1, batch=4, differences=1.0)
+    pairs = [JudgedPair(f"o {n // 3}", "t", float(n), "f") for n in range(30)]
+    pairs.append(JudgedPair("o 3", "t", 1.0, "copies", worse="t"))
+    examples = Examples.of(pairs, config)
+    store = Store(pairs)
+    plan = plan_units(store, examples, {}, config, seed=1)
+    assert sorted(np.concatenate(plan).tolist()) == list(range(32))
+    step_of = {row: step for step, rows in enumerate(plan) for row in rows.tolist()}
+    assert all(step_of[3 * n] == step_of[3 * n + 1] == step_of[3 * n + 2] for n in range(10))
+    assert step_of[30] == step_of[31]
+    assert examples.better.tolist() == [-1] * 31 + [30]
+    assert np.isnan(examples.human[31])
+
+
+def test_losses_by_hand() -> None:
+    class Fixed(torch.nn.Module):
+        def forward(self, other: torch.Tensor, *_: object) -> torch.Tensor:
+            return other
+
+    config = dataclasses.replace(TINY, differences=2.0, worse=0.5, margin=0.5)
+    batch = {
+        "other": torch.tensor([0.0, 1.0, 0.9]),
+        "human": torch.tensor([0.5, 0.5, torch.nan]),
+        "unit": torch.tensor([0, 0, 0]),
+        "better": torch.tensor([-1, -1, 1]),
+    }
+    unused = dict.fromkeys(("prediction", "other_lengths", "prediction_lengths", "against"))
+    loss = Objective(Fixed(), config)(**batch, **unused)["loss"].item()
+    scores, differences, copies = 0.5 * 0.5**2, 0.5 * 1.0**2, 0.5 - 0.1
+    assert loss == pytest.approx(scores + 2.0 * differences + 0.5 * copies)
+
+
+def test_a_worsened_copy_comes_to_score_less(tiny_encoder: Path, tmp_path: Path) -> None:
+    rows = [
+        {"lp": "de-en", "source": text, "translation": text, "worse": f"{text} 1 2 3", "human": 0.0}
+        for text, _, _ in kept_words(60)
+    ]
+    judged = write_jsonl(tmp_path / "copies.jsonl", rows)
+    valid = write_jsonl(tmp_path / "valid.jsonl", [row | {"source": f"is {row['source']}"} for row in rows[:4]])
+    config = dataclasses.replace(TINY, against="source", epochs=15, worse=1.0)
+    made = train_composed(Run(tmp_path / "esim"), JudgedFiles([judged], [valid]), str(tiny_encoder), config=config)
+    scorer = load_scorer("esim", regressor=str(made), encoder=str(tiny_encoder), lang_pair="de-en")
+    sources = [row["source"] for row in rows]
+    good, worse = (scorer.score(sources, [row[name] for row in rows]).segments for name in ("translation", "worse"))
+    assert (good > worse + 0.2).mean() > 0.9
+
+
+def test_a_composition_begins_as_layers_of_another_encoder(
+    judged: Path, tiny_encoder: Path, other_encoder: Path, tmp_path: Path
+) -> None:
+    still = dataclasses.replace(TINY, epochs=1, layer_lr=0.0, other_lr=0.0, weight_decay=0.0, begun_from="1+2")
+    made = train_composed(
+        Run(tmp_path / "esim"), JudgedFiles([judged]), str(tiny_encoder), original=other_encoder, config=still
+    )
+    layers = Regressor.read(made).members[0].pairs.layers
+    original = AutoModel.from_pretrained(other_encoder, local_files_only=True, dtype=torch.float32)
+    for layer, begun_from in zip(layers, original.encoder.layer, strict=False):
+        assert layer.linear1.weight.detach() == pytest.approx(begun_from.intermediate.dense.weight.detach(), abs=1e-3)
+    assert record_of(made)["original"].startswith(f"{other_encoder.name}#")
 
 
 def test_judgements_are_bounded() -> None:
     pairs = [JudgedPair(f"o {n}", "t", value, "f") for n, value in enumerate((-9.0, 0.5, 7.0))]
-    assert JudgedBatches([], Store(pairs), pairs, TINY)._human.tolist() == [-4.0, 0.5, 3.0]
+    batch = JudgedBatches([np.arange(3)], PiecesStore(pairs), Examples.of(pairs, TINY))[0]
+    assert batch["human"].tolist() == [-4.0, 0.5, 3.0]
 
 
 @pytest.mark.parametrize(
@@ -143,7 +227,7 @@ def test_judgements_are_bounded() -> None:
     [
         (["--features", "f1"], "--features: is for the other --composition"),
         (["--seeds", "1", "2"], "a transformer composition has one network"),
-        (["--begun-from", "4"], "an encoder of the BERT architecture with the layers 4 is needed"),
+        (["--begun-from", "4"], "a BERT encoder, 16 wide, with the layers 4 is needed"),
         (["--begun-from", "3+x"], "with the layers 3+x is needed"),
         (["--begin", "nothing-there"], "nothing-there"),
         (["--against", "neither"], "against 'neither'"),

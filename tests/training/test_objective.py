@@ -1,30 +1,40 @@
 """What an encoder is taught by: similarity, loss, teacher, worsened translations."""
 
-import dataclasses
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from toys import word_pieces
+from toys import unigram_pieces
 from transformers import BertModel
 
 from mtmetrics.training import objective
 from mtmetrics.training.corpus import Pair
 
+WEIGHTS = {"temperature": 0.05, "word_weight": 2.0, "english_weight": 4.0, "negatives": 8}
+PAIRS = [Pair("das haus", "the house", "x", "de-en"), Pair("der hund", "dog sees", "x", "de-en")]
+
+
+@pytest.fixture
+def batches_of() -> object:
+    words = sorted({word for pair in PAIRS for side in (pair.source, pair.target) for word in side.split()})
+    tokenizer = unigram_pieces(*words)
+
+    def make(**options: float) -> objective.SentenceBatches:
+        plan = [np.array([0, 1])] * 40
+        return objective.SentenceBatches(plan, PAIRS, {"english": tokenizer, "others": tokenizer}, 16, 1, **options)
+
+    return make
+
 
 def test_token_similarity_by_hand() -> None:
-    source = torch.tensor([[[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]]])
+    source = torch.tensor([[[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]]]).repeat(2, 1, 1)
     target = torch.tensor([[[1.0, 0.0], [0.8, 0.6]], [[0.0, 1.0], [1.0, 0.0]]])
-    source_mask = torch.tensor([[True, True, False]])
+    source_mask = torch.tensor([[True, True, False]]).repeat(2, 1)
     target_mask = torch.tensor([[True, True], [True, False]])
     # First target: its tokens offer the source 1 and 0.6, and get 1 and 0.8; second: they offer 0 and 1, and get 1.
-    expected = [(0.8 + 0.9) / 2, (0.5 + 1.0) / 2]
-    found = objective.token_similarity(source, source_mask, target, target_mask)
-    assert found.tolist()[0] == pytest.approx(expected)
-    both = source.repeat(2, 1, 1), source_mask.repeat(2, 1)
-    assert objective.paired_token_similarity(*both, target, target_mask).tolist() == pytest.approx(expected)
+    similarities = objective.token_similarity(source, source_mask, target, target_mask)
+    assert similarities.tolist() == pytest.approx([(0.8 + 0.9) / 2, (0.5 + 1.0) / 2])
 
 
 def test_pairs_that_share_a_side_are_no_negatives() -> None:
@@ -34,42 +44,93 @@ def test_pairs_that_share_a_side_are_no_negatives() -> None:
     assert objective.symmetric_loss(similarities, ~same & same).item() == pytest.approx(7.0, abs=1e-2)
 
 
-def test_the_teacher_is_frozen_and_no_part_of_the_state(models: Path) -> None:
-    student, frozen = (BertModel.from_pretrained(models / "teacher", add_pooling_layer=False) for _ in range(2))
-    model = objective.Distillation(student, frozen, 0.05, 4.0, 2)
-    assert all(name.startswith("student.") for name in model.state_dict())
-    ids, mask = torch.tensor([[2, 7, 3], [2, 8, 3]]), torch.ones(2, 3, dtype=torch.bool)
-    model(ids, mask, ids, mask, torch.zeros(2, 2, dtype=torch.bool))["loss"].backward()
-    assert all(parameter.grad is None for parameter in frozen.parameters())
-    assert student.embeddings.word_embeddings.weight.grad.abs().sum() > 0
+@pytest.fixture
+def distillation(multilingual: Path) -> objective.Distillation:
+    student, teacher = (BertModel.from_pretrained(multilingual, add_pooling_layer=False) for _ in range(2))
+    return objective.Distillation(student, teacher, **WEIGHTS)
 
 
-def test_in_english_steps_both_read_the_same_text(original: Any) -> None:
-    pairs = [Pair("das haus", "the house", "x", "de-en"), Pair("der hund", "dog sees", "x", "de-en")]
-    plan = [np.array([0, 1])] * 40
-    words = sorted(set(" ".join(side for pair in pairs for side in (pair.source, pair.target)).split()))
-    tokenizers = {"others": word_pieces("unseen", *words), "english": original, "teacher": original}
-    data = objective.SentenceBatches(plan, pairs, tokenizers, 8, 1, english=0.5, worsened=0.0)
-    english = [torch.equal(data[n]["source_ids"], data[n]["target_ids"]) for n in range(40)]
-    assert 8 < sum(english) < 32
-    lists = [dataclasses.replace(pair, group="de-en.words") for pair in pairs]
-    data = objective.SentenceBatches(plan, lists, tokenizers, 8, 1, english=1.0, worsened=0.0)
-    assert not torch.equal(data[0]["source_ids"], data[0]["target_ids"])
+def test_the_teacher_is_frozen_and_no_part_of_the_state(distillation: objective.Distillation) -> None:
+    names = set(distillation.state_dict()) - {"target_mean", "batches"}
+    assert all(name.startswith("student.") for name in names)
+    ids, mask = torch.tensor([[0, 7, 9, 2], [0, 8, 10, 2]]), torch.ones(2, 4, dtype=torch.bool)
+    content = torch.tensor([[False, True, True, False]] * 2)
+    batch = {
+        "target_ids": ids,
+        "target_mask": mask,
+        "target_content": content,
+        "teacher_ids": ids,
+        "source_ids": ids.flip(0),
+        "source_mask": mask,
+        "source_content": content,
+        "same": torch.zeros(2, 2, dtype=torch.bool),
+    }
+    distillation.train()(**batch)["loss"].backward()
+    [teacher] = distillation._teacher
+    assert all(parameter.grad is None for parameter in teacher.parameters())
+    assert distillation.student.embeddings.word_embeddings.weight.grad.abs().sum() > 0
+    # The mean of the first batch is the running mean, and an evaluation does not move it.
+    before = distillation.target_mean.clone()
+    states = objective.encode(teacher, ids, mask)
+    assert before.tolist() == pytest.approx(states.flatten(0, 1).mean(0).tolist(), abs=1e-5)
+    distillation.eval()(**batch)
+    assert torch.equal(distillation.target_mean, before)
+
+
+def test_the_right_translation_costs_less_than_another_one(distillation: objective.Distillation) -> None:
+    ids, mask = torch.tensor([[0, 7, 9, 2], [0, 8, 10, 2]]), torch.ones(2, 4, dtype=torch.bool)
+    content = torch.tensor([[False, True, True, False]] * 2)
+    both = {"target_ids": ids, "target_mask": mask, "target_content": content, "teacher_ids": ids}
+    source = {"source_mask": mask, "source_content": content, "same": torch.zeros(2, 2, dtype=torch.bool)}
+    distillation.train()(**both)  # the running mean
+    distillation.eval()
+    right = distillation(**both, **source, source_ids=ids)["loss"].item()
+    wrong = distillation(**both, **source, source_ids=ids.flip(0))["loss"].item()
+    assert right + 1 < wrong
+
+
+def test_in_english_steps_there_are_english_texts_alone(batches_of: object) -> None:
+    batches = batches_of(english=0.5, worsened=0.0)
+    is_english = ["source_ids" not in batches[step] for step in range(40)]
+    assert 8 < sum(is_english) < 32
+    batch = batches[is_english.index(True)]
+    assert torch.equal(batch["target_ids"], batch["teacher_ids"])
+
+
+def test_the_teacher_does_not_read_untranslated_words(batches_of: object) -> None:
+    batches = batches_of(english=1.0, worsened=1.0)
+    tokenizer = batches.tokenizers["english"]
+    german = set(tokenizer.convert_tokens_to_ids(["▁das", "▁haus", "▁der", "▁hund"]))
+    unread = 0
+    for step in range(40):
+        batch = batches[step]
+        is_hidden = batch["teacher_ids"] != batch["target_ids"]
+        assert set(batch["teacher_ids"][is_hidden].tolist()) <= {tokenizer.unk_token_id}
+        assert set(batch["target_ids"][is_hidden].tolist()) <= german
+        assert not german & set(batch["teacher_ids"].flatten().tolist())
+        unread += int(is_hidden.sum())
+    assert unread > 10
 
 
 @pytest.mark.parametrize("share", [0.01, 1.0])
 def test_a_worsened_translation_differs_and_is_made_of_known_words(share: float) -> None:
     rng = np.random.default_rng(0)
     source, target, other = "das Haus ist alt", "the house is old", "a new bridge"
-    found = [objective.worsen(source, target, other, share, rng) for _ in range(300)]
-    assert {word for text in found for word in text.split()} <= {*source.split(), *target.split(), *other.split()}
+    worsened = [objective.worsen(source, target, other, share, rng) for _ in range(300)]
+    words = {word for text in worsened for word in text.words}
+    assert words <= {*source.split(), *target.split(), *other.split()}
+    untranslated = {
+        w for text in worsened for w, marked in zip(text.words, text.is_untranslated, strict=True) if marked
+    }
+    assert untranslated == {*source.split()}
     # Only a word that was moved to its own place changes nothing.
-    assert sum(text == target for text in found) < 15
+    assert sum(text.words == target.split() for text in worsened) < 15
 
 
 def test_words_that_both_sides_share_are_never_called_untranslated() -> None:
     rng = np.random.default_rng(1)
-    found = {objective.worsen("Berlin schläft", "berlin sleeps", "berlin sleeps", 0.5, rng) for _ in range(200)}
-    assert any("schläft" in text for text in found)
-    assert not any("Berlin" in text for text in found)
-    assert objective.worsen("das", "", "a", 0.5, rng) == ""
+    worsened = [objective.worsen("Berlin schläft", "berlin sleeps", "berlin sleeps", 0.5, rng) for _ in range(200)]
+    texts = {" ".join(text.words) for text in worsened}
+    assert any("schläft" in text for text in texts)
+    assert not any("Berlin" in text for text in texts)
+    assert objective.worsen("das", "", "a", 0.5, rng).words == []

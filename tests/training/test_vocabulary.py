@@ -1,46 +1,73 @@
-"""The pieces that an encoder begins with, and their vectors."""
+"""The pieces that an encoder begins with."""
 
 from typing import Any
 
 import numpy as np
 import pytest
-from toys import word_pieces
+from toys import unigram_pieces, word_pieces
 
+from mtmetrics.errors import InputError
 from mtmetrics.training import vocabulary
-from mtmetrics.training.corpus import Pair
+
+TEXTS = {
+    "en": ["the house sleeps", "the house, the dog"] * 9,
+    "de": ["das haus schläft", "das haus, der hund"] * 9,
+}
+
+
+@pytest.fixture
+def original() -> Any:
+    return unigram_pieces("the", "house", "dog", "das", "haus", "hund", "maison")
 
 
 def test_texts_are_counted_whole(original: Any) -> None:
     original.backend_tokenizer.enable_truncation(3)
     original.backend_tokenizer.enable_padding(length=3)
-    house, dog = original.convert_tokens_to_ids(["house", "dog"])
+    house, dog = original.convert_tokens_to_ids(["▁house", "▁dog"])
     counts = vocabulary.piece_counts(["house house house house", "dog"], original)
     assert (counts[house], counts[dog], counts.sum()) == (4, 1, 5)
 
 
-def test_a_new_piece_begins_as_the_mean_of_what_it_is_translated_with(original: Any) -> None:
-    vectors = np.random.default_rng(0).standard_normal((len(original), 4)).astype(np.float32)
-    tokenizer = word_pieces("~ house", "haus", "river", "unseen")
-    english = word_pieces("house", "~ haus", "~ river", "~ unseen")
-    pairs = [Pair("haus", "house", "x", "de-en"), Pair("river", "dog", "x", "de-en")] * 2
-    found = vocabulary.counted_vectors(pairs, tokenizer, english, original, vectors)
-    found = {piece: found[number] for piece, number in tokenizer.get_vocab().items()}
-    old = {piece: vectors[number] for piece, number in original.get_vocab().items()}
-    assert found["haus"] == pytest.approx(old["house"])
-    assert found["~ house"] == pytest.approx(old["house"])  # English alone: its own vector
-    assert found["river"] == pytest.approx(old["dog"])  # of another language, though English has such a piece
-    assert found["[CLS]"] == pytest.approx(old["[CLS]"])
-    assert found["unseen"] == pytest.approx(vectors.mean(0))
-
-
-def test_english_and_the_other_languages_share_no_piece_with_letters(original: Any) -> None:
-    pairs = [Pair("das house , 1", "the house , 1", "x", "de-en")] * 5 + [Pair("der fluss", "river", "x", "de-en")]
-    made = vocabulary.two_tokenizers(pairs, original, 80, 2, 1000, 1)
+def test_pieces_that_the_texts_need_are_kept_with_their_scores(original: Any) -> None:
+    made = vocabulary.cut_tokenizers(TEXTS, original, 60, 20, 10_000, 1)
     english, others = made["english"], made["others"]
-    assert len(english) == len(others) <= 80
-    assert english.tokenize("the house") == ["the", "house"]  # the usual ones
-    assert "river" not in english.tokenize("river")
-    assert others.tokenize("das house")[-1] == "house"
-    ids = [set(tokenizer("das house the fluss").input_ids) for tokenizer in (english, others)]
-    assert ids[0] & ids[1] == set(english.all_special_ids) & ids[0]
-    assert english(", 1").input_ids == others(", 1").input_ids
+    assert len(english) == len(others)
+    assert "▁maison" not in others.get_vocab()
+    assert others.tokenize("das haus") == ["▁das", "▁haus"]
+    assert others.tokenize("schläft") == original.tokenize("schläft")
+    ids = others("das haus")["input_ids"]
+    assert others.convert_ids_to_tokens(ids) == ["<s>", "▁das", "▁haus", "</s>"]
+    numbers = vocabulary.original_numbers(others, original)
+    assert original.convert_ids_to_tokens(numbers[ids].tolist()) == ["<s>", "▁das", "▁haus", "</s>"]
+    assert np.unique(numbers).size == len(others)
+
+
+def test_a_smaller_size_keeps_the_most_frequent_pieces_and_all_usual_letters(original: Any) -> None:
+    made = vocabulary.cut_tokenizers(TEXTS, original, 26, 20, 10_000, 1)["others"]
+    assert len(made) <= 26
+    assert "<unk>" not in made.tokenize("schläft , the house")
+    assert made.tokenize("the") == ["▁the"]
+
+
+def test_english_knows_its_own_words_alone(original: Any) -> None:
+    english = vocabulary.cut_tokenizers(TEXTS, original, 60, 6, 10_000, 1)["english"]
+    assert english.tokenize("the house") == ["▁the", "▁house"]
+    assert len(english.tokenize("haus")) > 1
+    assert "<unk>" not in english.tokenize("haus")
+
+
+def test_marks_are_words_of_their_own(original: Any) -> None:
+    others = vocabulary.cut_tokenizers(TEXTS, original, 60, 20, 10_000, 1)["others"]
+    encoded = others("das haus, hund (hund)")
+    assert encoded.tokens() == ["<s>", "▁das", "▁haus", ",", "▁hund", "▁", "(", *"hund", ")", "</s>"]
+    assert encoded.word_ids() == [None, 0, 1, 2, 3, 4, 4, 5, 5, 5, 5, 6, None]
+
+
+def test_joiners_do_not_split_words(original: Any) -> None:
+    others = vocabulary.cut_tokenizers(TEXTS, original, 60, 20, 10_000, 1)["others"]
+    assert others.tokenize("ha\u200dus") == others.tokenize("haus")
+
+
+def test_other_kinds_of_vocabulary_are_refused() -> None:
+    with pytest.raises(InputError, match="a Unigram vocabulary is needed to begin with, this one is WordPiece"):
+        vocabulary.cut_tokenizers(TEXTS, word_pieces("the"), 60, 20, 10_000, 1)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import transformers
 from safetensors.torch import load_file
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
 from mtmetrics.training import configs, vocabulary
 from mtmetrics.training.run import Run
@@ -17,12 +18,12 @@ from mtmetrics.training.run import Run
 _WORDS = ["house", "dog", "cat", "tree", "the", "a", "is", "not", "small", "large", "i", "see", "there"]
 _STEPS = {"steps": 60, "warmup_steps": 3, "decay_steps": 20, "checkpoint_every": 30}
 _JUDGED = _STEPS | {"evaluate_every": 30, "pairs_per_step": 32, "held_back_per_mille": 150, "held_back_per_pair": 40}
-_PIECES = {"vocabulary": 120, "english_pieces": 40, "characters": 20_000, "max_pieces": 24}
+_PIECES = {"vocabulary": 100, "english_pieces": 40, "characters": 20_000, "max_pieces": 24}
 _LM = {"vocabulary": 320, "width": 16, "layers": 2, "heads": 2, "context": 48, "rows_per_step": 8, "held_back": 40}
 _SMALL = {"layers": 1, "heads": 2, "inner": 64, "rows_per_step": 16}
 CONFIGS = {
     "encoder": configs.EncoderConfig(
-        vector_lr=1e-2, body_lr=1e-3, english=0.2, layer=1, candidates=16, **_PIECES, **_JUDGED
+        learning_rate=1e-3, vector_lr=1e-2, english=0.2, layers=1, target_layer=2, negatives=16, **_PIECES, **_JUDGED
     ),
     "lm": configs.LMConfig(matrix_lr=1e-2, other_lr=1e-2, **_LM, **_STEPS),
     "distil": configs.DistilConfig(learning_rate=1e-2, max_pieces=32, **_JUDGED),
@@ -42,6 +43,24 @@ def word_pieces(*words: str) -> Any:
     """A tokenizer that knows these words."""
     pieces = [*vocabulary.WORDPIECE_SPECIAL, *words]
     return vocabulary.as_pretrained(vocabulary.wordpiece({piece: n for n, piece in enumerate(pieces)}), 64)
+
+
+def unigram_pieces(*words: str) -> Any:
+    """A Unigram tokenizer as XLM-R's, that knows these words, and letters and marks for all others."""
+    letters = [*"abcdefghijklmnopqrstuvwxyzäöü123.,!?"]
+    pieces = dict.fromkeys(
+        ["<s>", "<pad>", "</s>", "<unk>", "▁", *(f"▁{word}" for word in words), *letters, "▁(", "<mask>"]
+    )
+    scores = [(piece, 0.0 if piece.startswith("<") else -float(1 + len(words) * (len(piece) == 1))) for piece in pieces]
+    tokenizer = Tokenizer(models.Unigram(scores, unk_id=3, byte_fallback=False))
+    tokenizer.normalizer = normalizers.NFKC()
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()])
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>", pair="<s> $A </s> $B </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
+    )
+    named = {"bos": "<s>", "cls": "<s>", "pad": "<pad>", "eos": "</s>", "sep": "</s>", "unk": "<unk>", "mask": "<mask>"}
+    special = {f"{name}_token": token for name, token in named.items()}
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=64, **special)
 
 
 def kept_words(count: int) -> Iterator[tuple[str, str, float]]:

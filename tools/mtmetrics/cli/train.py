@@ -76,9 +76,9 @@ def _of_composition(given: dict[str, Any], composed: bool) -> dict[str, Any]:
     """The options of one composition of a regressor; refuses those of the other."""
     if composed and (len(given["seeds"]) > 1 or given["curve"] is not None):
         raise InputError("a transformer composition has one network; leave out curve, and pass one seed")
-    if not composed and (given["begin"] or given["repeats"]):
-        raise InputError("begin and repeats are for a transformer composition")
-    others = ("seeds", "curve") if composed else ("begin", "repeats")
+    if not composed and (given["begin"] or given["repeats"] or given["original"]):
+        raise InputError("begin, original and repeats are for a transformer composition")
+    others = ("seeds", "curve") if composed else ("begin", "original", "repeats")
     return {name: value for name, value in given.items() if name not in others}
 
 
@@ -150,6 +150,9 @@ _REGRESSOR: options.Options = {
         ("lstm", "transformer"),
     ),
     "--begin MODEL": "of a transformer composition: a regressor to begin with, instead of the encoder's layers",
+    "--original MODEL": (
+        "of a transformer composition: the encoder whose layers it begins as (default: the encoder that is read)"
+    ),
     "--repeat NAME=N ...": (
         "of a transformer composition: how often in an epoch the rows of files whose name begins so are read",
         {"dest": "repeats"},

@@ -77,9 +77,7 @@ def _load_original(begin: str | Path, folder: Path, config: EncoderConfig) -> tu
 
     about = AutoConfig.from_pretrained(folder, local_files_only=True)
     if about.model_type != "bert":
-        raise InputError(
-            f"{begin}: an encoder of the BERT architecture is needed, this is {about.model_type}"
-        )
+        raise InputError(f"{begin}: an encoder of the BERT architecture is needed, this is {about.model_type}")
     for option in ("layers", "target_layer"):
         number = getattr(config, option)
         if number > about.num_hidden_layers:

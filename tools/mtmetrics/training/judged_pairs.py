@@ -12,6 +12,7 @@ import numpy as np
 from mtmetrics.checks import language_pair
 from mtmetrics.errors import InputError
 from mtmetrics.io.lines import short_name
+from mtmetrics.io.tables import Row
 from mtmetrics.judgements.readers import Condition, read_rows
 from mtmetrics.models.composition import KNOWN_SIDES
 from mtmetrics.training.configs import CompositionConfig, RegressorConfig
@@ -22,9 +23,19 @@ log = logging.getLogger(__name__)
 
 
 class JudgedPair(NamedTuple):
-    """A translation, the reference or source that it is compared with, how people judged it, its file, the languages of
-    the two texts, where the row has a language pair, which of the two the other text is, and the reference where it is
-    compared with both."""
+    """A judged translation and what it is compared with.
+
+    Attributes:
+        other: the reference, or the source.
+        translation: the text that was judged.
+        human: its judgement.
+        group: name of its file.
+        languages: of `other` and of the translation; None where the row has no language pair.
+        against: ``reference`` or ``source``, which of them `other` is; ``both`` for a source with its
+            reference.
+        reference: the reference, where the translation is compared with both.
+        worse: a worsened copy of the translation, where the row has one.
+    """
 
     other: str
     translation: str
@@ -33,6 +44,7 @@ class JudgedPair(NamedTuple):
     languages: tuple[str | None, str | None] = (None, None)
     against: str = "reference"
     reference: str | None = None
+    worse: str | None = None
 
 
 @dataclass(frozen=True)
@@ -93,7 +105,8 @@ def read_judged_pairs(
     The names of the fields are in `mtmetrics.io.tables.FIELDS`; `against` is ``"reference"``, ``"source"``, ``"both"``
     together, or ``"either"``: then a row is read once for each of the two that it has, and with ``"any"`` once more for
     both together. With `standardise`, the judgements of each file get mean 0 and deviation 1. Rows with the field of
-    `where` for which it does not hold are left out, too; some row must have that field.
+    `where` for which it does not hold are left out, too; some row must have that field. A row may hold a worsened copy
+    of its translation as ``worse``, which a composed network learns to score below it.
     """
     if not paths:
         raise InputError("no judged translations were given; pass at least one file with --judged")
@@ -120,7 +133,8 @@ def read_judged_pairs(
                 others = [row.text(row.required(name)) for name in names]
                 if translation.strip() and all(other.strip() for other in others):
                     languages = (target if side == "reference" else source, target)
-                    about = (short_name(path), languages, side, *others[1:])
+                    reference = others[1] if side == "both" else None
+                    about = (short_name(path), languages, side, reference, _worse(row))
                     pairs.append(JudgedPair(others[0], translation, human, *about))
         if not pairs:
             which = "" if where is None else f" with {where}"
@@ -135,6 +149,14 @@ def read_judged_pairs(
     if not is_known:
         raise InputError(f"--where {where}: no row has a field {where.field!r}")
     return found
+
+
+def _worse(row: Row) -> str | None:
+    """The worsened copy of a row's translation; None where there is none."""
+    worse = row.fields.get("worse")
+    if worse is not None and not (isinstance(worse, str) and worse.strip()):
+        raise InputError(f"{row.where}: `worse` must be a text, got {worse!r}")
+    return worse
 
 
 def split(pairs: Sequence[JudgedPair], per_mille: int) -> tuple[list[JudgedPair], list[JudgedPair]]:

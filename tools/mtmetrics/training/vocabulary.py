@@ -1,4 +1,4 @@
-"""Subword vocabularies: a cut Unigram for the encoder, WordPiece for translation, byte-level BPE for language models."""
+"""Subword vocabularies: cut Unigram for encoders, WordPiece for translation, byte-level BPE for language models."""
 
 import json
 import random
