@@ -66,6 +66,34 @@ def test_at_most_so_many_of_a_source_and_failures_with_low_labels(
     assert again.read_text() == out.read_text()
 
 
+def test_worsened_copies_stand_beside_the_better_outputs(mtmetrics: Run, outputs: Path, tmp_path: Path) -> None:
+    out = tmp_path / "labels.jsonl"
+    options = ("--metric", "chrf", "--worsened", 6, "--seed", 2)
+    code, printed, _ = mtmetrics("label", "--data", outputs, "--out", out, *options)
+    assert code == 0
+    rows = read(out)
+    copies = [row for row in rows if row["worse"] is not None]
+    assert json.loads(printed)["worsened"] == len(copies) > 2
+    assert all(row["human"] > 0 and row["worse"] != row["translation"] for row in copies)
+    labels = {(row["source"], row["translation"]): row["human"] for row in rows if row["worse"] is None}
+    assert all(labels[row["source"], row["translation"]] == row["human"] for row in copies)
+
+
+def test_entities_are_undone_and_rows_without_reference_left_out(mtmetrics: Run, tmp_path: Path) -> None:
+    texts = {"google": "&quot;the house&#39;s&quot;", "other": "a &amp; b"}
+    rows = [{"lp": "de-en", "source": "das haus", "reference": "the house", "outputs": texts}]
+    rows.append({"lp": "de-en", "source": "der hund", "reference": None, "outputs": texts})
+    data = tmp_path / "outputs.jsonl"
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    out = tmp_path / "labels.jsonl"
+    options = ("--metric", "chrf", "--escaped", "google", "--out", out)
+    assert mtmetrics("label", "--data", data, *options)[0] == 0
+    assert {row["system"]: row["translation"] for row in read(out)} == {
+        "google": '"the house\'s"',
+        "other": "a &amp; b",
+    }
+
+
 def test_judgements_are_standardised_without_a_metric(mtmetrics: Run, tmp_path: Path) -> None:
     rows = [
         {"lp": "de-en", "source": f"haus {n}", "reference": "house", "translation": "h", "human": n} for n in (10, 30)

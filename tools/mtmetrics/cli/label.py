@@ -16,6 +16,11 @@ _OPTIONS: options.Options = {
     "--most N": ("of the different translations of a source draw at most so many", {"type": int}),
     "--keep": ("which text to compare with goes into the rows", ("source", "reference", "both")),
     "--failures N": ("add so many outputs that are no translations, with low labels", {"type": int, "default": 0}),
+    "--worsened N": (
+        "add so many of the better outputs once more, each with a copy that has an error, to be scored below it",
+        {"type": int, "default": 0},
+    ),
+    "--escaped SYSTEM ...": "outputs of these systems hold HTML entities such as &quot;, which are undone",
     "--seed N": ("of everything random", 1),
     "--overwrite": "replace a file of that name",
 }
@@ -37,26 +42,34 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from mtmetrics.reports.metric_runs import MetricSpec
-    from mtmetrics.training.labels import failures, labelled, read_outputs
+    from mtmetrics.training.labels import failures, labelled, read_outputs, worsened_copies
 
     beside = f"{args.out}.json"
     check_target(args.out, "--out", overwrite=args.overwrite)
-    for name, value, least in (("most", args.most, 1), ("failures", args.failures, 0)):
+    for name, value, least in (("most", args.most, 1), ("failures", args.failures, 0), ("worsened", args.worsened, 0)):
         if value is not None and value < least:
             raise InputError(f"--{name} {value}: must be at least {least}")
     metrics = [MetricSpec.parse(text).filled(None, {}) for text in args.metric]
-    outputs = read_outputs(args.data, args.most, args.seed)
+    outputs = read_outputs(args.data, args.most, args.seed, args.escaped)
     labels, signatures = labelled(outputs, metrics, options.model_pool(args))
-    rows = [*zip(outputs, labels.tolist(), strict=True), *failures(outputs, args.failures, args.seed)]
+    rows = [(output, label, None) for output, label in zip(outputs, labels.tolist(), strict=True)]
+    rows += [(output, label, None) for output, label in failures(outputs, args.failures, args.seed)]
+    copies = worsened_copies(outputs, labels, args.worsened, args.seed)
+    rows += copies
     kept = ("source", "reference") if args.keep == "both" else (args.keep,)
     judged = (
         {"lp": output.pair}
         | {name: getattr(output, name) for name in (*kept, "translation")}
         | {"system": output.system, "human": round(label, 6)}
-        for output, label in rows
+        | ({"worse": worse} if copies else {})
+        for output, label, worse in rows
     )
     write_rows(args.out, judged)
-    counts = {"translations": len(outputs), "failures": len(rows) - len(outputs)}
+    counts = {
+        "translations": len(outputs),
+        "failures": len(rows) - len(outputs) - len(copies),
+        "worsened": len(copies),
+    }
     made = {"teachers": signatures, **counts, "most": args.most, "seed": args.seed}
     write_json(beside, made)
     print_json({"file": args.out, **made})

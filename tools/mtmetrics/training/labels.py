@@ -1,6 +1,8 @@
 """Labels for translations that nobody judged: scores of metrics that saw a reference, for networks that will not."""
 
+import html
 import itertools
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -12,6 +14,7 @@ from mtmetrics.errors import InputError
 from mtmetrics.io.tables import Row, jsonl_rows
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.reports.metric_runs import MetricSpec
+from mtmetrics.training.worsening import Worsening
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _MARKS = (".", ",", "?!", "...", "-", '" "')
@@ -39,17 +42,24 @@ class Output(NamedTuple):
     human: float | None
 
 
-def read_outputs(paths: Sequence[str | Path], most: int | None = None, seed: int = 1) -> list[Output]:
+def read_outputs(
+    paths: Sequence[str | Path], most: int | None = None, seed: int = 1, escaped: Sequence[str] = ()
+) -> list[Output]:
     """Reads the distinct translations of JSON Lines, each with its language pair, source and reference.
 
     A row holds one ``translation`` (the names are in `mtmetrics.io.tables.FIELDS`) or several systems'
-    ``outputs``. Rows with a blank text are left out. Of the translations of a source at most so many are drawn.
+    ``outputs``. Rows with a blank text, or without a reference, are left out. Of the translations of a source at most
+    `most` are drawn. Outputs of the `escaped` systems hold HTML entities, which are undone.
     """
     by_source: dict[tuple[str, str], dict[str, Output]] = {}
     for row in itertools.chain.from_iterable(map(jsonl_rows, paths)):
         pair = row.checked_pair(row.text(row.required("lp")))
+        if row.null("reference"):
+            continue
         source, reference = (row.text(row.required(field)) for field in ("source", "reference"))
         for system, translation in _translations(row):
+            if system in escaped:
+                translation = html.unescape(translation)
             if source.strip() and reference.strip() and translation.strip():
                 human = row.number(row.required("human")) if row.name("human") and not row.null("human") else None
                 output = Output("-".join(language_pair(pair)), source, reference, translation, system, human)
@@ -130,6 +140,32 @@ def failures(outputs: Sequence[Output], count: int, seed: int = 1) -> list[tuple
         if text.strip() and text != output.translation:
             found.append((output._replace(translation=text, system=kind), FAILURES[kind]))
     return found
+
+
+def worsened_copies(
+    outputs: Sequence[Output], labels: np.ndarray, count: int, seed: int = 1
+) -> list[tuple[Output, float, str]]:
+    """Outputs whose label is above the mean, with their labels and copies of them that have one error each.
+
+    Fewer than `count` where there are not so many outputs, or where an error has no place in a text.
+    """
+    generator = np.random.default_rng(seed)
+    rows = generator.permutation(np.flatnonzero(labels > 0))[:count]
+    texts: defaultdict[str, list[str]] = defaultdict(list)
+    for row in rows:
+        texts[_target(outputs[row])].append(outputs[row].translation)
+    worsenings = {language: Worsening(translations, seed) for language, translations in texts.items()}
+    copies = []
+    for row in rows:
+        output = outputs[row]
+        copy = worsenings[_target(output)].any_copy(output.translation, output.source)
+        if copy is not None:
+            copies.append((output, float(labels[row]), copy[0]))
+    return copies
+
+
+def _target(output: Output) -> str:
+    return language_pair(output.pair)[1]
 
 
 def _failed(kind: str, output: Output, other: Output, generator: np.random.Generator) -> str:

@@ -1,0 +1,227 @@
+"""Worsened copies of translations, with one error each, for networks that learn to score them below the originals."""
+
+import random
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from mtmetrics.io.languages import is_unspaced
+
+# So many of the most frequent words of a language are called function words.
+_FUNCTION_WORDS = 60
+# In a small text there are fewer: one of so many words.
+_WORDS_PER_FUNCTION_WORD = 8
+_LONGEST_ADDITION = 4
+# A character of a script without spaces, a run of letters and digits, or a mark; each with the space before it.
+_TOKEN = re.compile(r"\s*(?:\w[\w'’-]*|[^\w\s])")
+_NUMBER = re.compile(r"\d+")
+
+
+class Token(NamedTuple):
+    """A word or a mark of a text, with the white space before it."""
+
+    space: str
+    text: str
+
+    @property
+    def is_word(self) -> bool:
+        return self.text[0].isalpha()
+
+    @property
+    def is_capitalised(self) -> bool:
+        return self.text[0].isupper()
+
+
+def tokens_of(text: str) -> list[Token]:
+    """Words and marks of a text; in scripts without spaces every character is one."""
+    tokens = []
+    for match in _TOKEN.finditer(text):
+        token = match[0].lstrip()
+        space = match[0][: len(match[0]) - len(token)]
+        pieces = [*token] if is_unspaced(token[0]) else [token]
+        tokens += [Token(space if number == 0 else "", piece) for number, piece in enumerate(pieces)]
+    return tokens
+
+
+def text_of(tokens: Sequence[Token]) -> str:
+    """The text of words and marks."""
+    return "".join(token.space + token.text for token in tokens).strip()
+
+
+class Worsening:
+    """Makes worsened copies of translations of one language.
+
+    Args:
+        translations: texts of the language. Their most frequent words are its function words; words
+            and phrases that are put into a copy come from them.
+        seed: of everything random.
+    """
+
+    def __init__(self, translations: Sequence[str], seed: int = 1) -> None:
+        self._rng = random.Random(seed)
+        self._texts = [tokens_of(text) for text in translations]
+        counts = Counter(token.text.lower() for tokens in self._texts for token in tokens if token.is_word)
+        usual = min(_FUNCTION_WORDS, len(counts) // _WORDS_PER_FUNCTION_WORD)
+        self._function_words = [word for word, _ in counts.most_common(usual)]
+        self._kinds: dict[str, Callable[[list[Token], str], list[Token] | None]] = {
+            "word twice": self._word_twice,
+            "phrase twice": self._phrase_twice,
+            "addition": self._addition,
+            "function word lost": self._function_word_lost,
+            "function word replaced": self._function_word_replaced,
+            "word lost": self._word_lost,
+            "word replaced": self._word_replaced,
+            "words swapped": self._words_swapped,
+            "name lost": self._name_lost,
+            "name replaced": self._name_replaced,
+            "number": self._number,
+            "untranslated word": self._untranslated_word,
+            "end lost": self._end_lost,
+            "capitals lost": self._capitals_lost,
+            "tokenised": self._tokenised,
+            "mark lost": self._mark_lost,
+        }
+        self.kinds = tuple(self._kinds)
+
+    def copy(self, text: str, source: str, kind: str) -> str | None:
+        """The text with one error of a kind; None where there is no place for it."""
+        worsened = self._kinds[kind](tokens_of(text), source)
+        if worsened is None:
+            return None
+        copy = text_of(worsened)
+        return copy if copy and copy != text else None
+
+    def any_copy(self, text: str, source: str) -> tuple[str, str] | None:
+        """The text with one error of a random kind, and that kind; None where no kind has a place."""
+        for kind in self._rng.sample(self.kinds, len(self.kinds)):
+            copy = self.copy(text, source, kind)
+            if copy is not None:
+                return copy, kind
+        return None
+
+    def _choose(self, places: Sequence[int]) -> int | None:
+        return self._rng.choice(places) if places else None
+
+    def _function_places(self, tokens: list[Token]) -> list[int]:
+        words = set(self._function_words)
+        return [number for number, token in enumerate(tokens) if token.text.lower() in words]
+
+    def _content_places(self, tokens: list[Token]) -> list[int]:
+        words = set(self._function_words)
+        return [
+            number
+            for number, token in enumerate(tokens)
+            if token.is_word and not token.is_capitalised and token.text.lower() not in words
+        ]
+
+    def _name_places(self, tokens: list[Token]) -> list[int]:
+        """Capitalised words that do not begin the text."""
+        return [number for number, token in enumerate(tokens) if number and token.is_word and token.is_capitalised]
+
+    def _word_places(self, tokens: list[Token]) -> list[int]:
+        return [number for number, token in enumerate(tokens) if token.is_word]
+
+    def _word_twice(self, tokens: list[Token], source: str) -> list[Token] | None:
+        place = self._choose(self._word_places(tokens))
+        if place is None:
+            return None
+        token = tokens[place]
+        space = "" if is_unspaced(token.text[0]) else " "
+        return [*tokens[: place + 1], Token(space, token.text), *tokens[place + 1 :]]
+
+    def _phrase_twice(self, tokens: list[Token], source: str) -> list[Token] | None:
+        if len(tokens) < 5:
+            return None
+        length = self._rng.randint(2, 4)
+        begin = self._rng.randrange(len(tokens) - length)
+        phrase = tokens[begin : begin + length]
+        first = phrase[0]._replace(space=" " if any(token.space for token in tokens) else "")
+        return [*tokens[: begin + length], first, *phrase[1:], *tokens[begin + length :]]
+
+    def _addition(self, tokens: list[Token], source: str) -> list[Token] | None:
+        other = self._rng.choice(self._texts)
+        places = self._word_places(tokens)
+        if len(other) < 4 or not places:
+            return None
+        length = self._rng.randint(1, _LONGEST_ADDITION)
+        begin = self._rng.randrange(max(1, len(other) - length))
+        added = [token for token in other[begin : begin + length] if token.is_word]
+        place = self._rng.choice(places)
+        return [*tokens[: place + 1], *added, *tokens[place + 1 :]] if added else None
+
+    def _lost(self, tokens: list[Token], place: int | None) -> list[Token] | None:
+        return None if place is None or len(tokens) < 3 else [*tokens[:place], *tokens[place + 1 :]]
+
+    def _replaced(self, tokens: list[Token], place: int | None, text: str) -> list[Token] | None:
+        if place is None or text.lower() == tokens[place].text.lower():
+            return None
+        return [*tokens[:place], tokens[place]._replace(text=text), *tokens[place + 1 :]]
+
+    def _function_word_lost(self, tokens: list[Token], source: str) -> list[Token] | None:
+        return self._lost(tokens, self._choose(self._function_places(tokens)))
+
+    def _function_word_replaced(self, tokens: list[Token], source: str) -> list[Token] | None:
+        place = self._choose(self._function_places(tokens))
+        return self._replaced(tokens, place, self._rng.choice(self._function_words)) if self._function_words else None
+
+    def _word_lost(self, tokens: list[Token], source: str) -> list[Token] | None:
+        return self._lost(tokens, self._choose(self._content_places(tokens)))
+
+    def _word_replaced(self, tokens: list[Token], source: str) -> list[Token] | None:
+        place = self._choose(self._content_places(tokens))
+        other = self._rng.choice(self._texts)
+        new_place = self._choose(self._content_places(other))
+        return None if new_place is None else self._replaced(tokens, place, other[new_place].text)
+
+    def _words_swapped(self, tokens: list[Token], source: str) -> list[Token] | None:
+        pairs = [n for n in range(len(tokens) - 1) if tokens[n].is_word and tokens[n + 1].is_word]
+        place = self._choose(pairs)
+        if place is None:
+            return None
+        first, second = tokens[place], tokens[place + 1]
+        swapped = [first._replace(text=second.text), second._replace(text=first.text)]
+        return [*tokens[:place], *swapped, *tokens[place + 2 :]]
+
+    def _name_lost(self, tokens: list[Token], source: str) -> list[Token] | None:
+        return self._lost(tokens, self._choose(self._name_places(tokens)))
+
+    def _name_replaced(self, tokens: list[Token], source: str) -> list[Token] | None:
+        place = self._choose(self._name_places(tokens))
+        other = self._rng.choice(self._texts)
+        new_place = self._choose(self._name_places(other))
+        return None if new_place is None else self._replaced(tokens, place, other[new_place].text)
+
+    def _number(self, tokens: list[Token], source: str) -> list[Token] | None:
+        place = self._choose([number for number, token in enumerate(tokens) if _NUMBER.search(token.text)])
+        if place is None:
+            return None
+        text = tokens[place].text
+        digit = self._rng.choice([number for number, character in enumerate(text) if character.isdigit()])
+        new_digit = self._rng.choice([character for character in "123456789" if character != text[digit]])
+        return self._replaced(tokens, place, text[:digit] + new_digit + text[digit + 1 :])
+
+    def _untranslated_word(self, tokens: list[Token], source: str) -> list[Token] | None:
+        words = {token.text.lower() for token in tokens}
+        foreign = [token.text for token in tokens_of(source) if token.is_word and token.text.lower() not in words]
+        return (
+            self._replaced(tokens, self._choose(self._content_places(tokens)), self._rng.choice(foreign))
+            if foreign
+            else None
+        )
+
+    def _end_lost(self, tokens: list[Token], source: str) -> list[Token] | None:
+        if len(tokens) < 6:
+            return None
+        return tokens[: self._rng.randint(len(tokens) // 2, len(tokens) - 3)]
+
+    def _capitals_lost(self, tokens: list[Token], source: str) -> list[Token] | None:
+        return [token._replace(text=token.text.lower()) for token in tokens]
+
+    def _tokenised(self, tokens: list[Token], source: str) -> list[Token] | None:
+        if not any(token.space for token in tokens):
+            return None
+        return [token._replace(space=" ") for token in tokens]
+
+    def _mark_lost(self, tokens: list[Token], source: str) -> list[Token] | None:
+        return self._lost(tokens, self._choose([n for n, token in enumerate(tokens) if not token.text[0].isalnum()]))
