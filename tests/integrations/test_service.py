@@ -145,9 +145,7 @@ def test_a_fault_of_the_service_is_json_too() -> None:
         ("::", "::", ["evil.example", "mt:8765"], []),
     ],
 )
-def test_the_host_is_one_that_it_listens_on(
-    host: str, address: str, answered: list[str], refused: list[str]
-) -> None:
+def test_the_host_is_one_that_it_listens_on(host: str, address: str, answered: list[str], refused: list[str]) -> None:
     service = Service(PredictionLength(), hosts=host_names(host, address))
     with TestClient(service.app()) as client:
         for name in answered:

@@ -211,19 +211,27 @@ class MetricModule(evaluate.Metric):
 
     def add(self, *, prediction: Any = None, reference: Any = None, **kwargs: Any) -> None:
         """Adds one segment, which is scored by the next ``compute``, such as ``add(source="Hallo",
-        prediction="Hello")``.
+        prediction="Hello")``; the names of the columns, ``sources`` and ``predictions``, are taken too.
 
         Raises:
-            InputError: a text is missing or no string, or a keyword is unknown.
+            InputError: a text is missing, no string, or given by both names; or a keyword is unknown.
 
         """
-        plural = {f"{name}s" if f"{name}s" in self._known_columns() else name: value for name, value in kwargs.items()}
-        columns = self._columns(predictions=prediction, references=reference, **plural)
+        texts = {"prediction": prediction, "reference": reference, **kwargs}
+        for column in _COLUMNS:
+            name = column.removesuffix("s")
+            text = texts.pop(name, None)
+            if text is None:
+                continue
+            if texts.get(column) is not None:
+                raise InputError(f"add: {name} and {column} are the same column; pass one of them")
+            texts[column] = text
+        columns = self._columns(**texts)
         self._refuse_unknown("add", columns, self._known_columns())
         wrapped = {name: None if value is None else [value] for name, value in columns.items()}
-        texts = {name: texts[0] for name, texts in self._checked(wrapped).items()}
-        singular = {name.removesuffix("s"): texts.pop(name) for name in ("predictions", "references") if name in texts}
-        super().add(**singular, **texts)
+        checked = {name: column[0] for name, column in self._checked(wrapped).items()}
+        named = {name: checked.pop(f"{name}s") for name in ("prediction", "reference") if f"{name}s" in checked}
+        super().add(**named, **checked)
 
     def _feature_names(self) -> list[str]:
         """The columns of the rows at hand; before there are any, those that `evaluate.combine` is to pick for this

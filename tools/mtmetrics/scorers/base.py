@@ -27,6 +27,7 @@ from mtmetrics.models.runner import dtype_name, report_progress
 from mtmetrics.scorers.degenerate import degenerate, policy
 from mtmetrics.scorers.metric import COLUMNS, METRICS, Column
 from mtmetrics.scorers.preset_tables import Opened, extended, signature
+from mtmetrics.scorers.reloading import Origin, reloaded
 from mtmetrics.scorers.results import (
     CHUNK_LINES,
     MetricResult,
@@ -67,6 +68,7 @@ class Scorer(abc.ABC):
         floor: score of a segment with a blank side, where it has no parts.
         floor_degenerate: whether output that is no translation (`DEGENERATE`) gets the floor score.
         settings: what was set.
+        origin: the names that it was loaded by; None where it was put together from objects.
         system_names: of the systems that are scored next, where the caller knows them; stored scores are found by them.
         scale: of the score of a segment, for documentation.
         told_parts: what the parts of a score are, where it has any.
@@ -91,6 +93,7 @@ class Scorer(abc.ABC):
     system_names: Sequence[str] | None = None
     floor: float
     floor_degenerate: bool = False
+    origin: Origin | None = None
 
     def __init__(self, lang_pair: str | None = None, **options: Any) -> None:
         self.lang_pair = lang_pair
@@ -114,9 +117,21 @@ class Scorer(abc.ABC):
             InputError: an unknown preset, pair or option; or the metric or preset cannot compare with that side.
             ArtifactError: something that the preset names cannot be loaded; nothing falls back silently.
         """
+        origin = Origin.of(cls, preset, lang_pair, options, pool)
         if cls.usual_preset is None:
-            return cls(lang_pair=lang_pair, **options)
-        return cls.from_opened(cls.open_preset(preset, pool, options, lang_pair))
+            scorer = cls(lang_pair=lang_pair, **options)
+        else:
+            scorer = cls.from_opened(cls.open_preset(preset, pool, options, lang_pair))
+        scorer.origin = origin
+        return scorer
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Has pickles hold the names that it was loaded by, and what was set since; the models are loaded again where
+        the pickle is read. One that was put together from objects travels with these; models refuse it."""
+        if self.origin is None:
+            return super().__reduce_ex__(protocol)
+        changed = {name: vars(self)[name] for name in ("system_names", "floor_degenerate") if name in vars(self)}
+        return reloaded, (self.origin,), changed
 
     @classmethod
     def from_opened(cls, opened: Opened) -> Self:
