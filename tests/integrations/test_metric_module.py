@@ -204,7 +204,8 @@ def test_wrong_additions_are_refused_and_leave_nothing(metric, call, arguments, 
 
 
 @pytest.mark.parametrize(
-    "names", [("source", "prediction"), ("sources", "predictions"), ("source", "predictions"), ("sources", "prediction")]
+    "names",
+    [("source", "prediction"), ("sources", "predictions"), ("source", "predictions"), ("sources", "prediction")],
 )
 def test_segments_are_added_by_either_name(metric, tiny_preset, names):
     for texts in zip(SOURCES, PREDICTIONS, strict=True):

@@ -23,7 +23,7 @@ from mtmetrics.scorers.xmoverscore import XMoverScore
 
 OTHERS = ["das haus ist klein .", "ich sehe die katze ."]
 PREDICTIONS = ["the house is small .", "a tree"]
-PLUGIN = '''
+PLUGIN = """
 import mtmetrics
 
 
@@ -32,7 +32,7 @@ class Lengths(mtmetrics.PluginMetric):
 
     def segment_scores(self, others, predictions):
         return [float(len(text)) for text in predictions]
-'''
+"""
 
 
 @pytest.fixture(autouse=True)
