@@ -63,7 +63,7 @@ class MetricSpec:
             options[name] = _value(metric.strip(), name, value.strip())
         spec = cls(metric.strip(), preset.strip() or None, tuple(options.items()))
         known = known_metric(spec.metric)
-        if spec.preset is not None and known is not None and known.usual_preset() is None:
+        if spec.preset is not None and known is not None and not known.takes_presets:
             without = dataclasses.replace(spec, preset=None)
             raise InputError(f"metric {text!r}: {spec.metric} has no presets; write {without}")
         return spec
@@ -75,11 +75,11 @@ class MetricSpec:
     def filled(self, preset: str | None, options: dict[str, Any]) -> "MetricSpec":
         """The same metric, with a preset (its default if None), where it has presets, and options, for what it does not
         say itself."""
-        known = known_metric(self.metric)
-        usual = None if known is None else known.usual_preset()
-        return MetricSpec(
-            self.metric, self.preset or (usual and (preset or usual)), tuple((options | dict(self.options)).items())
-        )
+        metric = known_metric(self.metric)
+        chosen = self.preset
+        if chosen is None and metric is not None and metric.made_by().usual_preset is not None:
+            chosen = preset or metric.usual_preset()
+        return MetricSpec(self.metric, chosen, tuple((options | dict(self.options)).items()))
 
     def having(self, **options: Any) -> "MetricSpec":
         """The same metric with other options."""

@@ -47,7 +47,7 @@ class Origin:
         if metric is None or metric.made_by() is not made_by:
             return None
         is_file = metric.where is not None and Path(metric.where).is_file()
-        running = {} if pool is None else pool.running
+        running = pool.running if isinstance(pool, ModelPool) else {}
         return cls(metric.name, metric.where if is_file else None, preset, lang_pair, dict(options), running)
 
 
