@@ -168,6 +168,36 @@ def test_judgements_that_are_all_equal_are_refused(tune, judged) -> None:
     refused(tune("--data", str(write_jsonl(Path(path), rows))), message)
 
 
+PLUGIN = """
+import dataclasses
+
+import mtmetrics
+
+
+class Lengths(mtmetrics.PluginMetric):
+    metric = "lengths"
+
+    @dataclasses.dataclass(frozen=True, kw_only=True)
+    class Settings(mtmetrics.Settings):
+        unit: str = mtmetrics.option("words", "what is counted", choices=("characters", "words"), signed="unit")
+
+    def segment_scores(self, others, predictions):
+        return [float(len(text if self.settings.unit == "characters" else text.split())) for text in predictions]
+"""
+
+
+def test_a_plugin_is_tuned_without_a_preset(no_plugins, mtmetrics, rows) -> None:
+    Path("lengths.py").write_text(PLUGIN)
+    judged = [row | {"human": len(row["translation"])} for row in rows]
+    write_jsonl(Path("judged.jsonl"), judged)
+    call = ("--plugin", "lengths.py", "--metric", "lengths", "--try", "unit=words,characters")
+    code, _, err = mtmetrics("tune", *call, "--data", "judged.jsonl", "--out", "tuned")
+    assert (code, err) == (0, "")
+    write_jsonl(Path("rows.jsonl"), rows[:2])
+    code, out, err = mtmetrics("score", "--plugin", "lengths.py", "--metric", "lengths:tuned", "rows.jsonl")
+    assert (code, err, json.loads(out)["scores"]) == (0, "", [row["human"] for row in judged[:2]])
+
+
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
@@ -189,4 +219,6 @@ def test_wrong_use_is_one_line_and_leaves_nothing(tune, judged, argv, message, t
 def test_too_few_judgements_are_refused(tune, judged, mtmetrics, tmp_path) -> None:
     refused(tune("--data", judged(49)), "49 judged segments; at least 50 are needed")
     data, out = judged(), tmp_path / "out"
+    random = ("--metric", "random", "--try", "seed=1,2")
+    refused(mtmetrics("tune", *random, "--data", data, "--out", out), "--metric random: takes no presets")
     refused(mtmetrics("tune", "--metric", "esim", "--data", data, "--out", out), "esim: no options are tuned by")

@@ -145,8 +145,11 @@ def _extended(
     return Preset(name, metric, base.folder, merged, options)
 
 
-def extending(metric: str, base: str, description: str) -> dict[str, str]:
-    """The head of a preset that extends another one, by its name or its folder."""
+def extending(metric: str, base: str | None, description: str) -> dict[str, str]:
+    """The head of a preset that extends another one, by its name or its folder; or, of a metric that needs none, no
+    other one."""
+    if base is None:
+        return {"metric": metric, "description": description}
     named = str(Path(base).resolve()) if Path(base).is_dir() else base
     return {"metric": metric, "description": description, "extends": named}
 

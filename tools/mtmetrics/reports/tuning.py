@@ -406,7 +406,7 @@ def write_preset(tuning: Tuning, folder: str | Path, *, overwrite: bool = False)
         InputError: there is such a folder already.
     """
     spec = tuning.metric
-    head = extending(spec.metric, str(spec.preset), summary(tuning))
+    head = extending(spec.metric, spec.preset, summary(tuning))
     side = {} if tuning.side is None else {"score": {"against": tuning.side}}
     chosen = {name: value for name, value in tuning.options.items() if name not in ("against", "setting")}
     with new_folder(folder, overwrite) as new:
