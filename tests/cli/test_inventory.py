@@ -19,7 +19,7 @@ from mtmetrics import load
 from mtmetrics._version import __version__
 from mtmetrics.artifacts import presets
 from mtmetrics.cli.main import main
-from mtmetrics.errors import InputError, install_command
+from mtmetrics.errors import InputError, MissingExtraError, install_command
 from mtmetrics.integrations.metric_module import MetricModule
 from mtmetrics.integrations.registration import install
 from mtmetrics.layout import bundled_artifacts, metric_names
@@ -258,6 +258,23 @@ def test_a_metric_without_models_works_with_a_preset_and_without(
         assert json.loads(mtmetrics("score", *choice, rows)[1])["scores"] == [0.125]
     with pytest.raises(InputError, match="unknown preset 'large' for metric overlap"):
         load("overlap", "large")
+
+
+@pytest.mark.parametrize("with_preset", [False, True])
+def test_a_metric_without_models_that_cannot_be_made(
+    with_preset, mtmetrics, bundle, overlap, evaluate_cache, monkeypatch
+):
+    """As where a package of its own is missing."""
+
+    def refuse(self, *arguments, **options):
+        raise MissingExtraError("overlap needs the package no-such-package")
+
+    monkeypatch.setattr(Overlap, "__init__", refuse)
+    if with_preset:
+        write(presets._FOLDER / "overlap" / "paper.toml", "")
+    listed, told = verdicts(mtmetrics, "overlap")
+    assert listed == told == {("paper" if with_preset else "", "source"): False}
+    assert "no-such-package" in mtmetrics("list", "overlap", "--format", "tsv")[1]
 
 
 def test_it_is_an_evaluate_module_too(overlap, evaluate_cache):

@@ -47,3 +47,10 @@ def test_on_the_command_line_until_ctrl_c(tmp_path: Path) -> None:
 )
 def test_limits_that_cannot_be(mtmetrics, option: str, value: str, message: str) -> None:
     refused(mtmetrics("serve", "--metric", "prediction_length", option, value), message)
+
+
+def test_what_cannot_be_listened_on(mtmetrics) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        answer = mtmetrics("serve", "--metric", "prediction_length", "--port", port)
+    refused(answer, f"127.0.0.1:{port}: cannot be listened on", code=1)

@@ -66,7 +66,8 @@ def _listen(host: str, port_number: int) -> socket.socket:
     try:
         listening = socket.create_server((host, port_number), family=family, dualstack_ipv6=both)
     except OSError as error:
-        raise MTMetricsError(f"{host}:{port_number}: cannot be listened on ({error}); choose another --port") from None
+        advice = "choose another --host or --port"
+        raise MTMetricsError(f"{host}:{port_number}: cannot be listened on ({error}); {advice}") from None
     # Connections inherit it; else the second half of each answer waits 40 ms until the first is acknowledged.
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listening

@@ -71,10 +71,10 @@ def lacking(metric: Metric, bundle: Preset | None, side: str) -> Lack | None:
     """
     if metric.name in NAMED_BY_USER:
         return None
-    if bundle is None:
-        return _lacking_code(metric)
+    if bundle is None or not metric.made_by().loads_models():
+        return _lacking_code(metric, bundle)
     named = [*artifacts_of(metric.settings_for(side, bundle.settings))]
-    if not named and metric.made_by().loads_models():
+    if not named:
         return Lack(
             "names no model; train one",
             f"preset {bundle.name} names no model: train one (mtmetrics train), or pass one",
@@ -87,12 +87,12 @@ def lacking(metric: Metric, bundle: Preset | None, side: str) -> Lack | None:
     return None
 
 
-def _lacking_code(metric: Metric) -> Lack | None:
-    """The same for a metric without a preset, which is made to find out."""
+def _lacking_code(metric: Metric, bundle: Preset | None) -> Lack | None:
+    """The same for a metric without models, which is made to find out."""
     # A plug-in is code of others, which may raise anything.
     expected = MTMetricsError if metric.where is None else Exception
     try:
-        metric.made_by().from_preset()
+        metric.made_by().from_preset(None if bundle is None else bundle.name)
     except expected as error:
         return Lack(str(error), str(error))
     return None
@@ -125,10 +125,11 @@ def listed(metric: Metric) -> Iterator[Listed]:
             models = bundle.settings.get("language_models", {})
             bundle = dataclasses.replace(bundle, settings={"language_models": models, "languages": [*models]})
         sides = metric.sides_of(bundle.settings)
+        languages = _languages(bundle)
+        if not languages and not metric.made_by().loads_models():
+            languages = ["any"]
         offline, lacks = _answers(metric, bundle, sides)
-        yield Listed(
-            metric.name, name, sides, _languages(bundle), offline, *_models(bundle), _is_bundled(bundle), lacks
-        )
+        yield Listed(metric.name, name, sides, languages, offline, *_models(bundle), _is_bundled(bundle), lacks)
 
 
 def _answers(metric: Metric, bundle: Preset | None, sides: Sequence[str]) -> tuple[str, dict[str, str]]:
