@@ -1,5 +1,6 @@
 """``mtmetrics list``, ``mtmetrics install`` and ``mtmetrics doctor``."""
 
+import dataclasses
 import json
 import shutil
 import socket
@@ -7,19 +8,28 @@ import sys
 from collections.abc import Callable
 from email.message import Message
 from importlib import metadata
+from pathlib import Path
 
 import evaluate
 import numpy as np
 import pytest
 from helpers import write
 
+from mtmetrics import load
 from mtmetrics._version import __version__
 from mtmetrics.artifacts import presets
 from mtmetrics.cli.main import main
-from mtmetrics.errors import install_command
+from mtmetrics.errors import InputError, MissingExtraError, install_command
+from mtmetrics.integrations.metric_module import MetricModule
 from mtmetrics.integrations.registration import install
 from mtmetrics.layout import bundled_artifacts, metric_names
-from mtmetrics.scorers.metric import METRICS
+from mtmetrics.page.offers import offers
+from mtmetrics.reports.metric_runs import MetricSpec
+from mtmetrics.scorers import settings
+from mtmetrics.scorers.base import Scorer
+from mtmetrics.scorers.metric import METRICS, Metric
+from mtmetrics.scorers.plugins import load_plugin
+from mtmetrics.scorers.results import ChunkScores
 
 
 def findings(out):
@@ -64,6 +74,9 @@ def test_doctor_tells_what_loads_without_a_network(
         ("preset xmoverscore/paper, against sources", "note"),
         ("preset sentsim/paper, against sources", "ok"),
         ("preset sentsim/paper, against references", "note"),
+        ("preset fluency/maps, against sources", "note"),
+        ("preset fluency/mini, against sources", "ok"),
+        ("preset fluency/paper, against sources", "note"),
     ]
     assert "does not load offline: the model 'org/large'" in found["preset xmoverscore/paper, against sources"][1]
     unregistered = "evaluate.load('xmoverscore'): this version is not registered; run 'mtmetrics install'"
@@ -87,6 +100,7 @@ def test_doctor_of_this_package(mtmetrics, evaluate_cache, monkeypatch, tmp_path
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
     found = [(state, text) for state, text in findings(mtmetrics("doctor")[1]) if text.startswith("preset ")]
     named = [(metric, name) for metric in METRICS for name in presets.preset_names(metric)]
+    named += [("fluency", name) for name in presets.preset_names("xmoverscore")]
     expected = {
         f"preset {metric}/{name}": "note" if name == "paper" or metric == "comet" else "ok" for metric, name in named
     }
@@ -102,10 +116,11 @@ def test_doctor_names_all_that_is_wrong(mtmetrics, bundle, evaluate_cache, monke
     monkeypatch.setitem(sys.modules, "evaluate", None)
     about = Message()
     needed = ["numpy>=2.0", "torch>=999", "no-such-package>=1"]
-    extras = ['no-such-toy>=2; extra == "app"', 'numpy; extra == "plot"', 'mtmetrics[app]; extra == "all"']
+    extras = ['no-such-toy>=2; extra == "app"', 'numpy; extra == "plot"', 'mtmetrics[app,plot]; extra == "most"']
+    extras += ['mtmetrics[most]; extra == "all"', 'mtmetrics[all]; extra == "most"']
     for line in needed + extras:
         about["Requires-Dist"] = line
-    for extra in ("app", "plot", "all"):
+    for extra in ("app", "plot", "most", "all"):
         about["Provides-Extra"] = extra
     monkeypatch.setattr(metadata, "metadata", lambda name: about)
     code, out, _ = mtmetrics("doctor")
@@ -116,13 +131,15 @@ def test_doctor_names_all_that_is_wrong(mtmetrics, bundle, evaluate_cache, monke
         "package no-such-package>=1 (absent)",
         "artifact tiny-lm: tiny-lm/model.safetensors: damaged, its sha256 is not the catalog's",
         "preset xmoverscore/mini, against sources: does not load offline: ",
+        "preset fluency/mini, against sources: does not load offline: ",
         "module cache: a package cannot be imported",
     ]
     failed = [text for state, text in found if state == "FAIL"]
-    assert [text.startswith(beginning) for text, beginning in zip(failed, expected, strict=True)] == [True] * 5
+    assert [text.startswith(beginning) for text, beginning in zip(failed, expected, strict=True)] == [True] * 6
     assert ("ok", f"mtmetrics {__version__}") in found
     assert ("ok", f"package numpy {np.__version__}") in found
-    assert ("note", f"extra app: lacks no-such-toy>=2 (absent); {install_command('app')}") in found
+    for extra in ("app", "most", "all"):
+        assert ("note", f"extra {extra}: lacks no-such-toy>=2 (absent); {install_command(extra)}") in found
     assert ("ok", "extra plot: installed") in found
     assert found[-1][1].startswith("offline: ")
 
@@ -173,3 +190,167 @@ def test_errors_are_one_line(evaluate_cache, tmp_path, monkeypatch, capsys):
         f"the module cache of evaluate, {tmp_path / 'file' / 'cache'}, cannot be used (Not a directory); set "
         "HF_MODULES_CACHE" in error
     )
+
+
+class Overlap(Scorer):
+    """The share of the words of a translation that its source has, too: a metric without models."""
+
+    @dataclasses.dataclass(frozen=True, kw_only=True)
+    class Settings(settings.Settings):
+        """The options."""
+
+        power: float = settings.option(1.0, "power of the share", preset="power", signed="pow")
+
+    metric = "overlap"
+    floor = 0.0
+
+    def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
+        shares = [
+            [
+                len({*other.split()} & {*text.split()}) / len(text.split())
+                for other, text in zip(others, texts, strict=True)
+            ]
+            for texts in systems
+        ]
+        return [ChunkScores.plain([share**self.settings.power for share in of_system]) for of_system in shares]
+
+
+@pytest.fixture
+def overlap(no_plugins, monkeypatch):
+    """The metric among those of the package."""
+    monkeypatch.setitem(METRICS, "overlap", Metric("overlap", Overlap))
+
+
+def verdicts(mtmetrics, name):
+    """Preset and side -> whether a metric works here, by `list` and by `doctor`."""
+    listed = {}
+    for row in json.loads(mtmetrics("list", name, "--format", "json")[1])["metrics"]:
+        for side in row["compares_with"]:
+            listed[row["preset"], side] = side not in row["lacks"]
+        assert (row["offline"] == "yes") == (row["lacks"] == {})
+        assert row["offline"].startswith("no: ") == (len(row["lacks"]) == len(row["compares_with"]))
+    told = {}
+    for state, text in findings(mtmetrics("doctor")[1]):
+        head, _, columns = text.partition(": ")[0].partition(", against ")
+        if head in (f"metric {name}", *(f"preset {name}/{preset}" for preset, _ in listed)):
+            for column in columns.split(" or "):
+                told[head.partition("/")[2], {"sources": "source", "references": "reference"}[column]] = state == "ok"
+    return listed, told
+
+
+@pytest.mark.parametrize("preset", [None, "", "[score]\npower = 2.0\n"])
+def test_a_metric_without_models_works_with_a_preset_and_without(
+    preset, mtmetrics, bundle, overlap, evaluate_cache, tmp_path
+):
+    if preset is not None:
+        write(presets._FOLDER / "overlap" / "paper.toml", preset)
+    name = "" if preset is None else "paper"
+    listed, told = verdicts(mtmetrics, "overlap")
+    assert listed == told == {(name, "source"): True}
+    scorer = load("overlap")
+    assert scorer.score(["a b c d"], ["a b x y"]).segments.tolist() == [0.25 if preset else 0.5]
+    rows = write(tmp_path / "rows.jsonl", '{"source": "a b c d", "translation": "a b x y"}\n')
+    code, out, err = mtmetrics("score", "--metric", "overlap", rows)
+    assert (code, err, json.loads(out)["scores"]) == (0, "", [0.25 if preset else 0.5])
+    folder = write(tmp_path / "cubes" / "preset.toml", "[score]\npower = 3.0\n").parent
+    assert load("overlap", str(folder)).score(["a b c d"], ["a b x y"]).segments.tolist() == [0.125]
+    for choice in (["--metric", f"overlap:{folder}"], ["--metric", "overlap", "--preset", folder]):
+        assert json.loads(mtmetrics("score", *choice, rows)[1])["scores"] == [0.125]
+    with pytest.raises(InputError, match="unknown preset 'large' for metric overlap"):
+        load("overlap", "large")
+
+
+@pytest.mark.parametrize("with_preset", [False, True])
+def test_a_metric_without_models_that_cannot_be_made(
+    with_preset, mtmetrics, bundle, overlap, evaluate_cache, monkeypatch
+):
+    """As where a package of its own is missing."""
+
+    def refuse(self, *arguments, **options):
+        raise MissingExtraError("overlap needs the package no-such-package")
+
+    monkeypatch.setattr(Overlap, "__init__", refuse)
+    if with_preset:
+        write(presets._FOLDER / "overlap" / "paper.toml", "")
+    listed, told = verdicts(mtmetrics, "overlap")
+    assert listed == told == {("paper" if with_preset else "", "source"): False}
+    assert "no-such-package" in mtmetrics("list", "overlap", "--format", "tsv")[1]
+
+
+def test_it_is_an_evaluate_module_too(overlap, evaluate_cache):
+    class OverlapModule(MetricModule):
+        """Words that both have."""
+
+        metric_name = "overlap"
+        paper = "mathur-etal-2019-putting"
+        examples = ">>> 1\n1"
+
+    module = OverlapModule()
+    module.download_and_prepare()
+    assert module.compute(sources=["a b c d"], predictions=["a b x y"])["scores"] == [0.5]
+    assert "None" not in module.inputs_description.partition("Returns")[0].partition("preset (")[0]
+
+
+@pytest.mark.parametrize("name", ["xmoverscore", "sentsim", "fluency", "chrf"])
+def test_list_doctor_and_page_agree(name, mtmetrics, bundle, evaluate_cache, monkeypatch, tmp_path):
+    """Also where a preset works for one side only, or names no model."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    write(presets._FOLDER / "xmoverscore" / "paper.toml", '[encoder]\nmodel = "org/large"\n')
+    write(presets._FOLDER / "xmoverscore" / "empty.toml", "")
+    words = {"src-mt": "tiny-encoder", "mt-ref": "org/large"}
+    tables = [f'[{name}]\nwords = "{it}"\nlayer = 1\nsentences = "tiny-encoder"\n' for name, it in words.items()]
+    write(presets._FOLDER / "sentsim" / "paper.toml", "".join(tables))
+    offers.cache_clear()
+    try:
+        offered = {(offer.spec.preset or "", offer.side) for offer in offers() if offer.spec.metric == name}
+    finally:
+        offers.cache_clear()
+    listed, told = verdicts(mtmetrics, name)
+    assert listed == told
+    assert name == "fluency" or {key for key, works in listed.items() if works} == offered
+    expected = {
+        "xmoverscore": {("empty", "source"): False, ("mini", "source"): True, ("paper", "source"): False},
+        "sentsim": {("paper", "source"): True, ("paper", "reference"): False},
+        "fluency": {("empty", "source"): False, ("mini", "source"): True, ("paper", "source"): False},
+        "chrf": {("", "reference"): True},
+    }
+    assert listed == expected[name]
+
+
+def test_a_plugin_that_raises_is_listed_with_its_reason(mtmetrics, no_plugins, evaluate_cache, monkeypatch, bundle):
+    text = "import mtmetrics\n\n\nclass Broken(mtmetrics.PluginMetric):\n    metric = 'broken'\n\n"
+    write(Path("broken.py"), text + "    def open(self):\n        raise RuntimeError('no licence')\n")
+    monkeypatch.setenv("MTMETRICS_PLUGINS", str(Path("broken.py").resolve()))
+    listed, told = verdicts(mtmetrics, "broken")
+    assert listed == told == {("", "source"): False}
+    assert "no licence" in mtmetrics("list", "broken", "--format", "tsv")[1]
+
+
+def test_a_plugin_takes_a_preset_and_needs_none(mtmetrics, no_plugins, bundle, tmp_path):
+    text = """
+import dataclasses
+
+import mtmetrics
+
+
+class Lengths(mtmetrics.PluginMetric):
+    metric = "lengths"
+    sides = ("source", "reference")
+
+    @dataclasses.dataclass(frozen=True, kw_only=True)
+    class Settings(mtmetrics.Settings):
+        factor: float = mtmetrics.option(1.0, "factor", preset="factor", signed="factor")
+
+    def segment_scores(self, others, predictions):
+        return [self.settings.factor * len(text) for text in predictions]
+"""
+    load_plugin(write(tmp_path / "lengths.py", text))
+    score = {"score": "[score]\nfactor = 2.0\nagainst = 'reference'\n", "options": "[options]\nfactor = 2.0\n"}
+    assert load("lengths", against="source").score(["x"], ["abc"]).segments.tolist() == [3.0]
+    for name, content in score.items():
+        folder = write(tmp_path / name / "preset.toml", content).parent
+        against = None if name == "score" else "reference"
+        scorer = load("lengths", str(folder), against=against)
+        assert scorer.score(["x"], ["abc"]).segments.tolist() == [6.0]
+        assert "|against:reference|factor:2.0|" in scorer.signature
+        assert str(MetricSpec.parse(f"lengths:{folder}")) == f"lengths:{folder}"

@@ -2,10 +2,19 @@
 
 import argparse
 import shlex
+from pathlib import Path
 
 import pytest
 
 from mtmetrics.cli.main import EXAMPLES, build_parser, leaves, main
+
+PLUGIN = """
+import mtmetrics
+
+
+class Lengths(mtmetrics.PluginMetric):
+    metric = "lengths"
+"""
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +68,31 @@ def test_wrong_usage_exits_with_2(capsys: pytest.CaptureFixture[str], call: str)
     with pytest.raises(SystemExit) as stopped:
         main(call.split())
     assert (stopped.value.code, capsys.readouterr().out) == (2, "")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "score --plug lengths.py --metric lengths rows.tsv",
+        "score --plugi=lengths.py --metric lengths rows.tsv",
+        "score --plugin lengths.py --metri lengths rows.tsv",
+        "score --metric random --see 3 rows.tsv",
+        "list --plug lengths.py",
+        "train lm --mono en.txt --ou lm",
+        "artifacts pull x --l de-en",
+        "--vers",
+    ],
+)
+def test_the_beginning_of_a_name_is_no_option(no_plugins: None, capsys: pytest.CaptureFixture[str], call: str) -> None:
+    Path("lengths.py").write_text(PLUGIN)
+    Path("rows.tsv").write_text("source\ttranslation\na\tb\n")
+    with pytest.raises(SystemExit) as stopped:
+        main(call.split())
+    assert (stopped.value.code, capsys.readouterr().out) == (2, "")
+
+
+def test_no_parser_takes_the_beginning_of_a_name(parser: argparse.ArgumentParser) -> None:
+    assert not any(command.allow_abbrev for command in (parser, *leaves(parser)))
 
 
 def test_all_commands_can_be_quiet(parser: argparse.ArgumentParser) -> None:

@@ -25,6 +25,9 @@ def test_on_the_command_line_until_ctrl_c(tmp_path: Path) -> None:
                 assert len(json.load(answer)["scores"]) == 1
         with pytest.raises(urllib.error.HTTPError, match="400"):
             urllib.request.urlopen(urllib.request.Request(address, b"{"), timeout=10)
+        for name in ("evil.example", "evil.example:80"):
+            with pytest.raises(urllib.error.HTTPError, match="421"):
+                urllib.request.urlopen(urllib.request.Request(address, b"{", {"Host": name}), timeout=10)
         # Somebody goes away in the middle of a request.
         with socket.create_connection(("127.0.0.1", int(address.split(":")[2].split("/")[0]))) as broken:
             broken.sendall(b"POST /score HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{")
@@ -44,3 +47,10 @@ def test_on_the_command_line_until_ctrl_c(tmp_path: Path) -> None:
 )
 def test_limits_that_cannot_be(mtmetrics, option: str, value: str, message: str) -> None:
     refused(mtmetrics("serve", "--metric", "prediction_length", option, value), message)
+
+
+def test_what_cannot_be_listened_on(mtmetrics) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        answer = mtmetrics("serve", "--metric", "prediction_length", "--port", port)
+    refused(answer, f"127.0.0.1:{port}: cannot be listened on", code=1)

@@ -3,6 +3,7 @@
 import functools
 import itertools
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -81,6 +82,78 @@ def test_only_what_is_asked_for_is_tried(tune, judged, tmp_path) -> None:
     assert tune("--data", data, "--try", "layer=3", "--overwrite")[0] == 0
 
 
+@pytest.fixture
+def deeper_encoder(tiny_encoder, tmp_path) -> Path:
+    """An encoder of five layers, of which the last says the same of all words."""
+    import torch
+    from transformers import BertConfig, BertModel
+
+    folder = tmp_path / "deeper"
+    shutil.copytree(tiny_encoder, folder)
+    config = BertConfig.from_pretrained(tiny_encoder)
+    config.num_hidden_layers = 5
+    torch.manual_seed(7)
+    network = BertModel(config, add_pooling_layer=False)
+    network.encoder.layer[-1].output.LayerNorm.weight.data.zero_()
+    network.encoder.layer[-1].output.LayerNorm.bias.data.fill_(1.0)
+    network.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def tune_words(mtmetrics, tiny_preset, tmp_path):
+    """As `tune`, without the language model, which sees nothing of encoders."""
+    metric = ("--metric", f"xmoverscore:{tiny_preset}:map=none,lm=none")
+    return functools.partial(mtmetrics, "tune", *metric, "--folds", "2", "--out", tmp_path / "tuned", "--overwrite")
+
+
+@pytest.mark.parametrize("layers", ["all", "2,4", "4"])
+@pytest.mark.parametrize("encoder_first", [True, False])
+def test_encoders_are_compared_at_every_layer_that_is_asked_for(
+    tune_words, judged, deeper_encoder, tiny_encoder, layers, encoder_first
+) -> None:
+    data = judged(encoder=str(deeper_encoder), layer=4, lm="none")
+    tried = ["--try", f"encoder={tiny_encoder},{deeper_encoder}", "--try", f"layer={layers}"]
+    tried = tried if encoder_first else [*tried[2:], *tried[:2]]
+    code, out, err = tune_words("--data", data, *tried, "--format", "json")
+    assert code == 0, err
+    found = json.loads(out)
+    chosen = {step["option"]: step["chosen"] for step in found["steps"]}
+    assert chosen == {"encoder": str(deeper_encoder), "layer": 4}
+    assert found["after"] > 0.999
+    [of_encoders, of_layers] = found["steps"]
+    best = {row["value"]: (row["layer"], row["pearson"]) for row in of_encoders["tried"]}
+    assert best[str(deeper_encoder)] == (4, pytest.approx(1.0))
+    expected = {"all": [None, 1, 2, 3, 4, 5], "2,4": [None, 2, 4], "4": [None, 4]}
+    assert [row["value"] for row in of_layers["tried"]] == expected[layers]
+    # The bundled one has three layers.
+    assert ("encoder=" in err) == (layers != "all")
+    assert f"encoder={deeper_encoder}" not in err
+    table = tune_words("--data", data, *tried, "--format", "markdown")[1]
+    assert f"{deeper_encoder}, layer 4" in table
+
+
+def test_encoders_alone_are_compared_at_their_own_layer(tune_words, judged, deeper_encoder, tiny_encoder) -> None:
+    data = judged(encoder=str(deeper_encoder), layer=4, lm="none")
+    code, out, _ = tune_words("--data", data, "--try", f"encoder={tiny_encoder},{deeper_encoder}", "--format", "json")
+    [step] = json.loads(out)["steps"]
+    assert (code, step["chosen"] == str(deeper_encoder)) == (0, False)
+    assert all("layer" not in row for row in step["tried"])
+
+
+def test_a_layer_that_another_encoder_lacks_does_not_rule_it_out(
+    mtmetrics, judged, deeper_encoder, tiny_encoder, tiny_preset, tmp_path
+) -> None:
+    data = judged(layer=1)
+    metric = f"xmoverscore:{tiny_preset}:map=none,encoder={deeper_encoder},layer=4"
+    tried = ("--try", f"encoder={tiny_encoder}", "--try", "layer=all")
+    call = ("--metric", metric, "--data", data, *tried, "--folds", "2", "--format", "json", "--out", tmp_path / "tuned")
+    code, out, err = mtmetrics("tune", *call)
+    assert (code, err) == (0, "")
+    chosen = {step["option"]: step["chosen"] for step in json.loads(out)["steps"]}
+    assert chosen == {"encoder": str(tiny_encoder), "layer": 1}
+
+
 def test_values_that_do_not_go_together_are_left_out(tune, judged) -> None:
     code, out, err = tune("--data", judged(), "--try", "pieces=all", "--try", "encoder=none", "--format", "json")
     [_, step] = json.loads(out)["steps"]
@@ -93,6 +166,36 @@ def test_judgements_that_are_all_equal_are_refused(tune, judged) -> None:
     rows = [json.loads(line) | {"human": 1.0} for line in Path(path).read_text(encoding="utf-8").splitlines()]
     message = "judged.jsonl: no agreement to tune by: the human judgements are constant"
     refused(tune("--data", str(write_jsonl(Path(path), rows))), message)
+
+
+PLUGIN = """
+import dataclasses
+
+import mtmetrics
+
+
+class Lengths(mtmetrics.PluginMetric):
+    metric = "lengths"
+
+    @dataclasses.dataclass(frozen=True, kw_only=True)
+    class Settings(mtmetrics.Settings):
+        unit: str = mtmetrics.option("words", "what is counted", choices=("characters", "words"), signed="unit")
+
+    def segment_scores(self, others, predictions):
+        return [float(len(text if self.settings.unit == "characters" else text.split())) for text in predictions]
+"""
+
+
+def test_a_plugin_is_tuned_without_a_preset(no_plugins, mtmetrics, rows) -> None:
+    Path("lengths.py").write_text(PLUGIN)
+    judged = [row | {"human": len(row["translation"])} for row in rows]
+    write_jsonl(Path("judged.jsonl"), judged)
+    call = ("--plugin", "lengths.py", "--metric", "lengths", "--try", "unit=words,characters")
+    code, _, err = mtmetrics("tune", *call, "--data", "judged.jsonl", "--out", "tuned")
+    assert (code, err) == (0, "")
+    write_jsonl(Path("rows.jsonl"), rows[:2])
+    code, out, err = mtmetrics("score", "--plugin", "lengths.py", "--metric", "lengths:tuned", "rows.jsonl")
+    assert (code, err, json.loads(out)["scores"]) == (0, "", [row["human"] for row in judged[:2]])
 
 
 @pytest.mark.parametrize(
@@ -116,4 +219,6 @@ def test_wrong_use_is_one_line_and_leaves_nothing(tune, judged, argv, message, t
 def test_too_few_judgements_are_refused(tune, judged, mtmetrics, tmp_path) -> None:
     refused(tune("--data", judged(49)), "49 judged segments; at least 50 are needed")
     data, out = judged(), tmp_path / "out"
+    random = ("--metric", "random", "--try", "seed=1,2")
+    refused(mtmetrics("tune", *random, "--data", data, "--out", out), "--metric random: takes no presets")
     refused(mtmetrics("tune", "--metric", "esim", "--data", data, "--out", out), "esim: no options are tuned by")

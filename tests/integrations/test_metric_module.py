@@ -191,12 +191,33 @@ def test_missing_language_pair(metric):
         ("add", {"source": None, "prediction": "a"}, "sources is missing"),
         ("add", {"source": ["a"], "prediction": "a"}, r"sources\[0\]: a string is needed, got \['a'\]"),
         ("add", {"source": "a", "prediction": "a", "score": 1}, "add: xmoverscore has no keyword 'score'"),
+        ("add", {"sources": "a"}, "predictions is missing; xmoverscore needs sources and predictions"),
+        ("add", {"sources": ["a"], "predictions": ["a"]}, r"sources\[0\]: a string is needed, got \['a'\]"),
+        ("add", {"sources": "a", "source": "b", "prediction": "a"}, "source and sources are the same column"),
+        ("add", {"source": "a", "predictions": "a", "prediction": "b"}, "prediction and predictions are the same"),
     ],
 )
 def test_wrong_additions_are_refused_and_leave_nothing(metric, call, arguments, message):
     with pytest.raises(InputError, match=message):
         getattr(metric, call)(**arguments)
     assert len(metric) == 0
+
+
+@pytest.mark.parametrize(
+    "names",
+    [("source", "prediction"), ("sources", "predictions"), ("source", "predictions"), ("sources", "prediction")],
+)
+def test_segments_are_added_by_either_name(metric, tiny_preset, names):
+    for texts in zip(SOURCES, PREDICTIONS, strict=True):
+        metric.add(**dict(zip(names, texts, strict=True)))
+    assert metric.compute(lang_pair="de-en") == expected(tiny_preset).as_dict()
+
+
+def test_combine_adds_single_segments(metric, tiny_preset):
+    combined = evaluate.combine([metric])
+    for source, prediction in zip(SOURCES, PREDICTIONS, strict=True):
+        combined.add(sources=source, prediction=prediction)
+    assert combined.compute(lang_pair="de-en")["mean_score"] == expected(tiny_preset).system
 
 
 @pytest.mark.parametrize(

@@ -153,3 +153,57 @@ def test_modules_of_others(evaluated, tokenizer):
             return {"exact": np.float32(scale * sum(same)), "counts": same, "signature": "exact"}
 
     assert mtmetrics.make_compute_metrics(Exact(), tokenizer, scale=2)(evaluated) == {"exact": 2.0}
+
+
+def test_several_metrics_are_logged_in_one_training(trainer, tokenizer, load, scorer, tiny_preset):
+    metrics = {"mover": load("xmoverscore", preset=tiny_preset), "overlap": load_scorer("chrf")}
+    compute_metrics = mtmetrics.make_compute_metrics(metrics, tokenizer, SOURCES, lang_pair="de-en")
+    run = trainer(compute_metrics, predict_with_generate=True, metric_for_best_model="overlap_mean_score")
+    run.train()
+    logged = [entry for entry in run.state.log_history if "eval_loss" in entry][-1]
+    generated = run.predict(run.eval_dataset).predictions
+    texts = tokenizer.batch_decode(np.where(generated < 0, tokenizer.pad_token_id, generated), skip_special_tokens=True)
+    expected = scorer.score(SOURCES, texts)
+    assert logged["eval_mover_mean_score"] == pytest.approx(expected.system)
+    assert logged["eval_mover_lm_part"] == pytest.approx(expected.parts["lm"].mean())
+    assert logged["eval_overlap_mean_score"] == load_scorer("chrf").score(REFERENCES, texts).system
+    assert "eval_mean_score" not in logged
+
+
+def test_several_metrics_have_their_names_before_their_numbers(evaluated, tokenizer, load, scorer, tiny_encoder):
+    options = {"encoder": str(tiny_encoder), "layer": 2, "map": "none"}
+    bertr = load("bertr", "mini", **options)
+    listed = [scorer, bertr, load_scorer("chrf")]
+    make = mtmetrics.make_compute_metrics
+    result = make(listed, tokenizer, SOURCES, lang_pair="de-en")(evaluated)
+    alone = {
+        "xmoverscore": make(scorer, tokenizer, SOURCES),
+        "bertr": make(bertr, tokenizer, lang_pair="de-en"),  # against references, as is usual
+        "chrf": make(load_scorer("chrf"), tokenizer),
+    }
+    expected = {f"{name}_{key}": value for name, one in alone.items() for key, value in one(evaluated).items()}
+    assert result == pytest.approx(expected)
+    assert {type(value) for value in result.values()} == {float}
+    # Functions that are made one by one can be joined, too.
+    apart = [make([one], tokenizer, *([SOURCES] if one is scorer else [])) for one in (scorer, listed[2])]
+    apart.append(make({"bertr": bertr}, tokenizer, lang_pair="de-en"))
+    assert {key: value for one in apart for key, value in one(evaluated).items()} == pytest.approx(expected)
+
+
+def test_two_of_the_same_metric_need_names(evaluated, tokenizer, scorer):
+    make = mtmetrics.make_compute_metrics
+    other = load_scorer("random", seed=1)
+    with pytest.raises(InputError, match="two are called 'random'; pass a dictionary"):
+        make([other, load_scorer("random")], tokenizer)
+    result = make({"one": other, "two": load_scorer("random")}, tokenizer, SOURCES)(evaluated)
+    assert list(result) == ["one_mean_score", "two_mean_score"]
+    assert result["one_mean_score"] != result["two_mean_score"]
+    for wrong, message in [
+        (lambda: make([], tokenizer), "metric: empty"),
+        (lambda: make({}, tokenizer), "metric: empty"),
+        (lambda: make([scorer, other], tokenizer, lang_pair="de-en"), "lang_pair: options are for evaluate modules"),
+        (lambda: make([scorer, "chrf"], tokenizer), "got str"),
+        (lambda: make([load_scorer("chrf")], tokenizer, SOURCES), "sources: .*does not read them"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            wrong()

@@ -3,6 +3,8 @@
 import csv
 import json
 import sys
+import tempfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,6 +22,7 @@ from mtmetrics.reports.example import example
 from mtmetrics.reports.metric_runs import MetricSpec
 from mtmetrics.scorers.registry import load_scorer
 
+pytest.importorskip("gradio", reason="needs the extra 'app'")
 pytest.importorskip("sacrebleu", reason="needs the extra 'baselines'")
 
 CHRF = next(offer for offer in offers() if offer.key == "chrf")
@@ -139,6 +142,23 @@ def test_downloads(compared, known, tmp_path):
     assert command(compared).startswith(
         "mtmetrics compare --lp de-en -s sources.txt -r references.txt -t careful hasty"
     )
+
+
+def test_files_of_one_visitor_outlast_those_of_others(tmp_path, monkeypatch):
+    """Every visitor downloads what was made for this visitor, however many others come; the page itself keeps none."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    handlers = {event.name: event.fn for event in build_page("bertr").fns.values()}
+    names = ["first", "second", "third", "fourth", "fifth", "sixth"]
+    tables = []
+    for name in names:
+        texts = ["", "the house\nthe dog", name, "the house\na dog", "other", "a house\nthe cat", *["", ""] * 4]
+        ticked = [[], ["bertr:mini:against=reference"], []]
+        *_, result = handlers["_run"]("de", "en", None, None, None, *texts, *ticked)
+        tables.append(result[-len(FILES)].value["path"])
+    *_, example_files = handlers["_shown_example"]()
+    assert [name in Path(table).read_text() for name, table in zip(names, tables, strict=True)] == [True] * 6
+    assert len(example_files) == 5
+    assert list(tmp_path.glob("mtmetrics-page-*")) == []
 
 
 def test_what_is_unusual_of_a_segment_is_said():

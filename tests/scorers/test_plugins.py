@@ -97,6 +97,77 @@ def test_on_the_command_line(plugin: Path, mtmetrics, capsys: pytest.CaptureFixt
     assert (code, "two columns can be read in two ways for lengths" in err) == (2, True)
 
 
+OPTIONS = """
+import dataclasses
+from typing import Annotated, Literal, Optional, Union
+
+import mtmetrics
+from mtmetrics import option
+
+Unit = Literal["characters", "words"]
+
+
+class Many(mtmetrics.PluginMetric):
+    metric = "many"
+
+    @dataclasses.dataclass(frozen=True, kw_only=True)
+    class Settings(mtmetrics.Settings):
+        flag_of_it: bool = option(False, "a flag", signed="flag")
+        count_of_it: int = option(1, "a count", signed="count")
+        size_of_it: float = option(1.0, "a size", signed="size")
+        name_of_it: str = option("x", "a name", signed="name")
+        unit_of_it: Unit = option("words", "a unit", choices=("characters", "words"), signed="unit")
+        rank_of_it: Literal[1, 2] = option(1, "a rank", signed="rank")
+        lone_of_it: int | None = option(None, "a count", signed="lone")
+        most_of_it: Optional[float] = option(None, "a size", signed="most")
+        either_of_it: Union[int, str] = option("all", "a count or a name", signed="either")
+        mixed_of_it: Annotated[bool | str, "a note"] = option("auto", "a flag or a name", signed="mixed")
+
+    def segment_scores(self, others, predictions):
+        return [float(len(text)) for text in predictions]
+"""
+VALUES = {
+    "count": ("2", 2),
+    "size": ("2", 2.0),
+    "name": ("007", "007"),
+    "unit": ("characters", "characters"),
+    "rank": ("2", 2),
+    "lone": ("3", 3),
+    "most": ("3", 3.0),
+    "either": ("4", 4),
+    "mixed": ("true", True),
+}
+
+
+@pytest.mark.parametrize("start", ["", "from __future__ import annotations\n"])
+def test_options_of_all_types_whatever_annotations_are(start: str, mtmetrics) -> None:
+    Path("many.py").write_text(start + OPTIONS)
+    Path("rows.tsv").write_text("source\ttranslation\nein Haus\ta house\n")
+    load_plugin("many.py")
+    scorer = package.load("many", flag_of_it=True, **{f"{name}_of_it": value for name, (_, value) in VALUES.items()})
+    call = ["score", "--plugin", "many.py", "rows.tsv", "--format", "json"]
+    flags = ["--flag-of-it", *(f"--{name}-of-it={text}" for name, (text, _) in VALUES.items())]
+    values = ",".join(["flag-of-it=true", *(f"{name}-of-it={text}" for name, (text, _) in VALUES.items())])
+    for given in (["--metric", "many", *flags], ["--metric", f"many::{values}"]):
+        code, out, err = mtmetrics(*call, *given)
+        assert (code, err) == (0, "")
+        assert json.loads(out)["signature"] == scorer.signature
+    assert "flag:yes|count:2|size:2.0|name:007|unit:characters|rank:2|lone:3|most:3.0|either:4" in scorer.signature
+    for wrong in (["--count-of-it=x"], ["--size-of-it=x"], ["--lone-of-it=1.5"]):
+        with pytest.raises(SystemExit):
+            mtmetrics(*call, "--metric", "many", *wrong)
+    for name in ("count", "size", "lone", "most"):
+        with pytest.raises(InputError, match=f"{name}_of_it 'x': must be"):
+            package.load("many", **{f"{name}_of_it": "x"})
+
+
+def test_an_annotation_that_names_nothing_is_an_error_of_one_line(tmp_path: Path) -> None:
+    text = "from __future__ import annotations\n" + OPTIONS.replace("count_of_it: int", "count_of_it: Missing")
+    (tmp_path / "other.py").write_text(text)
+    with pytest.raises(ArtifactError, match="name 'Missing' is not defined"):
+        load_plugin(tmp_path / "other.py")
+
+
 def test_in_filter_and_rerank(plugin: Path, mtmetrics) -> None:
     Path("pairs.tsv").write_text("ein Haus\ta house\nein Baum\ta very tall and old tree\nja\tyes\n")
     choice = ("--plugin", plugin, "--metric", "lengths", "--lp", "de-en", "--skip", "language", "--skip", "length")

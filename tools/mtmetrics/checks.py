@@ -106,18 +106,25 @@ def as_texts(name: str, values: Any) -> list[str]:
         or getattr(values, "ndim", 1) != 1
     ):
         raise InputError(f"{name}: a list of strings is needed, got {shown(values)}")
-    texts = list(values)
-    for index, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise InputError(f"{name}[{index}]: a string is needed, got {shown(text)}")
-        try:
-            text.encode("utf-8")
-        except UnicodeEncodeError:
-            what = "holds a lone surrogate, not valid Unicode text"
-            raise InputError(f"{name}[{index}]: {what}: {shown(text)}") from None
-        if "\0" in text:
-            raise InputError(f"{name}[{index}]: holds a NUL character, which no text does: {shown(text)}")
-    return [str(text) for text in texts]
+    return [as_text(f"{name}[{index}]", value) for index, value in enumerate(values)]
+
+
+def as_text(name: str, value: Any) -> str:
+    """Returns a string, or a subclass of it, as a plain string.
+
+    Raises:
+        InputError: it is no string, no valid Unicode text, or holds a NUL character; the message begins with `name`.
+    """
+    if not isinstance(value, str):
+        raise InputError(f"{name}: a string is needed, got {shown(value)}")
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        what = "holds a lone surrogate, not valid Unicode text"
+        raise InputError(f"{name}: {what}: {shown(value)}") from None
+    if "\0" in value:
+        raise InputError(f"{name}: holds a NUL character, which no text does: {shown(value)}")
+    return str(value)
 
 
 def as_references(name: str, values: Any) -> list[str] | list[list[str]]:
@@ -216,7 +223,11 @@ def positive(name: str, value: Any) -> int:
 
 def number(name: str, value: Any) -> float:
     """Returns `value` as a float if it is a finite number, otherwise raises `InputError`."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    try:
+        is_number = not isinstance(value, bool) and isinstance(value, int | float) and math.isfinite(value)
+    except OverflowError:  # a whole number that no float holds
+        is_number = False
+    if not is_number:
         raise InputError(f"{name} {shown(value)}: must be a finite number")
     return float(value)
 

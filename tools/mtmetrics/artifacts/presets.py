@@ -13,6 +13,8 @@ from mtmetrics.errors import ArtifactError, InputError
 # Of the tables [agreement.SIDE], see `mtmetrics.reports.human_agreement`.
 AGREEMENT_KEYS = {"signature", "data", "pairs", "comparisons", "isotonic", "difference", "agreement", "low", "high"}
 AGREEMENT_KEYS |= {"random", "human"}
+# In any table, these name a model or maps.
+MODEL_KEYS = frozenset({"model", "words", "sentences", "artifact"})
 _FOLDER = Path(__file__).parent / "presets"
 
 
@@ -87,7 +89,7 @@ def _metric_of(artifact: str) -> str | None:
 def load_preset(metric: str, preset: str | Path, *, local_files_only: bool = False) -> Preset:
     """Reads a preset, or an artifact that holds a ``preset.toml``, found in the order of `mtmetrics.artifacts.catalog`.
 
-    With ``extends = "NAME"`` a preset is another one with some keys of its own; its table ``[options]`` holds options
+    With ``extends = "NAME"`` a preset is another one with some keys of its own. Its table ``[options]`` holds options
     of the metric by their names.
 
     Args:
@@ -114,22 +116,28 @@ def load_preset(metric: str, preset: str | Path, *, local_files_only: bool = Fal
     settings = _read(path)
     if settings.get("metric", metric) != metric:
         raise ArtifactError(f"{path}: a preset for metric {settings['metric']!r}, not {metric!r}")
+    options = settings.pop("options", {})
+    if not isinstance(options, dict):
+        raise ArtifactError(f"{path}: options must be a table, [options]")
     if "extends" not in settings:
-        return Preset(name, metric, path.parent, settings)
-    return _extended(name, metric, path, settings, local_files_only)
+        return Preset(name, metric, path.parent, settings, options)
+    return _extended(name, metric, path, settings, options, local_files_only)
 
 
-def _extended(name: str, metric: str, path: Path, settings: dict[str, Any], local_files_only: bool) -> Preset:
-    named, options = settings.pop("extends"), settings.pop("options", {})
-    if not isinstance(named, str) or not isinstance(options, dict):
-        raise ArtifactError(f"{path}: extends must name a preset, and options must be a table, [options]")
+def _extended(
+    name: str, metric: str, path: Path, settings: dict[str, Any], options: dict[str, Any], local_files_only: bool
+) -> Preset:
+    named = settings.pop("extends")
+    if not isinstance(named, str):
+        raise ArtifactError(f"{path}: extends must name a preset")
     inside = path.parent / named
     try:
         base = load_preset(metric, inside if inside.is_dir() else named, local_files_only=local_files_only)
     except InputError as error:
         raise ArtifactError(f"{path}: extends {named!r}: {error}") from None
     if base.options:
-        raise ArtifactError(f"{path}: extends {named!r}, which extends another preset; extend that one")
+        why = "which extends another preset; extend that one, and repeat the options here"
+        raise ArtifactError(f"{path}: extends {named!r}, {why}")
     merged = dict(base.settings)
     for key, value in settings.items():
         under = merged.get(key)
@@ -137,8 +145,11 @@ def _extended(name: str, metric: str, path: Path, settings: dict[str, Any], loca
     return Preset(name, metric, base.folder, merged, options)
 
 
-def extending(metric: str, base: str, description: str) -> dict[str, str]:
-    """The head of a preset that extends another one, by its name or its folder."""
+def extending(metric: str, base: str | None, description: str) -> dict[str, str]:
+    """The head of a preset that extends another one, by its name or its folder; or, of a metric that needs none, no
+    other one."""
+    if base is None:
+        return {"metric": metric, "description": description}
     named = str(Path(base).resolve()) if Path(base).is_dir() else base
     return {"metric": metric, "description": description, "extends": named}
 

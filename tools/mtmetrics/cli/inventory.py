@@ -6,18 +6,23 @@ import os
 import platform
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import mtmetrics
 from mtmetrics.artifacts.catalog import catalog, verify
-from mtmetrics.artifacts.presets import load_preset, preset_names
 from mtmetrics.cli.options import PLUGIN, add_model_options, add_options, add_output_options, model_pool
 from mtmetrics.cli.output import print_report
-from mtmetrics.errors import InputError, MTMetricsError, install_command
+from mtmetrics.errors import MTMetricsError, install_command
 from mtmetrics.integrations.registration import install, registered
 from mtmetrics.layout import metric_names
 from mtmetrics.scorers.metric import COLUMNS, METRICS
 from mtmetrics.scorers.registry import find_metric, installed_plugins, load_scorer
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
+
+    from mtmetrics.models.pool import ModelPool
+    from mtmetrics.scorers.available import Listed
 
 # A line of the doctor's report: ``"ok"``, ``"note"`` (may be intended) or ``"FAIL"``, and what was found.
 _Finding = tuple[str, str]
@@ -144,19 +149,31 @@ def _packages() -> Iterator[_Finding]:
     yield "ok", name
     requirements = [Requirement(line) for line in own.get_all("Requires-Dist") or ()]
     extras = own.get_all("Provides-Extra") or ()
-    needs = {
-        extra: [item for item in requirements if item.marker is None or item.marker.evaluate({"extra": extra})]
-        for extra in ("", *extras)
-    }
-    always = needs.pop("")
+    always = [item for item in requirements if item.marker is None or item.marker.evaluate({"extra": ""})]
     for item in always:
         lacking = _lacking(item)
         yield "FAIL" if lacking else "ok", f"package {lacking or f'{item.name} {metadata.version(item.name)}'}"
-    for extra, items in needs.items():
-        more = (item for item in items if item not in always and item.name != "mtmetrics")
-        lacking = ", ".join(filter(None, map(_lacking, more)))
+    for extra in extras:
+        more = [item for item in _of_extra(extra, requirements) if item not in always]
+        lacking = ", ".join(dict.fromkeys(filter(None, map(_lacking, more))))
         advice = f"lacks {lacking}; {install_command(extra)}" if lacking else "installed"
         yield "note" if lacking else "ok", f"extra {extra}: {advice}"
+
+
+def _of_extra(
+    extra: str, requirements: "Sequence[Requirement]", seen: frozenset[str] = frozenset()
+) -> "list[Requirement]":
+    """What an extra requires, and what the extras require that it consists of; `seen` are those that it is part of."""
+    items = []
+    for item in requirements:
+        if item.marker is None or not item.marker.evaluate({"extra": extra}):
+            continue
+        if item.name != "mtmetrics":
+            items.append(item)
+            continue
+        for inner in sorted(item.extras - seen - {extra}):
+            items += _of_extra(inner, requirements, seen | {extra})
+    return items
 
 
 def _lacking(requirement: Any) -> str:
@@ -193,44 +210,59 @@ def _artifacts() -> Iterator[_Finding]:
 
 
 def _presets() -> Iterator[_Finding]:
-    """Would each preset score now without a network? Those whose models ship with the package must."""
-    for metric in METRICS:
-        for name in preset_names(metric):
-            for (state, text), columns in _tried(metric, name).items():
-                yield state, f"preset {metric}/{name}, against {' or '.join(columns)}: {text}"
-
-
-def _tried(metric: str, name: str) -> dict[_Finding, list[str]]:
-    """What comes of scoring a pair with the files that are here, and the columns that this holds for."""
+    """Would each metric and preset score now without a network? Those whose models ship with the package must."""
     from mtmetrics.models.pool import ModelPool
-
-    found: dict[_Finding, list[str]] = {}
-    refused: dict[_Finding, list[str]] = {}  # a preset may know one of the columns only
-    pool = ModelPool(local_files_only=True)
-    for side in METRICS[metric].sides:
-        outcomes, finding = found, ("ok", "loads and scores offline")
-        try:
-            lang_pair = load_preset(metric, name).settings.get("lang_pair", "de-en")
-            scorer = load_scorer(metric, preset=name, lang_pair=lang_pair, pool=pool, against=side)
-            scorer.score(scorer.compared({column: ["Guten Tag."] for column in scorer.compares}), ["Good day."])
-        except MTMetricsError as error:
-            finding = ("FAIL" if _is_bundled(metric, name) else "note", f"does not load offline: {error}")
-            outcomes = refused if isinstance(error, InputError) else found
-        outcomes.setdefault(finding, []).append(" and ".join(COLUMNS[side]))
-    return found or refused
-
-
-def _is_bundled(metric: str, name: str) -> bool:
-    """Whether all models and maps that a preset names ship with the package."""
-    from mtmetrics.scorers.available import artifacts_of
+    from mtmetrics.scorers.available import NAMED_BY_USER, listed
 
     try:
-        shipped = {name for name, entry in catalog().items() if entry.bundled}
-        bundle = load_preset(metric, name)
-    except MTMetricsError:
-        return True
-    named = [name for _, name in artifacts_of(bundle.settings)]
-    return bool(named) and all(name in shipped or bundle.path(name) != name for name in named)
+        installed_plugins()
+    except MTMetricsError as error:
+        yield "FAIL", str(error)
+    pool = ModelPool(local_files_only=True)
+    for metric in METRICS.values():
+        if metric.name in NAMED_BY_USER:
+            continue
+        for row in listed(metric):
+            columns_of: dict[_Finding, list[str]] = {}
+            for side in row.compares_with:
+                columns_of.setdefault(_tried(row, side, pool), []).append(" and ".join(COLUMNS[side]))
+            name = f"preset {row.metric}/{row.preset}" if row.preset else f"metric {row.metric}"
+            for (state, text), columns in columns_of.items():
+                yield state, f"{name}, against {' or '.join(columns)}: {text}"
+
+
+def _tried(row: "Listed", side: str, pool: "ModelPool") -> _Finding:
+    """What comes of scoring a pair of texts with the files that are here."""
+    problem = row.lacks.get(side)
+    if problem is None:
+        problem = _problem_in_scoring(row, side, pool)
+        # Nothing was missing.
+        must_score = row.bundled or not row.needs
+    else:
+        must_score = row.bundled
+    if problem is None:
+        return "ok", "loads and scores offline"
+    return "FAIL" if must_score else "note", f"does not load offline: {problem}"
+
+
+def _problem_in_scoring(row: "Listed", side: str, pool: "ModelPool") -> str | None:
+    options = {"against": side} if len(METRICS[row.metric].sides) > 1 else {}
+    try:
+        scorer = load_scorer(row.metric, row.preset or None, lang_pair=_pair(row.languages), pool=pool, **options)
+        scorer.score(scorer.compared({column: ["Guten Tag."] for column in scorer.compares}), ["Good day."])
+    except MTMetricsError as error:
+        return str(error)
+    return None
+
+
+def _pair(languages: Sequence[str]) -> str:
+    """A language pair that a preset knows, from German into English where it may be."""
+    directions = [language for language in languages if "-" in language]
+    if directions:
+        return "de-en" if "de-en" in directions else directions[0]
+    if len(languages) < 2 or {"de", "en"} <= {*languages}:
+        return "de-en"
+    return "-".join(languages[:2])
 
 
 def _module_cache() -> Iterator[_Finding]:

@@ -5,6 +5,7 @@ import contextlib
 import copy
 import ctypes
 import importlib
+import itertools
 import os
 import re
 import sys
@@ -126,9 +127,15 @@ mtmetrics doctor
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose help begins with a short usage and ends with examples."""
+    """A parser whose help begins with a short usage and ends with examples.
+
+    It takes no option by the beginning of its name: `_load_plugins` reads some options before it, by their names.
+    """
 
     given: tuple[str, ...] = ()
+
+    def __init__(self, **keywords: Any) -> None:
+        super().__init__(allow_abbrev=False, **keywords)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Keeps the arguments for the help, which may come before the metric."""
@@ -223,9 +230,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _load_plugins(given: Sequence[str]) -> None:
     """Makes metrics known whose options the parser has to have: those of --plugin, and installed ones that --metric
     names. Processes that this one starts find the files by the environment."""
-    for place, word in enumerate(given):
-        flag, _, value = word.partition("=")
-        value = value or "".join(given[place + 1 : place + 2])
+    words = [*itertools.takewhile(lambda word: word != "--", given)]
+    for place, word in enumerate(words):
+        flag, equals, value = word.partition("=")
+        if not equals:
+            value = "".join(words[place + 1 : place + 2])
         if flag == "--plugin" and value:
             from mtmetrics.scorers.plugins import load_plugin
 

@@ -12,7 +12,7 @@ from mtmetrics.errors import InputError
 from mtmetrics.models.runner import Running
 from mtmetrics.scorers.metric import METRICS
 from mtmetrics.scorers.registry import known_metric
-from mtmetrics.scorers.settings import kinds
+from mtmetrics.scorers.settings import kinds, plain_value
 
 if TYPE_CHECKING:
     from mtmetrics.models.pool import ModelPool
@@ -85,11 +85,27 @@ def own_options() -> Options:
     for name, (field, told) in _merged(fields, lambda field: field.metadata["help"]).items():
         if name in _SAME:  # the seed, which commands have for all that is drawn
             continue
-        [kind, *_] = kinds(field) or {str}
-        usage = flag(name) + ("" if kind is bool else f" {field.metadata['usage'] or name.upper()}")
+        possible = kinds(field) or {str}
+        usage = flag(name) + ("" if possible == {bool} else f" {field.metadata['usage'] or name.upper()}")
         texts = [*told] if len(told) == 1 else [f"{', '.join(names)}: {text}" for text, names in told.items()]
-        found[usage] = ("; ".join(texts), _FLAG if kind is bool else kind)
+        found[usage] = ("; ".join(texts), _value_of(possible))
     return found
+
+
+def _value_of(possible: set[type]) -> type | dict[str, Any]:
+    """How the command line reads an option that may have values of these types."""
+    if possible == {bool}:
+        return _FLAG
+    if len(possible) == 1:
+        return next(iter(possible))
+
+    def read(text: str) -> Any:
+        try:
+            return plain_value(possible, text)
+        except InputError as error:
+            raise argparse.ArgumentTypeError(f"invalid value: {text!r}; {error}") from None
+
+    return {"type": read}
 
 
 def _model_options() -> Options:

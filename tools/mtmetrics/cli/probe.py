@@ -179,7 +179,7 @@ def _scorer(args: argparse.Namespace, pool: "ModelPool") -> "tuple[Scorer, dict[
     metric = find_metric(asked["metric"])
     if "source" in metric.sides:
         asked["against"] = metric.side(asked, ["sources"])
-    preset = asked["preset"] if metric.usual_preset() else None
+    preset = asked["preset"] if metric.takes_presets else None
     return load_scorer(pool=pool, **asked), {"metric": metric.name, "preset": preset, "seed": args.seed}
 
 

@@ -15,7 +15,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Scores what programs send by HTTP until Ctrl-C: POST /score with a segment or many as JSON, GET /health. "
         "With --threshold it says of each translation whether it is good enough. Listens on this machine alone, "
-        "unless --host says otherwise; it knows no passwords."
+        "unless --host says otherwise, and answers to the names of what it listens on; it knows no passwords."
     )
     options.add_metric_options(parser)
     limits: options.Options = {
@@ -40,21 +40,38 @@ def run(args: argparse.Namespace) -> None:
     require_extra("serve", "serve")
     import uvicorn
 
-    from mtmetrics.integrations.service import Service
+    from mtmetrics.integrations.service import Service, host_names
     from mtmetrics.scorers.registry import load_scorer
 
     scorer = load_scorer(pool=options.model_pool(args), **options.metric_options(args))
+    listening = _listen(args.host, args.port)
+    address, port_number, *_ = listening.getsockname()
     service = Service(
-        scorer, threshold=args.threshold, most_segments=args.most_segments, most_waiting=args.most_waiting
+        scorer,
+        threshold=args.threshold,
+        hosts=host_names(args.host, address),
+        most_segments=args.most_segments,
+        most_waiting=args.most_waiting,
     )
-    settings = uvicorn.Config(service.app(), args.host, args.port, log_level="warning", timeout_graceful_shutdown=3)
-    server = uvicorn.Server(settings)
+    server = uvicorn.Server(uvicorn.Config(service.app(), log_level="warning", timeout_graceful_shutdown=3))
+    place = f"[{args.host}]" if _is_ipv6(args.host) else args.host
+    print(f"http://{place}:{port_number}/score  {scorer.signature}", flush=True)
+    server.run(sockets=[listening])
+
+
+def _listen(host: str, port_number: int) -> socket.socket:
+    """A socket that takes connections already, so that whoever reads the address may ask at once."""
+    family = socket.AF_INET6 if _is_ipv6(host) else socket.AF_INET
+    both = _is_ipv6(host) and socket.has_dualstack_ipv6()
     try:
-        listening = settings.bind_socket()
-    except SystemExit:  # which uvicorn raises, after it logged why
-        raise MTMetricsError(f"{args.host}:{args.port}: cannot be listened on; choose another --port") from None
+        listening = socket.create_server((host, port_number), family=family, dualstack_ipv6=both)
+    except OSError as error:
+        advice = "choose another --host or --port"
+        raise MTMetricsError(f"{host}:{port_number}: cannot be listened on ({error}); {advice}") from None
     # Connections inherit it; else the second half of each answer waits 40 ms until the first is acknowledged.
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    listening.listen()  # so that whoever reads the address may ask at once
-    print(f"http://{args.host}:{listening.getsockname()[1]}/score  {scorer.signature}", flush=True)
-    server.run(sockets=[listening])
+    return listening
+
+
+def _is_ipv6(host: str) -> bool:
+    return ":" in host

@@ -12,8 +12,8 @@ _OPTIONS: options.Options = {
     "--data FILE ...!": "human judgements, at least 50, in any layout that mtmetrics evaluate reads; no test set",
     **options.JUDGED,
     "--try OPTION=VALUE,...": (
-        "values to try of an option, 'all' for layers; repeatable, chosen one after the other (default: layers, "
-        "masses, pieces and weights, as the metric has them)",
+        "values to try of an option, 'all' for layers; repeatable, chosen one after the other, but each encoder is "
+        "tried at every layer (default: layers, masses, pieces and weights, as the metric has them)",
         {"action": "append", "dest": "tried"},
     ),
     "--coefficient": ("that decides", ("pearson", "spearman", "kendall-b", "kendall-c")),
@@ -38,11 +38,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     from mtmetrics.reports.metric_runs import MetricSpec
     from mtmetrics.reports.tuning import report_tuning, tune, tuned_options, write_preset
+    from mtmetrics.scorers.registry import find_metric
 
     check_target(args.out, "--out", overwrite=args.overwrite, folder=True)
     first, *others = options.metric_specs(args).values()
     if others:
         raise InputError(f"--metric {others[0]}: one metric is tuned at a time")
+    if not find_metric(first.metric).takes_presets:
+        raise InputError(f"--metric {first.metric}: takes no presets, so none can be written")
     tried: dict[str, list[Any]] = {}
     for text in args.tried or []:
         name, equals, listed = text.partition("=")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import datasets
 import evaluate
 
-from mtmetrics.artifacts.presets import Preset, load_preset, preset_names
+from mtmetrics.artifacts.presets import Preset, preset_names
 from mtmetrics.checks import check
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.models.pool import ModelPool
@@ -78,7 +78,8 @@ class MetricModule(evaluate.Metric):
         offline = self._model_options.pop("local_files_only", False)
         self._local_files_only = offline or evaluate.config.HF_EVALUATE_OFFLINE
         chosen = _preset_name(self.metric_name, config_name, preset)
-        self.preset: Preset = load_preset(self.metric_name, chosen, local_files_only=self._local_files_only)
+        made_by = METRICS[self.metric_name].made_by()
+        self.preset: Preset = made_by.read_preset(chosen, {}, local_files_only=self._local_files_only)
         try:
             super().__init__(config_name, **base_options)
         except OSError as error:
@@ -144,7 +145,7 @@ class MetricModule(evaluate.Metric):
 
     def scorer(self, **options: Any) -> "Scorer":
         """The scorer of the preset with these options; models that are loaded already are used again."""
-        return load_scorer(self.metric_name, preset=self.preset.name, pool=self.pool, **options)
+        return load_scorer(self.metric_name, preset=self.preset.name or None, pool=self.pool, **options)
 
     def _compute(self, **arguments: Any) -> dict[str, Any]:
         """Plain floats and lists, from checked columns, options of the scorer, and what is to be returned."""
@@ -211,19 +212,27 @@ class MetricModule(evaluate.Metric):
 
     def add(self, *, prediction: Any = None, reference: Any = None, **kwargs: Any) -> None:
         """Adds one segment, which is scored by the next ``compute``, such as ``add(source="Hallo",
-        prediction="Hello")``.
+        prediction="Hello")``; the names of the columns, ``sources`` and ``predictions``, are taken too.
 
         Raises:
-            InputError: a text is missing or no string, or a keyword is unknown.
+            InputError: a text is missing, no string, or given by both names; or a keyword is unknown.
 
         """
-        plural = {f"{name}s" if f"{name}s" in self._known_columns() else name: value for name, value in kwargs.items()}
-        columns = self._columns(predictions=prediction, references=reference, **plural)
+        texts = {"prediction": prediction, "reference": reference, **kwargs}
+        for column in _COLUMNS:
+            name = column.removesuffix("s")
+            text = texts.pop(name, None)
+            if text is None:
+                continue
+            if texts.get(column) is not None:
+                raise InputError(f"add: {name} and {column} are the same column; pass one of them")
+            texts[column] = text
+        columns = self._columns(**texts)
         self._refuse_unknown("add", columns, self._known_columns())
         wrapped = {name: None if value is None else [value] for name, value in columns.items()}
-        texts = {name: texts[0] for name, texts in self._checked(wrapped).items()}
-        singular = {name.removesuffix("s"): texts.pop(name) for name in ("predictions", "references") if name in texts}
-        super().add(**singular, **texts)
+        checked = {name: column[0] for name, column in self._checked(wrapped).items()}
+        named = {name: checked.pop(f"{name}s") for name in ("prediction", "reference") if f"{name}s" in checked}
+        super().add(**named, **checked)
 
     def _feature_names(self) -> list[str]:
         """The columns of the rows at hand; before there are any, those that `evaluate.combine` is to pick for this
@@ -335,7 +344,7 @@ def documentation(module: type[MetricModule]) -> str:
     usual = metric.usual_preset()
     names = " or ".join(f'`"{name}"`' for name in preset_names(metric.name))
     loading = [
-        f'config_name (`str`): a preset: {names}; `"{usual}"` by default.',
+        *([f'config_name (`str`): a preset: {names}; `"{usual}"` by default.'] if usual else []),
         "preset (`str`): a folder with a preset.toml, instead of a config name.",
         *(f"{_documented(field)} Default: {field.default}." for field in _MODEL_OPTIONS.values()),
     ]
@@ -377,9 +386,9 @@ def _indented(lines: Iterable[str]) -> str:
     return textwrap.indent("\n".join(kept), "    ")
 
 
-def _preset_name(metric: str, config_name: str | None, preset: str | Path | None) -> str:
+def _preset_name(metric: str, config_name: str | None, preset: str | Path | None) -> str | None:
     if config_name in (None, "default"):
-        return str(METRICS[metric].usual_preset() if preset is None else preset)
+        return METRICS[metric].usual_preset() if preset is None else str(preset)
     if preset is not None:
         raise InputError(f"config name {config_name!r} and preset={str(preset)!r} both name a preset; pass one of them")
     if config_name not in preset_names(metric):

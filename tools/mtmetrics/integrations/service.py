@@ -1,22 +1,45 @@
 """A metric behind HTTP: rows of JSON in, scores out; a gate for translations, for programs in any language."""
 
 import functools
+import ipaddress
 import json
-from collections.abc import Mapping
+import urllib.parse
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from mtmetrics._version import __version__
-from mtmetrics.checks import compared_texts
+from mtmetrics.checks import as_text, compared_texts, number, shown
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.metric import KEYS
 
 if TYPE_CHECKING:
+    from anyio import CapacityLimiter
     from starlette.applications import Starlette
+    from starlette.exceptions import HTTPException
     from starlette.requests import Request
     from starlette.responses import JSONResponse
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
 _SECONDS_TO_WAIT = 1
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+def host_names(host: str, address: str) -> frozenset[str] | None:
+    """Names by which clients may call a server.
+
+    Args:
+        host: name or address that the server was told to listen on.
+        address: IP address that its socket is bound to.
+
+    Returns:
+        The names that the header ``Host`` may hold, in lower case and without a port; None stands for any name.
+    """
+    bound = ipaddress.ip_address(address.partition("%")[0])
+    if bound.is_unspecified:  # it listens on every interface; the machine's names out there are not known here
+        return None
+    names = frozenset({host.lower(), str(bound)})
+    return names | _LOOPBACK if bound.is_loopback else names
 
 
 class Service:
@@ -25,12 +48,14 @@ class Service:
     ``POST /score`` takes ``{"segments": [{"source": ..., "translation": ...}, ...]}``, with ``reference`` where the
     metric compares with it, or such a segment alone, and answers as `MetricResult.as_dict`; with a threshold, which the
     request may set as ``threshold``, it says for each segment whether its score reaches it: ``accepted``.
-    ``GET /health`` says what the service scores with and how many requests wait. What is wrong with a request is said
-    in a line, ``{"error": ...}``, with a status from 400 up.
+    ``GET /health`` says what the service scores with and how many requests wait. Every answer is a JSON object. The
+    answer to a request that cannot be served is one line, ``{"error": ...}``, with a status from 400 up.
 
     Args:
         scorer: of the metric; a score of a segment depends on no other.
         threshold: of scores that are good enough; None says nothing of that.
+        hosts: names that the header ``Host`` may hold, see `host_names`; others are refused (421). A web page could
+            else reach a service on the visitor's own machine, by a name of its own that leads there. None takes any.
         most_segments: of a request; more are refused (413).
         most_bytes: of a request; more are refused (413), unread.
         most_waiting: requests that wait or are answered; further ones are refused (503).
@@ -44,6 +69,7 @@ class Service:
         scorer: Scorer,
         *,
         threshold: float | None = None,
+        hosts: Collection[str] | None = None,
         most_segments: int = 1024,
         most_bytes: int = 4 * 2**20,
         most_waiting: int = 64,
@@ -52,6 +78,7 @@ class Service:
             raise InputError("normalize: scores depend on the other segments of a request; use normalize=fixed")
         self.scorer = scorer
         self.threshold = threshold
+        self.hosts = hosts
         self.most_segments, self.most_bytes, self.most_waiting = most_segments, most_bytes, most_waiting
         self._waiting = 0
         self._keys = [*(KEYS[column] for column in scorer.compares), "translation"]
@@ -59,13 +86,21 @@ class Service:
     def app(self) -> "Starlette":
         """The application, for any server of ASGI."""
         from starlette.applications import Starlette
+        from starlette.exceptions import HTTPException
+        from starlette.middleware import Middleware
         from starlette.routing import Route
 
         routes = [
             Route("/score", self._answer, methods=["POST"]),
             Route("/health", self._health, methods=["GET"]),
         ]
-        return Starlette(routes=routes)
+        app = Starlette(
+            routes=routes,
+            middleware=[] if self.hosts is None else [Middleware(_HostCheck, hosts=self.hosts)],
+            exception_handlers={HTTPException: _no_such_call, Exception: _internal_error},
+        )
+        app.router.redirect_slashes = False  # a redirection is no JSON
+        return app
 
     async def _health(self, request: "Request") -> "JSONResponse":
         from starlette.responses import JSONResponse
@@ -85,7 +120,7 @@ class Service:
         try:
             body = await self._body(request)
             columns, threshold = self._read(body)
-            found = await anyio.to_thread.run_sync(self._score, columns, limiter=self._one_at_a_time)
+            result = await anyio.to_thread.run_sync(self._score, columns, limiter=self._one_at_a_time)
         except ClientDisconnect:
             return JSONResponse({"error": "the client went away"}, 400)  # which nobody reads
         except _TooMuchError as error:
@@ -97,11 +132,11 @@ class Service:
         finally:
             self._waiting -= 1
         if threshold is not None:
-            found["accepted"] = [score >= threshold for score in found["scores"]]
-        return JSONResponse(found)
+            result["accepted"] = [score >= threshold for score in result["scores"]]
+        return JSONResponse(result)
 
     @functools.cached_property
-    def _one_at_a_time(self) -> Any:
+    def _one_at_a_time(self) -> "CapacityLimiter":
         import anyio
 
         return anyio.CapacityLimiter(1)
@@ -115,32 +150,32 @@ class Service:
                 raise _TooMuchError(f"the request is larger than {self.most_bytes:,} bytes")
         return whole
 
-    def _read(self, body: bytes) -> tuple[list[list[Any]], float | None]:
+    def _read(self, body: bytes) -> tuple[list[list[str]], float | None]:
         """The columns of a request, and its threshold."""
         try:
-            asked = json.loads(body)
+            content = json.loads(body)
         except (ValueError, RecursionError) as error:
             raise InputError(f"the request is no JSON ({error})") from None
-        if not isinstance(asked, dict):
+        if not isinstance(content, dict):
             raise InputError("the request is no JSON object")
-        threshold = asked.pop("threshold", self.threshold)
-        if isinstance(threshold, bool) or not isinstance(threshold, int | float | None):
-            raise InputError(f"threshold {threshold!r}: must be a number")
-        segments = asked.pop("segments", None)
+        threshold = content.pop("threshold", self.threshold)
+        if threshold is not None:
+            threshold = number("threshold", threshold)
+        segments = content.pop("segments", None)
         if segments is None:
-            segments, asked = [asked], {}
-        if asked:
-            raise InputError(f"unknown key {next(iter(asked))!r}; there are: segments, threshold")
+            segments, content = [content], {}
+        if content:
+            raise InputError(f"unknown key {shown(next(iter(content)))}; there are: segments, threshold")
         if not isinstance(segments, list) or not segments:
             raise InputError("segments: a list of objects is needed")
         if len(segments) > self.most_segments:
             raise _TooMuchError(
                 f"segments: {len(segments):,} of them, at most {self.most_segments:,} are taken at once"
             )
-        columns = [[_text(segment, key, number) for number, segment in enumerate(segments)] for key in self._keys]
+        columns = [[_text(segment, key, place) for place, segment in enumerate(segments)] for key in self._keys]
         return columns, threshold
 
-    def _score(self, columns: list[list[Any]]) -> dict[str, Any]:
+    def _score(self, columns: list[list[str]]) -> dict[str, Any]:
         *others, predictions = columns
         compared: Any = compared_texts(others)
         [[result]] = self.scorer.score_chunks([[compared, predictions]])
@@ -151,10 +186,59 @@ class _TooMuchError(MTMetricsError):
     """A request that is larger than it may be."""
 
 
-def _text(segment: Any, key: str, number: int) -> str:
+class _HostCheck:
+    """Refuses requests whose header ``Host`` holds another name than `hosts`.
+
+    The port is not compared: a tunnel leads from any port to this one, and a name alone tells who was called.
+    Starlette's own middleware answers in plain text.
+    """
+
+    def __init__(self, app: "ASGIApp", hosts: Collection[str]) -> None:
+        self._app, self._hosts = app, hosts
+
+    async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
+        from starlette.datastructures import Headers
+        from starlette.responses import JSONResponse
+
+        if scope["type"] != "http":  # the beginning and the end of the server
+            await self._app(scope, receive, send)
+            return
+        header = Headers(scope=scope).get("host", "")
+        if _host_name(header) in self._hosts:
+            await self._app(scope, receive, send)
+            return
+        names = ", ".join(sorted(self._hosts))
+        error = f"Host {shown(header)}: this service answers to {names}; --host says what it listens on"
+        await JSONResponse({"error": error}, 421)(scope, receive, send)
+
+
+def _host_name(header: str) -> str | None:
+    """The name in a header ``Host``, in lower case, without brackets, port and final dot; None where there is none."""
+    try:
+        name = urllib.parse.urlsplit(f"//{header}").hostname
+    except ValueError:  # half a pair of brackets
+        return None
+    return name and name.removesuffix(".")
+
+
+async def _no_such_call(request: "Request", error: "HTTPException") -> "JSONResponse":
+    """The answer to a path or a method that the service does not have."""
+    from starlette.responses import JSONResponse
+
+    call = f"{request.method} {shown(request.url.path)}"
+    text = f"{call}: {error.detail}; there are: POST /score, GET /health"
+    return JSONResponse({"error": text}, error.status_code, error.headers)
+
+
+async def _internal_error(request: "Request", error: Exception) -> "JSONResponse":
+    """The answer where the service itself is at fault; the server logs the traceback."""
+    from starlette.responses import JSONResponse
+
+    text = f"internal error ({type(error).__name__}); the log of the service says more"
+    return JSONResponse({"error": text}, 500)
+
+
+def _text(segment: object, key: str, place: int) -> str:
     if not isinstance(segment, Mapping) or key not in segment:
-        raise InputError(f"segments[{number}]: no {key}")
-    text = segment[key]
-    if not isinstance(text, str):
-        raise InputError(f"segments[{number}].{key}: a string is needed, got {text!r:.60}")
-    return text
+        raise InputError(f"segments[{place}]: no {key}")
+    return as_text(f"segments[{place}].{key}", segment[key])

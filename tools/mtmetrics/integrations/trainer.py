@@ -1,7 +1,8 @@
 """Metrics for ``Seq2SeqTrainer`` of `transformers`: what it generates is decoded and scored at every evaluation."""
 
+import dataclasses
 import numbers
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mtmetrics.checks import check
@@ -15,42 +16,64 @@ if TYPE_CHECKING:
     from mtmetrics.scorers.base import Scorer
     from mtmetrics.scorers.results import MetricResult
 
-Compute = Callable[..., dict[str, float]]
+    Loggable = evaluate.EvaluationModule | Scorer
+
+
+@dataclasses.dataclass(frozen=True)
+class _Logged:
+    """A metric that is logged: the columns that it reads besides the predictions, and its numbers of all of them."""
+
+    columns: set[str]
+    compute: Callable[..., dict[str, float]]
 
 
 def make_compute_metrics(
-    metric: "evaluate.EvaluationModule | Scorer", tokenizer: Any, sources: Sequence[str] | None = None, **options: Any
+    metric: "Loggable | Sequence[Loggable] | Mapping[str, Loggable]",
+    tokenizer: Any,
+    sources: Sequence[str] | None = None,
+    **options: Any,
 ) -> "Callable[[EvalPrediction], dict[str, float]]":
     """A function for the argument `compute_metrics` of ``Seq2SeqTrainer``, which must have
     ``predict_with_generate=True``.
 
-    References are the decoded labels. Sources, where the metric reads them, are `sources`, or the decoded inputs of the
+    References are the decoded labels. Sources, where a metric reads them, are `sources`, or the decoded inputs of the
     model; those need ``include_for_metrics=["inputs"]``, and hold the prompt too if the model is given one.
 
     Args:
-        metric: a module that `evaluate.load` returned, or a scorer of this package.
+        metric: a module that `evaluate.load` returned, or a scorer of this package; or several of these, as a list, or
+            as a dictionary with a name for each, which two of the same metric need. In a list or a dictionary a metric
+            that can compare with either side compares with what is usual for it, whether `sources` are passed or not.
         tokenizer: of the model.
         sources: texts parallel to the evaluation set. ``train_sampling_strategy="group_by_length"`` reorders that:
             leave them out then.
         **options: of the module's ``compute``, such as ``lang_pair="de-en"``; models that they name are loaded at once.
+            Of several metrics all modules of this package take them.
 
     Returns:
         A function that returns plain numbers: ``mean_score``, and the mean of each part, such as ``mover_part``; for
         modules of other packages the numbers that they return. The trainer logs them as ``eval_mean_score`` and so on.
+        Where `metric` is a list or a dictionary, the name of the metric stands before each: ``bertr_mean_score``.
 
     Raises:
-        InputError: an option that the metric does not have, sources that it does not read, or nothing says what it
-            compares with.
+        InputError: an option that the metric does not have, sources that no metric reads, nothing says what one
+            compares with, or two metrics have the same name.
         ArtifactError: something that an option names cannot be loaded.
     """
-    columns, compute = _prepared(metric, sources is not None, options)
+    if isinstance(metric, Mapping):
+        logged = _several(metric, options)
+    elif isinstance(metric, Sequence):
+        logged = _several(_by_name(metric), options)
+    else:
+        logged = {"": _logged(metric, sources is not None, options)}
+    columns = {column for one in logged.values() for column in one.columns}
     if sources is not None:
         if "sources" not in columns:
             raise InputError("sources: the metric, as it is set up, does not read them; leave them out")
         [sources] = check(sources=sources)
 
     def compute_metrics(evaluated: "EvalPrediction") -> dict[str, float]:
-        texts = {"predictions": _decoded(tokenizer, evaluated.predictions)}
+        predictions = _decoded(tokenizer, evaluated.predictions)
+        texts = {}
         if "references" in columns:
             texts["references"] = _decoded(tokenizer, evaluated.label_ids)
         if sources is not None:
@@ -60,13 +83,45 @@ def make_compute_metrics(
                 advice = 'pass sources=, or include_for_metrics=["inputs"] to Seq2SeqTrainingArguments'
                 raise InputError(f"the metric reads sources: {advice}")
             texts["sources"] = _decoded(tokenizer, evaluated.inputs)
-        return compute(**texts)
+        numbers_by_key = {}
+        for prefix, one in logged.items():
+            result = one.compute(predictions=predictions, **{column: texts[column] for column in one.columns})
+            numbers_by_key |= {f"{prefix}{key}": value for key, value in result.items()}
+        return numbers_by_key
 
     return compute_metrics
 
 
-def _prepared(metric: Any, with_sources: bool, options: dict[str, Any]) -> tuple[set[str], Compute]:
-    """The columns that the metric reads besides the predictions, and a function of them all."""
+def _by_name(metrics: "Sequence[Loggable]") -> "dict[str, Loggable]":
+    """Metrics by what they are called; an `InputError` where two are called alike."""
+    named: dict[str, Any] = {}
+    for one in metrics:
+        name = getattr(one, "metric", None) or getattr(one, "name", None) or type(one).__name__
+        if name in named:
+            advice = f"pass a dictionary with a name for each, such as {{'{name}_mini': ..., '{name}_paper': ...}}"
+            raise InputError(f"metric: two are called {name!r}; {advice}")
+        named[name] = one
+    return named
+
+
+def _several(metrics: "Mapping[str, Loggable]", options: dict[str, Any]) -> dict[str, _Logged]:
+    """Metrics by what stands before their numbers; only modules of this package take the options."""
+    from mtmetrics.integrations.metric_module import MetricModule
+
+    if not metrics:
+        raise InputError("metric: empty; there is nothing to log")
+    if options and not any(isinstance(one, MetricModule) for one in metrics.values()):
+        raise InputError(
+            f"{', '.join(options)}: options are for evaluate modules of mtmetrics; none is among the metrics"
+        )
+    return {
+        f"{name}_": _logged(one, False, options if isinstance(one, MetricModule) else {})
+        for name, one in metrics.items()
+    }
+
+
+def _logged(metric: Any, with_sources: bool, options: dict[str, Any]) -> _Logged:
+    """A metric with its options; with sources, it compares with these where it can and nothing else is asked for."""
     from mtmetrics.integrations.metric_module import MetricModule
     from mtmetrics.scorers.base import Scorer
 
@@ -76,14 +131,16 @@ def _prepared(metric: Any, with_sources: bool, options: dict[str, Any]) -> tuple
         if options:
             why = "options are for evaluate modules; a scorer is given them when it is made"
             raise InputError(f"{', '.join(options)}: {why}")
-        return {*metric.compares}, lambda predictions, **texts: _means(
-            metric.score(metric.compared(texts), predictions)
+        return _Logged(
+            {*metric.compares},
+            lambda predictions, **texts: _means(metric.score(metric.compared(texts), predictions)),
         )
     features = getattr(metric, "features", None)
     if features is None:
-        raise InputError(f"metric: a single evaluate module or a scorer is needed, got {type(metric).__name__}")
-    known = {name for one in (features if isinstance(features, list) else [features]) for name in one}
-    return known & {"sources", "references"}, lambda **texts: _numbers(metric.compute(**texts, **options))
+        needed = "an evaluate module or a scorer is needed, or a list of them"
+        raise InputError(f"metric: {needed}, got {type(metric).__name__}")
+    names = {name for one in (features if isinstance(features, list) else [features]) for name in one}
+    return _Logged(names & {"sources", "references"}, lambda **texts: _numbers(metric.compute(**texts, **options)))
 
 
 def _scorer(module: "MetricModule", with_sources: bool, options: dict[str, Any]) -> "Scorer":

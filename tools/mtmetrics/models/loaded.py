@@ -5,6 +5,7 @@ from typing import Any
 
 from mtmetrics.artifacts.models import model_fingerprint, model_folder, model_label
 from mtmetrics.checks import positive
+from mtmetrics.errors import MTMetricsError
 from mtmetrics.models.runner import BatchRunner, Running, pick_devices, pick_dtype, replicate
 
 
@@ -38,6 +39,11 @@ class LoadedModel:
         self.described = f"{kind} {self.name}"
         self.folder = model_folder(model, revision=revision, local_files_only=self.running.local_files_only)
         self.fingerprint = model_fingerprint(self.folder)
+
+    def __reduce__(self) -> Any:
+        """Refuses to be pickled: a model is as large as its files, and lies on devices."""
+        advice = "load the metric in the worker with mtmetrics.load, or send a scorer that mtmetrics.load made"
+        raise MTMetricsError(f"{self.described}: a loaded model stays in its process; {advice}")
 
     def on_devices(self, network: Any, pad: int = 0, batch_tokens: int | None = None) -> BatchRunner:
         """The network on each of the devices; `pad` fills up its batches."""

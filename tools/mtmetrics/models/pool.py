@@ -27,9 +27,13 @@ class ModelPool:
 
     Its keywords are those of `mtmetrics.models.runner.Running`. Translators compute in float32; language models and
     translators have batches of their own size.
+
+    Attributes:
+        running: the keywords.
     """
 
     def __init__(self, **running: Any) -> None:
+        self.running = running
         given = Running(**running)
         self.device, self.local_files_only = given.device, given.local_files_only
         # Here too, since stages of a production are found again by it.

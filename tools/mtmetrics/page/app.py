@@ -1,6 +1,6 @@
 """The page that compares systems, with all metrics or with one, as one gradio app."""
 
-import collections
+import contextlib
 import html
 import tempfile
 from collections.abc import Collection, Iterator, Sequence
@@ -83,8 +83,6 @@ class _Page:
         # Shown while nothing is given.
         self.first = COLUMNS[next(side for side in COLUMNS if side in sides)]
         self.comparer = Comparer()
-        # Files that were shown lately; gradio makes a copy when it shows them.
-        self.folders: collections.deque[tempfile.TemporaryDirectory[str]] = collections.deque(maxlen=4)
         # One model, one request at a time.
         self.queue: dict[str, Any] = {"concurrency_limit": 1, "concurrency_id": "model", "api_visibility": "private"}
         self.quick: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
@@ -185,7 +183,7 @@ class _Page:
         gr.on(changes, self._look, **given, **self.quick)
         self.more.click(self._add, self.count, [self.count, *self.boxes], **self.quick)
         filled = [self.source_language, self.target_language, self.source_file, self.reference_file, self.system_files]
-        self.example.click(lambda: _example_files(self._folder()), None, filled, **self.quick)
+        self.example.click(_shown_example, None, filled, **self.quick)
 
         results = [self.overview, self.metric, self.order, self.page, self.details, self.compared, self.opened]
         results += self.files
@@ -262,7 +260,8 @@ class _Page:
                     yield [views.progress(state), *running, *skipped]
                     running = [gr.skip()] * 4
                 else:
-                    yield ["", gr.Column(visible=True), *buttons, halted, *self._shown(state)]
+                    with _shown_files() as folder:
+                        yield ["", gr.Column(visible=True), *buttons, halted, *self._shown(state, folder)]
         except MTMetricsError as error:
             yield [views.problem(str(error)), hidden, *buttons, halted, *skipped]
 
@@ -271,9 +270,9 @@ class _Page:
         halted.append(True)
         return self.gr.Button("Stopping", interactive=False)
 
-    def _shown(self, compared: Compared) -> list[Any]:
+    def _shown(self, compared: Compared, folder: Path) -> list[Any]:
         gr = self.gr
-        files = write_files(compared, self._folder())
+        files = write_files(compared, folder)
         titles = [(metric.offer.title, number) for number, metric in enumerate(compared.metrics)]
         orders = compared.orders()
         signatures = "".join(
@@ -289,10 +288,6 @@ class _Page:
             None,
             *(gr.DownloadButton(value=str(path)) for path in files),
         ]
-
-    def _folder(self) -> Path:
-        self.folders.append(tempfile.TemporaryDirectory(prefix="mtmetrics-page-"))
-        return Path(self.folders[-1].name)
 
     def _list(
         self, compared: Compared | None, metric: int, order: str, page: float | None, opened: views.Opened | None
@@ -370,6 +365,19 @@ def _facts_of(texts: Texts | None) -> str:
     names = ", ".join(map(html.escape, texts.systems))
     many = f"{len(texts.systems)} system{'s' if len(texts.systems) > 1 else ''}"
     return f"<b>{texts.segments:,}</b> segments with {given}, <b>{many}</b>: {names}."
+
+
+@contextlib.contextmanager
+def _shown_files() -> Iterator[Path]:
+    """A folder for files that a handler yields: gradio copies them, for the visitor who asked, before it resumes the
+    handler, and keeps the copies for as long as ``delete_cache`` says."""
+    with tempfile.TemporaryDirectory(prefix="mtmetrics-page-") as folder:
+        yield Path(folder)
+
+
+def _shown_example() -> Iterator[list[Any]]:
+    with _shown_files() as folder:
+        yield _example_files(folder)
 
 
 def _example_files(folder: Path) -> list[Any]:

@@ -101,10 +101,8 @@ def offers() -> tuple[MetricChoice, ...]:
     for name, told in (_told() | plugins).items():
         metric = find_metric(name)
         for row in listed(metric):
-            if row.offline != "yes":
-                continue
             preset = row.preset.removeprefix(name.replace("_", "-") + "-")
-            for side in row.compares_with:
+            for side in row.works_with:
                 spec = MetricSpec(name, row.preset or None)
                 several = len(row.compares_with) > 1
                 if several:
@@ -112,7 +110,7 @@ def offers() -> tuple[MetricChoice, ...]:
                 title = f"{told['title']} {preset}".strip()
                 titles = title, title + (f" ({SIDES[side]})" if several else "")
                 # Of a metric that may compare with either, the source is ticked alone.
-                default = told.get("default", False) and row.preset in ("", "mini") and side == row.compares_with[0]
+                default = told.get("default", False) and row.preset in ("", "mini") and side == row.works_with[0]
                 facts = told["range"], told["about"], default, tuple(row.languages)
                 found.append(MetricChoice(spec, *titles, side, *facts))
     return tuple(found)

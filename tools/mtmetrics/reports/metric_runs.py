@@ -1,7 +1,6 @@
 """Metrics x judged data -> scores: how a user names a metric, and several metrics that share their encodings."""
 
 import dataclasses
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -16,13 +15,11 @@ from mtmetrics.scorers.baselines import corpus_bleu
 from mtmetrics.scorers.preset_tables import extended
 from mtmetrics.scorers.registry import known_metric, load_scorer
 from mtmetrics.scorers.results import MetricResult, chunk_lines, scored_together
-from mtmetrics.scorers.settings import kinds
+from mtmetrics.scorers.settings import kinds, plain_value
 
 SCORE = "score"
 
 _OWN = ("metric", "preset", "pool", "lang_pair")
-_WORDS = {"true": True, "false": False}
-_WHOLE, _NUMBER = re.compile(r"[+-]?[0-9]+"), re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,7 +63,7 @@ class MetricSpec:
             options[name] = _value(metric.strip(), name, value.strip())
         spec = cls(metric.strip(), preset.strip() or None, tuple(options.items()))
         known = known_metric(spec.metric)
-        if spec.preset is not None and known is not None and known.usual_preset() is None:
+        if spec.preset is not None and known is not None and not known.takes_presets:
             without = dataclasses.replace(spec, preset=None)
             raise InputError(f"metric {text!r}: {spec.metric} has no presets; write {without}")
         return spec
@@ -78,11 +75,11 @@ class MetricSpec:
     def filled(self, preset: str | None, options: dict[str, Any]) -> "MetricSpec":
         """The same metric, with a preset (its default if None), where it has presets, and options, for what it does not
         say itself."""
-        known = known_metric(self.metric)
-        usual = None if known is None else known.usual_preset()
-        return MetricSpec(
-            self.metric, self.preset or (usual and (preset or usual)), tuple((options | dict(self.options)).items())
-        )
+        metric = known_metric(self.metric)
+        chosen = self.preset
+        if chosen is None and metric is not None and metric.made_by().usual_preset is not None:
+            chosen = preset or metric.usual_preset()
+        return MetricSpec(self.metric, chosen, tuple((options | dict(self.options)).items()))
 
     def having(self, **options: Any) -> "MetricSpec":
         """The same metric with other options."""
@@ -123,18 +120,10 @@ def _value(metric: str, option: str, text: str) -> Any:
     known = known_metric(metric)
     field = None if known is None else known.settings().options().get(option)
     possible = {bool, int, float, str} if field is None else kinds(field)
-    if bool in possible and text.lower() in _WORDS:
-        return _WORDS[text.lower()]
-    for kind, form in ((int, _WHOLE), (float, _NUMBER)):
-        if kind in possible and form.fullmatch(text):
-            return kind(text)
-    if str in possible:
-        return text
-    wanted = " or ".join(_KINDS[kind] for kind in _KINDS if kind in possible)
-    raise InputError(f"metric {metric}: '{option}={text}' cannot be used; {wanted} is needed")
-
-
-_KINDS = {bool: "true or false", int: "a whole number", float: "a number"}
+    try:
+        return plain_value(possible, text)
+    except InputError as error:
+        raise InputError(f"metric {metric}: '{option}={text}' cannot be used; {error}") from None
 
 
 @dataclasses.dataclass(frozen=True)

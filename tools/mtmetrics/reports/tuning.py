@@ -61,11 +61,17 @@ _TRIED: dict[str, dict[str, Sequence[Any]]] = {
 @dataclasses.dataclass(frozen=True)
 class Step:
     """One option: the mean correlation over the files with each value that was tried, NaN where it cannot be used, and
-    the value that was chosen; None stands for what the metric had before."""
+    the value that was chosen; None stands for what the metric had before.
+
+    Attributes:
+        layers: encoder -> the layer at which it agrees best, where layers are tried too; None for the layer that it is
+            read at otherwise. `found` is the agreement there.
+    """
 
     option: str
     found: dict[Any, float]
     chosen: Any
+    layers: Mapping[Any, int | None] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,7 +136,7 @@ def tune(
         files: at least 50 judged segments in all.
         pool: loads the models.
         tried: option -> its values; of ``layer`` the one value `ALL` stands for all of the encoder's. Without it, what
-            `tuned_options` says.
+            `tuned_options` says. Of several values of ``encoder`` each is tried at every ``layer`` that is tried.
         coefficient: a key of `mtmetrics.statistics.correlation.COEFFICIENTS`, whose mean over the files decides.
         folds: parts of the judgements; for each, all options are chosen again on the others. Segments of one source
             are in one part.
@@ -192,20 +198,19 @@ class _Search:
         self._runs: dict[MetricSpec, MetricRuns] = {}
         self._scores: dict[MetricSpec, list[np.ndarray] | None] = {}
         self._problems: dict[MetricSpec, str] = {}
+        self._depths: dict[MetricSpec, int] = {}
         self.unusable: dict[str, str] = {}
 
     def values(self, metric: MetricSpec, tried: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
-        """The values to try, with the numbers of the layers."""
+        """The values to try, in the order of their steps: a layer is one of an encoder, so it is chosen after that."""
         options = find_metric(metric.metric).settings().options()
         values = {option: list(listed) for option, listed in tried.items()}
         for option in values:
             if option not in options:
                 there = ", ".join(options) or "none"
                 raise InputError(f"{metric.metric} has no option {option!r}; there are: {there}")
-        if values.get("layer") == [ALL]:
-            depth = metric.load(self._pool, self._files[0].lang_pair).depth
-            values["layer"] = list(range(1, (depth or 0) + 1))
-        return values
+        first = {option: values[option] for option in ("encoder", "layer") if option in values}
+        return first | values if "encoder" in first else values
 
     def scores(self, metric: MetricSpec) -> list[np.ndarray]:
         """Of each file the scores of its segments."""
@@ -221,16 +226,53 @@ class _Search:
         self.scores(metric)
         steps = []
         for option, listed in values.items():
-            found = {None: self._agreement(metric, chosen)}
-            tried = {value: metric.having(**{option: value}) for value in listed}
-            found |= {value: self._agreement(spec, chosen) for value, spec in tried.items()}
-            problems = {value: self._problems.get(spec) for value, spec in tried.items()}
-            self.unusable |= {f"{option}={value}": why for value, why in problems.items() if why is not None}
-            # Of equal values the first is kept, which changes least.
-            best = max(found, key=lambda value: -np.inf if np.isnan(found[value]) else round(found[value], 6))
-            metric = metric if best is None else tried[best]
-            steps.append(Step(option, found, best))
+            is_encoder_at_layers = option == "encoder" and "layer" in values
+            candidates = self._candidates(metric, option, listed)
+            found: dict[Any, float] = {}
+            layers: dict[Any, int | None] = {}
+            for value, spec in candidates.items():
+                at_layers = {None: self._agreement(spec, chosen)}
+                if is_encoder_at_layers:
+                    for layer, at_layer in self._candidates(spec, "layer", values["layer"]).items():
+                        at_layers[layer] = self._agreement(at_layer, chosen)
+                layers[value] = _best(at_layers)
+                found[value] = at_layers[layers[value]]
+                self._note_problems(option, value, spec, at_layers)
+            best = _best(found)
+            metric = candidates[best]
+            steps.append(Step(option, found, best, layers if is_encoder_at_layers else {}))
         return metric, steps
+
+    def _candidates(self, metric: MetricSpec, option: str, listed: Sequence[Any]) -> dict[Any, MetricSpec]:
+        """The metric with each value of an option; None is the value that it has."""
+        if option == "layer" and listed == [ALL]:
+            listed = range(1, self._depth(metric) + 1)
+        return {None: metric} | {value: metric.having(**{option: value}) for value in listed}
+
+    def _depth(self, metric: MetricSpec) -> int:
+        """The number of layers of the encoder; 0 where these cannot be chosen, or there is no such encoder."""
+        if metric not in self._depths:
+            # Its layer, or a map for one, may not suit the encoder.
+            options = {name: value for name, value in metric.options if name != "layer"}
+            options |= find_metric(metric.metric).made_by().unpaired(options)
+            plain = dataclasses.replace(metric, options=tuple(options.items()))
+            try:
+                self._depths[metric] = plain.load(self._pool, self._files[0].lang_pair).depth or 0
+            except (InputError, ArtifactError):  # which scoring reports
+                self._depths[metric] = 0
+        return self._depths[metric]
+
+    def _note_problems(self, option: str, value: Any, spec: MetricSpec, at_layers: Mapping[int | None, float]) -> None:
+        """Records why a value cannot be used, or an encoder at some layer."""
+        specs = {layer: spec if layer is None else spec.having(layer=layer) for layer in at_layers}
+        reasons = {layer: self._problems[one] for layer, one in specs.items() if one in self._problems}
+        if value is not None and reasons and np.isnan([*at_layers.values()]).all():
+            self.unusable[f"{option}={value}"] = next(iter(reasons.values()))
+            return
+        for layer, reason in reasons.items():
+            if layer is not None:
+                name = f"layer={layer}" if value is None else f"{option}={value} layer={layer}"
+                self.unusable[name] = reason
 
     def _agreement(self, metric: MetricSpec, chosen: Sequence[np.ndarray]) -> float:
         found = self._tried(metric)
@@ -263,6 +305,11 @@ class _Search:
             return [result.segments for result in results]
         scorers = [metric.load(self._pool, file.lang_pair) for file in self._files]
         return [scorer.combined(result.parts) for scorer, result in zip(scorers, results, strict=True)]
+
+
+def _best(found: Mapping[Any, float]) -> Any:
+    """The value of the highest agreement; of equal ones the first, which changes least."""
+    return max(found, key=lambda value: -np.inf if np.isnan(found[value]) else round(found[value], 6))
 
 
 def _parts(files: Sequence[Judged], folds: int) -> list[np.ndarray]:
@@ -305,6 +352,8 @@ def report_tuning(tuning: Tuning) -> Report:
             shown = list(listed)
         for value in shown:
             name = "(as before)" if value is None else str(value)
+            if step.layers.get(value) is not None:
+                name += f", layer {step.layers[value]}"
             rows.append([step.option, name, decimals(listed[value]), "chosen" if value == step.chosen else ""])
     return Report(_document(tuning), [Grid(rows, (2,)), summary(tuning)])
 
@@ -324,7 +373,11 @@ def _document(tuning: Tuning) -> dict[str, Any]:
         {
             "option": step.option,
             "tried": [
-                {"value": value, tuning.coefficient: None if np.isnan(found) else found}
+                {
+                    "value": value,
+                    tuning.coefficient: None if np.isnan(found) else found,
+                    **({"layer": step.layers[value]} if step.layers else {}),
+                }
                 for value, found in step.found.items()
             ],
             "chosen": step.chosen,
@@ -353,7 +406,7 @@ def write_preset(tuning: Tuning, folder: str | Path, *, overwrite: bool = False)
         InputError: there is such a folder already.
     """
     spec = tuning.metric
-    head = extending(spec.metric, str(spec.preset), summary(tuning))
+    head = extending(spec.metric, spec.preset, summary(tuning))
     side = {} if tuning.side is None else {"score": {"against": tuning.side}}
     chosen = {name: value for name, value in tuning.options.items() if name not in ("against", "setting")}
     with new_folder(folder, overwrite) as new:

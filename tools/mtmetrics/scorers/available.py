@@ -1,16 +1,22 @@
 """What there is to score with: each metric and preset, what it compares with, its languages, whether it works here."""
 
+import contextlib
+import dataclasses
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from mtmetrics.artifacts.cards import licence_of
-from mtmetrics.artifacts.catalog import local_folder
+from mtmetrics.artifacts.catalog import catalog, local_folder
 from mtmetrics.artifacts.models import model_folder
-from mtmetrics.artifacts.presets import Preset, load_preset, preset_names
+from mtmetrics.artifacts.presets import MODEL_KEYS, Preset, load_preset, preset_names
 from mtmetrics.errors import ArtifactError, MTMetricsError
 from mtmetrics.matching.remapping_files import is_local, mapped_pairs
 from mtmetrics.scorers.metric import Metric
+
+# Metrics of a file or a program that the user names; it is not known here.
+NAMED_BY_USER = ("scores", "cmd")
 
 
 class Listed(NamedTuple):
@@ -21,10 +27,12 @@ class Listed(NamedTuple):
         preset: the preset's name, empty where the metric has none.
         compares_with: ``source``, ``reference`` or both.
         languages: directions such as ``de-en``, or languages; ``any``, or none where the preset does not say.
-        offline: ``yes``, or ``no:`` and what is missing on this machine.
+        offline: ``yes``; ``no:`` and what is missing on this machine; or the sides that work, and what others lack.
         needs: the models and maps that the preset names, encoders of regressors included where these are here.
         megabytes: of those that are here, on disk; None where none is.
         licences: of them, as their cards say; of published checkpoints that are not here, as the preset says.
+        bundled: all of them ship with the package.
+        lacks: side that does not work on this machine -> the reason, and what mends it.
     """
 
     metric: str
@@ -35,35 +43,121 @@ class Listed(NamedTuple):
     needs: Sequence[str] = ()
     megabytes: float | None = None
     licences: Sequence[str] = ()
+    bundled: bool = False
+    lacks: Mapping[str, str] = {}
+
+    @property
+    def works_with(self) -> list[str]:
+        """The sides that work on this machine."""
+        return [side for side in self.compares_with if side not in self.lacks]
+
+
+class Lack(NamedTuple):
+    """What keeps a metric from scoring: in a few words, and with what mends it."""
+
+    short: str
+    whole: str
+
+
+def lacking(metric: Metric, bundle: Preset | None, side: str) -> Lack | None:
+    """What keeps a metric from scoring on this machine without a network; None where nothing does.
+
+    This is the one answer to whether a metric works here. No model is loaded: files may still be damaged.
+
+    Args:
+        metric: a metric.
+        bundle: its preset; None where it has none.
+        side: what it is to compare with.
+    """
+    if metric.name in NAMED_BY_USER:
+        return None
+    if bundle is None or not metric.made_by().loads_models():
+        return _lacking_code(metric, bundle)
+    named = [*artifacts_of(metric.settings_for(side, bundle.settings))]
+    if not named:
+        return Lack(
+            "names no model; train one",
+            f"preset {bundle.name} names no model: train one (mtmetrics train), or pass one",
+        )
+    for key, name in named:
+        try:
+            _folder_here(bundle, key, name)
+        except ArtifactError as error:
+            return Lack(f"lacks {name}", str(error))
+    return None
+
+
+def _lacking_code(metric: Metric, bundle: Preset | None) -> Lack | None:
+    """The same for a metric without models, which is made to find out."""
+    # A plug-in is code of others, which may raise anything.
+    expected = MTMetricsError if metric.where is None else Exception
+    try:
+        metric.made_by().from_preset(None if bundle is None else bundle.name)
+    except expected as error:
+        return Lack(str(error), str(error))
+    return None
+
+
+def _folder_here(bundle: Preset, key: str, name: str) -> Path | None:
+    """The folder of a model that a preset names; None of maps, which are here too. An `ArtifactError` if it is not."""
+    place = bundle.path(name)
+    if key != "artifact":
+        return model_folder(place, local_files_only=True)
+    if not is_local(place):
+        raise ArtifactError(f"the maps {name!r} are not on this machine; they are fetched when they are first used")
+    return None
 
 
 def listed(metric: Metric) -> Iterator[Listed]:
     """A metric with each of its presets; loads nothing but what says that an extra is missing."""
-    if metric.name in ("scores", "cmd"):  # of a file, or a command, that the user names
+    if metric.name in NAMED_BY_USER:
         yield Listed(metric.name, str(metric.usual_preset()), [*metric.sides], ["any"], "yes")
         return
-    if metric.usual_preset() is None:
+    # Fluency is the language models of another metric's presets.
+    owner = "xmoverscore" if metric.name == "fluency" else metric.name
+    names = preset_names(owner)
+    if not names and not metric.made_by().loads_models():
+        offline, lacks = _answers(metric, None, metric.sides)
+        yield Listed(metric.name, "", [*metric.sides], ["any"], offline, lacks=lacks)
+    for name in names:
+        bundle = load_preset(owner, name)
+        if metric.name == "fluency":
+            models = bundle.settings.get("language_models", {})
+            bundle = dataclasses.replace(bundle, settings={"language_models": models, "languages": [*models]})
+        sides = metric.sides_of(bundle.settings)
+        languages = _languages(bundle)
+        if not languages and not metric.made_by().loads_models():
+            languages = ["any"]
+        offline, lacks = _answers(metric, bundle, sides)
+        yield Listed(metric.name, name, sides, languages, offline, *_models(bundle), _is_bundled(bundle), lacks)
+
+
+def _answers(metric: Metric, bundle: Preset | None, sides: Sequence[str]) -> tuple[str, dict[str, str]]:
+    """`Listed.offline` and `Listed.lacks`."""
+    answers = {side: lacking(metric, bundle, side) for side in sides}
+    lacks = {side: lack for side, lack in answers.items() if lack is not None}
+    works_with = [side for side in sides if side not in lacks]
+    reasons = "; ".join(dict.fromkeys(lack.short for lack in lacks.values()))
+    if not lacks:
         offline = "yes"
-        try:
-            metric.made_by()()
-        except MTMetricsError as error:
-            offline = f"no: {error}"
-        yield Listed(metric.name, "", [*metric.sides], ["any"], offline)
-        return
-    fluency = metric.name == "fluency"  # the language models of another metric's presets
-    for name in preset_names("xmoverscore" if fluency else metric.name):
-        bundle = load_preset("xmoverscore" if fluency else metric.name, name)
-        settings = bundle.settings
-        if fluency:
-            settings = {"language_models": settings["language_models"], "languages": [*settings["language_models"]]}
-        yield Listed(
-            metric.name, name, metric.sides_of(settings), _languages(bundle, settings), *_here(bundle, settings)
-        )
+    elif works_with:
+        offline = f"{' and '.join(works_with)} only: {reasons}"
+    else:
+        offline = f"no: {reasons}"
+    return offline, {side: lack.whole for side, lack in lacks.items()}
 
 
-def _languages(bundle: Preset, settings: Mapping[str, Any]) -> list[str]:
+def _is_bundled(bundle: Preset) -> bool:
+    """Whether all models and maps that a preset names ship with the package."""
+    shipped = {name for name, entry in catalog().items() if entry.bundled}
+    named = [name for _, name in artifacts_of(bundle.settings)]
+    return bool(named) and all(name in shipped or bundle.path(name) != name for name in named)
+
+
+def _languages(bundle: Preset) -> list[str]:
     """The directions that have maps or language models or that a preset was made for, else its languages; none where it
     does not say."""
+    settings = bundle.settings
     if "lang_pair" in settings:
         return [settings["lang_pair"]]
     maps = settings.get("maps", {})
@@ -75,32 +169,26 @@ def _languages(bundle: Preset, settings: Mapping[str, Any]) -> list[str]:
     return pairs or known
 
 
-def _here(bundle: Preset, settings: Mapping[str, Any]) -> tuple[str, list[str], float | None, list[str]]:
-    """The last fields of `Listed`."""
-    named = dict.fromkeys(artifacts_of(settings))
-    needs = dict.fromkeys(name for _, name in named)
-    offline = "yes" if named else "no: names no model; train one"
-    folders = {}
-    for key, name in named:
-        try:
-            if key != "artifact":
-                folders[name] = model_folder(bundle.path(name), local_files_only=True)
-            elif not is_local(bundle.path(name)):
-                raise ArtifactError(name)
-        except ArtifactError:
-            offline = f"no: lacks {name}" if offline == "yes" else offline
+def _models(bundle: Preset) -> tuple[list[str], float | None, list[str]]:
+    """`Listed.needs`, `megabytes` and `licences`."""
+    needs = dict.fromkeys(name for _, name in artifacts_of(bundle.settings))
+    folders: dict[str, Path] = {}
+    for key, name in artifacts_of(bundle.settings):
+        with contextlib.suppress(ArtifactError):
+            folder = _folder_here(bundle, key, name)
+            folders |= {} if folder is None else {name: folder}
     for folder in list(folders.values()):
         config = folder / "config.json"
         encoder = json.loads(config.read_text(encoding="utf-8")).get("encoder") if config.is_file() else None
-        if isinstance(encoder, str) and (found := local_folder(encoder, "config.json")):
+        if isinstance(encoder, str) and (encoder_folder := local_folder(encoder, "config.json")):
             needs[encoder] = None
-            folders[encoder] = found
+            folders[encoder] = encoder_folder
     files = [file for folder in set(folders.values()) for file in folder.rglob("*") if file.is_file()]
     size = round(sum(file.stat().st_size for file in files) / 1e6, 1) if files else None
     licences = {licence: None for folder in folders.values() if (licence := licence_of(folder))}
     if not licences and bundle.metric == "comet":
-        licences = {str(settings["description"]).rpartition("; ")[2].removesuffix("."): None}
-    return offline, [*needs], size, [*licences]
+        licences = {str(bundle.settings["description"]).rpartition("; ")[2].removesuffix("."): None}
+    return [*needs], size, [*licences]
 
 
 def artifacts_of(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -108,5 +196,5 @@ def artifacts_of(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for key, value in table.items():
         if isinstance(value, dict):
             yield from artifacts_of(value)
-        elif key in ("model", "words", "sentences", "artifact"):
+        elif key in MODEL_KEYS:
             yield key, value

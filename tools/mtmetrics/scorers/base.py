@@ -2,11 +2,12 @@
 
 import abc
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from mtmetrics.artifacts.presets import AGREEMENT_KEYS, Preset, load_preset
+from mtmetrics.artifacts.presets import AGREEMENT_KEYS, MODEL_KEYS, Preset, load_preset, preset_names
 from mtmetrics.checks import (
     InputReport,
     as_texts,
@@ -27,6 +28,7 @@ from mtmetrics.models.runner import dtype_name, report_progress
 from mtmetrics.scorers.degenerate import degenerate, policy
 from mtmetrics.scorers.metric import COLUMNS, METRICS, Column
 from mtmetrics.scorers.preset_tables import Opened, extended, signature
+from mtmetrics.scorers.reloading import Origin, reloaded
 from mtmetrics.scorers.results import (
     CHUNK_LINES,
     MetricResult,
@@ -51,7 +53,8 @@ class Scorer(abc.ABC):
     Attributes:
         metric: name of the metric.
         Settings: the class of its options.
-        usual_preset: the preset where none is named; None for a metric without presets.
+        usual_preset: the preset where none is named; None where none is needed.
+        takes_presets: whether a preset may be named.
         tables: table of a preset -> keys that it may hold, besides those of `Settings`; ``.*`` stands for one table per
             language.
         needs_pair: whether a language pair has to be given.
@@ -67,6 +70,7 @@ class Scorer(abc.ABC):
         floor: score of a segment with a blank side, where it has no parts.
         floor_degenerate: whether output that is no translation (`DEGENERATE`) gets the floor score.
         settings: what was set.
+        origin: the names that it was loaded by; None where it was put together from objects.
         system_names: of the systems that are scored next, where the caller knows them; stored scores are found by them.
         scale: of the score of a segment, for documentation.
         told_parts: what the parts of a score are, where it has any.
@@ -79,6 +83,7 @@ class Scorer(abc.ABC):
     told_alignments: ClassVar[str] = ""
     Settings: ClassVar[type[Settings]] = Settings
     usual_preset: ClassVar[str | None] = "paper"
+    takes_presets: ClassVar[bool] = True
     tables: ClassVar[dict[str, set[str]]] = {}
     needs_pair: ClassVar[bool] = False
     compares: tuple[Column, ...] = ("sources",)
@@ -91,6 +96,7 @@ class Scorer(abc.ABC):
     system_names: Sequence[str] | None = None
     floor: float
     floor_degenerate: bool = False
+    origin: Origin | None = None
 
     def __init__(self, lang_pair: str | None = None, **options: Any) -> None:
         self.lang_pair = lang_pair
@@ -103,7 +109,7 @@ class Scorer(abc.ABC):
         """The metric as a preset describes it.
 
         Args:
-            preset: name of a preset, or a folder with a preset.toml.
+            preset: name of a preset, or a folder with a preset.toml; None for the usual one, where one is needed.
             lang_pair: such as ``"de-en"``.
             pool: loaded models to share.
             **options: of `Settings`, each of which overrides the preset unless it is None; and `against` where the
@@ -114,14 +120,39 @@ class Scorer(abc.ABC):
             InputError: an unknown preset, pair or option; or the metric or preset cannot compare with that side.
             ArtifactError: something that the preset names cannot be loaded; nothing falls back silently.
         """
-        if cls.usual_preset is None:
-            return cls(lang_pair=lang_pair, **options)
-        return cls.from_opened(cls.open_preset(preset, pool, options, lang_pair))
+        origin = Origin.of(cls, preset, lang_pair, options, pool)
+        if cls.usual_preset is None and (preset is None or not cls.takes_presets):
+            scorer = cls(lang_pair=lang_pair, **options)
+        else:
+            scorer = cls.from_opened(cls.open_preset(preset, pool, options, lang_pair))
+        scorer.origin = origin
+        return scorer
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Has pickles hold the names that it was loaded by, and what was set since; the models are loaded again where
+        the pickle is read. One that was put together from objects travels with these; models refuse it."""
+        if self.origin is None:
+            return super().__reduce_ex__(protocol)
+        changed = {name: vars(self)[name] for name in ("system_names", "floor_degenerate") if name in vars(self)}
+        return reloaded, (self.origin,), changed
 
     @classmethod
     def from_opened(cls, opened: Opened) -> Self:
         """The metric that `from_preset` makes when the preset is open."""
         return cls(**opened.keywords())
+
+    @classmethod
+    def loads_models(cls) -> bool:
+        """Whether its presets name models or maps."""
+        return any(keys & MODEL_KEYS for keys in cls.tables.values())
+
+    @classmethod
+    def needs_preset(cls) -> bool:
+        """Whether a preset has to say what it is made of. A metric without models needs none, and takes the usual one
+        where it has it."""
+        if cls.usual_preset is None:
+            return False
+        return cls.loads_models() or cls.usual_preset in preset_names(cls.metric)
 
     @property
     def column_languages(self) -> tuple[str | None, str | None]:
@@ -151,13 +182,15 @@ class Scorer(abc.ABC):
 
     @classmethod
     def read_preset(cls, preset: str | None, options: Mapping[str, Any], *, local_files_only: bool = False) -> Preset:
-        """The preset of a name, or what stands in its place."""
+        """The preset of a name, or what stands in its place: an empty one where none is named or needed."""
+        if preset is None and not cls.needs_preset():
+            return Preset("", cls.metric, Path(), {})
         return load_preset(cls.metric, preset or str(cls.usual_preset), local_files_only=local_files_only)
 
     @classmethod
     def preset_settings(cls, preset: str | None, options: Mapping[str, Any]) -> Mapping[str, Any]:
         """What a preset says, from which `Metric.only` finds the side that it is made for."""
-        return {} if cls.usual_preset is None else cls.read_preset(preset, options).settings
+        return cls.read_preset(preset, options).settings if cls.takes_presets else {}
 
     @classmethod
     def unpaired(cls, options: Mapping[str, Any]) -> dict[str, Any]:

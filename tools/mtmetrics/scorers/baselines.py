@@ -29,6 +29,7 @@ class Baseline(Scorer):
     """A number that needs no model, of a segment's source or reference and its translation; higher is better."""
 
     usual_preset = None
+    takes_presets = False
     floor = 0.0
 
     def value(self, other: str, prediction: str) -> float:
@@ -200,6 +201,7 @@ class Fluency(Scorer):
         lm: str | None = option(None, settings.LANGUAGE_MODEL, usage="MODEL", signed="lm", opens=True)
 
     metric = "fluency"
+    tables: ClassVar = {"language_models.*": XMoverScore.tables["language_models.*"]}
     needs_pair = True
 
     def __init__(self, language_model: LanguageModel, *, lang_pair: str | None = None) -> None:

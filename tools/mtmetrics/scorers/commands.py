@@ -198,6 +198,11 @@ class CommandMetric(ForeignMetric):
         self.lines = command.lines
 
     @classmethod
+    def needs_preset(cls) -> bool:
+        """True: the name of the command stands where other metrics have a preset."""
+        return True
+
+    @classmethod
     def read_preset(cls, preset: str | None, options: Mapping[str, Any], *, local_files_only: bool = False) -> Preset:
         """What the columns of a command compare with, whose name stands where other metrics have a preset:
         ``cmd:NAME``; an `InputError` as of `Command.read`."""

@@ -62,8 +62,14 @@ class Metric:
         return ["lang_pair", *(["against"] if len(self.sides) > 1 else []), *self.settings().options()]
 
     def usual_preset(self) -> str | None:
-        """The preset where none is named; None for a metric without presets."""
-        return self.made_by().usual_preset
+        """The preset where none is named; None where none is needed."""
+        made_by = self.made_by()
+        return made_by.usual_preset if made_by.needs_preset() else None
+
+    @property
+    def takes_presets(self) -> bool:
+        """Whether a preset may be named."""
+        return self.made_by().takes_presets
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -76,6 +82,14 @@ class Metric:
         holds = {side for side, name in SETTINGS.items() if {name, f"{name}s"} & settings.keys()}
         named = {*settings.get("regressors", {}), *holds} if said is None else {said}
         return [side for side in self.sides if side in named] or [*self.sides]
+
+    def settings_for(self, side: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """The settings of a preset without the tables that are read for other sides alone."""
+        elsewhere = {table for other, name in SETTINGS.items() if other != side for table in (name, f"{name}s")}
+        kept = {name: value for name, value in settings.items() if name not in elsewhere}
+        if "regressors" in kept:
+            kept["regressors"] = {name: table for name, table in kept["regressors"].items() if name == side}
+        return kept
 
     def only(self, settings: Mapping[str, Any]) -> str | None:
         """The one side that a preset with these settings is made for; None where it leaves the choice."""

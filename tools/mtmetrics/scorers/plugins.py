@@ -8,14 +8,14 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.scorers.foreign import ForeignMetric
 from mtmetrics.scorers.metric import COLUMNS, METRICS, Metric
-from mtmetrics.scorers.preset_tables import extended
+from mtmetrics.scorers.preset_tables import Opened, extended
 from mtmetrics.scorers.results import ChunkScores, blank_rows
 
 __all__ = ["PluginMetric", "load_plugin", "plugin_metrics"]
@@ -48,6 +48,12 @@ class PluginMetric(ForeignMetric):
         side = Metric(self.metric, type(self), self.sides, self.usual or self.sides[0]).side({"against": against})
         self.compare_with(side, self.sides)
         self.open()
+
+    @classmethod
+    def from_opened(cls, opened: Opened) -> Self:
+        """The metric with the options of a preset; it needs none."""
+        against = opened.wanted_side() if len(cls.sides) > 1 else None
+        return cls(**opened.keywords(), against=against)
 
     def open(self) -> None:
         """Loads what scoring needs, once; `settings` are known."""

@@ -51,7 +51,7 @@ def load_scorer(metric: str, preset: str | None = None, **options: Any) -> "Scor
     """
     found = find_metric(metric)
     known = found.keywords()
-    presets = ["preset"] if found.usual_preset() else []
+    presets = ["preset"] if found.takes_presets else []
     for name, value in options.items():
         if name not in (*known, *_COMMON) and value is not None:
             raise InputError(f"{metric} has no option {name!r}; it takes: {', '.join([*presets, *known])}")

@@ -1,9 +1,12 @@
 """The options of a metric, each said once: its type, default and help, its key in a preset and in the signature."""
 
 import dataclasses
+import inspect
 import os
+import re
+import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Self
 
 from mtmetrics.artifacts.presets import Preset
@@ -11,6 +14,10 @@ from mtmetrics.checks import choice, number, positive
 from mtmetrics.errors import InputError
 
 _PLAIN = (bool, int, float, str)
+# How plain values are written on the command line, and what they are called.
+_WORDS = {"true": True, "false": False}
+_WHOLE, _NUMBER = re.compile(r"[+-]?[0-9]+"), re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_KINDS = {bool: "true or false", int: "a whole number", float: "a number"}
 # Help that several metrics share, so that the command line says it once.
 ENCODER = "another encoder than the preset's"
 LAYER = "hidden state of the encoder, 0 = embeddings"
@@ -59,6 +66,13 @@ class Settings:
         InputError: a value is none of its `choices`, or no number where one is needed.
     """
 
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        """Reads annotations that are text, as ``from __future__ import annotations`` makes them, before they become
+        fields; a `NameError` where one names something that is not defined yet."""
+        super().__init_subclass__(**keywords)
+        hints = typing.get_type_hints(cls)
+        cls.__annotations__ = {name: hints[name] for name in inspect.get_annotations(cls)}
+
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
@@ -66,7 +80,7 @@ class Settings:
                 continue
             if field.metadata["choices"]:
                 choice(field.name, value, field.metadata["choices"])
-            elif kinds(field) == {float}:
+            elif kinds(field) in ({float}, {int, float}):
                 number(field.name, value)
             elif kinds(field) == {int} and field.name != "layer":
                 positive(field.name, value)
@@ -117,13 +131,38 @@ class Settings:
 
 def kinds(field: dataclasses.Field[Any]) -> set[type]:
     """The types of plain values that an option may have."""
-    members = {*typing.get_args(field.type), field.type}
-    texts = (
-        {str}
-        if any(isinstance(member, str) or typing.get_origin(member) is typing.Literal for member in members)
-        else set()
-    )
-    return texts | members & {*_PLAIN}
+    return _members(field.type) & {*_PLAIN}
+
+
+def _members(annotation: Any) -> set[Any]:
+    """The types that are joined in an annotation."""
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin in (typing.Union, types.UnionType):
+        return {member for argument in arguments for member in _members(argument)}
+    if origin is typing.Literal:
+        return {type(value) for value in arguments}
+    return {annotation}
+
+
+def plain_value(possible: Collection[type], text: str) -> bool | int | float | str:
+    """The value that a text stands for, of the first type that fits: a truth value, a number, text.
+
+    Raises:
+        InputError: it stands for none of the possible types.
+
+    Example:
+        >>> plain_value({int, str}, "3"), plain_value({str}, "3")
+        (3, '3')
+    """
+    if bool in possible and text.lower() in _WORDS:
+        return _WORDS[text.lower()]
+    if int in possible and _WHOLE.fullmatch(text):
+        return int(text)
+    if float in possible and _NUMBER.fullmatch(text):
+        return float(text)
+    if str in possible:
+        return text
+    raise InputError(f"{' or '.join(name for kind, name in _KINDS.items() if kind in possible)} is needed")
 
 
 def worker_count(workers: int | None) -> int:

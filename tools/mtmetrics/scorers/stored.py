@@ -72,6 +72,11 @@ class StoredScores(ForeignMetric):
         self.compares, self.lower_is_better = COLUMNS[against], self.settings.lower_is_better
 
     @classmethod
+    def needs_preset(cls) -> bool:
+        """True: the name of the file stands where other metrics have a preset."""
+        return True
+
+    @classmethod
     def read_preset(cls, preset: str | None, options: Mapping[str, Any], *, local_files_only: bool = False) -> Preset:
         """Nothing but the name of the file, which stands where other metrics have a preset: ``scores:FILE``."""
         return Preset(str(preset), cls.metric, Path(), {})

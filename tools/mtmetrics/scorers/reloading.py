@@ -1,0 +1,70 @@
+"""Scorers in other processes: a pickle holds what a scorer was loaded from, and loads it again where it is read."""
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mtmetrics.models.pool import ModelPool
+from mtmetrics.scorers.metric import METRICS
+
+if TYPE_CHECKING:
+    from mtmetrics.scorers.base import Scorer
+
+# Running options, as text -> the pool of this process for them, so that scorers which arrive later find their models.
+_POOLS: dict[str, ModelPool] = {}
+
+
+@dataclasses.dataclass(frozen=True)
+class Origin:
+    """The names that a scorer was loaded by.
+
+    Attributes:
+        metric: its name.
+        plugin: file of the plug-in that brings the metric; None where it is found without one.
+        preset, lang_pair, options: as `Scorer.from_preset` took them.
+        running: keywords of `mtmetrics.models.runner.Running`.
+    """
+
+    metric: str
+    plugin: str | None
+    preset: str | None
+    lang_pair: str | None
+    options: Mapping[str, Any]
+    running: Mapping[str, Any]
+
+    @classmethod
+    def of(
+        cls,
+        made_by: "type[Scorer]",
+        preset: str | None,
+        lang_pair: str | None,
+        options: Mapping[str, Any],
+        pool: ModelPool | None,
+    ) -> "Origin | None":
+        """The origin of a scorer of this class; None where the class is not that of a metric with a name."""
+        metric = METRICS.get(getattr(made_by, "metric", ""))
+        if metric is None or metric.made_by() is not made_by:
+            return None
+        is_file = metric.where is not None and Path(metric.where).is_file()
+        running = pool.running if isinstance(pool, ModelPool) else {}
+        return cls(metric.name, metric.where if is_file else None, preset, lang_pair, dict(options), running)
+
+
+def reloaded(origin: Origin) -> "Scorer":
+    """The scorer that was loaded by these names, loaded again; scorers of one process share their models.
+
+    Raises:
+        InputError: as `mtmetrics.scorers.registry.load_scorer`.
+        ArtifactError: a plug-in or a model cannot be loaded here.
+    """
+    from mtmetrics.scorers.plugins import load_plugin
+    from mtmetrics.scorers.registry import find_metric
+
+    if origin.plugin is not None:
+        load_plugin(origin.plugin)
+    key = repr(sorted(origin.running.items()))
+    if key not in _POOLS:
+        _POOLS[key] = ModelPool(**origin.running)
+    made_by = find_metric(origin.metric).made_by()
+    return made_by.from_preset(origin.preset, lang_pair=origin.lang_pair, pool=_POOLS[key], **origin.options)
