@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import copy
 import ctypes
+import functools
 import importlib
 import os
 import re
@@ -216,7 +217,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     (keep_large_blocks if getattr(arguments, "large_blocks", False) else return_large_blocks)()
     with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
-        warnings.showwarning = _show_warning
+        warnings.showwarning = functools.partial(_show_warning, set())
         return _run(arguments, given)
 
 
@@ -277,10 +278,12 @@ def _fail(message: str, code: int) -> int:
     return code
 
 
-def _show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
-    if issubclass(category, UserWarning):
+def _show_warning(shown: set[str], message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+    """Shows a warning of a user's input or settings, unless it is among those that were `shown` before."""
+    if issubclass(category, UserWarning) and str(message) not in shown:
         from tqdm import tqdm
 
+        shown.add(str(message))
         tqdm.write(f"mtmetrics: warning: {message}", file=sys.stderr)  # above a bar, not in its line
 
 
