@@ -81,7 +81,10 @@ def run(args: argparse.Namespace) -> None:
     lowest = _Lowest()
     shown = {"parts": args.parts, "full": args.full_precision, "unusual": args.degenerate is not None}
     make = functools.partial(_WRITERS.get(form, _Writer), form, names, list(specs), **shown)
-    with opened(args.out, binary=form == "parquet") as stream, contextlib.closing(make(target=stream)) as writer:
+    with (
+        opened(args.out, binary=form == "parquet", table=form == "table") as stream,
+        contextlib.closing(make(target=stream)) as writer,
+    ):
         pool = options.model_pool(args)
         scorers = [
             load_scorer(pool=pool, **loader | {"against": side}) for loader, side in zip(loaders, sides, strict=True)
