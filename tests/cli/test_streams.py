@@ -114,6 +114,23 @@ def test_a_signal_leaves_nothing_behind(
     assert signal.getsignal(number) is handler
 
 
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (OSError(30, "Read-only file system", "/dev/shm/x"), "mtmetrics: /dev/shm/x: Read-only file system\n"),
+        (OSError(24, "Too many open files"), "mtmetrics: Too many open files\n"),
+    ],
+)
+def test_an_error_of_the_system_names_its_own_file(
+    mtmetrics: Command, files: Path, monkeypatch: pytest.MonkeyPatch, error: OSError, message: str
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr("mtmetrics.cli.score._scored", fail)
+    assert mtmetrics(*SCORE, "--out", "scores.json") == (1, "", message)
+
+
 class Shell:
     """Standard output as a shell may make it, in place of the one of this process."""
 
