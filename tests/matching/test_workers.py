@@ -59,7 +59,7 @@ def test_where_no_process_can_be_started_the_pairs_are_solved_here_with_one_warn
     monkeypatch.setattr("joblib.externals.loky.ProcessPoolExecutor", Executor)
     monkeypatch.setattr(workers, "_pools", {})
     sides = [packed([np.arange(6.0).reshape(3, 2) + i, np.ones((2, 2)) * i]) for i in (1, 2)]
-    with pytest.warns(UserWarning) as warned:
+    with pytest.warns(UserWarning, match="solved one after the other") as warned:
         shared = [word_mover_distances(*sides, euclidean_distances, workers=2) for _ in range(3)]
     assert [str(warning.message)[:39] for warning in warned] == ["worker processes cannot be started here"]
     alone = word_mover_distances(*sides, euclidean_distances, workers=1)

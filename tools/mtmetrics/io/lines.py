@@ -81,7 +81,7 @@ def _opened(path: str | Path) -> BinaryIO:
 
 def _close(stream: BinaryIO) -> None:
     """Closes a stream that is not standard input."""
-    if sys.stdin is None or stream is not sys.stdin.buffer:
+    if stream is not getattr(sys.stdin, "buffer", None):
         stream.close()
 
 

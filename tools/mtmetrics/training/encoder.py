@@ -71,7 +71,7 @@ def train_encoder(
 def _load_teacher(folder: Path, layer: int) -> tuple[Any, Any]:
     from transformers import AutoConfig
 
-    kind = AutoConfig.from_pretrained(folder, local_files_only=True)
+    kind = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     if kind.model_type != "bert":
         needed = "an encoder of the BERT architecture is needed"
         raise InputError(f"--teacher {folder}: {needed}, this is {kind.model_type}")
