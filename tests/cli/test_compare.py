@@ -98,7 +98,7 @@ def test_choices_and_defaults_are_those_of_the_package() -> None:
     assert tuple(actions["test"].choices) == tuple(PAIRED_TESTS)
     assert tuple(actions["correction"].choices) == tuple(CORRECTIONS)
     assert set(actions["format"].choices) == {"json", *STYLES}
-    defaults = {name: actions[name].default for name in ("test", "correction", "resamples", "seed")}
+    defaults = {name: actions[name].default for name in ("test", "correction", "seed")}
     assert defaults == {name: compare_systems.__kwdefaults__[name] for name in defaults}
     assert actions["seed"].default == SEED
 

@@ -250,14 +250,16 @@ def _ended_by_signals() -> Iterator[None]:
 
     numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
     in_main_thread = threading.current_thread() is threading.main_thread()
-    usual = [number for number in numbers if in_main_thread and signal.getsignal(number) is signal.SIG_DFL]
-    for number in usual:
+    before = {number: signal.getsignal(number) for number in numbers if in_main_thread}
+    # `nohup` has a signal ignored, and None stands for a handler that Python cannot put back.
+    before = {number: handler for number, handler in before.items() if handler not in (signal.SIG_IGN, None)}
+    for number in before:
         signal.signal(number, end)
     try:
         yield
     finally:
-        for number in usual:
-            signal.signal(number, signal.SIG_DFL)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 class _StandardOutput(io.FileIO):
