@@ -33,7 +33,7 @@ _LINES_PARSED = 20
 class _Kind(enum.Enum):
     """Layouts of files that people take for a segment per line."""
 
-    JSON = "JSON"
+    JSON = "JSON Lines or JSON"
     CSV = "a table with commas or semicolons (CSV)"
     TSV = "a table with tabs (TSV)"
     XML = "XML"
@@ -239,7 +239,7 @@ def _selected(nodes: str, path: str | Path) -> str:
 
 def _as_rows(path: str | Path, end: str) -> str:
     """Advice to pass a table by itself; its name must say what it is."""
-    if str(path) == "-":
+    if str(path) == "-" or str(path).startswith("/dev/"):
         return f"write it to a file, and pass that alone: mtmetrics score rows{end}"
     if bare_name(path).endswith(end):
         return f"pass it alone, without -s, -t and -r, as FILE with named columns: mtmetrics score {path}"

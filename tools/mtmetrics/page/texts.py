@@ -81,7 +81,7 @@ def _named_without_folder(path: str) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        raise InputError(str(error).replace(path, Path(path).name)) from None
+        raise InputError(str(error).replace(f"{Path(path).parent}/", "")) from None
 
 
 def _lines(one: TextInput) -> list[str]:
