@@ -1,5 +1,6 @@
 """``mtmetrics compare`` in process."""
 
+import csv
 import functools
 import json
 from pathlib import Path
@@ -98,7 +99,7 @@ def test_choices_and_defaults_are_those_of_the_package() -> None:
     assert tuple(actions["test"].choices) == tuple(PAIRED_TESTS)
     assert tuple(actions["correction"].choices) == tuple(CORRECTIONS)
     assert set(actions["format"].choices) == {"json", *STYLES}
-    defaults = {name: actions[name].default for name in ("test", "correction", "resamples", "seed")}
+    defaults = {name: actions[name].default for name in ("test", "correction", "seed")}
     assert defaults == {name: compare_systems.__kwdefaults__[name] for name in defaults}
     assert actions["seed"].default == SEED
 
@@ -199,3 +200,27 @@ def test_metrics_of_four_kinds_in_one_call(mtmetrics, four_metrics) -> None:
         assert one["mean_score"] == pytest.approx(alone[one["system"]].system, abs=1e-5)
     # XMoverScore alone says where a system stands between random pairs and people.
     assert [one["systems"][0]["of_100"] is None for one in found] == [False, True, True, True]
+
+
+def test_two_segments_have_no_interval(compare) -> None:
+    for name in ("src.de", "good.en", "bad.en"):
+        write(Path(name), "".join(f"{line}\n" for line in Path(name).read_text().splitlines()[:2]))
+    call = ("-s", "src.de", "-t", "good.en", "bad.en", "--format")
+    systems = json.loads(compare(*call, "json")[1])["metrics"][0]["systems"]
+    assert [system["ci"] for system in systems] == [None, None]
+    table = compare(*call, "table")[1]
+    assert "Means of 2 segments (no interval of fewer than 3 segments)" in table
+    head, first, *_ = csv.reader(compare(*call, "csv")[1].splitlines())
+    row = dict(zip(head, first, strict=True))
+    assert (row["low"], row["high"]) == ("", "")
+
+
+def test_holm_gets_as_many_resamples_as_it_needs(compare) -> None:
+    names = [f"system{number}.en" for number in range(9)]
+    for number, name in enumerate(names):
+        write(Path(name), "the house\n" * 3 + f"{'the dog ' * number}\n")
+    call = ("-s", "src.de", "-t", *names, "--metric", "prediction_length")
+    compared = functools.partial(compare.func, "compare", *call)
+    assert json.loads(compared("--correction", "holm")[1])["resamples"] == 36 * 2 / 0.05
+    assert json.loads(compared()[1])["resamples"] == 1000
+    refused(compared("--correction", "holm", "--resamples", "1000"), "at least 1440 are needed")

@@ -253,3 +253,22 @@ def test_data_that_cannot_be_pulled_is_asked_for(mtmetrics):
 
 def test_no_significance_is_no_other_layout(table):
     assert table("--metric", "chrf", "--significance", "none")[1] == table("--metric", "chrf")[1]
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_two_segments_have_no_interval(mtmetrics, tmp_path: Path, count: int) -> None:
+    rows = [("Ja.", "Yes.", 1.0), ("Nein, nein.", "No, no, no.", 0.2), ("Das Haus.", "The house.", 0.4)]
+    path = write_jsonl(
+        tmp_path / "judged.jsonl",
+        [dict(zip(("source", "translation", "human"), row, strict=True), lp="de-en") for row in rows[:count]],
+    )
+    call = ("evaluate", "--metric", "prediction_length", "--ci", "--data", path, "--format")
+    value = json.loads(mtmetrics(*call, "json")[1])["rows"][0]["values"][0]
+    table = mtmetrics(*call, "table")[1]
+    if count == 2:
+        assert (value["ci"], value["ci_undefined"]) == (None, "no interval of fewer than 3 segments")
+        assert "[none]" in table
+        assert "no interval of fewer than 3 segments" in table
+    else:
+        assert value["ci"]["low"] <= value["value"] <= value["ci"]["high"]
+        assert "none" not in table

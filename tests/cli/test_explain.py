@@ -156,7 +156,8 @@ def test_many_heatmaps_only_when_asked_for(call, tmp_path, monkeypatch):
         ([], 2, "nothing to score"),
         (["-s", "a", "-t", "b", "c"], 2, "explain takes the translations of one system, got 2 files"),
         (["ROWS", "--preset", "huge"], 2, "unknown preset 'huge'"),
-        (["ROWS", "--plot", "ROWS"], 1, "cannot make the folder"),
+        (["ROWS", "--plot", "ROWS"], 2, "is the input FILE, which it would replace"),
+        (["ROWS", "--plot", "/dev/null/folder"], 1, "cannot make the folder"),
     ],
 )
 def test_bad_usage_is_one_line(call, argv, code, message):

@@ -4,6 +4,7 @@ import functools
 import gzip
 import io
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -77,8 +78,7 @@ def test_several_systems(score: Score) -> None:
     assert [(row["system"], row["segment"]) for row in rows[:4]] == [("mt", 1), ("src", 1), ("mt", 2), ("src", 2)]
     for row, predictions in zip(rows[4:], (PREDICTIONS, SOURCES), strict=True):
         segments = scorer().score_systems(SOURCES, {"": predictions})[""].segments
-        assert row["ci"] == bootstrap_interval(segments)._asdict()
-        assert row["ci"]["low"] <= row["mean_score"] <= row["ci"]["high"]
+        assert row["mean_score"] == pytest.approx(segments.mean())
 
 
 def test_line_formats(score: Score) -> None:
@@ -91,8 +91,31 @@ def test_line_formats(score: Score) -> None:
     assert (rows[0]["segment"], rows[0]["score"]) == (1, value)
     assert summary["mean_score"] == pytest.approx((rows[0]["score"] + rows[1]["score"]) / 2)
     # The summary of the rows goes to standard error.
-    assert err.startswith(f"rows.tsv: mean {summary['mean_score']!r} [")
-    assert err.endswith(f"] {summary['signature']}\n")
+    mean = f"rows.tsv: mean {summary['mean_score']!r}"
+    assert err == f"{mean} (no interval of fewer than 3 segments) {summary['signature']}\n"
+    write(Path("three.tsv"), Path("rows.tsv").read_text() + "das haus\tthe house is red\n")
+    err = score("--format", "tsv", "--ci", "three.tsv")[2]
+    assert re.match(r"three.tsv: mean \S+ \[-?\d\S+, -?\d\S+\] xmoverscore", err)
+
+
+def test_intervals(plain: Score, tmp_path: Path) -> None:
+    texts = ["das haus", "der hund schläft", "nein", "ich sehe"]
+    for count in (1, 2, 3, 4):
+        lines = "".join(f"{text}\n" for text in texts[:count])
+        write(tmp_path / "s", lines)
+        call = ("-s", "s", "-t", "s", "--metric", "prediction_length", "--ci", "--format")
+        ci = json.loads(plain(*call, "json", "--full-precision")[1])["ci"]
+        expected = bootstrap_interval([-float(len(text)) for text in texts[:count]])
+        table = plain(*call, "table")[1]
+        assert rows_of(plain(*call, "jsonl", "--full-precision")[1])[-1]["ci"] == ci
+        if count < 3:
+            assert (ci, expected) == (None, None)
+            assert table.splitlines()[2].split()[2] == "none"
+            assert table.endswith("none: no interval of fewer than 3 segments\n")
+        else:
+            assert ci == expected._asdict()
+            assert ci["low"] < ci["high"]
+            assert "none" not in table
 
 
 def test_parquet_in_and_out(score: Score) -> None:
@@ -244,7 +267,8 @@ def test_metrics_of_one_encoder_share_its_passes(
 
 
 def test_numbers_have_six_digits_unless_asked(plain: Score) -> None:
-    short, full = (json.loads(plain("rows.tsv", "--ci", *more)[1]) for more in ([], ["--full-precision"]))
+    write(Path("three.tsv"), Path("rows.tsv").read_text() + "das haus\tthe house is red\n")
+    short, full = (json.loads(plain("three.tsv", "--ci", *more)[1]) for more in ([], ["--full-precision"]))
     assert short["scores"] == [float(f"{score:.6g}") for score in full["scores"]] != full["scores"]
     assert short["ci"]["low"] == float(f"{full['ci']['low']:.6g}")
     assert short["report"] == full["report"]

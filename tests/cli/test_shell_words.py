@@ -9,11 +9,12 @@ from helpers import refused, write
 
 def test_errors_name_options_of_the_shell(mtmetrics: Callable, tiny_preset: Path, tmp_path: Path) -> None:
     rows = write(tmp_path / "rows.tsv", "das Haus\tthe house\n")
+    lines = write(tmp_path / "lines", "das Haus\n")
     for argv, message in (
         (["--preset", tiny_preset, rows], "language pair None: pass --lp, such as 'de-en'"),
         (["--preset", tiny_preset, "--lp", "de-en", "--layer", "77", rows], "--layer 77"),
         (["--metric", "bertr:mini:layer", rows], "'layer' cannot be used"),
-        (["-r", rows, "-t", rows], "xmoverscore compares predictions with sources; pass -s SOURCES"),
+        (["-r", lines, "-t", lines], "xmoverscore compares predictions with sources; pass -s SOURCES"),
     ):
         refused(mtmetrics("score", *argv), message)
     uscore = ("uscore", "--lp", "de-en", "--source-text", rows, "--target-text", rows, "--out", tmp_path / "made")

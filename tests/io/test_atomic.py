@@ -8,7 +8,15 @@ import pytest
 from safetensors.numpy import load, save
 
 from mtmetrics.errors import InputError, MTMetricsError
-from mtmetrics.io.atomic import atomic_path, filled_folder, git_blob_sha1, in_one_order, new_folder, write_atomic
+from mtmetrics.io.atomic import (
+    atomic_path,
+    atomic_text,
+    filled_folder,
+    git_blob_sha1,
+    in_one_order,
+    new_folder,
+    write_atomic,
+)
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
@@ -88,3 +96,14 @@ def test_safetensors_metadata_in_one_order() -> None:
     header = data[8 : 8 + int.from_bytes(data[:8], "little")].decode()
     assert [header.index(f'"{name}"') for name in sorted(names)] == sorted(header.index(f'"{name}"') for name in names)
     assert len(header.encode()) % 8 == 0
+
+
+def test_an_error_of_the_work_keeps_its_own_file(tmp_path: Path) -> None:
+    def work() -> None:
+        with atomic_text(tmp_path / "out"):
+            raise OSError(30, "Read-only file system", "/dev/shm/x")
+
+    with pytest.raises(OSError, match="/dev/shm/x") as raised:
+        work()
+    assert not isinstance(raised.value, MTMetricsError)
+    assert not os.listdir(tmp_path)

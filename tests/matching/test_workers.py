@@ -1,13 +1,18 @@
 """Worker processes that share memory."""
 
+import concurrent.futures
 import operator
+import os
 import subprocess
 import sys
 from collections.abc import Callable
 
 import numpy as np
+import pytest
+from helpers import packed
 
 from mtmetrics.matching import workers
+from mtmetrics.matching.transport import euclidean_distances, word_mover_distances
 
 
 def test_workers_read_an_array_where_it_lies_and_its_memory_is_used_again_when_no_view_of_it_is_left(
@@ -28,6 +33,37 @@ def test_workers_read_an_array_where_it_lies_and_its_memory_is_used_again_when_n
     assert other.ctypes.data != memory
     del view
     assert workers.shared_empty(shape).ctypes.data == memory
+
+
+@pytest.mark.parametrize("at", ["start", "first task", "first worker", "later task"])
+def test_where_no_process_can_be_started_the_pairs_are_solved_here_with_one_warning(
+    at: str, processes: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Executor:
+        def __init__(self, *_: object, **__: object) -> None:
+            self.fail("start")
+
+        def fail(self, place: str) -> None:
+            if at == place:
+                raise OSError(30, "Read-only file system")
+
+        def submit(self, function: Callable, *_: object) -> concurrent.futures.Future:
+            self.fail("first task" if function is os.getpid else "later task")
+            future: concurrent.futures.Future = concurrent.futures.Future()
+            if at == "first worker":
+                future.set_exception(RuntimeError("can't start new thread"))
+            else:
+                future.set_result(1)
+            return future
+
+    monkeypatch.setattr("joblib.externals.loky.ProcessPoolExecutor", Executor)
+    monkeypatch.setattr(workers, "_pools", {})
+    sides = [packed([np.arange(6.0).reshape(3, 2) + i, np.ones((2, 2)) * i]) for i in (1, 2)]
+    with pytest.warns(UserWarning, match="solved one after the other") as warned:
+        shared = [word_mover_distances(*sides, euclidean_distances, workers=2) for _ in range(3)]
+    assert [str(warning.message)[:39] for warning in warned] == ["worker processes cannot be started here"]
+    alone = word_mover_distances(*sides, euclidean_distances, workers=1)
+    assert all(np.array_equal(values, alone) for values in shared)
 
 
 def test_the_end_of_a_program_that_has_workers_is_silent() -> None:

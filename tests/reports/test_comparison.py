@@ -3,6 +3,7 @@
 import csv
 import itertools
 import re
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 import pytest
@@ -166,3 +167,31 @@ def test_csv_has_a_row_per_metric_and_system_with_p_values_in_the_order_given(co
     assert (best["system"], best["rank"], best["cluster"], best["p high"]) == ("high", "1", "1", "1.0000")
     assert float(best["low"]) < float(best["mean"]) < float(best["high"])
     assert report_comparison(*compared).render("tsv").splitlines()[0].split("\t") == list(rows[0])
+
+
+@pytest.mark.parametrize(("test", "function"), [("permutation", paired_permutation), ("bootstrap", paired_bootstrap)])
+def test_many_systems_share_their_resamples_and_show_how_far_they_are(test: str, function: Callable) -> None:
+    generator = np.random.default_rng(3)
+    scores = {f"s{number}": generator.normal(0.03 * number, size=40) for number in range(25)}
+    shown: list[tuple[int, str]] = []
+
+    def progress(portions: Iterable[np.ndarray], *, total: int, desc: str, unit: str) -> Iterator[np.ndarray]:
+        drawn = list(portions)
+        assert len(drawn) == total
+        shown.append((sum(map(len, drawn)), desc))
+        yield from drawn
+
+    found = compare_systems(scores, test=test, resamples=500, progress=progress)
+    assert shown == [(500, "testing"), (500, "intervals")]
+    names = [system.name for system in found.systems]
+    for i, j in itertools.combinations(range(25), 2):
+        one_sided = function(scores[names[i]], scores[names[j]], resamples=500)
+        assert found.p_values[i, j] == min(1.0, 2 * one_sided)
+    assert [system.interval for system in found.systems] == [
+        bootstrap_interval(scores[n], resamples=500) for n in names
+    ]
+
+
+def test_two_segments_have_no_interval() -> None:
+    found = compare_systems({"a": [1.0, 2.0], "b": [0.0, 2.0]})
+    assert [system.interval for system in found.systems] == [None, None]

@@ -55,8 +55,10 @@ class MetricX24(mtmetrics.PluginMetric):
         self.device = "cuda" if torch.cuda.is_available() else "cpu"
         folder = model_folder(self.settings.model)
         with loading(folder, "MT5ForConditionalGeneration"):
-            self.tokenizer = AutoTokenizer.from_pretrained(self.settings.vocabulary)
-            model = MT5ForConditionalGeneration.from_pretrained(folder, dtype=torch.float32, use_safetensors=True)
+            self.tokenizer = AutoTokenizer.from_pretrained(self.settings.vocabulary, trust_remote_code=False)
+            model = MT5ForConditionalGeneration.from_pretrained(
+                folder, dtype=torch.float32, use_safetensors=True, trust_remote_code=False
+            )
         self.network = model.eval().to(self.device)
 
     def segment_scores(self, others: list[Any], predictions: list[str]) -> Sequence[float]:

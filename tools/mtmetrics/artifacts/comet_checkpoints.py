@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from mtmetrics.artifacts.cards import licence_of
 from mtmetrics.artifacts.catalog import download, hub_snapshot, hub_source, local_folder
-from mtmetrics.artifacts.models import MODEL_FILES, TOKENIZER_FILES, model_label
+from mtmetrics.artifacts.models import MODEL_FILES, TOKENIZER_FILES, model_label, refuse_code
 from mtmetrics.artifacts.pickles import answer, converted_apart, save_tensors
 from mtmetrics.errors import ArtifactError
 from mtmetrics.io.atomic import new_folder, write_atomic, write_json
@@ -236,13 +236,14 @@ def _files_of(name: str | Path | None, files: list[str], local_files_only: bool)
     if name is None:
         raise ArtifactError(f"{HPARAMS} names no pretrained_model; pass --encoder")
     folder = local_folder(name, "config.json")
-    if folder is not None:
-        return folder
-    try:
-        return download(hub_source(name), files, local_files_only=local_files_only)
-    except ArtifactError as error:
-        what = "configuration and tokenizer of the encoder are needed, not its weights"
-        raise ArtifactError(f"encoder {name}: {error}; {what}; pass a folder with them by --encoder") from error
+    if folder is None:
+        try:
+            folder = download(hub_source(name), files, local_files_only=local_files_only)
+        except ArtifactError as error:
+            what = "configuration and tokenizer of the encoder are needed, not its weights"
+            raise ArtifactError(f"encoder {name}: {error}; {what}; pass a folder with them by --encoder") from error
+    refuse_code(folder)
+    return folder
 
 
 def comet_folder(name: str | Path, *, revision: str | None = None, local_files_only: bool = False) -> Path:

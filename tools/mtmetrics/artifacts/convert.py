@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from mtmetrics.artifacts.catalog import download, hub_snapshot, hub_source, local_folder
 from mtmetrics.artifacts.comet_checkpoints import CHECKPOINT, HPARAMS, convert_comet
-from mtmetrics.artifacts.models import MODEL_FILES, model_label
+from mtmetrics.artifacts.models import MODEL_FILES, model_label, refuse_code
 from mtmetrics.artifacts.pickles import answer, converted_apart, save_tensors
 from mtmetrics.errors import InputError
 from mtmetrics.io.atomic import new_folder, write_json
@@ -65,6 +65,7 @@ def convert_model(
             [*wanted, *_PICKLES, _INDEX, HPARAMS, CHECKPOINT, Path(CHECKPOINT).name],
             local_files_only=local_files_only,
         )
+    refuse_code(folder)
     if (folder / HPARAMS).is_file():
         return convert_comet(folder, out, encoder=encoder, local_files_only=local_files_only, overwrite=overwrite)
     if encoder is not None:
@@ -126,7 +127,7 @@ def _tied(folder: Path, tensors: "dict[str, torch.Tensor]") -> dict[str, str]:
 
     if len({tensor.untyped_storage().data_ptr() for tensor in tensors.values()}) == len(tensors):
         return {}
-    config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
+    config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     architecture = getattr(transformers, (config.architectures or [""])[0], None)
     if architecture is None:
         return {}

@@ -25,6 +25,9 @@ TOKENIZER_FILES = [
 # What a sentence-transformers folder holds besides a transformer.
 _PIPELINE = ["modules.json", "config_sentence_transformers.json", "sentence_*_config.json", "?_*/*.json"]
 _WEIGHTS = ["*.safetensors", "*.safetensors.index.json", "?_*/*.safetensors"]
+# Where transformers and sentence-transformers find names of code.
+_CONFIGURATIONS = ["*config.json", "config_sentence_transformers.json", "modules.json"]
+_OWN_MODULES = "sentence_transformers."
 # Tokenizers of single languages, see `TokenEncoder`.
 _LANGUAGES = "languages/*/tokenizer*.json"
 MODEL_FILES = [
@@ -47,11 +50,13 @@ def model_folder(name: str | Path, *, revision: str | None = None, local_files_o
         local_files_only: never ask the network (``HF_HUB_OFFLINE=1`` does the same).
 
     Raises:
-        ArtifactError: it is in none of these places (the message names them all), damaged, or without safetensors.
+        ArtifactError: it is in none of these places (the message names them all), damaged, without safetensors, or
+            brings code of its own, see `refuse_code`.
     """
     folder = local_folder(name, "config.json", "modules.json")
     if folder is None:
         folder = _elsewhere(name, revision, local_files_only)
+    refuse_code(folder)
     if not any(path for pattern in _WEIGHTS for path in folder.glob(pattern)):
         options = f"{name}{f' --revision {revision}' if revision else ''}"
         command = f"'mtmetrics artifacts convert {options} --out DIR'"
@@ -73,6 +78,61 @@ def _elsewhere(name: str | Path, revision: str | None, local_files_only: bool) -
             f"the model {str(name)!r} was not found {places_in_words()}, in the cache or on the Hub: {error}; with a "
             f"network, 'hf download {source.repository}' fetches it; a bundled preset, such as mini, needs none"
         ) from error
+
+
+def refuse_code(folder: Path) -> None:
+    """Refuses a model that brings code to run.
+
+    `transformers` would ask on standard input whether to run it, where the first line of piped texts is the answer.
+
+    Raises:
+        ArtifactError: a configuration in the folder, or one of its folders, names code that is no part of
+            `transformers` or sentence-transformers.
+    """
+    places = [place + name for name in _CONFIGURATIONS for place in ("", "*/", "*/*/")]
+    for path in sorted({path for place in places for path in folder.glob(place)}):
+        try:
+            configuration = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):  # loading says what is wrong
+            continue
+        code = _code_in(configuration, path.name)
+        if code is not None:
+            why = "names code of its own, which would run on this machine with all your rights"
+            mend = (
+                "such models are not loaded; choose one that transformers or sentence-transformers compute themselves"
+            )
+            raise ArtifactError(f"{path}: {why} ({code:.90}); {mend}")
+
+
+def _code_in(configuration: Any, file: str) -> str | None:
+    """The first entry of a configuration that stands for code from elsewhere, or None."""
+    for key, value in _entries(configuration):
+        if (key in ("auto_map", "trust_remote_code") and value) or _is_foreign_class(key, value, file):
+            return f"{key}: {json.dumps(value)}"
+    return None
+
+
+def _entries(configuration: Any, key: str = "") -> Iterator[tuple[str, Any]]:
+    """Yields every key of nested objects with its value; an item of a list has the key of the list."""
+    yield key, configuration
+    if isinstance(configuration, dict):
+        for name, value in configuration.items():
+            yield from _entries(value, name)
+    elif isinstance(configuration, list):
+        for value in configuration:
+            yield from _entries(value, key)
+
+
+def _is_foreign_class(key: str, value: Any, file: str) -> bool:
+    if file == "router_config.json" and key == "types" and isinstance(value, dict):
+        return not all(str(name).startswith(_OWN_MODULES) for name in value.values())
+    if not isinstance(value, str):
+        return False
+    if file == "modules.json" and key == "type":
+        return not value.startswith(_OWN_MODULES)
+    if key in ("activation_function", "tokenizer_class"):
+        return "." in value and not value.startswith(("torch.", _OWN_MODULES))
+    return key.endswith("_implementation") and "/" in value  # a repository of kernels
 
 
 def pretrained(auto_class: str, folder: Path, dtype: "torch.dtype") -> tuple[Any, Any]:
@@ -97,7 +157,7 @@ def pretrained_tokenizer(folder: Path, *, as_stored: bool = False) -> Any:
     with loading(folder, "tokenizer"):
         stored = (folder / "tokenizer.json").is_file() and (as_stored or _names_no_class(folder))
         kind = transformers.PreTrainedTokenizerFast if stored else transformers.AutoTokenizer
-        tokenizer = kind.from_pretrained(folder, local_files_only=True)
+        tokenizer = kind.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
         if type(tokenizer) is transformers.PreTrainedTokenizerFast and transformers.__version__.startswith("4."):
             # Of this class, this version forgets whether a space is put before the first word.
             tokenizer.backend_tokenizer.pre_tokenizer = _stored(folder).pre_tokenizer
@@ -119,7 +179,7 @@ def transformers_network(auto_class: str, folder: Path, dtype: "torch.dtype") ->
 
     with loading(folder, auto_class):
         return getattr(transformers, auto_class).from_pretrained(
-            folder, local_files_only=True, dtype=dtype, use_safetensors=True
+            folder, local_files_only=True, dtype=dtype, use_safetensors=True, trust_remote_code=False
         )
 
 
@@ -143,7 +203,9 @@ def own_tokenizers(folder: Path) -> dict[str, Any]:
     found = {}
     for place in sorted(path.parent for path in folder.glob("languages/*/tokenizer.json")):
         with loading(place, "tokenizer"):
-            found[place.name] = PreTrainedTokenizerFast.from_pretrained(place, local_files_only=True)
+            found[place.name] = PreTrainedTokenizerFast.from_pretrained(
+                place, local_files_only=True, trust_remote_code=False
+            )
     return found
 
 
@@ -157,15 +219,19 @@ def sentence_model(folder: Path, device: str, dtype: str = "float32") -> Any:
         raise ArtifactError(f"{folder}: reads some languages with a vocabulary of its own, {how}")
     with loading(folder, "SentenceTransformer"):
         options = {"dtype": getattr(torch, dtype), "use_safetensors": True}
-        return SentenceTransformer(str(folder), device=device, local_files_only=True, model_kwargs=options)
+        return SentenceTransformer(
+            str(folder), device=device, local_files_only=True, trust_remote_code=False, model_kwargs=options
+        )
 
 
 @contextlib.contextmanager
 def loading(folder: Path, kind: str) -> Iterator[None]:
-    """Silences the progress bar of `transformers`, and turns what goes wrong into an ArtifactError about `folder`."""
+    """Silences the progress bar of `transformers`, and turns what goes wrong into an ArtifactError about `folder`; a
+    model that brings code is refused before."""
     import safetensors
     from transformers.utils import logging
 
+    refuse_code(folder)
     shown, level = logging.is_progress_bar_enabled(), logging.get_verbosity()
     logging.disable_progress_bar()
     logging.set_verbosity_error()
@@ -184,7 +250,8 @@ def model_size(folder: Path) -> tuple[int, int]:
     import transformers
 
     try:
-        config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
+        refuse_code(folder)
+        config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
         return int(config.hidden_size), int(config.num_hidden_layers)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         wrong = f"config.json does not state width and layers of an encoder ({_said(error)})"

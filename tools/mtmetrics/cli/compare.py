@@ -7,6 +7,8 @@ from mtmetrics.cli.output import TABLE_FORMATS, print_report
 from mtmetrics.cli.rows import read_systems
 from mtmetrics.errors import InputError
 
+_RESAMPLES = 1000
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = (
@@ -31,7 +33,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
             "score, or gets the floor score",
             ("keep", "floor"),
         ),
-        "--resamples": ("resamples of tests and intervals", 1000),
+        "--resamples N": (
+            "resamples of tests and intervals (default: 1000, or as many as Holm's correction needs for the number of "
+            "systems: 49,000 for 50)",
+            int,
+        ),
         "--seed": ("of the resamples", 12345),
     }
     options.add_options(parser.add_argument_group("test"), test)
@@ -46,10 +52,13 @@ def run(args: argparse.Namespace) -> None:
     if len(systems) < 2:
         only = f"only one system ({', '.join(systems)})"
         raise InputError(f"{only}: pass -t with a file for each; for one system: mtmetrics score")
-    from mtmetrics.reports.comparison import check_resampling, compare_systems, report_comparison
+    from mtmetrics.reports.comparison import check_resampling, compare_systems, enough_resamples, report_comparison
     from mtmetrics.reports.human_agreement import known_agreement
 
-    resampling = {"correction": args.correction, "resamples": args.resamples, "seed": args.seed}
+    resamples = args.resamples
+    if resamples is None:
+        resamples = max(_RESAMPLES, enough_resamples(len(systems), args.correction))
+    resampling = {"correction": args.correction, "resamples": resamples, "seed": args.seed}
     check_resampling(len(systems), **resampling)
     pool = options.model_pool(args)
     scorers = {}
@@ -68,5 +77,7 @@ def run(args: argparse.Namespace) -> None:
     for name, of_metric in results.items():
         scores = {system: result.segments for system, result in of_metric.items()}
         people = known_agreement(specs[name], scorers[name])
-        comparisons[name] = compare_systems(scores, test=args.test, people=people, **resampling)
+        comparisons[name] = compare_systems(
+            scores, test=args.test, people=people, progress=options.progress, **resampling
+        )
     print_report(report_comparison(comparisons, results), args)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mtmetrics.checks import compared_texts, positive
 from mtmetrics.cli import options
-from mtmetrics.cli.output import check_new, rounded
+from mtmetrics.cli.output import check_new, machine_output, rounded
 from mtmetrics.cli.rows import input_rows
 from mtmetrics.errors import InputError
 from mtmetrics.io.atomic import make_folder
@@ -206,11 +206,12 @@ def _print(explained: Iterator[Explained], scorer: "Scorer", result: "MetricResu
             print(_legend())
         print(result.signature)
         return
+    output = machine_output()
     documents = (rounded(_document(found, scorer), full=args.full_precision) for found in explained)
     lines = map(json_line, documents)
     about = {"signature": result.signature, "report": result.report.as_dict()}
     if form == "jsonl":
-        sys.stdout.writelines(itertools.chain(lines, [json_line(about)]))
+        output.writelines(itertools.chain(lines, [json_line(about)]))
     else:
         # A segment per line: spread out, the matrices would take a line per number.
         head = json.dumps(about, ensure_ascii=False, indent=1).removesuffix("\n}")

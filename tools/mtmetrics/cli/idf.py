@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> None:
     if len(languages) != len(args.text):
         raise InputError(f"--languages: {len(languages)} for {len(args.text)} file(s) of --text; pass one for each")
     files = zip(args.text, languages, strict=True)
-    texts = ((line, language) for path, language in files for line in iter_lines(path) if line.strip())
+    texts = ((line, language) for path, language in files for line in iter_lines(path, "segments") if line.strip())
     encoder = options.model_pool(args).encoder(args.encoder)
     if not args.languages:
         try:

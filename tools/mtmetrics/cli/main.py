@@ -4,17 +4,22 @@ import argparse
 import contextlib
 import copy
 import ctypes
+import functools
 import importlib
+import io
 import itertools
 import os
 import re
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import IO, Any
 
 from mtmetrics._version import __version__
 from mtmetrics.cli import options
+from mtmetrics.cli.output import refuse_inputs_as_outputs
 from mtmetrics.cli.shell_words import in_shell_words
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.scorers.metric import METRICS
@@ -51,6 +56,7 @@ _TOGETHER = dict.fromkeys(("list", "install", "doctor"), "inventory")
 _M_TRIM_THRESHOLD = -1
 _M_MMAP_THRESHOLD = -3
 _MIB = 2**20
+_STANDARD_OUTPUT = "standard output"
 # One call a line; the help of a command shows those that begin with its name. Tests parse every one of them.
 EXAMPLES = """
 mtmetrics score --preset mini --lp de-en -s source.de -t system-a.en system-b.en --ci
@@ -142,6 +148,10 @@ class Parser(argparse.ArgumentParser):
         self.given = tuple(args or ())
         return super().parse_known_args(args, namespace)
 
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Prints help or usage; unlike argparse it does not hide that the message could not be written."""
+        (file or sys.stderr).write(message)
+
     def format_usage(self) -> str:
         """What must be given; the help lists what may."""
         formatter = self._get_formatter()
@@ -196,6 +206,7 @@ def build_parser(only: str | None = None) -> argparse.ArgumentParser:
             module = importlib.import_module(f"mtmetrics.cli.{_TOGETHER.get(name, name)}")
             getattr(module, f"configure_{name}" if name in _TOGETHER else "configure")(command)
     for command in leaves(parser):
+        command.set_defaults(leaf=command)
         options.add_options(command, {"-q --quiet": "no progress and no notes; warnings and errors stay"})
     return parser
 
@@ -204,9 +215,118 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line on `argv`, or on the arguments of the process.
 
     Returns:
-        0, 1 if something could not be done, 2 for bad usage, 130 after Ctrl-C.
+        0, 1 if something could not be done, 2 for bad usage, 130 after Ctrl-C, 143 after SIGTERM.
     """
     given = sys.argv[1:] if argv is None else argv
+    if sys.stderr is None:  # `2>&-`, where messages would go to standard output
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+    if sys.stdout is None:
+        return _fail("standard output is closed; where it is not wanted, send it to /dev/null", 1)
+    try:
+        with _tolerant_output(), _ended_by_signals():
+            return _call(given)
+    except _EndedError as ended:
+        return _fail("terminated", 128 + ended.number)
+    except KeyboardInterrupt:
+        return _fail("interrupted", 130)
+    except BrokenPipeError:  # the reader of our output went away (`| head`)
+        return 1
+    except OSError as error:
+        place = "" if error.filename is None else f"{error.filename}: "
+        return _fail(f"{place}{error.strerror or error or type(error).__name__}", 1)
+
+
+class _EndedError(BaseException):
+    """A signal asked the process to end; not an `Exception`, so that nothing but the clearing up comes between."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+@contextlib.contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Has signals that ask the process to end raise `_EndedError`, so that no temporary file stays."""
+    process = os.getpid()
+
+    def end(number: int, _: object) -> None:
+        if os.getpid() == process:
+            raise _EndedError(number)
+        signal.signal(number, signal.SIG_DFL)  # a forked process has nothing to clear up
+        os.kill(os.getpid(), number)
+
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    before = {number: signal.getsignal(number) for number in numbers if in_main_thread}
+    # `nohup` has a signal ignored, and None stands for a handler that Python cannot put back.
+    before = {number: handler for number, handler in before.items() if handler not in (signal.SIG_IGN, None)}
+    for number in before:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class _StandardOutput(io.FileIO):
+    """Standard output whose errors name it."""
+
+    def write(self, data: Any) -> int | None:
+        """Writes bytes."""
+        try:
+            return super().write(data)
+        except OSError as error:
+            error.filename = _STANDARD_OUTPUT
+            raise
+
+
+@contextlib.contextmanager
+def _tolerant_output() -> Iterator[None]:
+    """Has standard output replace characters that its encoding lacks (see `mtmetrics.cli.output.machine_output`), and
+    name itself in errors."""
+    stream = sys.stdout
+    before = stream.encoding, stream.errors
+    if isinstance(stream, io.TextIOWrapper):
+        if isinstance(getattr(stream.buffer, "raw", stream.buffer), io.FileIO):
+            sys.stdout = _with_name(stream)
+        sys.stdout.reconfigure(errors="replace")
+    try:
+        yield
+        sys.stdout.flush()
+    except SystemExit:  # after help
+        sys.stdout.flush()
+        raise
+    except OSError:
+        for output in (sys.stdout, sys.stderr):
+            _drop_if_broken(output)
+        raise
+    finally:
+        sys.stdout = stream
+        if isinstance(stream, io.TextIOWrapper) and (stream.encoding, stream.errors) != before:
+            stream.reconfigure(encoding=before[0], errors=before[1])
+
+
+def _with_name(stream: io.TextIOWrapper) -> io.TextIOWrapper:
+    """Another stream to the same open file, whose errors name it."""
+    stream.flush()
+    raw = _StandardOutput(stream.fileno(), "wb", closefd=False)
+    target = raw if stream.write_through else io.BufferedWriter(raw)  # the former with PYTHONUNBUFFERED
+    how = {"line_buffering": stream.line_buffering, "write_through": stream.write_through}
+    return io.TextIOWrapper(target, encoding=stream.encoding, **how)
+
+
+def _drop_if_broken(stream: IO[str]) -> None:
+    """Sends what is left in the buffer of a stream nowhere, if it cannot be written: the interpreter would complain
+    while it shuts down."""
+    try:
+        stream.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _call(given: Sequence[str]) -> int:
+    """Runs a command; its expected errors become a line and an exit code."""
     if "_ARGCOMPLETE" in os.environ:
         complete(build_parser())
     try:
@@ -223,8 +343,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     (keep_large_blocks if getattr(arguments, "large_blocks", False) else return_large_blocks)()
     with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
-        warnings.showwarning = _show_warning
-        return _run(arguments, given)
+        warnings.showwarning = functools.partial(_show_warning, set())
+        try:
+            refuse_inputs_as_outputs(arguments, arguments.leaf._actions)
+            return arguments.run(arguments) or 0
+        except MTMetricsError as error:
+            return _fail(in_shell_words(str(error), given), 2 if isinstance(error, InputError) else 1)
 
 
 def _load_plugins(given: Sequence[str]) -> None:
@@ -266,30 +390,20 @@ def _set_blocks(sizes: dict[int, int]) -> None:
             ctypes.CDLL(None).mallopt(parameter, size)
 
 
-def _run(arguments: argparse.Namespace, given: Sequence[str]) -> int:
-    try:
-        code = arguments.run(arguments)
-        sys.stdout.flush()
-        return code or 0
-    except MTMetricsError as error:
-        return _fail(in_shell_words(str(error), given), 2 if isinstance(error, InputError) else 1)
-    except KeyboardInterrupt:
-        return _fail("interrupted", 130)
-    except BrokenPipeError:
-        # The reader of our output went away (`| head`); keep the interpreter from complaining while it shuts down.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-
-
 def _fail(message: str, code: int) -> int:
-    print("mtmetrics: " + " ".join(message.split()), file=sys.stderr)
+    try:
+        print("mtmetrics: " + " ".join(message.split()), file=sys.stderr, flush=True)
+    except OSError:  # `2>&1 | head`
+        _drop_if_broken(sys.stderr)
     return code
 
 
-def _show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
-    if issubclass(category, UserWarning):
+def _show_warning(shown: set[str], message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+    """Shows a warning of a user's input or settings, unless it is among those that were `shown` before."""
+    if issubclass(category, UserWarning) and str(message) not in shown:
         from tqdm import tqdm
 
+        shown.add(str(message))
         tqdm.write(f"mtmetrics: warning: {message}", file=sys.stderr)  # above a bar, not in its line
 
 

@@ -204,7 +204,7 @@ def _sentences(args: argparse.Namespace, path: str, language: str) -> tuple[list
     from mtmetrics.io.lines import iter_lines
     from mtmetrics.mining.clean_text import draw, prepare
 
-    lines = options.progress(iter_lines(path), desc=f"preparing {language}", unit=" lines")
+    lines = options.progress(iter_lines(path, "segments"), desc=f"preparing {language}", unit=" lines")
     if args.prepared:
         sentences, counts = [" ".join(line.split()) for line in lines if line.strip()], {}
         if not sentences:

@@ -2,14 +2,22 @@
 
 import argparse
 import contextlib
+import io
 import json
 import math
+import os
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from mtmetrics.errors import InputError
+from mtmetrics.io.atomic import is_stream
+
+_OUTPUTS = ("out", "report", "plot")
+# A placeholder of options that name files or folders, perhaps with ranges of lines.
+_FILE = re.compile(r"\b(FILE|DIR)\b")
 
 if TYPE_CHECKING:
     from mtmetrics.reports.styles import Report
@@ -50,7 +58,16 @@ def pick_format(name: str | None, out: str | None = None) -> str:
     return name or suffix
 
 
+def machine_output() -> IO[str]:
+    """Standard output for what programs read: in UTF-8, whatever the shell says. Tables for people keep the encoding of
+    the shell, and lose what it lacks."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
+    return sys.stdout
+
+
 def print_json(document: Any) -> None:
+    machine_output()
     print(json.dumps(document, ensure_ascii=False, indent=1))
 
 
@@ -60,6 +77,8 @@ def print_report(report: "Report", args: argparse.Namespace) -> None:
     if style == "json":
         print_json(rounded(report.document, full=vars(args).get("full_precision", True)))
     else:
+        if style != "table":
+            machine_output()
         print(report.render(style))
 
 
@@ -79,12 +98,53 @@ def check_target(
 ) -> None:
     """Refuses before the work a file, or `folder`, named with an `option`, that could not be written after it: there is
     no folder to put it in; there is one of this name, which is not to be replaced; or that is a folder, or none."""
-    if path and not Path(path).parent.is_dir():
-        raise InputError(f"{option} {path}: there is no folder {Path(path).parent}")
-    if path and not overwrite and Path(path).exists():
+    if not path or is_stream(path):
+        return
+    parent = Path(os.path.realpath(path)).parent if os.path.islink(path) else Path(path).parent
+    if not parent.is_dir():
+        raise InputError(f"{option} {path}: there is no folder {parent}")
+    if not overwrite and Path(path).exists():
         raise InputError(f"{option} {path}: exists already; {mend}")
-    if path and Path(path).exists() and Path(path).is_dir() != folder:
+    if Path(path).exists() and Path(path).is_dir() != folder:
         raise InputError(f"{option} {path}: is {'a file; a folder' if folder else 'a folder; a file'} is needed")
+
+
+def refuse_inputs_as_outputs(arguments: argparse.Namespace, options: Iterable[argparse.Action]) -> None:
+    """Refuses, before the work, output that would replace an input, also by a link or another path, or other output.
+
+    Args:
+        arguments: values of the options.
+        options: those of the command; their placeholders say which of them name files.
+    """
+    outputs: dict[str, str] = {}
+    inputs: dict[str, list[str]] = {}
+    for option in options:
+        value = getattr(arguments, option.dest, None)
+        values = [str(one) for one in (value if isinstance(value, list) else [value]) if one is not None]
+        name = option.option_strings[-1] if option.option_strings else str(option.metavar)
+        if option.dest in _OUTPUTS:
+            outputs |= {f"{name} {path}": path for path in values}
+        elif option.dest == "metric":
+            inputs[name] = [one.removeprefix("scores:") for one in values if one.startswith("scores:")]
+        elif _FILE.search(str(option.metavar)):
+            inputs[name] = values
+    for number, (output, path) in enumerate(outputs.items()):
+        # What a folder holds already stays, unless the whole folder is replaced.
+        if is_stream(path) or (os.path.isdir(path) and not getattr(arguments, "overwrite", False)):
+            continue
+        for name, values in inputs.items():
+            if any(_is_same_file(path, part) for one in values for part in (one, one.partition(":")[0])):
+                raise InputError(f"{output}: is the input {name}, which it would replace; pass another name")
+        for other, before in [*outputs.items()][:number]:
+            if os.path.realpath(before) == os.path.realpath(path):
+                raise InputError(f"{output}: is {other}, too; pass another name")
+
+
+def _is_same_file(path: str, other: str) -> bool:
+    try:
+        return os.path.samefile(path, other)
+    except OSError:
+        return False
 
 
 def check_new(paths: Iterable[Path], option: str, *, overwrite: bool) -> None:
@@ -95,15 +155,15 @@ def check_new(paths: Iterable[Path], option: str, *, overwrite: bool) -> None:
 
 
 @contextlib.contextmanager
-def opened(out: str | None, *, binary: bool = False) -> Iterator[IO[Any]]:
-    """A stream to a file, which appears only when everything went well, or standard output; text for a name that ends
-    in .gz is compressed."""
-    from mtmetrics.io.atomic import atomic_path, atomic_text
+def opened(out: str | None, *, binary: bool = False, table: bool = False) -> Iterator[IO[Any]]:
+    """A stream to a file, which appears only when everything went well, or standard output, perhaps for a table that
+    people read; text for a name that ends in .gz is compressed."""
+    from mtmetrics.io.atomic import atomic_bytes, atomic_text
 
     if out is None:
-        yield sys.stdout
+        yield sys.stdout if table else machine_output()
     elif binary:
-        with atomic_path(out) as temporary, open(temporary, "wb") as stream:
+        with atomic_bytes(out) as stream:
             yield stream
     else:
         with atomic_text(out) as stream:

@@ -72,7 +72,8 @@ def score(args: argparse.Namespace) -> int:
         from mtmetrics.statistics.significance import bootstrap_interval
 
         scores = written(args.out, SCORE)
-        summary["ci"] = bootstrap_interval(scores[scores == scores])._asdict()  # without those that are left out
+        interval = bootstrap_interval(scores[scores == scores])  # without those that are left out
+        summary["ci"] = interval and interval._asdict()
     bad = sum(block["bad"] for block in done)
     print_json(rounded(summary | {"bad": bad}, full=args.full_precision))
     report.warn()

@@ -13,7 +13,7 @@ from mtmetrics.cli import options
 from mtmetrics.cli.output import check_target, opened, write_report
 from mtmetrics.errors import InputError
 from mtmetrics.io.lines import iter_lines, iter_parallel, json_line
-from mtmetrics.io.tables import jsonl_rows
+from mtmetrics.io.tables import is_json, jsonl_rows
 
 if TYPE_CHECKING:
     from mtmetrics.choosing.reranking import NBest
@@ -136,8 +136,8 @@ def _rows(args: argparse.Namespace) -> _Rows:
 def _jsonl(path: str) -> _Rows:
     from mtmetrics.choosing.reranking import NBest
 
-    if path != "-" and not path.removesuffix(".gz").endswith(".jsonl"):
-        raise InputError(f"{path}: JSON Lines are needed (.jsonl); files of lines are passed with -t")
+    if path != "-" and not is_json(path):
+        raise InputError(f"{path}: JSON Lines are needed (.jsonl or .json); files of lines are passed with -t")
     for where, row in jsonl_rows(path):
         if not isinstance(row.get("candidates"), list):
             raise InputError(f"{where}: 'candidates' must be a list of strings")
@@ -171,7 +171,7 @@ def _numbered(path: str) -> _Rows:
     from mtmetrics.choosing.reranking import NBest
 
     def fields() -> Iterator[tuple[int, str, float]]:
-        for number, line in enumerate(iter_lines(path), 1):
+        for number, line in enumerate(iter_lines(path, "segments"), 1):
             found = _NUMBERED.fullmatch(line)
             try:
                 yield int(found[1]), found[2], float(found[3])  # type: ignore[index]
@@ -189,7 +189,7 @@ def _numbered(path: str) -> _Rows:
 
 
 def _with_sources(lists: _Rows, args: argparse.Namespace) -> _Rows:
-    for number, (source, found) in enumerate(itertools.zip_longest(iter_lines(args.sources), lists), 1):
+    for number, (source, found) in enumerate(itertools.zip_longest(iter_lines(args.sources, "segments"), lists), 1):
         if source is None or found is None:
             shorter, longer = (args.sources, args.predictions[0])[:: 1 if source is None else -1]
             raise InputError(f"{shorter} ends after {number - 1} sources, but {longer} goes on")

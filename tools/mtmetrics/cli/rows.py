@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from mtmetrics.cli.options import metric_options
 from mtmetrics.errors import InputError
 from mtmetrics.io.languages import language_checked
-from mtmetrics.io.lines import iter_parallel
+from mtmetrics.io.lines import check_file, iter_parallel
 from mtmetrics.io.tables import Texts, count_rows, jsonl_rows, open_texts, table_keys
 from mtmetrics.scorers.metric import COLUMNS, KEYS, Column, Metric
 from mtmetrics.scorers.registry import find_metric
@@ -148,6 +148,8 @@ def _read_texts(texts: Texts, columns: Sequence[Column]) -> Iterator[list[Any]]:
 
 def _common_count(paths: Sequence[str]) -> int | None:
     """The number of lines of parallel files, which must be the same wherever it can be known before they are read."""
+    for path in paths:
+        check_file(path, "segments")
     counts = {path: count for path in paths if (count := count_rows(path)) is not None}
     first = next(iter(counts), None)
     for path, count in counts.items():

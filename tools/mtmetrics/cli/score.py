@@ -81,7 +81,10 @@ def run(args: argparse.Namespace) -> None:
     lowest = _Lowest()
     shown = {"parts": args.parts, "full": args.full_precision, "unusual": args.degenerate is not None}
     make = functools.partial(_WRITERS.get(form, _Writer), form, names, list(specs), **shown)
-    with opened(args.out, binary=form == "parquet") as stream, contextlib.closing(make(target=stream)) as writer:
+    with (
+        opened(args.out, binary=form == "parquet", table=form == "table") as stream,
+        contextlib.closing(make(target=stream)) as writer,
+    ):
         pool = options.model_pool(args)
         scorers = [
             load_scorer(pool=pool, **loader | {"against": side}) for loader, side in zip(loaders, sides, strict=True)
@@ -140,13 +143,15 @@ def _summary(result: "MetricResult", *, interval: bool, parts: bool) -> dict[str
     found = result.as_dict(scores=False)
     known = result.segments[~np.isnan(result.segments)]
     if interval and known.size:
-        found["ci"] = bootstrap_interval(known)._asdict()
+        between = bootstrap_interval(known)
+        found["ci"] = between and between._asdict()
     return found | ({"parts": {name: float(np.nanmean(part)) for name, part in result.parts.items()}} if parts else {})
 
 
 def _table(style: str, names: Sequence[str], summaries: "Summaries", *, full: bool) -> str:
     """A row per system and metric, with the signatures below."""
     from mtmetrics.reports.styles import STYLES, one_line
+    from mtmetrics.statistics.significance import NO_INTERVAL
 
     every = [found for systems in summaries.values() for found in systems]
     unusual = [name for name in _UNUSUAL if any(found["report"][name] for found in every)]
@@ -157,20 +162,27 @@ def _table(style: str, names: Sequence[str], summaries: "Summaries", *, full: bo
             row = {"metric": metric} if len(summaries) > 1 else {}
             row |= {"system": name, "mean": _number(found["mean_score"], full)}
             if "ci" in found:
-                row["95 % interval"] = f"[{_number(found['ci']['low'], full)}, {_number(found['ci']['high'], full)}]"
+                row["95 % interval"] = _interval(found["ci"], full)
             known = found.get("parts", {})
             row |= {part: _number(known[part], full) if part in known else "" for part in parts}
             report = found["report"]
             rows.append(row | {_UNUSUAL.get(key, key): f"{report[key]:,}" for key in ("segments", *unusual)})
     numbers = range(1 + (len(summaries) > 1), len(rows[0]))
     text = STYLES[style]([[*rows[0]], *([*row.values()] for row in rows)], numbers)
-    return "\n\n".join([text, "\n".join(map(one_line, dict.fromkeys(found["signature"] for found in every)))])
+    blocks = [text, "\n".join(map(one_line, dict.fromkeys(found["signature"] for found in every)))]
+    if any("ci" in found and found["ci"] is None for found in every):
+        blocks.append(f"none: {NO_INTERVAL}")
+    return "\n\n".join(blocks)
 
 
 def _number(value: float, full: bool) -> str:
     from mtmetrics.reports.styles import decimals
 
     return repr(value) if full else decimals(value, 4)
+
+
+def _interval(ends: dict[str, Any] | None, full: bool) -> str:
+    return "none" if ends is None else f"[{_number(ends['low'], full)}, {_number(ends['high'], full)}]"
 
 
 def _in_one_line(other: Any) -> str:
@@ -332,9 +344,12 @@ class _RowsWriter(_Writer):
         elif self.form == "jsonl":
             self.rows.write(self._rounded({"kind": "system"} | found) for found in self._each(summaries))
         elif self.target is sys.stdout and not options.quiet:
+            from mtmetrics.statistics.significance import NO_INTERVAL
+
             for found in self._each(self._rounded(summaries)):
                 by = f" {found['metric']}:" if "metric" in found else ""
-                between = f" [{found['ci']['low']!r}, {found['ci']['high']!r}]" if "ci" in found else ""
+                between = f" {_interval(found['ci'], full=True)}" if found.get("ci") else ""
+                between += f" ({NO_INTERVAL})" if "ci" in found and not between else ""
                 mean = f"{by} mean {found['mean_score']!r}{between}"
                 print(f"{found['system']}:{mean} {found['signature']}", file=sys.stderr)
 

@@ -160,7 +160,8 @@ class MetricModule(evaluate.Metric):
         if wanted["return_ci"]:
             from mtmetrics.statistics.significance import bootstrap_interval
 
-            result["ci"] = bootstrap_interval(scored.segments)._asdict()
+            interval = bootstrap_interval(scored.segments)
+            result["ci"] = interval and interval._asdict()
         if wanted["return_alignments"]:
             alignments = scorer.align(others, columns["predictions"])
             result["alignments"] = [alignment.as_dict() for alignment in alignments]

@@ -8,6 +8,7 @@ import io
 import json
 import os
 import shutil
+import stat
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -69,13 +70,51 @@ def write_json(path: str | Path, document: Any, *, sort_keys: bool = False) -> N
 def atomic_text(path: str | Path) -> Iterator[IO[str]]:
     """A stream of UTF-8 to a file that appears only when everything went well; compressed where its name ends in .gz,
     so that equal texts give equal files."""
-    with atomic_path(path) as temporary, open(temporary, "wb") as stream:
+    with atomic_bytes(path) as stream:
         if str(path).endswith(".gz"):
             packed: Any = gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0)
         else:
             packed = stream
         with packed, io.TextIOWrapper(packed, encoding="utf-8", newline="\n") as text:
             yield text
+
+
+@contextlib.contextmanager
+def atomic_bytes(path: str | Path) -> Iterator[IO[bytes]]:
+    """A stream to a file that appears only when everything went well.
+
+    Raises:
+        MTMetricsError: the file cannot be written. Other errors of the work that writes there pass as they are.
+    """
+    with _replacing(Path(path)) as place, _OutputFile(place, path) as raw, io.BufferedWriter(raw) as stream:
+        yield stream
+
+
+class _OutputFile(io.FileIO):
+    """A file whose errors are told with the name that the user knows."""
+
+    def __init__(self, place: Path, name: str | Path) -> None:
+        self._shown = name
+        with _told_as(name):
+            super().__init__(place, "wb")
+
+    def write(self, data: Any) -> int | None:
+        """Writes bytes; an MTMetricsError says why it cannot."""
+        with _told_as(self._shown):
+            return super().write(data)
+
+    def close(self) -> None:
+        """Closes the file; an MTMetricsError says why what was written is not safe."""
+        with _told_as(self._shown):
+            super().close()
+
+
+@contextlib.contextmanager
+def _told_as(path: str | Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise MTMetricsError(f"cannot write {path}: {error.strerror or error}") from error
 
 
 def make_folder(path: str | Path) -> None:
@@ -102,16 +141,48 @@ def filled_folder(path: str | Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def atomic_path(path: str | Path) -> Iterator[Path]:
-    """Yields a temporary name beside `path` that becomes `path` on success and vanishes otherwise."""
-    path = Path(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
+    """Yields a temporary name beside `path` that becomes `path` on success and vanishes otherwise; see `_replacing`."""
+    with _told_as(path), _replacing(Path(path)) as place:
+        yield place
+
+
+@contextlib.contextmanager
+def _replacing(path: Path) -> Iterator[Path]:
+    """Yields the place to write what is to be in a file, which is replaced when all is written.
+
+    A link stays, and the file that it leads to is replaced, which keeps its mode. What is no regular file, such as a
+    device or a pipe, is itself the place.
+    """
+    if is_stream(path):
+        yield path
+        return
+    target = Path(os.path.realpath(path))
+    temporary = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_ident()}.tmp")
     try:
         yield temporary
-        os.replace(temporary, path)
-    except OSError as error:
-        raise MTMetricsError(f"cannot write {path}: {error.strerror or error}") from error
+        with _told_as(path):
+            _take_over_mode(target, temporary)
+            os.replace(temporary, target)
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+
+
+def is_stream(path: str | Path) -> bool:
+    """Whether a path leads to a device, a pipe or an open file of this process, which must not be replaced."""
+    if os.path.abspath(path).startswith(("/dev/fd/", "/dev/std", "/proc/")):
+        return True
+    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
+
+
+def _take_over_mode(target: Path, temporary: Path) -> None:
+    """Gives a temporary file the owner and the mode of the file that it is to replace, if there is one."""
+    if not target.exists():
+        return
+    before = target.stat()
+    with contextlib.suppress(OSError, AttributeError):  # the owner, where this user may change it
+        os.chown(temporary, before.st_uid, before.st_gid)
+    os.chmod(temporary, stat.S_IMODE(before.st_mode))
 
 
 @contextlib.contextmanager

@@ -1,42 +1,133 @@
-"""Lines of text and of JSON, in and out: plain or gzip files, standard input, parallel files."""
+"""Lines of text and of JSON, in and out: plain or compressed files, standard input, parallel files."""
 
+import bz2
 import gzip
+import io
 import itertools
 import json
+import lzma
+import stat
 import sys
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from mtmetrics import checks
 from mtmetrics.errors import InputError
+from mtmetrics.io.file_kinds import HEAD_SIZE, Layout, check_head
+
+# First bytes of a compressed file -> what unpacks it.
+_UNPACKERS: dict[bytes, Callable[[BinaryIO], Any]] = {
+    b"\x1f\x8b": gzip.GzipFile,
+    b"BZh": bz2.BZ2File,
+    b"\xfd7zXZ\0": lzma.LZMAFile,
+}
+_ZSTANDARD = b"\x28\xb5\x2f\xfd"
+# What reading raises where a file cannot be read, or is damaged.
+UNREADABLE = (OSError, EOFError, zlib.error, lzma.LZMAError)
+
+
+class _Unpacked(io.BufferedReader):
+    """Reads what a compressed stream holds, and closes that stream, too; standard input stays open."""
+
+    def __init__(self, unpacked: Any, packed: BinaryIO) -> None:
+        super().__init__(unpacked, HEAD_SIZE)
+        self._packed = packed
+
+    def close(self) -> None:
+        """Closes both streams."""
+        super().close()
+        _close(self._packed)
 
 
 def open_bytes(path: str | Path) -> BinaryIO:
-    """What a plain or ``.gz`` file holds, or, for ``-``, standard input; errors as `iter_lines`."""
+    """Opens a file, or for ``-`` standard input, and unpacks gzip, bzip2 and xz, whatever its name is.
+
+    Raises:
+        InputError: the file is missing or unreadable, or compressed in another way.
+    """
+    stream = _opened(path)
+    try:
+        head = _head(stream)
+        if head.startswith(_ZSTANDARD):
+            _close(stream)
+            raise InputError(f"{path}: is compressed with Zstandard; unpack it: zstd -d {path}")
+        unpack = next((unpack for start, unpack in _UNPACKERS.items() if head.startswith(start)), None)
+        if unpack is None and head and str(path).lower().endswith(".gz"):
+            unpack = gzip.GzipFile  # whose error says what is wrong
+    except OSError as error:
+        _close(stream)
+        raise InputError(f"{path}: {error.strerror or error}") from error
+    if unpack is None:
+        return stream
+    return _Unpacked(unpack(fileobj=stream) if unpack is gzip.GzipFile else unpack(stream), stream)
+
+
+def _opened(path: str | Path) -> BinaryIO:
     if str(path) == "-":
+        if sys.stdin is None:
+            raise InputError("-: standard input is closed")
         return sys.stdin.buffer
     try:
         if Path(path).is_dir():
             raise InputError(f"{path} is a folder, a file is needed")
-        return gzip.open(path, "rb") if str(path).endswith(".gz") else open(path, "rb")
+        return open(path, "rb", buffering=HEAD_SIZE)
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from error
 
 
-def iter_lines(path: str | Path) -> Iterator[str]:
+def _close(stream: BinaryIO) -> None:
+    """Closes a stream that is not standard input."""
+    if stream is not getattr(sys.stdin, "buffer", None):
+        stream.close()
+
+
+def _head(stream: Any) -> bytes:
+    """The next bytes of a stream, which stay there."""
+    if hasattr(stream, "peek"):
+        return stream.peek(HEAD_SIZE)
+    place = stream.tell()
+    head = stream.read(HEAD_SIZE)
+    stream.seek(place)
+    return head
+
+
+def check_file(path: str | Path, layout: Layout) -> None:
+    """Checks the first bytes of a regular file, before anything is read of it; see `check_head`. Pipes are checked
+    when they are read."""
+    if Path(path).is_file() and stat.S_ISREG(Path(path).stat().st_mode):
+        with open_bytes(path) as stream:
+            _check_stream(stream, path, layout)
+
+
+def iter_lines(path: str | Path, layout: Layout = "any") -> Iterator[str]:
     """Yields the lines of a UTF-8 file without their line ends; only ``\\n`` and ``\\r\\n`` end a line.
 
     Args:
-        path: a plain or ``.gz`` file, or ``-`` for standard input.
+        path: a file, plain or compressed, or ``-`` for standard input.
+        layout: what its lines should hold.
 
     Raises:
-        InputError: the file is missing, unreadable, damaged, not UTF-8 or holds a NUL (with the line's number).
+        InputError: the file is missing, unreadable, damaged, of another layout, not UTF-8 or holds a NUL (with the
+            line's number).
     """
-    yield from decoded_lines(open_bytes(path), path)
+    stream = open_bytes(path)
+    try:
+        _check_stream(stream, path, layout)
+    except InputError:
+        _close(stream)
+        raise
+    yield from decoded_lines(stream, path)
+
+
+def _check_stream(stream: BinaryIO, path: str | Path, layout: Layout) -> None:
+    try:
+        check_head(path, _head(stream), layout)
+    except UNREADABLE as error:
+        raise InputError(f"{path}, after line 0: cannot be read ({error})") from error
 
 
 def decoded_lines(stream: BinaryIO, path: str | Path) -> Iterator[str]:
@@ -54,11 +145,10 @@ def decoded_lines(stream: BinaryIO, path: str | Path) -> Iterator[str]:
     except UnicodeDecodeError as error:
         byte = f"byte {error.start + 1} (0x{error.object[error.start]:02x})"
         raise InputError(f"{path}, line {number}: {byte} is not valid UTF-8; convert the file to UTF-8") from None
-    except (OSError, EOFError, zlib.error) as error:
+    except UNREADABLE as error:
         raise InputError(f"{path}, after line {number}: cannot be read ({error})") from error
     finally:
-        if stream is not sys.stdin.buffer:
-            stream.close()
+        _close(stream)
 
 
 def json_object(line: str, place: str) -> dict[str, Any]:
@@ -69,9 +159,27 @@ def json_object(line: str, place: str) -> dict[str, Any]:
         raise InputError(f"{place}: not valid JSON ({error.msg} at column {error.colno})") from None
     except ValueError:
         raise InputError(f"{place}: holds a number that is too long to be read") from None
+    return _checked_object(row, place, escaped="\\ud" in line.lower())
+
+
+def json_array(text: str, path: str) -> Iterator[dict[str, Any]]:
+    """Yields the objects of an array of JSON, which messages call `path`; `InputError` where an item is none."""
+    try:
+        items = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InputError(f"{path}, line {error.lineno}: not valid JSON ({error.msg} at column {error.colno})") from None
+    except ValueError:
+        raise InputError(f"{path}: holds a number that is too long to be read") from None
+    escaped = "\\ud" in text.lower()
+    for number, item in enumerate(items, 1):
+        yield _checked_object(item, f"{path}, item {number}", escaped=escaped)
+
+
+def _checked_object(row: Any, place: str, *, escaped: bool) -> dict[str, Any]:
+    """An object whose texts can be written again; an escape of JSON can name half a character, which cannot."""
     if not isinstance(row, dict):
         raise InputError(f"{place}: a JSON object is needed, got {type(row).__name__}")
-    if "\\ud" in line.lower():  # an escape of JSON can name half a character, which cannot be written again
+    if escaped:
         try:
             json_line(row).encode("utf-8")
         except UnicodeEncodeError:
@@ -112,7 +220,7 @@ def iter_parallel(paths: Sequence[str | Path]) -> Iterator[list[str]]:
             `iter_lines`.
     """
     refuse_twice(paths)
-    streams = [iter_lines(path) for path in paths]
+    streams = [iter_lines(path, "segments") for path in paths]
     for number in itertools.count(1):
         row = [next(stream, None) for stream in streams]
         ended = [str(path) for path, line in zip(paths, row, strict=True) if line is None]

@@ -4,14 +4,14 @@ import csv
 import itertools
 import stat
 import sys
-import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from mtmetrics.checks import language_pair
 from mtmetrics.errors import InputError
-from mtmetrics.io.lines import iter_lines, json_object, open_bytes, shown
+from mtmetrics.io.file_kinds import bare_name
+from mtmetrics.io.lines import UNREADABLE, iter_lines, json_array, json_object, open_bytes, shown
 
 # What the columns of a table are called: as we do, then as COMET, WMT and MLQE-PE do.
 COLUMN_NAMES: dict[str, tuple[str, ...]] = {
@@ -102,8 +102,17 @@ def is_number(value: Any) -> bool:
 
 
 def jsonl_rows(path: str | Path) -> Iterator[Row]:
-    """Yields the object in every line that is not blank of a JSON Lines file; a line that holds none is refused."""
-    for number, line in enumerate(iter_lines(path), 1):
+    """Yields the object in every line that is not blank of a JSON Lines file; a line that holds none is refused. A file
+    that is called ``.json`` may hold an array of objects instead."""
+    lines = iter_lines(path)
+    if bare_name(path).endswith(".json"):
+        text = "\n".join(lines)
+        if text.lstrip().startswith("["):
+            for number, item in enumerate(json_array(text, str(path)), 1):
+                yield Row(f"{path}, item {number}", item)
+            return
+        lines = iter(text.split("\n"))
+    for number, line in enumerate(lines, 1):
         if line.strip():
             where = f"{path}, line {number}"
             yield Row(where, json_object(line, where))
@@ -123,8 +132,9 @@ def iter_cells(
     Raises:
         InputError: the quoting is damaged, or as `iter_lines`.
     """
-    lines = iter(iter_lines(path) if lines is None else lines)
-    if not (_is_named(path, ".csv") if commas is None else commas):
+    with_commas = _is_named(path, ".csv") if commas is None else commas
+    lines = iter(iter_lines(path, "any" if with_commas else "cells") if lines is None else lines)
+    if not with_commas:
         yield from ((number, line.split("\t")) for number, line in enumerate(lines, 1))
         return
     head: list[str] = []
@@ -190,7 +200,7 @@ def iter_rows(
     cells without a header are called ``column3`` and so on."""
     if jsonl is None and _is_named(path, ".parquet"):
         rows = _parquet_rows(path, keys, whole)
-    elif _is_named(path, ".jsonl") if jsonl is None else jsonl:
+    elif is_json(path) if jsonl is None else jsonl:
         rows = jsonl_rows(path)
     elif jsonl is None and _is_headed(path):
         cells = iter_cells(path)
@@ -223,7 +233,7 @@ def table_keys(path: str | Path) -> list[str] | None:
         return [name for row in _parquet_rows(path, None) for name in row.fields]
     if _is_headed(path):
         return next(iter_cells(path))[1]
-    if not _is_named(path, ".jsonl"):
+    if not is_json(path):
         return None
     _, first = next(jsonl_rows(path), ("", {}))
     return [key for key, value in first.items() if value is not None]
@@ -235,7 +245,13 @@ def _is_headed(path: str | Path) -> bool:
 
 
 def _is_named(path: str | Path, end: str) -> bool:
-    return str(path).removesuffix("" if end == ".parquet" else ".gz").endswith(end)
+    name = str(path).lower() if end == ".parquet" else bare_name(path)
+    return name.endswith(end)
+
+
+def is_json(path: str | Path) -> bool:
+    """Whether a file is called ``.jsonl`` or ``.json``, compressed or not."""
+    return bare_name(path).endswith((".jsonl", ".json"))
 
 
 def _parquet_rows(path: str | Path, keys: Sequence[str] | None, whole: bool = False) -> Iterator[Row]:
@@ -367,7 +383,7 @@ def count_rows(path: str | Path) -> int | None:
             lines, last = 0, b"\n"
             while block := stream.read(2**20):
                 lines, last = lines + block.count(b"\n"), block[-1:]
-    except (OSError, EOFError, zlib.error, ValueError):
+    except (*UNREADABLE, ValueError):
         return None
     return lines + (last != b"\n")
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mtmetrics.errors import InputError
+from mtmetrics.io.file_kinds import unpacked_name
 from mtmetrics.io.lines import decoded_lines, iter_lines
 from mtmetrics.io.tables import FIELDS, Row, is_number, iter_cells, jsonl_rows, named_rows
 from mtmetrics.judgements.metrics_task import read_task, task_level
@@ -216,7 +217,7 @@ def read_rows(file: str | Path) -> Iterator[Row]:
 def _reader(path: str | Path) -> Callable[[str | Path], Iterator[Row]] | None:
     if task_level(path) == "segment":
         return _task_rows
-    name = str(path).removesuffix(".gz")
+    name = unpacked_name(path)
     if _member_reader(Path(name).as_posix()):
         return _file_rows
     return next((read for end, read in _LAYOUTS.items() if name.endswith(end)), None)

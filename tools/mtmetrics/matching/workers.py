@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from mtmetrics.checks import warn
 from mtmetrics.errors import MTMetricsError
 
 # Pairs that a process solves by itself before it starts workers: a start costs as much as they do.
@@ -39,7 +40,8 @@ _LEFT_OUT = {
     "POT_BACKEND_DISABLE_TENSORFLOW": "1",
 }
 
-_pools: dict[tuple[int, int], "Pool"] = {}
+# None stands for workers that could not be started.
+_pools: dict[tuple[int, int], "Pool | None"] = {}
 # An executor that is collected later, while modules vanish, calls what is gone already, and Python prints a traceback.
 atexit.register(_pools.clear)
 _solved = 0
@@ -47,8 +49,8 @@ _solved = 0
 
 def pool_for(workers: int, pairs: int) -> "Pool | None":
     """So many worker processes to solve this number of pairs, or None where they are better solved here: where there
-    was not enough work so far, while the first worker starts, in a process that may have no children, and on systems
-    other than Linux.
+    was not enough work so far, while the first worker starts, in a process that may have no children, on systems other
+    than Linux, and where no process can be started, of which a warning tells once.
 
     The processes do not import the caller's main module, and end after a time without work, or with the process that
     started them.
@@ -58,14 +60,47 @@ def pool_for(workers: int, pairs: int) -> "Pool | None":
     if _solved <= _WORTH or multiprocessing.current_process().daemon or not hasattr(os, "memfd_create"):
         return None
     key = os.getpid(), workers  # the pool of a forked process is its parent's
-    pool = _pools[key] = _pools.get(key) or Pool(workers)
-    return pool if pool.started.done() else None
+    if key not in _pools:
+        _pools[key] = _started_pool(workers)
+    pool = _pools[key]
+    if pool is None or not pool.started.done():
+        return None
+    problem = pool.started.exception()
+    if problem is not None:
+        _give_up(pool, problem)
+        return None
+    return pool
+
+
+def _give_up(pool: "Pool", problem: BaseException) -> None:
+    """Does without workers from now on, and warns."""
+    for key in [key for key, one in _pools.items() if one is pool]:
+        _pools[key] = None
+    _warn_of_no_workers(problem)
+
+
+def _started_pool(workers: int) -> "Pool | None":
+    """Worker processes that begin to start; None where the system does not let them, as without shared memory or beyond
+    its limits."""
+    try:
+        return Pool(workers)
+    except (OSError, RuntimeError, ImportError) as error:
+        _warn_of_no_workers(error)
+        return None
+
+
+def _warn_of_no_workers(problem: BaseException) -> None:
+    reason = (str(problem).splitlines() or [type(problem).__name__])[0]
+    what = f"worker processes cannot be started here ({reason}); transport problems are solved one after the other"
+    warn(f"{what}, which takes longer; --workers 1 asks for no such processes")
 
 
 class Pool:
     """Worker processes that read the vectors of pairs from memory that they share with this process."""
 
     def __init__(self, workers: int) -> None:
+        # Where there is no shared memory joblib says so when it is imported, and `_warn_of_no_workers` does.
+        warnings.filterwarnings("ignore", message=".*joblib will operate in serial mode", category=UserWarning)
         from joblib.externals.loky import ProcessPoolExecutor
 
         # Workers may end for want of work just when there is some again; others take their place.
@@ -79,7 +114,8 @@ class Pool:
         self, function: Callable[..., Any], arrays: Sequence[np.ndarray], tasks: Iterable[Any]
     ) -> "Callable[[], list[tuple[Any, Any]]] | None":
         """Has workers call ``function(arrays, task)`` for each task; what it returns waits for them and gives each task
-        with its result. Arrays that are not `shared_empty` are copied; None where there is too little memory for that.
+        with its result. Arrays that are not `shared_empty` are copied; None where there is too little memory for that,
+        or no worker can be started.
 
         Raises:
             MTMetricsError: a worker was killed. What is returned raises that too, and whatever the function raised.
@@ -91,7 +127,11 @@ class Pool:
             places = [_place(array) for array in shared]
             if None in places:
                 return None
-            futures = [(task, self.executor.submit(_call, function, places, task)) for task in tasks]
+            try:
+                futures = [(task, self.executor.submit(_call, function, places, task)) for task in tasks]
+            except OSError as error:  # workers that ended for want of work cannot be started again
+                _give_up(self, error)
+                return None
         begun = _Begun(self, shared, futures)
         self._begun.append(begun)
         return begun
@@ -185,7 +225,7 @@ def _memories(process: int) -> _Memories:
 def shared_empty(shape: tuple[int, ...], dtype: Any = np.float32) -> np.ndarray:
     """As `numpy.empty`, but where worker processes were started the array lies in memory that they can map, if there is
     enough, so that `Pool.solve` need not copy it."""
-    if all(process != os.getpid() for process, _ in _pools):
+    if all(process != os.getpid() or pool is None for (process, _), pool in _pools.items()):
         return np.empty(shape, dtype)
     try:
         return _memories(os.getpid()).empty(shape, np.dtype(dtype))

@@ -78,8 +78,8 @@ def require_mbart(folder: Path, lang_pair: str) -> None:
     import transformers
 
     with loading(folder, "AutoModelForSeq2SeqLM"):
-        config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
-        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     _prepare(folder, config, tokenizer, lang_pair)
 
 

@@ -48,10 +48,11 @@ def draw_means(compared: Compared, metrics: Sequence[int]) -> "Figure":
         rows = metric.comparison.systems
         for row, system in enumerate(rows):
             look = {"color": colour(places[system.name])}
-            axes.plot([system.interval.low, system.interval.high], [row, row], linewidth=2.2, alpha=0.55, **look)
+            if system.interval is not None:
+                axes.plot([system.interval.low, system.interval.high], [row, row], linewidth=2.2, alpha=0.55, **look)
             axes.plot([system.mean], [row], "o", markersize=6.5, **look)
-        low = min(system.interval.low for system in rows)
-        high = max(system.interval.high for system in rows)
+        low = min(system.interval.low if system.interval else system.mean for system in rows)
+        high = max(system.interval.high if system.interval else system.mean for system in rows)
         span = abs(metric.anchors.human - metric.anchors.random) * _LEAST_SPAN if metric.anchors else 0.0
         margin = max(0.12 * (high - low), (span - (high - low)) / 2, 1e-3)
         axes.set_xlim(low - margin, high + margin)

@@ -81,14 +81,14 @@ def _named_without_folder(path: str) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        raise InputError(str(error).replace(path, Path(path).name)) from None
+        raise InputError(str(error).replace(f"{Path(path).parent}/", "")) from None
 
 
 def _lines(one: TextInput) -> list[str]:
     if one.path is None:
         return pasted(one.text)
     with _named_without_folder(one.path):
-        lines = list(itertools.islice(iter_lines(one.path), MAX_SEGMENTS + 1))
+        lines = list(itertools.islice(iter_lines(one.path, "segments"), MAX_SEGMENTS + 1))
     if len(lines) > MAX_SEGMENTS:
         most = f"more than {MAX_SEGMENTS:,} segments, the most that this page takes"
         raise InputError(f"{one.name}: {most}; use the command line, mtmetrics compare")

@@ -9,7 +9,7 @@ from mtmetrics.page.comparing import Anchors, Compared, Progress, ScoredMetric
 from mtmetrics.reports.comparison import SCALE, has_scale, of_100
 from mtmetrics.reports.styles import decimals
 from mtmetrics.scorers.metric import SIDES
-from mtmetrics.statistics.significance import ALPHA
+from mtmetrics.statistics.significance import ALPHA, FEWEST_FOR_INTERVAL, NO_INTERVAL
 
 PAGE = 10
 _ANCHORS = (("human", "a human translation"), ("random", "random pairs"))
@@ -128,8 +128,11 @@ def table(compared: Compared) -> str:
         foot.append(f'<tr><th scope="row">{label}<small>bundled example</small></th>{cells}</tr>')
     note = ""
     if compared.tested:
+        intervals = "with 95 % bootstrap intervals"
+        if compared.texts.segments < FEWEST_FOR_INTERVAL:
+            intervals = f"({NO_INTERVAL})"
         note = (
-            f"Means of {compared.texts.segments:,} segments with 95 % bootstrap intervals; higher is better. Systems "
+            f"Means of {compared.texts.segments:,} segments {intervals}; higher is better. Systems "
             "of one cluster cannot be told apart. The bar runs from random pairs (left) to a human translation (right) "
             "of the bundled example."
         )
@@ -150,7 +153,7 @@ def _cell(metric: ScoredMetric, name: str, compared: Compared) -> str:
     parts = [f'<span class="mt-mean{best}">{four_decimals(system.mean)}</span>']
     if compared.tested:
         parts.append(f'<span class="mt-cluster" title="cluster {system.cluster}">{system.cluster}</span>')
-    if compared.texts.segments > 1:
+    if system.interval is not None:
         between = f"{four_decimals(system.interval.low)} to {four_decimals(system.interval.high)}"
         parts.append(f'<span class="mt-interval">{between}</span>')
     if place := metric.comparison.of_100(system):

@@ -153,7 +153,7 @@ class Noticed:
             "measure": self.measure,
             "n": len(self.differences),
             "noticed": float(lower.mean()),
-            "ci": {"low": interval.low, "high": interval.high},
+            "ci": interval and {"low": interval.low, "high": interval.high},
             "equal": float((self.differences == 0).mean()),
             "mean": float(self.differences.mean() / self.deviation) if self.deviation else 0.0,
         }
@@ -206,7 +206,9 @@ def robustness_table(found: Sequence[Noticed]) -> Grid:
     """The statistics as a table, three decimals."""
     rows = [["change", "measure", "n", "noticed", "95 % interval", "equal", "mean d / sd"]]
     for told in (one.as_dict() for one in found):
-        between = f"[{decimals(told['ci']['low'])}, {decimals(told['ci']['high'])}]"
+        between = "none"
+        if told["ci"] is not None:
+            between = f"[{decimals(told['ci']['low'])}, {decimals(told['ci']['high'])}]"
         values = [decimals(told["noticed"]), between, decimals(told["equal"]), decimals(told["mean"])]
         rows.append([told["change"], told["measure"], str(told["n"]), *values])
     return Grid(rows, range(2, 7))

@@ -11,7 +11,7 @@ from mtmetrics.reports.recipes import Recipe, RecipeRow
 from mtmetrics.reports.styles import Cell, Grid, Marked, Report, Table, correlation_text, decimals
 from mtmetrics.scorers.results import MetricResult
 from mtmetrics.statistics.correlation import Correlation
-from mtmetrics.statistics.significance import ALPHA, Interval
+from mtmetrics.statistics.significance import ALPHA, NO_INTERVAL, Interval
 
 _TESTS = {"williams": "Williams' test", "perm-both": "PERM-BOTH"}
 _COEFFICIENTS = {
@@ -213,6 +213,8 @@ def _cell(cell: MetricCell) -> Cell:
     text = correlation_text(cell.correlation)
     if cell.interval is not None and cell.interval.reason is None:
         text += f" [{decimals(cell.interval.low)}, {decimals(cell.interval.high)}]"
+    elif cell.interval is not None and cell.correlation.reason is None:
+        text += " [none]"
     return Marked(text, cell.best, cell.tied)
 
 
@@ -225,6 +227,9 @@ def _notes(table: MetricTable, recipe: Recipe | None) -> list[str]:
         notes[0] += f" † marks values that are not significantly lower ({_TESTS[table.test]}, p ≥ {ALPHA})."
     if any(cell.interval is not None for row in table.rows for cell in row.cells):
         notes[0] += " In brackets: 95 % bootstrap intervals (1,000 resamples)."
+    intervals = [cell.interval for row in table.rows for cell in row.cells if cell.interval is not None]
+    if any(interval.reason == NO_INTERVAL for interval in intervals):
+        notes[0] += f" [none]: {NO_INTERVAL}."
     if recipe is None and any(row.accuracy is not None for row in table.rows):
         notes[0] += " Accuracy: share of all pairs of systems that the metric orders as people do."
     if recipe is not None:
@@ -285,4 +290,6 @@ def _cell_as_json(cell: MetricCell) -> dict[str, Any]:
     if interval is not None and interval.reason is None:
         result["ci"] = {name: getattr(interval, name) for name in Interval._fields}
         result["ci"] |= {"undefined_resamples": interval.undefined} if interval.undefined else {}
+    elif interval is not None and found.reason is None:
+        result |= {"ci": None, "ci_undefined": interval.reason}
     return result

@@ -15,29 +15,35 @@ from mtmetrics.scorers.results import MetricResult
 from mtmetrics.statistics.correlation import complete
 from mtmetrics.statistics.significance import (
     ALPHA,
+    NO_INTERVAL,
     SEED,
     Interval,
-    bootstrap_interval,
-    paired_bootstrap,
-    paired_permutation,
+    Progress,
+    bootstrap_intervals,
+    bootstrap_p_values,
+    permutation_p_values,
 )
 
 # Agreement was fitted to means of 500 segments; those of few say little.
 _FEWEST_SEGMENTS = 100
 SCALE = "from random pairs, 0, to human translations, 100, of the news it was fitted on, with its standard error"
-PAIRED_TESTS: dict[str, Callable[..., float]] = {"permutation": paired_permutation, "bootstrap": paired_bootstrap}
+PAIRED_TESTS: dict[str, Callable[..., np.ndarray]] = {
+    "permutation": permutation_p_values,
+    "bootstrap": bootstrap_p_values,
+}
 
 
 @dataclasses.dataclass(frozen=True)
 class SystemScore:
-    """A system: its mean over segments with a 95 % bootstrap interval, its rank, and its cluster, 1 for the best.
+    """A system: its mean over segments with a 95 % bootstrap interval (None of too few), its rank, and its cluster, 1
+    for the best.
 
     The rank is 1 + the number of systems with a higher mean; systems of one cluster cannot be told apart.
     """
 
     name: str
     mean: float
-    interval: Interval
+    interval: Interval | None
     rank: int
     cluster: int
 
@@ -83,6 +89,7 @@ def compare_systems(
     resamples: int = 1000,
     seed: int = SEED,
     people: AgreementCurve | str | None = None,
+    progress: Progress | None = None,
 ) -> SystemComparison:
     """Compares systems by the means of their segment scores, every two of them with a paired test.
 
@@ -97,6 +104,7 @@ def compare_systems(
         resamples: number of resamples for tests and intervals.
         seed: of the draws.
         people: what `mtmetrics.reports.human_agreement.known_agreement` says of the metric.
+        progress: shows how far the resampling is, such as `mtmetrics.cli.options.progress`.
 
     Raises:
         InputError: fewer than 2 systems or segments, unequal numbers of segments, scores that are not finite, an
@@ -120,16 +128,20 @@ def compare_systems(
     pairs = list(itertools.combinations(range(k), 2))
     order = sorted(columns, key=lambda name: -columns[name].mean())
     means = np.array([columns[name].mean() for name in order])
-    settings = {"resamples": resamples, "seed": seed}
-    one_sided = np.array([draws(columns[order[i]], columns[order[j]], **settings) for i, j in pairs])
+    settings: dict[str, Any] = {"resamples": resamples, "seed": seed}
+    settings |= {} if progress is None else {"progress": progress}
+    ordered = np.stack([columns[name] for name in order])
+    one_sided = draws(ordered, pairs, **settings)
     p_values = np.ones((k, k))
     upper, lower = zip(*pairs, strict=True)
     # The better system of a pair is known only from the data, so that both directions count.
     p_values[upper, lower] = p_values[lower, upper] = correct(np.minimum(2 * one_sided, 1.0))
     ranks = [1 + int((means > mean).sum()) for mean in means]
     systems = [
-        SystemScore(name, float(mean), bootstrap_interval(columns[name], **settings), rank, cluster)
-        for name, mean, rank, cluster in zip(order, means, ranks, clusters(p_values < ALPHA), strict=True)
+        SystemScore(name, float(mean), interval, rank, cluster)
+        for name, mean, interval, rank, cluster in zip(
+            order, means, bootstrap_intervals(ordered, **settings), ranks, clusters(p_values < ALPHA), strict=True
+        )
     ]
     return SystemComparison(systems, p_values, segments, test, correction, resamples, seed, people)
 
@@ -137,14 +149,23 @@ def compare_systems(
 def check_resampling(systems: int, *, correction: str, resamples: int, seed: int) -> None:
     """Refuses, before anything is scored, settings of `compare_systems` that lead nowhere."""
     pairs = systems * (systems - 1) // 2
-    # The smallest two-sided p-value is 2 / (resamples + 1), and Holm's correction multiplies it by the number of pairs.
-    enough = int(2 * (pairs if correction == "holm" else 1) / ALPHA)
+    enough = enough_resamples(systems, correction)
     if positive("resamples", resamples) < enough:
         why = f"no p-value could be below {ALPHA}; at least {enough} are needed"
         few = f"too few for {pairs} pairs of systems with correction {correction!r}"
         raise InputError(f"resamples {resamples}: {few}: {why}")
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise InputError(f"seed {seed!r}: must be a whole number of at least 0")
+
+
+def enough_resamples(systems: int, correction: str) -> int:
+    """The number of resamples below which no difference of that many systems could be significant.
+
+    The smallest two-sided p-value is 2 / (resamples + 1), and Holm's correction multiplies it by the number of pairs:
+    49,000 resamples for the 1,225 pairs of 50 systems.
+    """
+    pairs = systems * (systems - 1) // 2
+    return int(2 * (pairs if correction == "holm" else 1) / ALPHA)
 
 
 def clusters(differ: np.ndarray) -> list[int]:
@@ -211,8 +232,11 @@ def _grid(rows: list[list[str]]) -> Grid:
 def _method(comparison: SystemComparison) -> str:
     correction = comparison.correction
     corrected = "not corrected for their number" if correction == "none" else f"corrected by {correction.title()}"
+    intervals = "with their 95 % bootstrap intervals"
+    if comparison.systems[0].interval is None:
+        intervals = f"({NO_INTERVAL})"
     return (
-        f"Means of {comparison.segments} segments with their 95 % bootstrap intervals; two-sided p-values of the "
+        f"Means of {comparison.segments} segments {intervals}; two-sided p-values of the "
         f"paired {comparison.test} test of every two systems, {corrected}; {comparison.resamples} resamples, seed "
         f"{comparison.seed}. A cluster ends where each system above has p < {ALPHA} against each system below."
     )
@@ -228,7 +252,7 @@ def _as_json(
             {
                 "system": system.name,
                 "mean_score": system.mean,
-                "ci": system.interval._asdict(),
+                "ci": system.interval and system.interval._asdict(),
                 "rank": system.rank,
                 "cluster": system.cluster,
                 "of_100": place._asdict() if (place := comparison.of_100(system)) else None,
@@ -262,9 +286,11 @@ def _overview(comparisons: Mapping[str, SystemComparison]) -> list[list[str]]:
     for metric, comparison in comparisons.items():
         head += [metric, *(["0-100"] if has_scale(comparison) else []), "rank", "cluster"]
         for system in comparison.systems:
-            between = f"[{_shown(system.interval.low)}, {_shown(system.interval.high)}]"
+            between = ""
+            if system.interval is not None:
+                between = f" [{_shown(system.interval.low)}, {_shown(system.interval.high)}]"
             scaled = [of_100(place)] if (place := comparison.of_100(system)) else []
-            rows[system.name] += [f"{_shown(system.mean)} {between}", *scaled, str(system.rank), str(system.cluster)]
+            rows[system.name] += [f"{_shown(system.mean)}{between}", *scaled, str(system.rank), str(system.cluster)]
     return [head, *rows.values()]
 
 
@@ -312,7 +338,8 @@ def _flat(
     for metric, comparison in comparisons.items():
         places = {system.name: place for place, system in enumerate(comparison.systems)}
         for place, system in enumerate(comparison.systems):
-            numbers = map(_shown, (system.mean, system.interval.low, system.interval.high))
+            ends = ("", "") if system.interval is None else map(_shown, (system.interval.low, system.interval.high))
+            numbers = (_shown(system.mean), *ends)
             p_values = (_shown(comparison.p_values[place, places[name]]) for name in names)
             ranks = (str(system.rank), str(system.cluster))
             known = comparison.of_100(system)

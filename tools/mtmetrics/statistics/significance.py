@@ -1,8 +1,8 @@
 """How sure a score or a correlation is, and whether one is higher than another: intervals and tests."""
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,7 +28,23 @@ from mtmetrics.statistics.correlation import (
 # A difference is significant where the p-value of its test is below this.
 ALPHA = 0.05
 _LEVEL = 0.95
+# Resamples of one segment are all equal; those of two lie between both values, and their correlation is 1 or -1.
+FEWEST_FOR_INTERVAL = 3
+NO_INTERVAL = f"no interval of fewer than {FEWEST_FOR_INTERVAL} segments"
 _TAILS = ((1 - _LEVEL) / 2, (1 + _LEVEL) / 2)
+
+
+# Two systems by their rows, for each of several comparisons.
+Pairs = Sequence[tuple[int, int]]
+_ONE_PAIR = [(0, 1)]
+# Differences that are multiplied with the permutations at once.
+_PAIRS_AT_ONCE = 256
+# Yields what it is given, and shows how far it is; takes the keywords of tqdm.
+Progress = Callable[..., Iterable[np.ndarray]]
+
+
+def _silent(portions: Iterable[np.ndarray], **_: Any) -> Iterable[np.ndarray]:
+    return portions
 
 
 class Interval(NamedTuple):
@@ -54,13 +70,18 @@ class PValue(NamedTuple):
         return self.value if self.reason is None else None
 
 
-def bootstrap_interval(values: np.ndarray | Sequence[float], *, resamples: int = 1000, seed: int = SEED) -> Interval:
+def bootstrap_interval(
+    values: np.ndarray | Sequence[float], *, resamples: int = 1000, seed: int = SEED
+) -> Interval | None:
     """95 % percentile bootstrap interval of a mean (Efron, 1979): segments are drawn with replacement.
 
     Args:
         values: (n,) scores of segments.
         resamples: number of resamples.
         seed: of the draw; the same seed gives the same interval.
+
+    Returns:
+        The interval; None of fewer than `FEWEST_FOR_INTERVAL` segments.
 
     Raises:
         InputError: no or no finite values.
@@ -72,8 +93,21 @@ def bootstrap_interval(values: np.ndarray | Sequence[float], *, resamples: int =
     values = np.asarray(values, dtype=np.float64)
     if values.ndim != 1 or not values.size or not np.isfinite(values).all():
         raise InputError(f"values: a vector of at least one finite number is needed, got shape {values.shape}")
-    low, high = np.quantile(_resampled_means(values, resamples, seed), _TAILS)
-    return Interval(float(low), float(high), _LEVEL, resamples, seed)
+    [interval] = bootstrap_intervals(values[None], resamples=resamples, seed=seed)
+    return interval
+
+
+def bootstrap_intervals(
+    columns: np.ndarray, *, resamples: int = 1000, seed: int = SEED, progress: Progress = _silent
+) -> list[Interval | None]:
+    """`bootstrap_interval` of each of k systems, (k, n) finite scores; all of them share the resamples."""
+    if columns.shape[1] < FEWEST_FOR_INTERVAL:
+        return [None] * len(columns)
+    drawn = _shown(progress, resampled_counts, columns.shape[1], resamples, seed, desc="intervals")
+    # One column after the other, so that a mean is the same to the last bit whatever stands beside it.
+    means = np.hstack([[counts @ column for column in columns] for counts in drawn]) / columns.shape[1]
+    ends = np.quantile(means, _TAILS, axis=1).T.tolist()
+    return [Interval(low, high, _LEVEL, resamples, seed) for low, high in ends]
 
 
 def paired_bootstrap(a: Numbers, b: Numbers, *, resamples: int = 1000, seed: int = SEED) -> float:
@@ -81,9 +115,7 @@ def paired_bootstrap(a: Numbers, b: Numbers, *, resamples: int = 1000, seed: int
 
     The (n,) scores of A's and B's segments are for the same sources; None on either side leaves the segment out.
     """
-    differences = _differences(a, b)
-    margin = ROUNDING * np.abs(differences).mean()
-    return _p_value(int((_resampled_means(differences, resamples, seed) <= margin).sum()), resamples)
+    return float(bootstrap_p_values(_both(a, b), _ONE_PAIR, resamples=resamples, seed=seed)[0])
 
 
 def paired_permutation(a: Numbers, b: Numbers, *, resamples: int = 1000, seed: int = SEED) -> float:
@@ -91,28 +123,65 @@ def paired_permutation(a: Numbers, b: Numbers, *, resamples: int = 1000, seed: i
 
     Each permutation swaps the scores of the two systems on about half of the segments.
     """
-    differences = _differences(a, b)
-    lead = differences.sum() - ROUNDING * np.abs(differences).sum()
-    count = sum(int((flips @ differences >= lead).sum()) for flips in sign_flips(resamples, len(differences), seed))
-    return _p_value(count, resamples)
+    return float(permutation_p_values(_both(a, b), _ONE_PAIR, resamples=resamples, seed=seed)[0])
 
 
-def _p_value(count: int, resamples: int) -> float:
+def bootstrap_p_values(
+    columns: np.ndarray, pairs: Pairs, *, resamples: int = 1000, seed: int = SEED, progress: Progress = _silent
+) -> np.ndarray:
+    """(m,) p-values of `paired_bootstrap` for m pairs of k systems, (k, n) finite scores, from the same resamples."""
+    n = columns.shape[1]
+    counts = np.zeros(len(pairs), dtype=np.int64)
+    for drawn in _shown(progress, resampled_counts, n, resamples, seed, desc="testing"):
+        for some, differences in _pair_differences(columns, pairs):
+            margins = ROUNDING * np.abs(differences).mean(axis=1)
+            counts[some] += (drawn @ differences.T / n <= margins).sum(axis=0)
+    return _p_value(counts, resamples)
+
+
+def permutation_p_values(
+    columns: np.ndarray, pairs: Pairs, *, resamples: int = 1000, seed: int = SEED, progress: Progress = _silent
+) -> np.ndarray:
+    """(m,) p-values of `paired_permutation` for m pairs of k systems, (k, n) finite scores, from the same permutations.
+
+    To draw them costs far more than to look at another pair.
+    """
+    counts = np.zeros(len(pairs), dtype=np.int64)
+    for flips in _shown(progress, sign_flips, columns.shape[1], resamples, seed, desc="testing"):
+        for some, differences in _pair_differences(columns, pairs):
+            leads = differences.sum(axis=1) - ROUNDING * np.abs(differences).sum(axis=1)
+            counts[some] += (flips @ differences.T >= leads).sum(axis=0)
+    return _p_value(counts, resamples)
+
+
+def _shown(
+    progress: Progress, draw: Callable[..., Iterator[np.ndarray]], n: int, resamples: int, seed: int, desc: str
+) -> Iterable[np.ndarray]:
+    """Portions of resamples of n segments, with a bar of how many are done."""
+    total = sum(1 for _ in portions(resamples, n))
+    return progress(draw(resamples, n, seed), total=total, desc=desc, unit=" portions")
+
+
+def _pair_differences(columns: np.ndarray, pairs: Pairs) -> Iterator[tuple[slice, np.ndarray]]:
+    """Yields which pairs, and (up to `_PAIRS_AT_ONCE`, n) differences of their segments."""
+    first, second = np.array(pairs).T
+    for start in range(0, len(pairs), _PAIRS_AT_ONCE):
+        some = slice(start, start + _PAIRS_AT_ONCE)
+        yield some, columns[first[some]] - columns[second[some]]
+
+
+def _p_value(count: Any, resamples: int) -> Any:
     return (count + 1) / (resamples + 1)  # what was observed counts as a resample itself
 
 
-def _resampled_means(values: np.ndarray, resamples: int, seed: int) -> np.ndarray:
-    """(resamples,) means of the values, drawn with replacement as often as there are."""
-    return np.concatenate([counts @ values for counts in resampled_counts(resamples, len(values), seed)]) / len(values)
-
-
-def _differences(a: Numbers, b: Numbers) -> np.ndarray:
+def _both(a: Numbers, b: Numbers) -> np.ndarray:
+    """(2, n) scores of the segments that have one of both systems."""
     columns = complete({"scores of A": a, "scores of B": b})
     if not columns.kept.any():
         raise InputError("no segment has a score of both systems; there is nothing to compare")
     if reason := columns.not_finite:
         raise InputError(reason)
-    return columns.values["scores of A"] - columns.values["scores of B"]
+    return np.stack([columns.values["scores of A"], columns.values["scores of B"]])
 
 
 def williams(r12: float, r13: float, r23: float, n: int) -> PValue:
@@ -187,6 +256,8 @@ def bootstrap_correlation(
     columns = complete({"scores": scores, "human judgements": human})
     reason = why_undefined(columns)
     x, y = columns.values.values()
+    if reason is None and len(x) < FEWEST_FOR_INTERVAL:
+        reason = NO_INTERVAL
     values = np.empty(0)
     if reason is None:
         drawn = resampled_counts(resamples, len(x), seed)

@@ -242,7 +242,7 @@ def read_lines(specs: Sequence[str], exclude: Sequence[str] = ()) -> tuple[list[
     for spec in specs:
         path, ranges = parse_ranges(spec)
         number = position = 0
-        for number, line in enumerate(iter_lines(path), 1):
+        for number, line in enumerate(iter_lines(path, "segments"), 1):
             while position < len(ranges) and number > ranges[position][1]:
                 position += 1
             if ranges and (position == len(ranges) or number < ranges[position][0]):

@@ -75,7 +75,7 @@ def _load_original(begin: str | Path, folder: Path, config: EncoderConfig) -> tu
     """The tokenizer and the network of the original, without dropout."""
     from transformers import AutoConfig
 
-    about = AutoConfig.from_pretrained(folder, local_files_only=True)
+    about = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     if about.model_type != "bert":
         raise InputError(f"{begin}: an encoder of the BERT architecture is needed, this is {about.model_type}")
     for option in ("layers", "target_layer"):

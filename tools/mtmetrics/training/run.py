@@ -149,7 +149,10 @@ class Run:
                 with new_folder(folder) as temporary:
                     for name, tokenizer in made.items():
                         save_tokenizer(tokenizer, temporary / name)
-        return {path.name: PreTrainedTokenizerFast.from_pretrained(path) for path in sorted(folder.iterdir())}
+        return {
+            path.name: PreTrainedTokenizerFast.from_pretrained(path, trust_remote_code=False)
+            for path in sorted(folder.iterdir())
+        }
 
     def array(self, name: str, make: Callable[[], np.ndarray]) -> np.ndarray:
         """The array that `make` returned when this run first came here, kept in the work folder."""

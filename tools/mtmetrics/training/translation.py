@@ -45,7 +45,7 @@ def train_translation(
 
     folder, languages = model_folder(model), language_pair(lang_pair)
     with loading(folder, "AutoConfig"):
-        is_mbart = AutoConfig.from_pretrained(folder, local_files_only=True).is_encoder_decoder
+        is_mbart = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False).is_encoder_decoder
     run.open(config, {"parallel": text.files}, model=pinned(model, folder), lp=lang_pair, **text.chosen)
     pairs, counts = text.read(run.seed)
     steps = math.ceil(math.ceil(len(pairs) / config.pairs_per_step) / run.processes) * config.epochs

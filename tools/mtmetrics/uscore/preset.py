@@ -87,13 +87,13 @@ def check_models(start: Start, lang_pair: str, pool: ModelPool) -> None:
         options = {"revision": table.get("revision"), "local_files_only": pool.local_files_only}
         folder = model_folder(table["model"], **options)
         with loading(folder, "AutoModelForCausalLM"):
-            transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
-            transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+            transformers.AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+            transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
         folders[str(folder)] = "AutoModelForCausalLM"
     if start.translation == SMALL:
         folder = Path(start.encoder_folder)
         with loading(folder, "AutoModel"):
-            transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+            transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     elif start.translation:
         require_mbart(Path(start.translation), lang_pair)
         folders[start.translation] = "AutoModelForSeq2SeqLM"

@@ -135,7 +135,7 @@ class _ProductionStages(Production):
         identify = self.request.identify
 
         def clean(folder: Path) -> dict[str, int]:
-            lines = self.progress(iter_lines(file), desc=f"preparing {language}", unit=" lines")
+            lines = self.progress(iter_lines(file, "segments"), desc=f"preparing {language}", unit=" lines")
             found = prepare(lines, language, name=str(file), identify=identify)
             keys = {text_key(sentence) for sentence in held_back}
             sentences = [sentence for sentence in found.sentences if text_key(sentence) not in keys]

@@ -1,0 +1,247 @@
+"""Recognises what a file is by its name and its first bytes, and refuses what is not the text that is needed."""
+
+import csv
+import enum
+import json
+import re
+import warnings
+from pathlib import Path
+from typing import Literal
+
+from mtmetrics.errors import InputError
+
+# What lines are to hold: a segment each, cells between tabs, or anything that is text.
+Layout = Literal["segments", "cells", "any"]
+
+HEAD_SIZE = 2**16
+_PACKED_ENDS = (".gz", ".bz2", ".xz", ".zst")
+_JSON_ENDS = (".json", ".jsonl", ".ndjson", ".jsonlines")
+# An object whose first key is quoted, at the beginning of a file or of an array.
+_OBJECT = re.compile(r'\[?\s*\{\s*"[^"\n]*"\s*:')
+_MARKUP = re.compile(r"<(\?xml|!doctype|html|tmx|xliff|mteval|refset|srcset|tstset)\b", re.IGNORECASE)
+# A first line that holds nothing but a tag which files of segments begin with.
+_TAG_ALONE = re.compile(r"<(dataset|collection|document|doc|text|body|seg)\b[^<>]*>\s*\n", re.IGNORECASE)
+_MARKUP_ENDS = (".xml", ".sgm", ".sgml", ".tmx", ".xlf", ".xliff", ".sdlxliff", ".mqxliff", ".html", ".htm")
+# What columns of tables are called, in these and other projects; a header holds such names and no text.
+_COLUMN_NAMES = frozenset(
+    {"source", "src", "original", "translation", "mt", "prediction", "hypothesis", "target", "reference", "ref"}
+    | {"system", "sys", "human", "score", "id", "segment", "lp", "text", "sentence"}
+)
+_LINES_PARSED = 20
+
+
+class _Kind(enum.Enum):
+    """Layouts of files that people take for a segment per line."""
+
+    JSON = "JSON Lines or JSON"
+    CSV = "a table with commas or semicolons (CSV)"
+    TSV = "a table with tabs (TSV)"
+    XML = "XML"
+    SGM = "SGM"
+    TMX = "TMX"
+    XLIFF = "XLIFF"
+    HTML = "HTML"
+    SUBTITLES = "subtitles"
+    PO = "a catalogue of messages (PO)"
+
+
+def unpacked_name(path: str | Path) -> str:
+    """Path without the ending of a compression, in whatever letters that is written."""
+    name = str(path)
+    packed = next((end for end in _PACKED_ENDS if name.lower().endswith(end)), "")
+    return name[: len(name) - len(packed)]
+
+
+def bare_name(path: str | Path) -> str:
+    """`unpacked_name` in lower case: ``Rows.JSONL.GZ`` is ``rows.jsonl``."""
+    return unpacked_name(path).lower()
+
+
+def check_head(path: str | Path, head: bytes, layout: Layout) -> None:
+    """Checks the first bytes of an unpacked file; notes where line ends are carriage returns alone.
+
+    Args:
+        path: name of the file, which also counts, and stands in messages.
+        head: its first bytes, up to `HEAD_SIZE`.
+        layout: what the file should hold.
+
+    Raises:
+        InputError: the file is no text in UTF-8, or another layout; the message names a call that works.
+    """
+    _refuse_binary(path, head)
+    if b"\r" in head.rstrip(b"\r\n") and b"\n" not in head:
+        ends = "its lines end with carriage returns alone, which end no line here, so that all is one line"
+        mend = f"convert it: tr '\\r' '\\n' < {path}"
+        warnings.warn(f"{path}: {ends}; {mend}", UserWarning, stacklevel=2)
+    if layout == "any":
+        return
+    kind = _kind(path, head.removeprefix(b"\xef\xbb\xbf").decode("utf-8", errors="ignore"))
+    if kind is None or (layout == "cells" and kind is _Kind.TSV):
+        return
+    wanted = "a segment per line" if layout == "segments" else "tab-separated cells"
+    raise InputError(f"{path}: is {kind.value}, where {wanted} is needed; {_mend(path, kind, layout)}")
+
+
+def _refuse_binary(path: str | Path, head: bytes) -> None:
+    recode = f"convert it to UTF-8: iconv -f {{}} -t UTF-8 {path}"
+    if head.startswith(b"PAR1"):
+        raise InputError(f"{path}: is Parquet, not lines of text; {_as_rows(path, '.parquet')}")
+    if head.startswith((b"PK\x03\x04", b"PK\x05\x06", b"\xd0\xcf\x11\xe0")):
+        table = _as_rows(path, ".csv").replace("name it", "save its sheet as")
+        what = "is a ZIP archive, or a workbook or document of an office program, not lines of text"
+        raise InputError(f"{path}: {what}; unpack it, or {table}")
+    for start, kind in ((b"%PDF", "PDF"), (b"7z\xbc\xaf", "a 7z archive"), (b"Rar!", "a RAR archive")):
+        if head.startswith(start):
+            raise InputError(f"{path}: is {kind}, not lines of text; write its segments one per line")
+    if head.startswith(b"ARROW1"):
+        raise InputError(f"{path}: is an Arrow file, not lines of text; write it as Parquet and pass that alone")
+    if head.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
+        raise InputError(f"{path}: is text in UTF-32; {recode.format('UTF-32')}")
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise InputError(f"{path}: is text in UTF-16; {recode.format('UTF-16')}")
+    if head[257:262] == b"ustar":
+        raise InputError(f"{path}: is a tar archive; unpack it: tar -xf {path}")
+    order = _byte_order(head)
+    if order:
+        raise InputError(f"{path}: is text in UTF-16 without a byte order mark; {recode.format('UTF-16' + order)}")
+
+
+def _byte_order(head: bytes) -> str:
+    """``LE`` or ``BE`` where bytes look like text in UTF-16, else nothing.
+
+    Spaces and line ends of UTF-16 hold zeros on one side. Letters of many scripts share their other byte, which is no
+    character of its own.
+    """
+    head = head[: len(head) // 2 * 2]
+    zeros = {"BE": head[0::2].count(0), "LE": head[1::2].count(0)}
+    order = max(zeros, key=lambda name: zeros[name])
+    if zeros[order] <= 4 * min(zeros.values()):
+        return ""
+    if _share_of_controls(head) < 0.2 and _is_utf8(head):
+        return ""
+    text = head.decode(f"utf-16-{order.lower()}", errors="replace")
+    strange = sum((letter < " " and letter not in "\t\r\n") or letter == "\ufffd" for letter in text)
+    return order if strange * 20 <= len(text) else ""
+
+
+def _share_of_controls(data: bytes) -> float:
+    """The share of bytes that stand for no character; of tabs, which also begin letters of Devanagari, above 30 %."""
+    beginning = data[:4096]
+    controls = sum(byte < 0x20 and byte not in b"\t\r\n" for byte in beginning)
+    tabs = beginning.count(b"\t")
+    return (controls + (tabs if tabs > 0.3 * len(beginning) else 0)) / max(len(beginning), 1)
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data[:-4].decode("utf-8")  # the last character may be cut
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _kind(path: str | Path, text: str) -> _Kind | None:
+    """The layout of the beginning of a text; None where it may be a segment per line."""
+    name, start = bare_name(path), text.lstrip()
+    lines = [line for line in _whole_lines(text) if line.strip()]
+    if _is_json(name, start, lines):
+        return _Kind.JSON
+    if _MARKUP.match(start) or _TAG_ALONE.match(start) or (name.endswith(_MARKUP_ENDS) and start.startswith("<")):
+        return _markup_kind(name, start)
+    if start.startswith("WEBVTT") or re.match(r"\d+\r?\n\d\d:\d\d:\d\d[,.]\d+ --> ", start):
+        return _Kind.SUBTITLES
+    if re.search(r"^msgid \"", text, re.MULTILINE) and re.search(r"^msgstr(\[0\])? \"", text, re.MULTILINE):
+        return _Kind.PO
+    return _table_kind(name, lines)
+
+
+def _whole_lines(text: str) -> list[str]:
+    """The lines of the beginning of a text, without the last one where that may be cut."""
+    lines = text.split("\n")
+    return lines[:-1] if len(lines) > 1 else lines
+
+
+def _is_json(name: str, start: str, lines: list[str]) -> bool:
+    if name.endswith(_JSON_ENDS):
+        return start.startswith(("{", "["))
+    if not _OBJECT.match(start):
+        return False
+    # A single object may be a segment about JSON; one that names a column is none, and neither are several lines.
+    first_keys = re.findall(r'"([^"\n]*)"\s*:', start[:10_000])
+    several = len(lines) > 1 and all(map(_is_object, lines[:_LINES_PARSED]))
+    open_line = not lines[0].strip().endswith("}")
+    return several or start.startswith("[") or open_line or not _COLUMN_NAMES.isdisjoint(first_keys)
+
+
+def _is_object(line: str) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except ValueError:
+        return False
+
+
+def _markup_kind(name: str, start: str) -> _Kind:
+    text = start[:5000].lower()
+    if "<tmx" in text:
+        return _Kind.TMX
+    if "<xliff" in text:
+        return _Kind.XLIFF
+    if re.search("<(refset|srcset|tstset|mteval)", text) or name.endswith((".sgm", ".sgml")):
+        return _Kind.SGM
+    return _Kind.HTML if "<html" in text or "doctype html" in text else _Kind.XML
+
+
+def _table_kind(name: str, lines: list[str]) -> _Kind | None:
+    """A table where the first line holds names of columns, or where the name says so and all lines have equally many
+    cells."""
+    for separator, kind in (("\t", _Kind.TSV), (",", _Kind.CSV), (";", _Kind.CSV)):
+        named = name.endswith((".tsv", ".tab") if kind is _Kind.TSV else ".csv")
+        rows = [_cells(line, separator) for line in lines[:_LINES_PARSED]]
+        known = [cell for cell in rows[0] if cell.strip().lower() in _COLUMN_NAMES] if rows else []
+        sizes = {len(row) for row in rows}
+        if len(known) > 1 or (named and (known or (len(sizes) == 1 and max(sizes) > 1))):
+            return kind
+    return None
+
+
+def _cells(line: str, separator: str) -> list[str]:
+    return next(csv.reader([line.replace("\r", " ")], delimiter=separator), [])
+
+
+def _mend(path: str | Path, kind: _Kind, layout: Layout) -> str:
+    """The call that works for a file of a kind."""
+    match kind:
+        case _Kind.JSON:
+            return _as_rows(path, ".json" if bare_name(path).endswith(".json") else ".jsonl")
+        case _Kind.CSV:
+            return _as_rows(path, ".csv")
+        case _Kind.TSV:
+            return f"{_as_rows(path, '.tsv')}; or cut a column out: cut -f 1 {path}"
+        case _Kind.SGM:
+            return f"write its segments one per line: sed -n 's/.*<seg[^>]*>\\(.*\\)<\\/seg>.*/\\1/p' {path}"
+        case _Kind.TMX:
+            nodes = "//*[@*='de']/*[local-name()='seg']"
+            return f"write the segments of each language one per line: {_selected(nodes, path)}"
+        case _Kind.XLIFF:
+            nodes = "//*[local-name()='source']"
+            return f"write its sources and its targets one per line: {_selected(nodes, path)}"
+        case _Kind.XML:
+            nodes = "//*[local-name()='seg']"
+            return f"write its segments one per line: {_selected(nodes, path)}"
+        case _:
+            rows = "segments" if layout == "segments" else "rows"
+            return f"write its {rows} one per line"
+
+
+def _selected(nodes: str, path: str | Path) -> str:
+    return f'xmlstarlet sel -t -m "{nodes}" -v "normalize-space(.)" -n {path}'
+
+
+def _as_rows(path: str | Path, end: str) -> str:
+    """Advice to pass a table by itself; its name must say what it is."""
+    if str(path) == "-" or str(path).startswith("/dev/"):
+        return f"write it to a file, and pass that alone: mtmetrics score rows{end}"
+    if bare_name(path).endswith(end):
+        return f"pass it alone, without -s, -t and -r, as FILE with named columns: mtmetrics score {path}"
+    renamed = Path(path).with_suffix(end)
+    return f"name it {renamed.name} and pass it alone, as FILE with named columns: mtmetrics score {renamed}"
