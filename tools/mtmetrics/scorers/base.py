@@ -16,8 +16,10 @@ from mtmetrics.checks import (
     compared_texts,
     language_pair,
     shown,
+    split_pair,
 )
 from mtmetrics.errors import InputError
+from mtmetrics.io.languages import standard_pair
 from mtmetrics.matching.pairs import Pending
 from mtmetrics.matching.plan import Alignment, Cells
 from mtmetrics.matching.word_errors import Evidence, Fault, match_evidence, word_faults
@@ -132,6 +134,11 @@ class Scorer(abc.ABC):
         source, target = language_pair(self.lang_pair)
         return (source if "sources" in self.compares else target), target
 
+    @property
+    def _target_code(self) -> str | None:
+        """The language of predictions, as `lang_pair` writes it; see `column_languages`."""
+        return self.column_languages[1] if self.lang_pair is None else split_pair(self.lang_pair)[1]
+
     @classmethod
     def open_preset(
         cls, preset: str | None, pool: ModelPool | None, options: dict[str, Any], lang_pair: str | None = None
@@ -178,7 +185,8 @@ class Scorer(abc.ABC):
     @property
     def signature(self) -> str:
         """One line that pins the scores."""
-        fields: dict[str, Any] = {"lp": self.lang_pair, "against": self.against}
+        pair = None if self.lang_pair is None else standard_pair(self.lang_pair)
+        fields: dict[str, Any] = {"lp": pair, "against": self.against}
         for name, field in self.settings.options().items():
             if field.metadata["signed"]:
                 value = self.pinned(name)
@@ -288,7 +296,7 @@ class Scorer(abc.ABC):
             best = scores if owners is None else scores.take(best_of_each(scores.segments, owners))
             counted = {"blank": best.empty.copy(), "truncated": best.truncated}
             compared = None if owners is None else np.flatnonzero(np.diff(owners, prepend=-1))
-            counted |= degenerate(first, predictions, self.column_languages[1], self.compares[0], compared)
+            counted |= degenerate(first, predictions, self._target_code, self.compares[0], compared)
             counted["identical"] &= ~best.empty
             report = InputReport.of(len(best.segments), counted)
             line = extended(self.signature, policy("floor", counted)) if self.floor_degenerate else self.signature

@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
+from mtmetrics.checks import language_of
 from mtmetrics.io.languages import is_of_other_language, is_of_other_script, tells_languages
 
 # Counts of a report that say that an output is no translation.
@@ -17,7 +18,7 @@ _FACTOR, _CHARACTERS = 6, 60
 def degenerate(
     others: Sequence[str],
     predictions: Sequence[str],
-    language: str | None,
+    code: str | None,
     column: str = "references",
     rows: np.ndarray | None = None,
 ) -> dict[str, np.ndarray]:
@@ -26,7 +27,7 @@ def degenerate(
     Args:
         others: n sources or references.
         predictions: n translations.
-        language: of the translations; None where it is not known.
+        code: of the language of the translations, such as ``de`` or ``sr_Latn``; None where it is not known.
         column: what the others are, ``"sources"``, which a translation may be a copy of, or ``"references"``.
         rows: numbers of those that count, where a translation stands there several times; all if None.
 
@@ -38,9 +39,10 @@ def degenerate(
     if rows is not None:
         pairs = [pairs[row] for row in rows]
         predictions = [text for _, text in pairs]
-    script = np.array([is_of_other_script(text, language) for text in predictions], dtype=bool)
+    script = np.array([is_of_other_script(text, code) for text in predictions], dtype=bool)
     known = {"script": script}
-    if language is not None and tells_languages():
+    if code is not None and tells_languages():
+        language = language_of(code)
         foreign = np.array([is_of_other_language(text, language) for text in predictions], dtype=bool)
         known["language"] = foreign & ~script
     return {

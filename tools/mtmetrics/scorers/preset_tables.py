@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from mtmetrics._version import __version__
 from mtmetrics.artifacts.presets import Preset
-from mtmetrics.checks import choice, language_pair
+from mtmetrics.checks import choice, for_language, language_of, language_pair, names_of_pair
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.matching.remapping import KINDS, Remapping
 from mtmetrics.matching.remapping_files import load_map
@@ -49,13 +49,11 @@ class Opened:
         self.pair = language_pair(self.lang_pair)
         preset, where = self.bundle, f"language pair {self.lang_pair}"
         only, known = preset.settings.get("lang_pair"), preset.settings.get("languages")
-        if only not in (None, self.lang_pair):
+        if only is not None and not names_of_pair(self.lang_pair, [only]):
             raise InputError(f"{where}: preset {preset.name} was made for {only} only")
-        for language in self.pair:
-            if known is not None and language not in known:
-                raise InputError(
-                    f"{where}: preset {preset.name} knows the languages {' '.join(known)}, not {language!r}"
-                )
+        for wanted in self.pair:
+            if known is not None and wanted not in map(language_of, known):
+                raise InputError(f"{where}: preset {preset.name} knows the languages {' '.join(known)}, not {wanted!r}")
 
     def keywords(self) -> dict[str, Any]:
         """What the class of the metric takes besides its models and `against`."""
@@ -90,7 +88,7 @@ class Opened:
             why = f"preset {self.bundle.name} chooses its encoder by the target language"
             raise InputError(f"lang_pair is missing; {why}")
         else:
-            table = self.model_table("encoder", tables.get(target) or self.bundle.settings.get("encoder", {}))
+            table = self.model_table("encoder", for_language(tables, target) or self.bundle.settings.get("encoder", {}))
         layer = self.given.get("layer")
         return {"revision": None, **table, "layer": table.get("layer") if layer is None else layer}
 
@@ -116,7 +114,7 @@ class Opened:
         """The language model of the target language, the user's own or that of a preset of XMoverScore, and its
         weight."""
         target, own = self.needed_pair()[1], self.given.get("lm")
-        table = self.bundle.settings.get("language_models", {}).get(target, {})
+        table = for_language(self.bundle.settings.get("language_models", {}), target) or {}
         named: dict[str, Any] = self.model_table(f"language_models.{target}", table) if table else {"model": "none"}
         weight: float = named.pop("weight", 0.1)
         if own:

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mtmetrics.checks import language_pair
 from mtmetrics.errors import InputError
 from mtmetrics.io.tables import Row, jsonl_rows
 from mtmetrics.models.pool import ModelPool
@@ -52,7 +51,7 @@ def read_outputs(paths: Sequence[str | Path], most: int | None = None, seed: int
         for system, translation in _translations(row):
             if source.strip() and reference.strip() and translation.strip():
                 human = row.number(row.required("human")) if row.name("human") and not row.null("human") else None
-                output = Output("-".join(language_pair(pair)), source, reference, translation, system, human)
+                output = Output(pair, source, reference, translation, system, human)
                 by_source.setdefault((output.pair, source), {}).setdefault(translation, output)
     if not by_source:
         raise InputError(f"{', '.join(map(str, paths))}: holds no translation with source and reference")
