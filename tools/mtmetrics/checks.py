@@ -34,7 +34,8 @@ class InputReport:
         segments: segments scored.
         blank: a side is empty, blank, or holds nothing that the model knows; each gets the metric's floor score.
         truncated: a side is longer than a model reads; only its beginning was scored.
-        identical: not blank, and the prediction equals the source; 0 for metrics that do not see the source.
+        identical: not blank, and the prediction is the source but for case and punctuation, of which more than names,
+            numbers and signs would change in a translation; 0 for metrics that do not see the source.
         looping: the prediction says the same again and again (`mtmetrics.scorers.degenerate`, as for the next three).
         script: the prediction is in another script than its language; 0 where no language pair is given.
         language: the prediction is in another language; 0 also where py3langid is not installed.

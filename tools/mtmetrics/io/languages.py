@@ -238,11 +238,12 @@ def tells_languages() -> bool:
 
 def is_of_other_language(text: str, language: str) -> bool:
     """Whether a text of 40 characters or more is surely not in a language that py3langid knows."""
-    return len(text) >= _LONG and _is_foreign(text, language)
+    return len(text) >= _LONG and is_surely_foreign(text, language)
 
 
 @functools.lru_cache(maxsize=4096)
-def _is_foreign(text: str, language: str) -> bool:
+def is_surely_foreign(text: str, language: str) -> bool:
+    """The same of a text of any length; hardly ever of a short one."""
     import py3langid
 
     ranks = dict(py3langid.rank(text))

@@ -14,7 +14,7 @@ from mtmetrics.checks import (
     choice,
     compared_columns,
     compared_texts,
-    language_pair,
+    language_of,
     shown,
     split_pair,
 )
@@ -126,18 +126,19 @@ class Scorer(abc.ABC):
         return cls(**opened.keywords())
 
     @property
-    def column_languages(self) -> tuple[str | None, str | None]:
-        """The languages of what predictions are compared with, the source where that is both, and of predictions;
-        where no pair was given, English for references, and None for sources."""
+    def column_codes(self) -> tuple[str | None, str | None]:
+        """The languages of what predictions are compared with, the source where that is both, and of predictions, as
+        `lang_pair` writes them; where no pair was given, English for references, and None for sources."""
         if self.lang_pair is None:
             return (None, None) if "sources" in self.compares else ("en", "en")
-        source, target = language_pair(self.lang_pair)
+        source, target = split_pair(self.lang_pair)
         return (source if "sources" in self.compares else target), target
 
     @property
-    def _target_code(self) -> str | None:
-        """The language of predictions, as `lang_pair` writes it; see `column_languages`."""
-        return self.column_languages[1] if self.lang_pair is None else split_pair(self.lang_pair)[1]
+    def column_languages(self) -> tuple[str | None, str | None]:
+        """The same by their ISO 639 codes, which choose models."""
+        other, prediction = (code and language_of(code) for code in self.column_codes)
+        return other, prediction
 
     @classmethod
     def open_preset(
@@ -296,7 +297,8 @@ class Scorer(abc.ABC):
             best = scores if owners is None else scores.take(best_of_each(scores.segments, owners))
             counted = {"blank": best.empty.copy(), "truncated": best.truncated}
             compared = None if owners is None else np.flatnonzero(np.diff(owners, prepend=-1))
-            counted |= degenerate(first, predictions, self._target_code, self.compares[0], compared)
+            other_code, code = self.column_codes
+            counted |= degenerate(first, predictions, code, self.compares[0], compared, other_code)
             counted["identical"] &= ~best.empty
             report = InputReport.of(len(best.segments), counted)
             line = extended(self.signature, policy("floor", counted)) if self.floor_degenerate else self.signature
