@@ -7,6 +7,7 @@ import numpy as np
 import regex
 
 from mtmetrics.io.languages import is_unspaced
+from mtmetrics.io.visible_text import spans_as_written
 from mtmetrics.matching.plan import Alignment
 from mtmetrics.models.text_units import spans_of
 
@@ -131,6 +132,12 @@ def word_faults(text: str, evidence: Sequence[Evidence]) -> list[Fault]:
     share = lack / lack.sum() if lack.sum() > 0 else lack
     columns = words.tolist(), (severity / max(len(evidence), 1)).tolist(), share.tolist()
     return [Fault(*span, *numbers) for span, *numbers in zip(*columns, strict=True)]
+
+
+def faults_as_written(text: str, faults: Sequence[Fault]) -> list[Fault]:
+    """Faults of what is visible of a text, where their words stand in the text itself."""
+    spans = spans_as_written(text, spans_of([(fault.start, fault.end) for fault in faults])).tolist()
+    return [fault._replace(start=start, end=end) for fault, (start, end) in zip(faults, spans, strict=True)]
 
 
 def faults_as_dicts(text: str, faults: Sequence[Fault]) -> list[dict[str, Any]]:

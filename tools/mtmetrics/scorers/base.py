@@ -20,9 +20,10 @@ from mtmetrics.checks import (
 )
 from mtmetrics.errors import InputError
 from mtmetrics.io.languages import standard_pair
+from mtmetrics.io.visible_text import visible
 from mtmetrics.matching.pairs import Pending
 from mtmetrics.matching.plan import Alignment, Cells
-from mtmetrics.matching.word_errors import Evidence, Fault, match_evidence, word_faults
+from mtmetrics.matching.word_errors import Evidence, Fault, faults_as_written, match_evidence, word_faults
 from mtmetrics.models.packed import Encoder, PackedTokens
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.runner import dtype_name, report_progress
@@ -39,6 +40,7 @@ from mtmetrics.scorers.results import (
     stretches,
     total_report,
     unfolded,
+    visible_texts,
 )
 from mtmetrics.scorers.settings import Settings
 
@@ -59,6 +61,8 @@ class Scorer(abc.ABC):
         needs_pair: whether a language pair has to be given.
         compares: what the translations are compared with, ``("sources",)``, ``("references",)`` or both of them.
         against: the same for a metric that has the choice, ``"source"``, ``"reference"`` or ``"both"``; else None.
+        reads_invisible: whether it gets texts as they are written, and not without the invisible characters that mean
+            nothing, see `mtmetrics.io.visible_text`; metrics of others do, so that their numbers stay theirs.
         independent: whether a segment's score depends on nothing but its own texts; only then can the means of systems
             be compared.
         lines: segments that are best scored together.
@@ -85,6 +89,7 @@ class Scorer(abc.ABC):
     needs_pair: ClassVar[bool] = False
     compares: tuple[Column, ...] = ("sources",)
     against: str | None = None
+    reads_invisible: ClassVar[bool] = False
     independent: bool = True
     lines: int = CHUNK_LINES
     depth: int | None = None
@@ -202,7 +207,8 @@ class Scorer(abc.ABC):
     @abc.abstractmethod
     def _score_chunk(self, others: list[Any], systems: list[list[str]]) -> SystemScores:
         """The scores of each system in one chunk of checked texts, which are strings, or pairs of source and a single
-        reference; worker processes may still be computing them while the next chunk is encoded."""
+        reference, without invisible characters (see `reads_invisible`); worker processes may still be computing them
+        while the next chunk is encoded."""
 
     def require_floor(self) -> None:
         """Refuses to give `DEGENERATE` output a floor score that is not known."""
@@ -277,10 +283,11 @@ class Scorer(abc.ABC):
         for given, *systems in chunks:
             others, owners = unfolded(given)
             repeated = systems if owners is None else [[texts[owner] for owner in owners] for texts in systems]
-            scores = self._score_chunk(others, repeated)
+            seen = [*map(visible_texts, others)], [[*map(visible, texts)] for texts in repeated]
+            scores = self._score_chunk(*((others, repeated) if self.reads_invisible else seen))
             if waiting:
                 yield self._results(*waiting.pop())
-            waiting.append((others, owners, repeated, scores))
+            waiting.append((seen[0], owners, seen[1], scores))
             if not isinstance(scores, Pending):
                 yield self._results(*waiting.pop())
         for chunk in waiting:
@@ -322,7 +329,11 @@ class Scorer(abc.ABC):
         _ = self.cells
         [name] = self.compares
         texts, checked = check(**{name: others}, predictions=predictions)
-        return list(self._align(as_texts(name, texts), checked))
+        columns = as_texts(name, texts), checked
+        if self.reads_invisible:
+            return list(self._align(*columns))
+        aligned = self._align(*([*map(visible, column)] for column in columns))
+        return [alignment.as_written(*pair) for alignment, *pair in zip(aligned, *columns, strict=True)]
 
     def faults(self, predictions: Sequence[str], alignments: Sequence[Alignment]) -> list[list[Fault]]:
         """Which words of the translations the scores suffer from.
@@ -344,7 +355,11 @@ class Scorer(abc.ABC):
             raise InputError("faults: attention says where a network looks, not which words it finds wrong")
         if len(alignments) != len(predictions):
             raise InputError(f"faults: {len(predictions)} predictions, but {len(alignments)} alignments")
-        return list(map(word_faults, predictions, self.evidence(list(predictions), alignments)))
+        if self.reads_invisible:
+            return list(map(word_faults, predictions, self.evidence(list(predictions), alignments)))
+        seen = [*map(visible, predictions)]
+        evidence = self.evidence(seen, [*map(Alignment.as_seen, alignments, predictions)])
+        return list(map(faults_as_written, predictions, map(word_faults, seen, evidence)))
 
     @property
     def cells(self) -> Cells:

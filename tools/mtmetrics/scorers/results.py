@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mtmetrics.checks import InputReport, SourceAndReference
+from mtmetrics.io.visible_text import is_blank, visible
 from mtmetrics.matching.pairs import Pending
 from mtmetrics.scorers.degenerate import DEGENERATE, policy
 from mtmetrics.scorers.preset_tables import extended
@@ -185,7 +186,14 @@ def blank_rows(others: Sequence[Any], texts: Sequence[str]) -> np.ndarray:
     """(n,) bool, segments of which the translation, or a text that it is compared with, is blank."""
     sides = ((other,) if isinstance(other, str) else other for other in others)
     rows = zip(sides, texts, strict=True)
-    return np.array([not all(map(str.strip, (*side, text))) for side, text in rows], dtype=bool)
+    return np.array([any(map(is_blank, (*side, text))) for side, text in rows], dtype=bool)
+
+
+def visible_texts(other: Any) -> Any:
+    """What a segment is compared with, a text or a pair of them, without invisible characters."""
+    if isinstance(other, SourceAndReference):
+        return SourceAndReference(visible(other.source), visible(str(other.reference)))
+    return visible(other)
 
 
 def unfolded(others: Sequence[Any]) -> tuple[list[Any], np.ndarray | None]:
