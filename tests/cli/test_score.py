@@ -366,3 +366,10 @@ def test_names_and_numbers_keep_their_scores(mtmetrics: Score, tmp_path: Path) -
     code, out, _ = mtmetrics(*command, path)
     lines = rows_of(out)
     assert (code, [line["score"] for line in lines[:4]]) == (0, [-4.0, -13.0, -19.0, -1000.0])
+
+
+def test_two_files_of_references_stand_in_the_signature(mtmetrics: Score, tmp_path: Path) -> None:
+    files = {name: write(tmp_path / name, "a house\n") for name in ("mt", "one", "two")}
+    command = ("score", "--metric", "chrf", "--lp", "de-en", "-t", files["mt"], "-r", files["one"])
+    signatures = [json.loads(mtmetrics(*command, *more)[1])["signature"] for more in ([], [files["two"]])]
+    assert ("|nrefs:1|case:" in signatures[0], "|nrefs:2|combine:max|case:" in signatures[1]) == (True, True)

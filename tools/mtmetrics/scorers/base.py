@@ -29,7 +29,7 @@ from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.runner import dtype_name, report_progress
 from mtmetrics.scorers.degenerate import degenerate, policy
 from mtmetrics.scorers.metric import COLUMNS, METRICS, Column
-from mtmetrics.scorers.preset_tables import Opened, extended, signature
+from mtmetrics.scorers.preset_tables import Opened, extended, signature, with_references
 from mtmetrics.scorers.results import (
     CHUNK_LINES,
     MetricResult,
@@ -298,6 +298,8 @@ class Scorer(abc.ABC):
     ) -> list[MetricResult]:
         floor, floor_parts = self._floor()
         first = [other if isinstance(other, str) else other[0] for other in others]
+        counts = frozenset() if owners is None else frozenset(np.bincount(owners).tolist())
+        signed = with_references(self.signature, counts)
         results = []
         for predictions, scores in zip(systems, computed() if isinstance(computed, Pending) else computed, strict=True):
             scores.put(blank_rows(others, predictions) | scores.empty, floor, floor_parts)
@@ -308,8 +310,8 @@ class Scorer(abc.ABC):
             counted |= degenerate(first, predictions, code, self.compares[0], compared, other_code)
             counted["identical"] &= ~best.empty
             report = InputReport.of(len(best.segments), counted)
-            line = extended(self.signature, policy("floor", counted)) if self.floor_degenerate else self.signature
-            result = MetricResult(best.segments, best.parts, best.empty, report, line, counted)
+            line = extended(signed, policy("floor", counted)) if self.floor_degenerate else signed
+            result = MetricResult(best.segments, best.parts, best.empty, report, line, counted, counts)
             if self.floor_degenerate:
                 best.put(result.degenerate, floor, floor_parts)
             results.append(result)

@@ -1,7 +1,7 @@
 """A preset that a metric is made from: what its tables name; and the line that pins a score: its signature."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -16,6 +16,9 @@ from mtmetrics.models.packed import Encoder, Level
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.stored_vectors import SUFFIX
 from mtmetrics.scorers.metric import METRICS, SIDES
+
+# How scores with several references become one.
+_BEST_REFERENCE = "combine:max"
 
 
 @dataclasses.dataclass
@@ -144,6 +147,33 @@ def extended(line: str, *fields: str) -> str:
     """A signature with more fields, before the version."""
     head, _, version = line.rpartition("|v:")
     return "|".join([head, *fields, f"v:{version}"])
+
+
+def with_references(line: str, counts: Collection[int]) -> str:
+    """A signature that says how many references the segments have, and that the best one counts; unchanged where none
+    has several. Replaces what it said before.
+
+    Args:
+        line: the signature; sacrebleu's own key for the number is ``nrefs``.
+        counts: how many references a segment has, each number once; ``var`` stands for several numbers.
+
+    Example:
+        >>> with_references("bertr|layer:8|v:2.0.0", {2}), with_references("chrf|nrefs:1|v:2.0.0", {1, 2})
+        ('bertr|layer:8|refs:2|combine:max|v:2.0.0', 'chrf|nrefs:var|combine:max|v:2.0.0')
+    """
+    if {*counts} <= {1}:
+        return line
+    number = str(*counts) if len(counts) == 1 else "var"
+    fields = [field for field in line.split("|") if field != _BEST_REFERENCE]
+    places = [place for place, field in enumerate(fields) if field.startswith(("refs:", "nrefs:"))]
+    if places:
+        [place] = places
+        fields[place] = f"{fields[place].partition(':')[0]}:{number}"
+    else:
+        place = len(fields) - 1  # before the version
+        fields.insert(place, f"refs:{number}")
+    fields.insert(place + 1, _BEST_REFERENCE)
+    return "|".join(fields)
 
 
 def model_name(model: Pinned | None) -> str | None:
