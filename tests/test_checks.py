@@ -4,7 +4,19 @@ import datasets
 import numpy as np
 import pytest
 
-from mtmetrics.checks import InputReport, as_texts, check, choice, language_pair, positive
+from mtmetrics.checks import (
+    InputReport,
+    as_texts,
+    check,
+    choice,
+    for_language,
+    language_of,
+    language_pair,
+    names_of_pair,
+    positive,
+    script_of_code,
+    split_pair,
+)
 from mtmetrics.errors import InputError
 
 
@@ -42,10 +54,80 @@ def test_long_values_are_shortened() -> None:
     assert len(str(error.value)) < 140
 
 
-@pytest.mark.parametrize("value", ["de", "de_en", "deen", "DE-EN", "de-en-fr", None, 3])
+@pytest.mark.parametrize(
+    "value", ["de", "de_en", "deen", "de-en-fr", "zh-CN", "sr-Latn", "German-English", "de-", None, 3]
+)
 def test_language_pair_refuses(value: object) -> None:
     with pytest.raises(InputError, match="such as 'de-en'"):
         language_pair(value)
+
+
+@pytest.mark.parametrize(
+    ("pair", "halves", "languages"),
+    [
+        ("deu-eng", ("deu", "eng"), ("de", "en")),
+        ("deu_Latn-eng_Latn", ("deu_Latn", "eng_Latn"), ("de", "en")),
+        ("DE-EN", ("DE", "EN"), ("de", "en")),
+        ("zh-CN-en", ("zh-CN", "en"), ("zh", "en")),
+        ("en-zh-CN", ("en", "zh-CN"), ("en", "zh")),
+        ("pt-BR-en-US", ("pt-BR", "en-US"), ("pt", "en")),
+        ("en-pt-BR", ("en", "pt-BR"), ("en", "pt")),
+        ("fr-CA-es", ("fr-CA", "es"), ("fr", "es")),
+        ("zh-Hant-TW-en", ("zh-Hant-TW", "en"), ("zh", "en")),
+        ("en-es-419", ("en", "es-419"), ("en", "es")),
+        ("en-ko_KR", ("en", "ko_KR"), ("en", "ko")),
+        ("cs-de_DE", ("cs", "de_DE"), ("cs", "de")),
+        ("en-sr_Cyrl_RS", ("en", "sr_Cyrl_RS"), ("en", "sr")),
+        ("en-fil_PH", ("en", "fil_PH"), ("en", "tl")),
+        ("en-mas_KE", ("en", "mas_KE"), ("en", "mas")),
+        ("xx-yy", ("xx", "yy"), ("xx", "yy")),  # codes that nobody knows stay what they are
+    ],
+)
+def test_language_pairs_in_other_codes(pair: str, halves: tuple[str, str], languages: tuple[str, str]) -> None:
+    assert split_pair(pair) == halves
+    assert language_pair(pair) == languages
+
+
+@pytest.mark.parametrize(
+    ("pair", "readings"),
+    [
+        ("fr-ca-es", ["fr and ca-es", "fr-ca and es"]),
+        ("en-pt-br", ["en and pt-br", "en-pt and br"]),
+        ("de-en-fr", ["de and en-fr", "three languages"]),
+        ("pt-BR", ["one language, pt_BR"]),
+    ],
+)
+def test_language_pairs_that_can_be_read_in_two_ways(pair: str, readings: list[str]) -> None:
+    with pytest.raises(InputError) as refused:
+        split_pair(pair)
+    assert all(reading in str(refused.value) for reading in readings)
+
+
+def test_languages_by_their_codes() -> None:
+    by_language = {
+        "de": ["deu", "ger", "de_AT", "DEU_Latn"],
+        "zh": ["zho_Hans", "cmn", "zh-TW", "chi"],
+        "sr": ["sr-Latn", "srp_Cyrl_RS"],
+        "fa": ["pes_Arab", "prs_Arab"],
+        "tl": ["tgl", "fil", "tl"],
+        **{language: [code] for language, code in {"lv": "lvs_Latn", "nb": "nob_Latn", "he": "iw"}.items()},
+        **{code: [code] for code in ("no", "gsw", "yue")},
+    }
+    assert {language: {language_of(code) for code in codes} for language, codes in by_language.items()} == {
+        language: {language} for language in by_language
+    }
+    assert (script_of_code("sr-Latn"), script_of_code("zho_Hans"), script_of_code("pt_BR")) == ("Latn", "Hans", None)
+    for value in ("German", "deutsch", "", "d", "de-EN", "x-mine", 3):
+        with pytest.raises(InputError, match="language "):
+            language_of(value)
+
+
+def test_tables_and_names_by_language() -> None:
+    assert for_language({"deu_Latn": 1, "en": 2}, "de") == 1
+    assert for_language({"model": 1}, "de") is None
+    assert names_of_pair("deu-eng", ["de-en", "de-fr", "readme"]) == ["de-en"]
+    assert names_of_pair("en-pt_BR", ["en-pt_PT", "en-pt_BR"]) == ["en-pt_BR"]
+    assert names_of_pair("en-pt", ["en-pt_PT", "en-pt_BR"]) == ["en-pt_PT", "en-pt_BR"]
 
 
 def test_small_checks() -> None:

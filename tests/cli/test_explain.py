@@ -246,3 +246,12 @@ def test_what_speaks_against_pictures_is_said_before_the_worst_are_scored(call, 
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     code, _, err = call("--worst", "2", "--plot", tmp_path / "new", "ROWS")
     assert (code, install_command("plot") in err) == (1, True)
+
+
+def test_words_keep_their_marks(mtmetrics, tmp_path):
+    words = ["किताब", "पढ़ना", "Cliche\u0301", "com\u00admittee"]
+    path = write(tmp_path / "rows.tsv", f"a b\t{' '.join(words)}\n")
+    code, out, _ = mtmetrics("explain", "--metric", "xmoverscore", "--preset", "mini", "--lp", "de-ne", path)
+    [segment] = json.loads(out)["segments"]
+    assert (code, [fault["text"] for fault in segment["faults"]]) == (0, words)
+    assert "Cliche\u0301" in segment["alignment"]["prediction"]

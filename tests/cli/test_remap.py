@@ -102,3 +102,13 @@ def test_refusals_write_nothing(call, argv, message):
 
 def test_a_folder_that_cannot_be_made(call):
     refused(call("--parallel", "pairs.tsv", "--out", "pairs.tsv/maps"), "cannot make the folder pairs.tsv/maps", 1)
+
+
+def test_maps_keep_the_name_of_their_pair_and_are_found_by_its_languages(call, tiny_encoder):
+    assert call("--lp", "deu_Latn-eng_Latn", "--parallel", "pairs.tsv", "--map", "clp", "--out", "maps")[0] == 0
+    assert [path.name for path in Path("maps").iterdir()] == ["deu_Latn-eng_Latn.clp.safetensors"]
+    encoder = TokenEncoder(tiny_encoder)
+    fingerprints = {load_map("maps", pair, "clp", encoder).fingerprint for pair in ("deu_Latn-eng_Latn", "de-en")}
+    assert len(fingerprints) == 1
+    with pytest.raises(ArtifactError, match="no clp map for language pair fr-en"):
+        load_map("maps", "fr-en", "clp", encoder)

@@ -380,3 +380,20 @@ def test_all_may_be_left_out(plain: Score, tmp_path: Path) -> None:
     write(tmp_path / "scores", "1\n")
     stored = (*call[2:-1], "floor", "--metric", f"scores:{tmp_path / 'scores'}")
     refused(plain(*stored), "degenerate 'floor': scores has no floor score here")
+
+
+def test_names_and_numbers_keep_their_scores(mtmetrics: Score, tmp_path: Path) -> None:
+    rows = [("2019", "2019"), ("Angela Merkel", "Angela Merkel"), ("Tor! Tor! Tor! Tor!", "Goal! Goal! Goal! Goal!")]
+    rows.append(("Das Haus ist klein!", "DAS HAUS IST KLEIN!"))
+    path = write(tmp_path / "rows.tsv", "".join(f"{source}\t{text}\n" for source, text in rows))
+    command = ("score", "--metric", "source_length", "--lp", "de-en", "--degenerate", "floor", "--format", "jsonl")
+    code, out, _ = mtmetrics(*command, path)
+    lines = rows_of(out)
+    assert (code, [line["score"] for line in lines[:4]]) == (0, [-4.0, -13.0, -19.0, -1000.0])
+
+
+def test_two_files_of_references_stand_in_the_signature(mtmetrics: Score, tmp_path: Path) -> None:
+    files = {name: write(tmp_path / name, "a house\n") for name in ("mt", "one", "two")}
+    command = ("score", "--metric", "chrf", "--lp", "de-en", "-t", files["mt"], "-r", files["one"])
+    signatures = [json.loads(mtmetrics(*command, *more)[1])["signature"] for more in ([], [files["two"]])]
+    assert ("|nrefs:1|case:" in signatures[0], "|nrefs:2|combine:max|case:" in signatures[1]) == (True, True)

@@ -147,3 +147,7 @@ def test_no_references(wmt99):
     [segments] = read_judged(wmt99)
     assert segments.references == [None] * 6
     assert read_judged_systems(wmt99)[0].references == [None] * 4
+
+
+def test_a_pair_under_another_code(wmt99):
+    assert [judged.lang_pair for judged in read_judged(wmt99, lang_pair="deu_Latn-eng")] == ["de-en"]

@@ -30,10 +30,30 @@ def alignment(mass, values, cells, spans, unrelated=1.0):
         ("3.5 % (U.S.) A--B", ["3.5", "%", "(", "U.S", ".)", "A", "--", "B"]),
         ("我们去Berlin。 ok", ["我", "们", "去", "Berlin", "。", "ok"]),
         (" \n", []),
+        ("किताब पढ़ना है।", ["किताब", "पढ़ना", "है", "।"]),
+        ("क्\u200dषमा हिंदी\u200cमें", ["क्\u200dषमा", "हिंदी\u200cमें"]),
+        ("මම පොතක් කියවමි. ශ්\u200dරී", ["මම", "පොතක්", "කියවමි", ".", "ශ්\u200dරී"]),
+        ("می\u200cخواهم کتاب\u200cها", ["می\u200cخواهم", "کتاب\u200cها"]),
+        ("Cliche\u0301, u\u0308ber", ["Cliche\u0301", ",", "u\u0308ber"]),
+        ("com\u00admittee l’e\u0301te\u0301", ["com\u00admittee", "l’e\u0301te\u0301"]),
+        ("\u200bfoo\u200bbar\u2060 \u200b", ["foo\u200bbar"]),
+        ("\u202bצה״ל\u202c", ["צה״ל"]),
+        ("ที่นี่ Berlin", ["ที่", "นี่", "Berlin"]),
+        ("မြန်မာ", ["မြ", "န်", "မာ"]),
+        ("col·lecció m² a_b", ["col·lecció", "m²", "a_b"]),
+        (
+            "\U0001f469\u200d\U0001f467 \u2764\ufe0f 1\ufe0f\u20e3",
+            ["\U0001f469\u200d\U0001f467", "\u2764\ufe0f", "1\ufe0f\u20e3"],
+        ),
     ],
 )
 def test_words(text, words):
     assert [text[begin:end] for begin, end in word_spans(text)] == words
+
+
+def test_many_joiners_take_no_time():
+    text = "a" + "\u200d\u200b" * 20_000 + "b" + "\u200b" * 20_000
+    assert len(word_spans(text)) <= 2
 
 
 def test_transport_blames_words_for_the_cost_of_what_they_receive():

@@ -57,6 +57,8 @@ def test_what_is_offered_fits_what_is_given():
     assert {"xmoverscore:mini", "bertr:mini:against=source"} <= german
     assert "uscore:mini" not in german  # it has no language model for German
     assert keys({"sources"}, "xx-yy") == set()
+    assert keys({"sources"}, "deu_Latn-eng_Latn") == keys({"sources"}, "de-en")
+    assert keys({"sources"}, "German-English") <= keys({"sources"}, "xx-yy")  # while it is being typed
     assert not any(offer.spec.preset == "paper" for offer in offers())
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mtmetrics.io.languages import tells_languages
-from mtmetrics.scorers.degenerate import degenerate, is_looping, is_out_of_proportion
+from mtmetrics.scorers.degenerate import degenerate, is_copy, is_looping, is_out_of_proportion
 from mtmetrics.scorers.registry import load_scorer
 
 needs_langid = pytest.mark.skipif(not tells_languages(), reason="needs the extra 'filter'")
@@ -43,6 +43,116 @@ def test_lengths():
     assert is_out_of_proportion("Ja.", "x" * 100)
     assert is_out_of_proportion("x" * 100, "Ja.")
     assert not is_out_of_proportion("x" * 100, "y" * 20)
+
+
+@pytest.mark.parametrize(
+    ("source", "translation"),
+    [
+        ("2019", "2019"),
+        ("(1)", "(1)"),
+        ("1.000.000", "1000000"),
+        ("1.000.000.000.000", "1000000000000"),
+        ("12.03.2020", "12.03.2020"),
+        ("US$ 5,00", "US$ 5.00"),
+        ("5 kg", "5 kg"),
+        ("100 km/h", "100 km/h"),
+        ("0 0 0 0 0 0", "0 0 0 0 0 0"),
+        ("IBAN DE89 0000 0000 0000 0000", "IBAN DE89 0000 0000 0000 0000"),
+        ("Angela Merkel", "Angela Merkel"),
+        ("Ursula von der Leyen", "Ursula von der Leyen"),
+        ("Marks and Spencer", "Marks and Spencer"),
+        ("Москва", "Москва"),
+        ("Владимир Путин", "Владимир Путин"),
+        ("თბილისი", "თბილისი"),
+        ("北京", "北京"),
+        ("दिल्ली", "दिल्ली"),
+        ("ANGELA MERKEL", "Angela Merkel"),
+        ("NATO", "NATO"),
+        ("EINLEITUNG", "INTRODUCTION"),
+        ("Star Wars", "Star Wars"),
+        ("iPhone 15 Pro", "iPhone 15 Pro"),
+        ("XJ-4711/b", "XJ-4711/b"),
+        ("ISO 9001:2015", "ISO 9001:2015"),
+        ("https://example.org/a", "https://example.org/a"),
+        ("www.example.org", "www.example.org"),
+        ("info@example.org", "info@example.org"),
+        ("/usr/local/bin/python3", "/usr/local/bin/python3"),
+        ("C:\\Windows\\System32", "C:\\Windows\\System32"),
+        ("x = y + z", "x = y + z"),
+        ("@user #metoo", "@user #metoo"),
+        ("Einleitung . . . . 5", "Introduction . . . . 5"),
+        ("Inhalt .................... 5", "Contents . . . . . . . . . . . . . . . . . 5"),
+        ("Tor! Tor! Tor!", "Goal! Goal! Goal!"),
+        ("Tor! Tor! Tor! Tor!", "Goal! Goal! Goal! Goal!"),
+        ("加油加油加油加油", "Go! Go! Go! Go!"),
+        ("----", "----"),
+        ("-" * 30, "-" * 30),
+        ("\U0001f602" * 13, "\U0001f602" * 13),
+        ("| | | | | |", "| | | | | |"),
+        ("Привет, мир, как твои дела?", "Hello"),
+    ],
+)
+def test_what_is_right_is_not_unusual(source, translation):
+    for column in ("sources", "references"):
+        other, code = (source, "de") if column == "sources" else (translation, "en")
+        found = degenerate([other], [translation], None, column, other_code=code)
+        assert not any(values.any() for values in found.values())
+
+
+@pytest.mark.parametrize(
+    ("source", "translation"),
+    [
+        ("Das Haus ist klein!", "DAS HAUS IST KLEIN!"),
+        ("Das Haus ist klein!", "das haus ist klein"),
+        ("DAS HAUS IST KLEIN!", "DAS HAUS IST KLEIN!"),
+        ("das Haus", "das Haus"),
+        ("Er sagte: „Nein!“", 'Er sagte: "Nein!"'),
+        ("Am 5. Mai 2019 fuhren wir nach Berlin.", "Am 5. Mai 2019 fuhren wir nach Berlin"),
+        ("Siehe https://example.org/a für mehr", "Siehe https://example.org/a für mehr"),
+        ("Angela Merkel besuchte Paris.", "Angela Merkel besuchte Paris."),
+        ("u\u0308ber alles", "über alles"),
+        ("我们需要更多的时间。", "我们需要更多的时间"),
+        ("मेरो साथी स्कूल गयो।", "मेरो साथी स्कूल गयो"),
+        ("Президент встретился с министром.", "ПРЕЗИДЕНТ ВСТРЕТИЛСЯ С МИНИСТРОМ"),
+    ],
+)
+def test_copies_are_found_without_case_and_punctuation(source, translation):
+    assert is_copy(source, translation)
+    assert degenerate([source], [translation], None, "sources")["identical"].tolist() == [True]
+    assert degenerate([source], [translation], None, "references")["identical"].tolist() == [False]
+
+
+@pytest.mark.parametrize(
+    ("source", "translation"),
+    [
+        ("Tor!", "Goal! Goal! Goal! Goal! Goal! Goal!"),
+        ("Tor! Tor! Tor!", "Goal! " * 20),
+        ("Das ist sehr sehr gut.", "very very very very very very"),
+        ("...", "the the the the the the"),
+        ("Das Haus", "-" * 30),
+        ("Einleitung . . . . . . . . 5", "the the the the the the the the"),
+    ],
+)
+def test_a_translation_that_loops_more_than_its_source_is_unusual(source, translation):
+    assert degenerate([source], [translation], "en", "sources", other_code="de")["looping"].tolist() == [True]
+
+
+@needs_langid
+@pytest.mark.parametrize(
+    ("pair", "source", "translation", "names"),
+    [
+        (("en", "ru"), "GitHub Copilot", "GitHub Copilot", []),
+        (("en", "zh"), "iPhone 15 Pro Max released", "iPhone 15 Pro Max 发布", []),
+        (("de", "ru"), "Microsoft GitHub sagt es.", "Так говорит Microsoft GitHub.", []),
+        (("de", "ru"), "Microsoft sagt es.", "Microsoft says it.", ["script"]),
+        (("de", "en"), "Привет, мир!", "Привет, мир!", ["identical"]),  # a Russian line of a German text
+        (("ru", "en"), "Привет, мир!", "Привет, мир!", ["identical", "script"]),
+        (("de", "en"), "https://example.org/das/ist/eine/lange/adresse/mit/wörtern", None, []),
+    ],
+)
+def test_names_and_texts_that_the_source_has_in_another_script(pair, source, translation, names):
+    found = degenerate([source], [translation or source], pair[1], "sources", other_code=pair[0])
+    assert [name for name, values in found.items() if values.any()] == names
 
 
 @needs_langid

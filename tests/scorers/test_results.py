@@ -2,9 +2,13 @@
 
 from pathlib import Path
 
+import pyarrow
 import pytest
 
+from mtmetrics.cluster.scoring import ScoringWorker, total
 from mtmetrics.models.token_encoder import TokenEncoder
+from mtmetrics.scorers.metric import METRICS
+from mtmetrics.scorers.registry import load_scorer
 from mtmetrics.scorers.results import CHUNK_LINES
 from mtmetrics.scorers.xmoverscore import XMoverScore
 
@@ -22,3 +26,36 @@ def test_chunks_change_nothing_and_systems_share_sources(tiny_encoder: Path) -> 
         first = scorer.score(sources[:40], predictions[:40]).segments
         assert results[name].segments[:40] == pytest.approx(first, abs=1e-5)
         assert len(results[name].segments) == number
+
+
+@pytest.mark.parametrize("metric", ["chrf", "sentbleu", "ter", "bertr", "sentsim", "distilscore", "esim"])
+def test_the_signature_says_how_many_references_there_are_and_that_the_best_counts(metric: str) -> None:
+    own = METRICS[metric].usual_preset() is not None
+    side = {"against": "reference"} if own else {}
+    scorer = load_scorer(metric, "mini" if own else None, lang_pair="de-en", **side)
+    texts, two, one = ["a small house"], [["the small house", "a small house"]], [["the small house"]]
+    plain, listed, several = (scorer.score(others, texts) for others in (["the small house"], one, two))
+    assert plain.signature == listed.signature == scorer.signature
+    assert "combine:" not in plain.signature
+    fields = several.signature.split("|")
+    key = "refs" if own else "nrefs"
+    assert [field for field in fields if "refs:" in field or field.startswith("combine:")] == [
+        f"{key}:2",
+        "combine:max",
+    ]
+    assert [field for field in fields if field not in (f"{key}:2", "combine:max")] == [
+        field for field in plain.signature.split("|") if field != "nrefs:1"
+    ]
+    varied = scorer.score([two[0]] * CHUNK_LINES + one, texts * (CHUNK_LINES + 1))
+    assert f"|{key}:var|combine:max|" in varied.signature
+
+
+def test_references_of_blocks_are_counted_together() -> None:
+    options = {"metric": "chrf", "degenerate": "floor"}
+    worker = ScoringWorker(("reference", "translation"), options, {}, workers=1)
+    blocks = [
+        worker(pyarrow.table({"reference": references, "translation": ["a house"]}))[1]
+        for references in ([["the house", "a house"]], [["the house"]])
+    ]
+    assert "|nrefs:2|combine:max|" in total(blocks[:1])[0]["signature"]
+    assert "|nrefs:var|combine:max|" in total(blocks)[0]["signature"]

@@ -1,6 +1,7 @@
 """Checks what the user passed and counts what a reader of the scores should know about it."""
 
 import dataclasses
+import functools
 import math
 import re
 import warnings
@@ -9,7 +10,14 @@ from typing import Any, NamedTuple
 
 from mtmetrics.errors import InputError
 
-_LANGUAGE_PAIR = re.compile(r"([a-z]{2,3})-([a-z]{2,3})")
+_PLAIN_CODE = re.compile(r"[a-z]{2,3}")
+_LANGUAGE_SUBTAG = re.compile(r"[a-z]{2,3}")
+_PAIR_OF_REGION = re.compile(r"[a-z]{2,3}-[A-Z]{2}")
+# Codes that langcodes leaves as they are, or changes to one that no model here is known by: withdrawn codes, Filipino,
+# and languages of FLORES that belong to a language with a code of two letters.
+_USUAL_CODES = {"iw": "he", "in": "id", "ji": "yi", "fil": "tl", "fuv": "ff", "pbt": "ps", "quy": "qu"}
+# A regular expression of a language pair in the name of a file.
+PAIR_IN_NAMES = r"[A-Za-z]{2,3}(?:_[A-Za-z]+)*-[A-Za-z]{2,3}(?:_[A-Za-z]+)*"
 _NAMED = 3
 
 
@@ -26,7 +34,8 @@ class InputReport:
         segments: segments scored.
         blank: a side is empty, blank, or holds nothing that the model knows; each gets the metric's floor score.
         truncated: a side is longer than a model reads; only its beginning was scored.
-        identical: not blank, and the prediction equals the source; 0 for metrics that do not see the source.
+        identical: not blank, and the prediction is the source but for case and punctuation, of which more than names,
+            numbers and signs would change in a translation; 0 for metrics that do not see the source.
         looping: the prediction says the same again and again (`mtmetrics.scorers.degenerate`, as for the next three).
         script: the prediction is in another script than its language; 0 where no language pair is given.
         language: the prediction is in another language; 0 also where py3langid is not installed.
@@ -198,13 +207,162 @@ def compared_columns(names: Sequence[str], values: Any) -> dict[str, Any]:
     return {name: [pair[place] for pair in pairs] for place, name in enumerate(names)}
 
 
+class _Code(NamedTuple):
+    """A code of a language: its ISO 639 code, of two letters where there is one; its script by ISO 15924, None where it
+    names none; and whether it is written in the usual letters, such as ``sr_Latn_RS``."""
+
+    language: str
+    script: str | None
+    is_usual: bool
+
+
+@functools.lru_cache(maxsize=1024)
+def _parsed_code(code: str) -> _Code | None:
+    """Reads a code; None where it is no code of a language."""
+    if len(code) == 2 and _PLAIN_CODE.fullmatch(code):
+        return _Code(_USUAL_CODES.get(code, code), None, is_usual=True)
+    # Imported here: most calls know their languages by two letters.
+    import langcodes
+    from langcodes.tag_parser import parse_tag
+
+    tag = code.replace("_", "-")
+    try:
+        subtags = [value for _, value in parse_tag(tag)]
+        known = langcodes.Language.get(tag)
+    except (langcodes.LanguageTagError, ValueError):
+        return None
+    is_usual = "-".join(subtags) == tag
+    if not _LANGUAGE_SUBTAG.fullmatch(known.language or "") or not known.is_valid():
+        return _Code(code, None, is_usual) if _PLAIN_CODE.fullmatch(code) else None
+    # The library has Filipino for Tagalog, and other languages of three letters for codes of two.
+    short = known.language if len(known.language) == 2 else known.prefer_macrolanguage().language
+    first = subtags[0]
+    name = short if len(str(short)) == 2 else first if len(first) == 2 else known.language
+    return _Code(_USUAL_CODES.get(name, name), known.script, is_usual)
+
+
+def _checked_code(code: Any) -> _Code:
+    parsed = _parsed_code(code) if isinstance(code, str) else None
+    if parsed is None:
+        raise InputError(f"language {shown(code)}: a code is needed, such as 'de', 'deu', 'deu_Latn' or 'pt-BR'")
+    return parsed
+
+
+def language_of(code: Any) -> str:
+    """Returns the language of a code of ISO 639, BCP 47 or FLORES: its ISO 639 code, of two letters where it has one.
+
+    Raises:
+        InputError: it is no such code.
+
+    Example:
+        >>> language_of("deu_Latn"), language_of("zh-CN"), language_of("sr_Cyrl_RS"), language_of("yue_Hant")
+        ('de', 'zh', 'sr', 'yue')
+    """
+    return _checked_code(code).language
+
+
+def script_of_code(code: Any) -> str | None:
+    """Returns the ISO 15924 code of the script that the code of a language names, such as ``Latn``; None where it
+    names none. Raises as `language_of`."""
+    return _checked_code(code).script
+
+
+@functools.lru_cache(maxsize=1024)
+def _split_pair(value: str) -> tuple[str, str]:
+    if _PAIR_OF_REGION.fullmatch(value) and _parsed_code(value):
+        what = f"this is one language, {value.replace('-', '_')}"
+        raise InputError(f"language pair {value!r}: {what}; two joined by a hyphen are needed, such as 'de-en'")
+    readings: dict[tuple[str, str], tuple[_Code, _Code]] = {}
+    for hyphen in re.finditer("-", value):
+        halves = value[: hyphen.start()], value[hyphen.end() :]
+        source, target = map(_parsed_code, halves)
+        if source is not None and target is not None:
+            readings[halves] = source, target
+    # By the usual letters, BR in en-pt-BR is a region; br in en-pt-br may be a language.
+    usual = {halves: codes for halves, codes in readings.items() if all(code.is_usual for code in codes)}
+    if usual:
+        readings = usual
+    elif len(value.split("-")) > 2 and all(map(_is_known_language, value.split("-"))):
+        raise _ambiguous(value, [*readings])
+    if len({tuple(code[:2] for code in codes) for codes in readings.values()}) > 1:
+        raise _ambiguous(value, [*readings])
+    if not readings:
+        raise _no_pair(value)
+    return next(reversed(readings))
+
+
+def _is_known_language(code: str) -> bool:
+    import langcodes
+
+    return bool(_PLAIN_CODE.fullmatch(code)) and langcodes.tag_is_valid(code)
+
+
+def _no_pair(value: Any) -> InputError:
+    needed = "two ISO 639 codes joined by a hyphen are needed, such as 'de-en', 'deu_Latn-eng_Latn' or 'en-pt_BR'"
+    return InputError(f"language pair {shown(value)}: {needed}")
+
+
+def _ambiguous(value: str, readings: Sequence[tuple[str, str]]) -> InputError:
+    if not readings:
+        return _no_pair(value)
+    several = ", or ".join(" and ".join(halves) for halves in readings)
+    several += "" if len(readings) > 1 else ", or three languages"
+    example = "-".join(half.replace("-", "_") for half in readings[0])
+    advice = f"join the parts of each language by underscores and both by a hyphen, such as 'de-en' or {example!r}"
+    return InputError(f"language pair {value!r}: may be {several}; {advice}")
+
+
+def split_pair(value: Any) -> tuple[str, str]:
+    """Splits a language pair into the codes of source and target, as they are written.
+
+    Raises:
+        InputError: it is no pair, or can be split in two ways that name different languages.
+
+    Example:
+        >>> split_pair("de-en"), split_pair("zh-CN-en"), split_pair("en-sr_Cyrl_RS")
+        (('de', 'en'), ('zh-CN', 'en'), ('en', 'sr_Cyrl_RS'))
+    """
+    if not isinstance(value, str):
+        raise _no_pair(value)
+    return _split_pair(value)
+
+
 def language_pair(value: Any) -> tuple[str, str]:
-    """Splits a language pair such as ``de-en`` into source and target; `InputError` where it is not of that form."""
-    found = _LANGUAGE_PAIR.fullmatch(value) if isinstance(value, str) else None
-    if not found:
-        needed = "two ISO 639 codes joined by a hyphen are needed, such as 'de-en'"
-        raise InputError(f"language pair {shown(value)}: {needed}")
-    return found[1], found[2]
+    """Returns source and target language of a pair, which choose models: see `split_pair` and `language_of`.
+
+    Example:
+        >>> language_pair("deu_Latn-eng_Latn"), language_pair("en-ko_KR"), language_pair("DE-EN")
+        (('de', 'en'), ('en', 'ko'), ('de', 'en'))
+    """
+    source, target = split_pair(value)
+    return language_of(source), language_of(target)
+
+
+def names_of_pair(wanted: str, names: Iterable[str]) -> list[str]:
+    """Returns under which of some names a language pair stands there: under its own, else under all names of the same
+    languages. Raises as `split_pair`, of the pair that is wanted.
+
+    Example:
+        >>> names_of_pair("deu-eng", ["de-en", "de-fr"]), names_of_pair("en-pt_BR", ["en-pt_BR", "en-pt_PT"])
+        (['de-en'], ['en-pt_BR'])
+    """
+    languages, names = language_pair(wanted), list(dict.fromkeys(names))
+    return [wanted] if wanted in names else [name for name in names if _languages_of(name) == languages]
+
+
+def _languages_of(name: str) -> tuple[str, str] | None:
+    try:
+        return language_pair(name)
+    except InputError:
+        return None
+
+
+def for_language(tables: Mapping[str, Any], wanted: str | None) -> Any:
+    """Returns the entry of a table for a language, which may stand there under any code of it; None if it has none."""
+    if wanted is None or wanted in tables:
+        return tables.get(wanted or "")
+    codes = {code: parsed for code in tables if (parsed := _parsed_code(code))}
+    return next((tables[code] for code, parsed in codes.items() if parsed.language == wanted), None)
 
 
 def choice(name: str, value: Any, allowed: Sequence[Any]) -> Any:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mtmetrics.artifacts.catalog import CatalogEntry, catalog, entry_toml, hub_source, pull, update_catalog, verify
-from mtmetrics.checks import language_pair
+from mtmetrics.checks import language_pair, names_of_pair
 from mtmetrics.cli import options
 from mtmetrics.cli.output import check_new, print_json, print_report
 from mtmetrics.cli.space import PUSH, pushed
@@ -109,10 +109,13 @@ def _wanted_maps(entry: CatalogEntry, pairs: list[str]) -> "list[PublishedMap]":
 
     maps = list(published_maps(entry).values())
     known = sorted({item.lang_pair for item in maps})
+    wanted: set[str] = set()
     for pair in pairs:
-        if pair not in known:
+        names = names_of_pair(pair, known)
+        if not names:
             raise InputError(f"--lp {pair}: {entry.name} has no map for it; it has: {', '.join(known)}")
-    return [item for item in maps if not pairs or item.lang_pair in pairs]
+        wanted.update(names)
+    return [item for item in maps if not pairs or item.lang_pair in wanted]
 
 
 def _pull_maps(entry: CatalogEntry, maps: "list[PublishedMap]", out: Path | None) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mtmetrics.checks import choice, warn
+from mtmetrics.checks import choice, names_of_pair, warn
 from mtmetrics.cli import options
 from mtmetrics.cli.output import print_json, print_report
 from mtmetrics.errors import InputError
@@ -69,7 +69,9 @@ def run_score(args: argparse.Namespace) -> None:
     from mtmetrics.scorers.registry import load_scorer
 
     # Everything is read and checked before the first pair is scored, so that a mistake does not cost an hour.
-    sets = [EvalSet.read(args.folder, pair) for pair in args.pairs or lang_pairs(args.folder)]
+    there = lang_pairs(args.folder)
+    wanted = [name for pair in args.pairs for name in names_of_pair(pair, there) or [pair]] if args.pairs else there
+    sets = [EvalSet.read(args.folder, pair) for pair in wanted]
     asked = options.metric_options(args)
     jobs = [(eval_set, *_compared(args.reference, asked, eval_set)) for eval_set in sets]
     for eval_set, references, _ in jobs:

@@ -2,6 +2,7 @@
 
 import argparse
 
+from mtmetrics.checks import language_of
 from mtmetrics.cli import options
 from mtmetrics.cli.output import check_target, print_json
 from mtmetrics.errors import InputError
@@ -32,7 +33,7 @@ def run(args: argparse.Namespace) -> None:
     from mtmetrics.models.token_weights import TokenWeights
 
     check_target(args.out, "--out", overwrite=args.overwrite)
-    languages = args.languages or [None] * len(args.text)
+    languages = [*map(language_of, args.languages)] if args.languages else [None] * len(args.text)
     if len(languages) != len(args.text):
         raise InputError(f"--languages: {len(languages)} for {len(args.text)} file(s) of --text; pass one for each")
     files = zip(args.text, languages, strict=True)

@@ -27,7 +27,7 @@ Options = Mapping[str, str | tuple[str, Any]]
 # Name -> what runs it, a line for the list of all, description and options; see `add_actions`.
 Actions = Mapping[str, tuple[Callable[[argparse.Namespace], int | None], str, str, Options]]
 _FLAG = {"action": argparse.BooleanOptionalAction, "default": None}
-LANG_PAIR: Options = {"--lp XX-YY": "language pair, such as de-en"}
+LANG_PAIR: Options = {"--lp XX-YY": "language pair, such as de-en, deu_Latn-eng_Latn or en-pt_BR"}
 SOURCES: Options = {"-s --sources FILE": "one source segment per line"}
 ENCODER: Options = {"--encoder MODEL!": "folder, bundled artifact or Hub repository"}
 TABLE_OR_JSON: Options = {"--format": ("output format", ("table", "json"))}

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mtmetrics._version import __version__
+from mtmetrics.checks import names_of_pair
 from mtmetrics.cli import options
 from mtmetrics.cli.data import pulled
 from mtmetrics.cli.judged_files import judge, judged_files
@@ -175,11 +176,13 @@ def _stored_vectors(text: str) -> tuple[str, dict[str, str]]:
 
 def _of_recipe(files: "list[Judged]", recipe: "Recipe") -> "list[Judged]":
     """The files of the table's language pairs; a note says which were left out."""
-    kept = [file for file in files if file.lang_pair in recipe.pairs]
+    # Under the table's own names, by which its numbers are found.
+    named = [(file, names_of_pair(file.lang_pair, recipe.pairs)) for file in files]
+    kept = [dataclasses.replace(file, lang_pair=names[0]) for file, names in named if names]
     if not kept:
         there = " ".join(dict.fromkeys(file.lang_pair for file in files))
         raise InputError(f"--recipe {recipe.name}: the data holds {there}, the table {' '.join(recipe.pairs)}")
-    others = dict.fromkeys(file.lang_pair for file in files if file not in kept)
+    others = dict.fromkeys(file.lang_pair for file, names in named if not names)
     if others and not options.quiet:
         print(f"mtmetrics: left out, since the table has no such column: {' '.join(others)}", file=sys.stderr)
     return kept

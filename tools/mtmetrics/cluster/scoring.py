@@ -1,7 +1,7 @@
 """Scores rows on a cluster: the worker for `mtmetrics.cluster.engine`, and the sum over its blocks."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,6 +9,7 @@ import numpy as np
 from mtmetrics.checks import InputReport, compared_texts
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.models.pool import ModelPool
+from mtmetrics.scorers.preset_tables import with_references
 from mtmetrics.scorers.registry import find_metric, load_scorer
 from mtmetrics.scorers.results import chunked, joined
 
@@ -48,7 +49,8 @@ class ScoringWorker:
 
     def __call__(self, table: "pyarrow.Table") -> "tuple[pyarrow.Table, dict[str, Any]]":
         """The table with its scores and, where `degenerate` says anything, what is `unusual` of each segment; the
-        summary holds `count` and `total` of the scores that are known, `signature` and `report`."""
+        summary holds `count` and `total` of the scores that are known, `signature`, `report`, and `references`, the
+        numbers of them that segments have."""
         *others, predictions = (table[name].to_pylist() for name in self.columns)
         rows = zip(compared_texts(others), predictions, strict=True)
         results = [result for (result,) in self.scorer.score_chunks(chunked(rows))]
@@ -56,18 +58,20 @@ class ScoringWorker:
         scores: dict[str, Any] = {SCORE: nothing} | dict.fromkeys(self.scorer._floor()[1], nothing)
         unusual: Any = np.zeros(0, dtype=str)
         report, signature = InputReport(), self.scorer.signature
+        references: Collection[int] = ()
         if results:
             result = joined(results)
             result = result.without_degenerate() if self.degenerate == "null" else result
             scores, report = {SCORE: result.segments} | result.parts, result.report
             signature, unusual = result.signature, result.unusual_names()
+            references = result.reference_counts
         known = scores[SCORE][~np.isnan(scores[SCORE])]
         for name, values in (scores | ({"unusual": unusual} if self.degenerate else {})).items():
             if name in table.column_names:
                 raise InputError(f"the input has a column {name!r}, which scoring adds; rename it")
             table = table.append_column(name, [values])
         summary = {"count": len(known), "total": math.fsum(known), "signature": signature, "report": report.as_dict()}
-        return table, summary
+        return table, summary | {"references": sorted(references)}
 
 
 def total(blocks: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], InputReport]:
@@ -77,7 +81,8 @@ def total(blocks: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], InputRep
         InputError: there is not a single segment.
         MTMetricsError: blocks were scored differently, as where ``dtype="auto"`` is not the same on all nodes.
     """
-    signatures = sorted({block["signature"] for block in blocks if block["count"]})
+    counts = {number for block in blocks for number in block.get("references", ())}
+    signatures = sorted({with_references(block["signature"], counts) for block in blocks if block["count"]})
     if len(signatures) > 1:
         what = f"blocks were scored differently ({signatures[0]} and {signatures[1]})"
         raise MTMetricsError(f"{what}; pass --dtype float32, use one version on all nodes, and another --out")

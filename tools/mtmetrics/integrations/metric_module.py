@@ -12,7 +12,7 @@ import datasets
 import evaluate
 
 from mtmetrics.artifacts.presets import Preset, preset_names
-from mtmetrics.checks import check
+from mtmetrics.checks import check, language_of
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.runner import Running
@@ -139,8 +139,8 @@ class MetricModule(evaluate.Metric):
         if options.get("lang_pair") is None and "lang_pair" in settings:
             options["lang_pair"] = settings["lang_pair"]
         elif options.get("lang_pair") is None:
-            language = next(iter([*settings.get("language_models", {}), *settings.get("languages", []), "en"]))
-            options |= {"lang_pair": f"{language}-{language}", **metric.made_by().unpaired(options)}
+            code = next(iter([*settings.get("language_models", {}), *settings.get("languages", []), "en"]))
+            options |= {"lang_pair": f"{language_of(code)}-{language_of(code)}", **metric.made_by().unpaired(options)}
         self.scorer(**options)
 
     def scorer(self, **options: Any) -> "Scorer":

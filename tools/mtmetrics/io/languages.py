@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from mtmetrics.checks import language_pair, warn
+from mtmetrics.checks import language_of, script_of_code, split_pair, warn
 from mtmetrics.errors import InputError
 
 _Row = TypeVar("_Row", bound=Sequence[Any])
@@ -40,6 +40,37 @@ _SCRIPTS = {
     "ETHIOPIC": "am ti",
 }
 _SCRIPT_OF = {language: script for script, languages in _SCRIPTS.items() for language in languages.split()}
+# ISO 15924 code of a script -> how the names of its characters begin.
+_SCRIPT_CODES = {
+    "Latn": "LATIN",
+    "Cyrl": "CYRILLIC",
+    "Grek": "GREEK",
+    "Arab": "ARABIC",
+    "Hebr": "HEBREW",
+    "Deva": "DEVANAGARI",
+    **dict.fromkeys(("Hans", "Hant", "Hani", "Jpan", "Hira", "Kana"), "CJK"),
+    **dict.fromkeys(("Kore", "Hang"), "HANGUL"),
+    "Thai": "THAI",
+    "Sinh": "SINHALA",
+    "Taml": "TAMIL",
+    "Telu": "TELUGU",
+    "Beng": "BENGALI",
+    "Gujr": "GUJARATI",
+    "Guru": "GURMUKHI",
+    "Knda": "KANNADA",
+    "Mlym": "MALAYALAM",
+    "Orya": "ORIYA",
+    "Geor": "GEORGIAN",
+    "Armn": "ARMENIAN",
+    "Khmr": "KHMER",
+    "Laoo": "LAO",
+    "Mymr": "MYANMAR",
+    "Ethi": "ETHIOPIC",
+    "Tibt": "TIBETAN",
+    "Mong": "MONGOLIAN",
+    "Tfng": "TIFINAGH",
+    "Olck": "OL",
+}
 _CJK = {"CJK", "HIRAGANA", "KATAKANA"}
 # From this length on py3langid is sure where another language is e^20 times as likely: it is wrong about 4 of 12,000
 # human translations into English, and sees 994 of 1,000 German texts that are taken for English.
@@ -139,7 +170,7 @@ def language_checked(lang_pair: str | None, columns: Sequence[str], rows: Iterab
 
 
 def _warn_once(lang_pair: str, columns: Sequence[str], seen: list[list[str]]) -> None:
-    source, target = language_pair(lang_pair)
+    source, target = split_pair(lang_pair)
     for column, texts in zip(columns, zip(*seen, strict=True), strict=True):
         language = source if column == "sources" else target
         if found := _contradicting(language, [text for text in texts if text.strip()]):
@@ -148,9 +179,33 @@ def _warn_once(lang_pair: str, columns: Sequence[str], seen: list[list[str]]) ->
             return
 
 
-def _contradicting(language: str, texts: Sequence[str]) -> str:
-    """What speaks against the language, or an empty string."""
-    expected = _SCRIPT_OF.get(language)
+def expected_script(code: str) -> str | None:
+    """The script of texts in a language, as the names of its characters begin: that which the code names, else the one
+    that the language is always written in; None where that is not known."""
+    script = script_of_code(code)
+    return _SCRIPT_OF.get(language_of(code)) if script is None else _SCRIPT_CODES.get(script)
+
+
+def standard_pair(lang_pair: str) -> str:
+    """A language pair by the codes of its languages, each with its script where that is not the usual one: all that
+    scores depend on.
+
+    Example:
+        >>> standard_pair("deu_Latn-eng_Latn"), standard_pair("en-sr_Cyrl_RS")
+        ('de-en', 'en-sr_Cyrl')
+    """
+    return "-".join(map(_standard_code, split_pair(lang_pair)))
+
+
+def _standard_code(code: str) -> str:
+    language, script = language_of(code), script_of_code(code)
+    is_usual = script is None or _SCRIPT_OF.get(language) == _SCRIPT_CODES.get(script, script)
+    return language if is_usual else f"{language}_{script}"
+
+
+def _contradicting(code: str, texts: Sequence[str]) -> str:
+    """What speaks against the language of a code, or an empty string."""
+    expected, language = expected_script(code), language_of(code)
     scripts = [script for text in texts if (script := _script(text))]
     others = [script for script in scripts if script != expected]
     if expected is not None and len(scripts) >= _FEWEST and 2 * len(others) > len(scripts):
@@ -168,10 +223,10 @@ def _contradicting(language: str, texts: Sequence[str]) -> str:
     return found if other != language and 2 * count > len(texts) else ""
 
 
-def is_of_other_script(text: str, language: str | None) -> bool:
-    """Whether most letters of a text are of a script that its language is not written in; False where the language or
-    its script is not known."""
-    expected = _SCRIPT_OF.get(language or "")
+def is_of_other_script(text: str, code: str | None) -> bool:
+    """Whether most letters of a text are of another script than that of a language, by its code; False where the
+    language or its script is not known."""
+    expected = None if code is None else expected_script(code)
     return expected is not None and _script(text) not in ("", expected)
 
 
@@ -183,11 +238,12 @@ def tells_languages() -> bool:
 
 def is_of_other_language(text: str, language: str) -> bool:
     """Whether a text of 40 characters or more is surely not in a language that py3langid knows."""
-    return len(text) >= _LONG and _is_foreign(text, language)
+    return len(text) >= _LONG and is_surely_foreign(text, language)
 
 
 @functools.lru_cache(maxsize=4096)
-def _is_foreign(text: str, language: str) -> bool:
+def is_surely_foreign(text: str, language: str) -> bool:
+    """The same of a text of any length; hardly ever of a short one."""
     import py3langid
 
     ranks = dict(py3langid.rank(text))

@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from mtmetrics.checks import names_of_pair
 from mtmetrics.errors import InputError
 from mtmetrics.io.atomic import make_folder, write_atomic
 from mtmetrics.io.lines import iter_lines
@@ -59,7 +60,10 @@ def read_test_set(
     is the number of the segment, and the scores of metrics are columns, at the level ``seg`` alone. Pairs without human
     scores are left out, but for the one asked for.
     """
-    pairs = [EvalSet.read(root, pair) for pair in ([lang_pair] if lang_pair else lang_pairs(root))]
+    names = lang_pairs(root)
+    # Without a name of these languages, `EvalSet.read` says which there are.
+    wanted = names if lang_pair is None else names_of_pair(lang_pair, names) or [lang_pair]
+    pairs = [EvalSet.read(root, pair) for pair in wanted]
     found = {pair.lang_pair: columns for pair in pairs if (columns := pair.judged(level)) is not None}
     if not found:
         name = f"{lang_pair or 'XX-YY'}.NAME.{level}.score"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from mtmetrics.checks import language_pair
+from mtmetrics.checks import language_pair, names_of_pair
 from mtmetrics.errors import InputError
 from mtmetrics.io.languages import detokeniser
 from mtmetrics.io.tables import FIELDS, Row, is_number, jsonl_rows
@@ -224,7 +224,9 @@ def read_judged_systems(path: str | Path, *, lang_pair: str | None = None) -> li
     if tables and metrics_task.task_level(tables[0]) is not None:
         return [judged for file in tables for judged in _read_task(file, path, lang_pair, "system")]
     found = [_read_systems(file) for file in _system_files(Path(path))]
-    kept = [pair for pair in found if lang_pair in (None, pair.lang_pair)]
+    names = [pair.lang_pair for pair in found]
+    wanted = names if lang_pair is None else names_of_pair(lang_pair, names)
+    kept = [pair for pair in found if pair.lang_pair in wanted]
     if not kept:
         known = ", ".join(pair.lang_pair for pair in found)
         raise InputError(f"{path}: no language pair {lang_pair}; there are: {known}")
@@ -232,18 +234,20 @@ def read_judged_systems(path: str | Path, *, lang_pair: str | None = None) -> li
 
 
 def _collect(file: str, rows: Iterable[Row], prediction_field: str, lang_pair: str | None) -> list[Judged]:
-    """Groups rows by language pair, in order of appearance; of other pairs than `lang_pair` nothing is kept."""
+    """Groups rows by language pair, in order of appearance; of pairs of other languages than `lang_pair` nothing is
+    kept."""
     pairs: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         name = row.name("lp") if lang_pair is not None else row.required("lp")
         pair = lang_pair if name is None else row.text(name)
         if pair not in pairs:
             pairs[row.checked_pair(pair)] = []
-        if lang_pair in (None, pair):
+        if lang_pair is None or names_of_pair(lang_pair, [pair]):
             pairs[pair].append(_segment(row, prediction_field))
     if not pairs:
         raise InputError(f"{file}: holds no row, there is nothing to judge")
-    return [Judged.of(file, pair, _columns(found)) for pair, found in pairs.items() if lang_pair in (None, pair)]
+    wanted = list(pairs) if lang_pair is None else names_of_pair(lang_pair, pairs)
+    return [Judged.of(file, pair, _columns(pairs[pair])) for pair in wanted]
 
 
 def _of_one_pair(rows: Iterator[Row]) -> Iterator[Row]:

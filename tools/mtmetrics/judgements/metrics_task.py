@@ -31,7 +31,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from mtmetrics.checks import language_pair
+from mtmetrics.checks import names_of_pair, split_pair
 from mtmetrics.errors import InputError
 from mtmetrics.io.lines import iter_lines
 
@@ -100,8 +100,9 @@ def read_task(file: str | Path, root: Path | None, *, lang_pair: str | None = No
     root = root.parent if root.name in ("manual-evaluation", "analysis") else root
     by_pair: dict[str, list[_Judgement]] = {}
     for judgement in _judgements(file):
-        if lang_pair in (None, judgement.lang_pair):
-            by_pair.setdefault(judgement.lang_pair, []).append(judgement)
+        by_pair.setdefault(judgement.lang_pair, []).append(judgement)
+    if lang_pair is not None:
+        by_pair = {name: by_pair[name] for name in names_of_pair(lang_pair, by_pair)}
     if not by_pair and lang_pair is None:
         raise InputError(f"{file}: holds no row, there is nothing to judge")
     found, missing = {}, []
@@ -153,7 +154,7 @@ def _rows(file: Path) -> Iterator[_Judgement]:
         if row.get("type", _JUDGED[0]).upper() not in _JUDGED:
             continue
         try:
-            pair = "-".join(language_pair(row["LP"] if of_pair is None else f"{row['source']}-{row['target']}"))
+            pair = "-".join(split_pair(row["LP"] if of_pair is None else f"{row['source']}-{row['target']}"))
             systems = (row["BETTER"], row["WORSE"]) if ranked else (row["SYSTEM"],)
             value = "None" if ranked else row["HUMAN"]
             human = None if value == "None" else float(value)
@@ -174,7 +175,7 @@ class _Texts:
     """The texts of a test set and language pair below a folder; every file is read once."""
 
     def __init__(self, root: Path, lang_pair: str, data: str) -> None:
-        source, target = lang_pair.split("-")
+        source, target = split_pair(lang_pair)
         self._root, self._read = root, functools.cache(lambda path: list(iter_lines(path)))
         self.source = self._only(f"{data}-{source}{target}-src.{source}") or []
         self.reference = self._only(f"{data}-{source}{target}-ref.{target}")

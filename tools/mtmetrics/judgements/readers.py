@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from mtmetrics.checks import PAIR_IN_NAMES
 from mtmetrics.errors import InputError
 from mtmetrics.io.file_kinds import unpacked_name
 from mtmetrics.io.lines import decoded_lines, iter_lines
@@ -136,9 +137,9 @@ def _captions(member: _Member) -> Iterator[Row]:
 
 
 _DA = {"source": "{head}source.{lp}", "translation": "{head}mt-system.{lp}", "reference": "{head}reference.{lp}"}
-_DA_NAME = re.compile(r"(?P<head>.*newstest20\d\d\.)human\.(?P<lp>[a-z]{2,3}-[a-z]{2,3})")
+_DA_NAME = re.compile(rf"(?P<head>.*newstest20\d\d\.)human\.(?P<lp>{PAIR_IN_NAMES})")
 _EVAL4NLP = {"source": "{head}.src", "translation": "{head}.mt"}
-_EVAL4NLP_NAME = re.compile(r"(?P<head>(?:.*/)?(?P<lp>[a-z]{2,3}-[a-z]{2,3})-[^/]*/[^/]*)\.da")
+_EVAL4NLP_NAME = re.compile(rf"(?P<head>(?:.*/)?(?P<lp>{PAIR_IN_NAMES})-[^/]*/[^/]*)\.da")
 _CAPTIONS = re.compile(r"(?:.*/)?MMTtranslationdict_(?P<target>[a-z]{2})\.json")
 # What the name of a file of judgements looks like -> how it is read.
 _MEMBERS: dict[re.Pattern[str], Callable[[_Member], Iterator[Row]]] = {

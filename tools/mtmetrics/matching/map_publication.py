@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mtmetrics.artifacts.catalog import CatalogEntry
+from mtmetrics.checks import language_pair
 from mtmetrics.io.atomic import sha256_file, write_atomic, write_json
 from mtmetrics.matching.remapping_files import ENCODER, PublishedMap, layered_file
 
@@ -98,7 +99,7 @@ def _card(name: str, entry: CatalogEntry, maps: Sequence[PublishedMap]) -> str:
         encoder=ENCODER,
         index=INDEX,
         # YAML 1.1 reads a bare `no` as a truth value.
-        languages=", ".join(f'"{it}"' for it in sorted({it for item in maps for it in item.lang_pair.split("-")})),
+        languages=", ".join(f'"{it}"' for it in sorted({it for item in maps for it in language_pair(item.lang_pair)})),
         results="".join(_RESULT.format(kind=kind.upper(), value=_PAPER[kind]) for kind in kinds),
         rows="".join(f"| {layer} | `{kind}` | {' '.join(pairs)} |\n" for (layer, kind), pairs in sorted(held.items())),
         url=entry.origin.url if entry.origin else "",

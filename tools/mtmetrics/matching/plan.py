@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from mtmetrics.io.visible_text import spans_as_seen, spans_as_written
 from mtmetrics.models.packed import PackedTokens
 from mtmetrics.models.text_units import TextUnits, spans_of
 
@@ -67,6 +68,15 @@ class Alignment:
         mass, values = (matrix[np.ix_(rows, columns)] for matrix in (self.mass, self.values))
         spans = self.source_spans[rows], self.spans[columns]
         return Alignment(*words, mass, values, self.cells, *spans, self.unrelated)
+
+    def as_written(self, source: str, prediction: str) -> "Alignment":
+        """The same where the words stand in these texts; aligned was what is visible of them."""
+        spans = spans_as_written(source, self.source_spans), spans_as_written(prediction, self.spans)
+        return dataclasses.replace(self, source_spans=spans[0], spans=spans[1])
+
+    def as_seen(self, prediction: str) -> "Alignment":
+        """The same with the words of the translation where they stand in what is visible of it."""
+        return dataclasses.replace(self, spans=spans_as_seen(prediction, self.spans))
 
     def partners(self) -> list[tuple[str, str | None, float]]:
         """For each word of the translation the word that gives most of its mass, None where none gives any, and the

@@ -24,7 +24,7 @@ from mtmetrics.artifacts.catalog import (
     places_in_words,
 )
 from mtmetrics.artifacts.download import assets_folder, fetch, http_client, is_offline
-from mtmetrics.checks import choice, warn
+from mtmetrics.checks import PAIR_IN_NAMES, choice, language_pair, names_of_pair, warn
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.io.atomic import git_blob_sha1, make_folder
 from mtmetrics.matching.remapping import LEVELS, Remapping
@@ -34,7 +34,7 @@ log = logging.getLogger("mtmetrics")
 
 ENCODER = "google-bert/bert-base-multilingual-cased"
 _SUFFIXES = {".BAM": "clp", ".GBDD": "umd"}
-_PUBLISHED = re.compile(r"(?P<corpus>.+)\.(?P<lp>[a-z]{2,3}-[a-z]{2,3})\.(?P<sentences>[0-9]+k?)\.(?P<layer>[0-9]+)")
+_PUBLISHED = re.compile(rf"(?P<corpus>.+)\.(?P<lp>{PAIR_IN_NAMES})\.(?P<sentences>[0-9]+k?)\.(?P<layer>[0-9]+)")
 _OPTIONS = {"layer": "--layer N", "lp": "--lp XX-YY", "encoder": "--encoder MODEL"}
 
 
@@ -170,6 +170,7 @@ def load_map(
     if not isinstance(artifact, str | Path):
         raise InputError(f"maps {artifact!r}: a file, a folder or the name of a map artifact is needed")
     choice("level", level, LEVELS)
+    wanted_pair, lang_pair = lang_pair, _pair_of_map(artifact, lang_pair, kind, encoder, level)
     if _is_composed(artifact, lang_pair, kind, encoder, level):
         first, second = (
             load_map(artifact, lang_pair, step, encoder, local_files_only=local_files_only) for step in kind.split("+")
@@ -177,11 +178,21 @@ def load_map(
         return Remapping(kind, (*first.source, *second.source), meta=first.meta | {"composed": "of published steps"})
     path = _find(artifact, lang_pair, kind, encoder, level, local_files_only)
     remapping = Remapping.load(path)
-    if (remapping.kind, remapping.meta.get("lp")) != (kind, lang_pair):
-        found = f"a {remapping.kind} map for {remapping.meta.get('lp')}"
-        raise ArtifactError(f"map {path}: {found}, not {kind} for {lang_pair}")
+    fitted_pair = remapping.meta.get("lp")
+    if remapping.kind != kind or fitted_pair is None or not names_of_pair(wanted_pair, [fitted_pair]):
+        found = f"a {remapping.kind} map for {fitted_pair}"
+        raise ArtifactError(f"map {path}: {found}, not {kind} for {wanted_pair}")
     remapping.require_encoder(path, encoder.label, encoder.fingerprint, encoder.layer, level)
     return remapping
+
+
+def _pair_of_map(artifact: str | Path, lang_pair: str, kind: str, encoder: Encoder, level: Level) -> str:
+    """The name under which an artifact has the map of a language pair: as it is written, else another of the same
+    languages."""
+    standard = "-".join(language_pair(lang_pair))
+    names = [lang_pair, standard, *names_of_pair(lang_pair, mapped_pairs(artifact, kind, level))]
+    local = (name for name in names if _local_map(artifact, map_file_name(name, kind, level), encoder))
+    return next(local, standard)
 
 
 def _is_composed(artifact: str | Path, lang_pair: str, kind: str, encoder: Encoder, level: Level) -> bool:

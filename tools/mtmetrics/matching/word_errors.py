@@ -1,17 +1,27 @@
 """Words at fault: what each word of a translation takes away from its score."""
 
-import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import regex
 
 from mtmetrics.io.languages import is_unspaced
+from mtmetrics.io.visible_text import spans_as_written
 from mtmetrics.matching.plan import Alignment
 from mtmetrics.models.text_units import spans_of
 
-# Word characters, with what may stand inside of words; or a run of other signs that are no spaces.
-_WORD = re.compile(r"\w+(?:['’.,-]\w+)*|[^\w\s]+")
+# A word is made of letters, numbers and the marks on them, of what joins these without being seen (joiners, soft
+# hyphens, marks of direction), and of signs that may stand inside of words. Anything else that is no space makes words
+# of its own, emoji with what modifies them.
+_LETTERS = r"[\p{L}\p{N}\p{M}_]"
+_UNSEEN = r"[\p{Cf}\p{Default_Ignorable_Code_Point}]*+"
+_INSIDE = r"['’‘＇ʹ՚׳״·.,\-‐\u2011]"
+_WORD = regex.compile(
+    rf"{_LETTERS}(?:{_LETTERS}|[\u200c\u200d]++|{_UNSEEN}(?:{_INSIDE}{_UNSEEN})?{_LETTERS})*"
+    rf"|(?:[^\p{{L}}\p{{N}}\p{{M}}_\s\p{{Cf}}][\p{{M}}\p{{Cf}}]*)+"
+)
+_CHARACTER = regex.compile(r"\X\p{M}*")
 # Severities from which on a word is doubtful, and wrong.
 LEVELS = (0.5, 0.7)
 
@@ -54,17 +64,23 @@ class Evidence(NamedTuple):
 
 def word_spans(text: str) -> np.ndarray:
     """(k, 2) where the words of a text stand: what is between spaces, without the punctuation around it, which makes
-    words of its own; in scripts that know no spaces, each character."""
-    spans: list[tuple[int, int]] = []
-    for found in _WORD.finditer(text):
-        begin = found.start()
-        for place in range(found.start(), found.end()):
-            if is_unspaced(text[place]):
-                spans += [(begin, place)] if begin < place else []
-                spans.append((place, place + 1))
-                begin = place + 1
-        spans += [(begin, found.end())] if begin < found.end() else []
-    return spans_of(spans)
+    words of its own; in scripts that know no spaces, each character with its marks."""
+    return spans_of([span for word in _WORD.finditer(text) for span in _split_characters(text, *word.span())])
+
+
+def _split_characters(text: str, begin: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yields where a word stands, or its parts: each character of a script without spaces is one."""
+    if text[begin:end].isascii():
+        yield begin, end
+        return
+    for character in _CHARACTER.finditer(text, begin, end):
+        if is_unspaced(character[0][0]):
+            if begin < character.start():
+                yield begin, character.start()
+            yield character.span()
+            begin = character.end()
+    if begin < end:
+        yield begin, end
 
 
 def match_evidence(alignment: Alignment, lack: float = 1.0) -> Evidence:
@@ -116,6 +132,12 @@ def word_faults(text: str, evidence: Sequence[Evidence]) -> list[Fault]:
     share = lack / lack.sum() if lack.sum() > 0 else lack
     columns = words.tolist(), (severity / max(len(evidence), 1)).tolist(), share.tolist()
     return [Fault(*span, *numbers) for span, *numbers in zip(*columns, strict=True)]
+
+
+def faults_as_written(text: str, faults: Sequence[Fault]) -> list[Fault]:
+    """Faults of what is visible of a text, where their words stand in the text itself."""
+    spans = spans_as_written(text, spans_of([(fault.start, fault.end) for fault in faults])).tolist()
+    return [fault._replace(start=start, end=end) for fault, (start, end) in zip(faults, spans, strict=True)]
 
 
 def faults_as_dicts(text: str, faults: Sequence[Fault]) -> list[dict[str, Any]]:

@@ -5,9 +5,12 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import regex
 
 from mtmetrics.errors import InputError
 from mtmetrics.io.languages import is_unspaced
+
+_MARKS = regex.compile(r"[\p{M}\u200c\u200d]+")
 
 
 class TextUnits(NamedTuple):
@@ -47,10 +50,25 @@ def text_words(tokenizer: Any, text: str, max_length: int, *, pieces: bool = Fal
             spans.append((begin, end))
         spans[-1] = (spans[-1][0], end)
         if word is not None:
-            words[-1] = text[slice(*spans[-1])].strip() or names[token]
+            words[-1] = names[token]
         positions[token] = len(words) - 1
         last = word
-    return TextUnits(words, spans_of(spans), positions)
+    spans = _with_marks(text, spans)
+    written = (text[begin:end].strip() for begin, end in spans)
+    return TextUnits([here or name for here, name in zip(written, words, strict=True)], spans_of(spans), positions)
+
+
+def _with_marks(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Spans with the marks that follow them and belong to none: of a letter that a tokenizer composes with its marks it
+    says that it ends before them."""
+    longer = []
+    limit = len(text)
+    for begin, end in reversed(spans):
+        if begin < end:
+            marks = _MARKS.match(text, end, max(limit, end))
+            end, limit = (marks.end() if marks else end), begin
+        longer.append((begin, end))
+    return longer[::-1]
 
 
 def word_table(tokenizer: Any) -> np.ndarray:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mtmetrics.checks import split_pair
 from mtmetrics.errors import InputError, MTMetricsError, require_extra
 from mtmetrics.layout import metric_path
 from mtmetrics.page import views
@@ -220,7 +221,7 @@ class _Page:
             problem = str(error)
         groups, boxes = [], []
         for side, before in zip(_GROUPS, ticked, strict=True):
-            choices, now = self._choices(side, columns or self.first, f"{inputs[0]}-{inputs[1]}", before)
+            choices, now = self._choices(side, columns or self.first, _pair(inputs), before)
             groups.append(self.gr.Column(visible=bool(choices)))
             boxes.append(self.gr.CheckboxGroup(choices=choices, value=now))
         return [views.problem(problem) if problem else _facts_of(texts), *groups, *boxes]
@@ -354,8 +355,13 @@ def _systems(inputs: Sequence[Any]) -> list[TextInput]:
     return found + [TextInput((name or "").strip() or "system", None, text or "") for name, text in pasted]
 
 
+def _pair(inputs: Sequence[Any]) -> str:
+    """The language pair of the two boxes; underscores keep a code such as zh-CN in one piece."""
+    return "-".join(str(code or "").strip().replace("-", "_") for code in inputs[:2])
+
+
 def _read(inputs: Sequence[Any]) -> Texts:
-    return read(f"{inputs[0]}-{inputs[1]}", _others(inputs), _systems(inputs))
+    return read(_pair(inputs), _others(inputs), _systems(inputs))
 
 
 def _facts_of(texts: Texts | None) -> str:
@@ -388,7 +394,7 @@ def _example_files(folder: Path) -> list[Any]:
         paths[name] = folder / (name if "." in name else f"{name}.en")
         paths[name].write_text("\n".join(column) + "\n", encoding="utf-8")
     source, reference, *systems = map(str, paths.values())
-    return [*known.lang_pair.split("-"), source, reference, systems]
+    return [*split_pair(known.lang_pair), source, reference, systems]
 
 
 def _words(compared: Compared, metric: int, rows: Sequence[int]) -> dict[tuple[int, int], str]:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from mtmetrics.artifacts.catalog import catalog
 from mtmetrics.artifacts.models import model_folder
 from mtmetrics.artifacts.presets import load_preset, preset_names
+from mtmetrics.checks import language_pair
 from mtmetrics.errors import InputError
 from mtmetrics.reports.metric_runs import MetricSpec
 from mtmetrics.scorers.available import artifacts_of, listed
@@ -59,9 +60,15 @@ class MetricChoice(NamedTuple):
         """Whether it can score a language pair where these columns are given."""
         if not {*self.columns} <= {*columns}:
             return False
+        if not self.languages or self.languages == ("any",):
+            return True
+        try:
+            pair = language_pair(lang_pair)
+        except InputError:  # somebody is still typing it
+            return False
         if any("-" in language for language in self.languages):
-            return lang_pair in self.languages
-        return not self.languages or self.languages == ("any",) or {*lang_pair.split("-")} <= {*self.languages}
+            return "-".join(pair) in self.languages
+        return {*pair} <= {*self.languages}
 
 
 def about(metric: str) -> dict[str, Any]:

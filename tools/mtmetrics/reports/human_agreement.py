@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mtmetrics.artifacts.presets import extending, preset_toml
+from mtmetrics.checks import names_of_pair
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.io.atomic import new_folder, write_atomic
 from mtmetrics.judgements.judged import Judged
@@ -244,7 +245,7 @@ def known_agreement(spec: MetricSpec, scorer: Scorer) -> AgreementCurve | str | 
         raise ArtifactError(f"preset {preset}: the table [{TABLE}] cannot be read ({error!r})") from error
     if curve.signature != bare_signature(scorer.signature):
         return "not calibrated for these options"
-    if scorer.lang_pair not in curve.pairs:
+    if scorer.lang_pair is None or not names_of_pair(scorer.lang_pair, curve.pairs):
         return f"not calibrated for this pair of languages ({' '.join(curve.pairs)})"
     return curve
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mtmetrics.checks import language_pair
+from mtmetrics.checks import split_pair
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.judgements.judged import Judged
 from mtmetrics.models.pool import ModelPool
@@ -93,7 +93,7 @@ class MetricSpec:
     def preset_of(self, lang_pair: str | None) -> str | None:
         """The preset for a language pair."""
         if "{lp}" in (self.preset or ""):  # one folder for each language pair, as `mtmetrics uscore` makes them
-            return str(self.preset).replace("{lp}", "-".join(language_pair(lang_pair)))
+            return str(self.preset).replace("{lp}", "-".join(split_pair(lang_pair)))
         return self.preset
 
     def load_for(self, given: Collection[str], pool: ModelPool, lang_pair: str | None) -> Scorer:

@@ -11,6 +11,7 @@ from mtmetrics.artifacts.cards import licence_of
 from mtmetrics.artifacts.catalog import catalog, local_folder
 from mtmetrics.artifacts.models import model_folder
 from mtmetrics.artifacts.presets import MODEL_KEYS, Preset, load_preset, preset_names
+from mtmetrics.checks import language_of, language_pair
 from mtmetrics.errors import ArtifactError, MTMetricsError
 from mtmetrics.matching.remapping_files import is_local, mapped_pairs
 from mtmetrics.scorers.metric import Metric
@@ -159,13 +160,19 @@ def _languages(bundle: Preset) -> list[str]:
     does not say."""
     settings = bundle.settings
     if "lang_pair" in settings:
-        return [settings["lang_pair"]]
+        return ["-".join(language_pair(settings["lang_pair"]))]
     maps = settings.get("maps", {})
     kind = maps.get("kind", "none")
-    pairs = mapped_pairs(bundle.path(maps.get("artifact", ".")), kind) if kind != "none" else []
-    known = settings.get("languages", [])
+    mapped = mapped_pairs(bundle.path(maps.get("artifact", ".")), kind) if kind != "none" else []
+    pairs = list(dict.fromkeys("-".join(language_pair(pair)) for pair in mapped))
+    known = [*map(language_of, settings.get("languages", []))]
     if bundle.metric == "uscore" and known:  # which needs a language model, unless it is left out by name
-        pairs = [f"{source}-{target}" for target in settings["language_models"] for source in known if source != target]
+        pairs = [
+            f"{source}-{target}"
+            for target in map(language_of, settings["language_models"])
+            for source in known
+            if source != target
+        ]
     return pairs or known
 
 

@@ -15,19 +15,22 @@ from mtmetrics.checks import (
     choice,
     compared_columns,
     compared_texts,
-    language_pair,
+    language_of,
     shown,
+    split_pair,
 )
 from mtmetrics.errors import InputError
+from mtmetrics.io.languages import standard_pair
+from mtmetrics.io.visible_text import visible
 from mtmetrics.matching.pairs import Pending
 from mtmetrics.matching.plan import Alignment, Cells
-from mtmetrics.matching.word_errors import Evidence, Fault, match_evidence, word_faults
+from mtmetrics.matching.word_errors import Evidence, Fault, faults_as_written, match_evidence, word_faults
 from mtmetrics.models.packed import Encoder, PackedTokens
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.runner import dtype_name, report_progress
 from mtmetrics.scorers.degenerate import degenerate, policy
 from mtmetrics.scorers.metric import COLUMNS, METRICS, Column
-from mtmetrics.scorers.preset_tables import Opened, extended, signature
+from mtmetrics.scorers.preset_tables import Opened, extended, signature, with_references
 from mtmetrics.scorers.reloading import Origin, reloaded
 from mtmetrics.scorers.results import (
     CHUNK_LINES,
@@ -39,6 +42,7 @@ from mtmetrics.scorers.results import (
     stretches,
     total_report,
     unfolded,
+    visible_texts,
 )
 from mtmetrics.scorers.settings import Settings
 
@@ -60,6 +64,8 @@ class Scorer(abc.ABC):
         needs_pair: whether a language pair has to be given.
         compares: what the translations are compared with, ``("sources",)``, ``("references",)`` or both of them.
         against: the same for a metric that has the choice, ``"source"``, ``"reference"`` or ``"both"``; else None.
+        reads_invisible: whether it gets texts as they are written, and not without the invisible characters that mean
+            nothing, see `mtmetrics.io.visible_text`; metrics of others do, so that their numbers stay theirs.
         independent: whether a segment's score depends on nothing but its own texts; only then can the means of systems
             be compared.
         lines: segments that are best scored together.
@@ -88,6 +94,7 @@ class Scorer(abc.ABC):
     needs_pair: ClassVar[bool] = False
     compares: tuple[Column, ...] = ("sources",)
     against: str | None = None
+    reads_invisible: ClassVar[bool] = False
     independent: bool = True
     lines: int = CHUNK_LINES
     depth: int | None = None
@@ -155,13 +162,19 @@ class Scorer(abc.ABC):
         return cls.loads_models() or cls.usual_preset in preset_names(cls.metric)
 
     @property
-    def column_languages(self) -> tuple[str | None, str | None]:
-        """The languages of what predictions are compared with, the source where that is both, and of predictions;
-        where no pair was given, English for references, and None for sources."""
+    def column_codes(self) -> tuple[str | None, str | None]:
+        """The languages of what predictions are compared with, the source where that is both, and of predictions, as
+        `lang_pair` writes them; where no pair was given, English for references, and None for sources."""
         if self.lang_pair is None:
             return (None, None) if "sources" in self.compares else ("en", "en")
-        source, target = language_pair(self.lang_pair)
+        source, target = split_pair(self.lang_pair)
         return (source if "sources" in self.compares else target), target
+
+    @property
+    def column_languages(self) -> tuple[str | None, str | None]:
+        """The same by their ISO 639 codes, which choose models."""
+        other, prediction = (code and language_of(code) for code in self.column_codes)
+        return other, prediction
 
     @classmethod
     def open_preset(
@@ -211,7 +224,8 @@ class Scorer(abc.ABC):
     @property
     def signature(self) -> str:
         """One line that pins the scores."""
-        fields: dict[str, Any] = {"lp": self.lang_pair, "against": self.against}
+        pair = None if self.lang_pair is None else standard_pair(self.lang_pair)
+        fields: dict[str, Any] = {"lp": pair, "against": self.against}
         for name, field in self.settings.options().items():
             if field.metadata["signed"]:
                 value = self.pinned(name)
@@ -226,7 +240,8 @@ class Scorer(abc.ABC):
     @abc.abstractmethod
     def _score_chunk(self, others: list[Any], systems: list[list[str]]) -> SystemScores:
         """The scores of each system in one chunk of checked texts, which are strings, or pairs of source and a single
-        reference; worker processes may still be computing them while the next chunk is encoded."""
+        reference, without invisible characters (see `reads_invisible`); worker processes may still be computing them
+        while the next chunk is encoded."""
 
     def require_floor(self) -> None:
         """Refuses to give `DEGENERATE` output a floor score that is not known."""
@@ -301,10 +316,11 @@ class Scorer(abc.ABC):
         for given, *systems in chunks:
             others, owners = unfolded(given)
             repeated = systems if owners is None else [[texts[owner] for owner in owners] for texts in systems]
-            scores = self._score_chunk(others, repeated)
+            seen = [*map(visible_texts, others)], [[*map(visible, texts)] for texts in repeated]
+            scores = self._score_chunk(*((others, repeated) if self.reads_invisible else seen))
             if waiting:
                 yield self._results(*waiting.pop())
-            waiting.append((others, owners, repeated, scores))
+            waiting.append((seen[0], owners, seen[1], scores))
             if not isinstance(scores, Pending):
                 yield self._results(*waiting.pop())
         for chunk in waiting:
@@ -315,17 +331,20 @@ class Scorer(abc.ABC):
     ) -> list[MetricResult]:
         floor, floor_parts = self._floor()
         first = [other if isinstance(other, str) else other[0] for other in others]
+        counts = frozenset() if owners is None else frozenset(np.bincount(owners).tolist())
+        signed = with_references(self.signature, counts)
         results = []
         for predictions, scores in zip(systems, computed() if isinstance(computed, Pending) else computed, strict=True):
             scores.put(blank_rows(others, predictions) | scores.empty, floor, floor_parts)
             best = scores if owners is None else scores.take(best_of_each(scores.segments, owners))
             counted = {"blank": best.empty.copy(), "truncated": best.truncated}
             compared = None if owners is None else np.flatnonzero(np.diff(owners, prepend=-1))
-            counted |= degenerate(first, predictions, self.column_languages[1], self.compares[0], compared)
+            other_code, code = self.column_codes
+            counted |= degenerate(first, predictions, code, self.compares[0], compared, other_code)
             counted["identical"] &= ~best.empty
             report = InputReport.of(len(best.segments), counted)
-            line = extended(self.signature, policy("floor", counted)) if self.floor_degenerate else self.signature
-            result = MetricResult(best.segments, best.parts, best.empty, report, line, counted)
+            line = extended(signed, policy("floor", counted)) if self.floor_degenerate else signed
+            result = MetricResult(best.segments, best.parts, best.empty, report, line, counted, counts)
             if self.floor_degenerate:
                 best.put(result.degenerate, floor, floor_parts)
             results.append(result)
@@ -345,7 +364,11 @@ class Scorer(abc.ABC):
         _ = self.cells
         [name] = self.compares
         texts, checked = check(**{name: others}, predictions=predictions)
-        return list(self._align(as_texts(name, texts), checked))
+        columns = as_texts(name, texts), checked
+        if self.reads_invisible:
+            return list(self._align(*columns))
+        aligned = self._align(*([*map(visible, column)] for column in columns))
+        return [alignment.as_written(*pair) for alignment, *pair in zip(aligned, *columns, strict=True)]
 
     def faults(self, predictions: Sequence[str], alignments: Sequence[Alignment]) -> list[list[Fault]]:
         """Which words of the translations the scores suffer from.
@@ -367,7 +390,11 @@ class Scorer(abc.ABC):
             raise InputError("faults: attention says where a network looks, not which words it finds wrong")
         if len(alignments) != len(predictions):
             raise InputError(f"faults: {len(predictions)} predictions, but {len(alignments)} alignments")
-        return list(map(word_faults, predictions, self.evidence(list(predictions), alignments)))
+        if self.reads_invisible:
+            return list(map(word_faults, predictions, self.evidence(list(predictions), alignments)))
+        seen = [*map(visible, predictions)]
+        evidence = self.evidence(seen, [*map(Alignment.as_seen, alignments, predictions)])
+        return list(map(faults_as_written, predictions, map(word_faults, seen, evidence)))
 
     @property
     def cells(self) -> Cells:

@@ -50,6 +50,7 @@ class CometScore(Scorer):
         )
 
     metric = "comet"
+    reads_invisible: ClassVar = True
     usual_preset: ClassVar = "wmt22-comet-da"
     tables: ClassVar = {"comet": {"model", "revision"}}
     scale = "about 0 to 1 for checkpoints since 2022"

@@ -20,6 +20,7 @@ from mtmetrics.artifacts.presets import Preset
 from mtmetrics.checks import SourceAndReference, choice, number, positive
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.io.atomic import make_folder, write_atomic
+from mtmetrics.io.visible_text import is_blank
 from mtmetrics.scorers import settings
 from mtmetrics.scorers.foreign import ForeignMetric
 from mtmetrics.scorers.metric import COLUMNS, KEYS
@@ -222,7 +223,7 @@ class CommandMetric(ForeignMetric):
 
     def _score_chunk(self, others: list[Any], systems: list[list[str]]) -> list[ChunkScores]:
         rows = [self._row(other, text) for texts in systems for other, text in zip(others, texts, strict=True)]
-        known = dict.fromkeys(row for row in rows if all(map(str.strip, row)))
+        known = dict.fromkeys(row for row in rows if not any(map(is_blank, row)))
         distinct = list(known)
         for first in range(0, len(distinct), self.command.lines):
             together = distinct[first : first + self.command.lines]

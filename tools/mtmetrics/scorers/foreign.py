@@ -1,5 +1,7 @@
 """What metrics share whose numbers others compute: which way is better, and the score where a side is blank."""
 
+from typing import ClassVar
+
 import numpy as np
 
 from mtmetrics.scorers.base import Scorer
@@ -14,6 +16,7 @@ class ForeignMetric(Scorer):
         floor: the number of a segment of which a side is blank; whoever computes the others does not see it.
     """
 
+    reads_invisible: ClassVar[bool] = True
     lower_is_better: bool = False
 
     @property

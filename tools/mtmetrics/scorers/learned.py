@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from mtmetrics.artifacts.models import model_label
-from mtmetrics.checks import compared_columns
+from mtmetrics.checks import compared_columns, for_language
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.matching.greedy import bertscore
 from mtmetrics.matching.pairs import cosines
@@ -155,7 +155,7 @@ class LearnedScore(Scorer):
         target = opened.pair[1] if opened.pair else None
         known, wanted = bundle.settings.get("regressors", {}), opened.wanted_side()
         of_side = {"model": chosen.regressor} if chosen.regressor else known.get(wanted, {})
-        table = of_side.get(target, of_side)
+        table = for_language(of_side, target) or of_side
         if "model" not in table:
             # A preset for one side cannot be asked for the other; one without any lacks a model.
             kind = InputError if known else ArtifactError

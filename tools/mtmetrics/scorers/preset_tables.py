@@ -1,13 +1,13 @@
 """A preset that a metric is made from: what its tables name; and the line that pins a score: its signature."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
 from mtmetrics._version import __version__
 from mtmetrics.artifacts.presets import Preset
-from mtmetrics.checks import choice, language_pair
+from mtmetrics.checks import choice, for_language, language_of, language_pair, names_of_pair
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.matching.remapping import KINDS, Remapping
 from mtmetrics.matching.remapping_files import load_map
@@ -16,6 +16,9 @@ from mtmetrics.models.packed import Encoder, Level
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.stored_vectors import SUFFIX
 from mtmetrics.scorers.metric import METRICS, SIDES
+
+# How scores with several references become one.
+_BEST_REFERENCE = "combine:max"
 
 
 @dataclasses.dataclass
@@ -49,13 +52,11 @@ class Opened:
         self.pair = language_pair(self.lang_pair)
         preset, where = self.bundle, f"language pair {self.lang_pair}"
         only, known = preset.settings.get("lang_pair"), preset.settings.get("languages")
-        if only not in (None, self.lang_pair):
+        if only is not None and not names_of_pair(self.lang_pair, [only]):
             raise InputError(f"{where}: preset {preset.name} was made for {only} only")
-        for language in self.pair:
-            if known is not None and language not in known:
-                raise InputError(
-                    f"{where}: preset {preset.name} knows the languages {' '.join(known)}, not {language!r}"
-                )
+        for wanted in self.pair:
+            if known is not None and wanted not in map(language_of, known):
+                raise InputError(f"{where}: preset {preset.name} knows the languages {' '.join(known)}, not {wanted!r}")
 
     def keywords(self) -> dict[str, Any]:
         """What the class of the metric takes besides its models and `against`."""
@@ -90,7 +91,7 @@ class Opened:
             why = f"preset {self.bundle.name} chooses its encoder by the target language"
             raise InputError(f"lang_pair is missing; {why}")
         else:
-            table = self.model_table("encoder", tables.get(target) or self.bundle.settings.get("encoder", {}))
+            table = self.model_table("encoder", for_language(tables, target) or self.bundle.settings.get("encoder", {}))
         layer = self.given.get("layer")
         return {"revision": None, **table, "layer": table.get("layer") if layer is None else layer}
 
@@ -116,7 +117,7 @@ class Opened:
         """The language model of the target language, the user's own or that of a preset of XMoverScore, and its
         weight."""
         target, own = self.needed_pair()[1], self.given.get("lm")
-        table = self.bundle.settings.get("language_models", {}).get(target, {})
+        table = for_language(self.bundle.settings.get("language_models", {}), target) or {}
         named: dict[str, Any] = self.model_table(f"language_models.{target}", table) if table else {"model": "none"}
         weight: float = named.pop("weight", 0.1)
         if own:
@@ -146,6 +147,33 @@ def extended(line: str, *fields: str) -> str:
     """A signature with more fields, before the version."""
     head, _, version = line.rpartition("|v:")
     return "|".join([head, *fields, f"v:{version}"])
+
+
+def with_references(line: str, counts: Collection[int]) -> str:
+    """A signature that says how many references the segments have, and that the best one counts; unchanged where none
+    has several. Replaces what it said before.
+
+    Args:
+        line: the signature; sacrebleu's own key for the number is ``nrefs``.
+        counts: how many references a segment has, each number once; ``var`` stands for several numbers.
+
+    Example:
+        >>> with_references("bertr|layer:8|v:2.0.0", {2}), with_references("chrf|nrefs:1|v:2.0.0", {1, 2})
+        ('bertr|layer:8|refs:2|combine:max|v:2.0.0', 'chrf|nrefs:var|combine:max|v:2.0.0')
+    """
+    if {*counts} <= {1}:
+        return line
+    number = str(*counts) if len(counts) == 1 else "var"
+    fields = [field for field in line.split("|") if field != _BEST_REFERENCE]
+    places = [place for place, field in enumerate(fields) if field.startswith(("refs:", "nrefs:"))]
+    if places:
+        [place] = places
+        fields[place] = f"{fields[place].partition(':')[0]}:{number}"
+    else:
+        place = len(fields) - 1  # before the version
+        fields.insert(place, f"refs:{number}")
+    fields.insert(place + 1, _BEST_REFERENCE)
+    return "|".join(fields)
 
 
 def model_name(model: Pinned | None) -> str | None:

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from mtmetrics.checks import InputReport, SourceAndReference
+from mtmetrics.io.visible_text import is_blank, visible
 from mtmetrics.matching.pairs import Pending
 from mtmetrics.scorers.degenerate import DEGENERATE, policy
-from mtmetrics.scorers.preset_tables import extended
+from mtmetrics.scorers.preset_tables import extended, with_references
 
 CHUNK_LINES = 1024
 
@@ -26,6 +27,7 @@ class MetricResult:
         report: counts of unusual segments.
         signature: one line that pins the score.
         unusual: name of a count of the report -> (n,) bool, the segments that it counts.
+        reference_counts: how many references segments have, each number once; none where they are no lists.
     """
 
     segments: np.ndarray
@@ -34,6 +36,7 @@ class MetricResult:
     report: InputReport
     signature: str
     unusual: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
+    reference_counts: frozenset[int] = frozenset()
 
     @property
     def system(self) -> float:
@@ -118,7 +121,9 @@ def joined(results: Sequence[MetricResult]) -> MetricResult:
     parts = {name: np.concatenate([result.parts[name] for result in results]) for name in results[0].parts}
     segments, empty = (np.concatenate([getattr(result, name) for result in results]) for name in ("segments", "empty"))
     unusual = {name: np.concatenate([result.unusual[name] for result in results]) for name in results[0].unusual}
-    return MetricResult(segments, parts, empty, report, results[0].signature, unusual)
+    counts = frozenset().union(*(result.reference_counts for result in results))
+    line = with_references(results[0].signature, counts)
+    return MetricResult(segments, parts, empty, report, line, unusual, counts)
 
 
 def joined_systems(chunks: Iterable[list[MetricResult]]) -> list[MetricResult]:
@@ -185,7 +190,14 @@ def blank_rows(others: Sequence[Any], texts: Sequence[str]) -> np.ndarray:
     """(n,) bool, segments of which the translation, or a text that it is compared with, is blank."""
     sides = ((other,) if isinstance(other, str) else other for other in others)
     rows = zip(sides, texts, strict=True)
-    return np.array([not all(map(str.strip, (*side, text))) for side, text in rows], dtype=bool)
+    return np.array([any(map(is_blank, (*side, text))) for side, text in rows], dtype=bool)
+
+
+def visible_texts(other: Any) -> Any:
+    """What a segment is compared with, a text or a pair of them, without invisible characters."""
+    if isinstance(other, SourceAndReference):
+        return SourceAndReference(visible(other.source), visible(str(other.reference)))
+    return visible(other)
 
 
 def unfolded(others: Sequence[Any]) -> tuple[list[Any], np.ndarray | None]:

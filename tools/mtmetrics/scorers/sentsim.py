@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from mtmetrics.artifacts.presets import Preset
-from mtmetrics.checks import choice, number
+from mtmetrics.checks import choice, for_language, number
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.matching.greedy import bertscore
 from mtmetrics.matching.pairs import sentence_mover_distances, text_cosines
@@ -340,8 +340,9 @@ def _models(bundle: Preset, chosen: str, pair: tuple[str, str] | None) -> tuple[
     if by_language:
         if pair is None:
             raise InputError(f"lang_pair is missing; preset {bundle.name} chooses its models by the target language")
-        if pair[1] in by_language:
-            place, table = f"{chosen}s.{pair[1]}", by_language[pair[1]]
+        of_target = for_language(by_language, pair[1])
+        if of_target is not None:
+            place, table = f"{chosen}s.{pair[1]}", of_target
     for key in ("words", "sentences"):
         if key not in table:
             raise ArtifactError(f"preset {bundle.name}: names no model {key!r} in its [{place}] table")

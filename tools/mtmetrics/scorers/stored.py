@@ -15,6 +15,7 @@ from mtmetrics.errors import InputError
 from mtmetrics.io.atomic import sha256_file
 from mtmetrics.io.lines import iter_lines, shown
 from mtmetrics.io.tables import Row, iter_cells, jsonl_rows, named_rows
+from mtmetrics.io.visible_text import is_blank
 from mtmetrics.scorers import settings
 from mtmetrics.scorers.foreign import ForeignMetric
 from mtmetrics.scorers.metric import COLUMNS
@@ -105,7 +106,7 @@ class StoredScores(ForeignMetric):
             if until > len(columns[0]):
                 raise InputError(f"{self.name}: holds {len(columns[0])} scores of a system, there are more segments")
             # Of several references the first that is not blank is what outputs of another length are told by.
-            plain = [other if isinstance(other, str) else next(filter(str.strip, other), "") for other in others]
+            plain = [other if isinstance(other, str) else _first_filled(other) for other in others]
             scores = [self._turned(values[place:until]) for values in columns]
             place = until
             yield self._results(plain, None, systems, scores)
@@ -129,6 +130,10 @@ class StoredScores(ForeignMetric):
 
     def _score_chunk(self, others: list[str], systems: list[list[str]]) -> SystemScores:
         raise NotImplementedError  # `score_chunks` looks at no texts
+
+
+def _first_filled(texts: Iterable[str]) -> str:
+    return next(itertools.filterfalse(is_blank, texts), "")
 
 
 def read_scores(path: Path, key: str | None = None) -> dict[str, list[float]]:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from mtmetrics.checks import choice
+from mtmetrics.checks import choice, for_language
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.matching.pairs import text_cosines
 from mtmetrics.matching.plan import Alignment, Cells
@@ -365,7 +365,7 @@ def _model_tables(opened: Opened) -> dict[str, dict[str, Any]]:
     """By the names of `OPTIONAL`, the models that the user or the preset names."""
     settings, chosen = opened.bundle.settings, opened.chosen
     tables = {name: settings.get(name, {}) for name in ("translation", "sentences", "back_translation")}
-    tables["language_model"] = settings.get("language_models", {}).get(opened.pair and opened.pair[1], {})
+    tables["language_model"] = for_language(settings.get("language_models", {}), opened.pair and opened.pair[1]) or {}
     own = {"back_translation": chosen.back, "language_model": chosen.lm}
     tables |= {name: {"model": model} for name, model in own.items() if model}
     return {name: opened.model_table(name, table) for name, table in tables.items() if "model" in table}

@@ -62,7 +62,7 @@ def read_outputs(
                 translation = html.unescape(translation)
             if source.strip() and reference.strip() and translation.strip():
                 human = row.number(row.required("human")) if row.name("human") and not row.null("human") else None
-                output = Output("-".join(language_pair(pair)), source, reference, translation, system, human)
+                output = Output(pair, source, reference, translation, system, human)
                 by_source.setdefault((output.pair, source), {}).setdefault(translation, output)
     if not by_source:
         raise InputError(f"{', '.join(map(str, paths))}: holds no translation with source and reference")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mtmetrics.artifacts.models import model_folder, sentence_model
+from mtmetrics.checks import language_pair
 from mtmetrics.errors import InputError
 from mtmetrics.judgements.judged import Judged
 from mtmetrics.matching.pairs import cosines
@@ -188,10 +189,13 @@ def sentence_vectors(model: Any, batch: dict[str, Any]) -> "torch.Tensor":
 
 def english(pair: corpus.Pair) -> str:
     """The English side of a pair, as the name of its file says; InputError if neither is."""
-    languages = pair.group.removesuffix(".words").split("-")
-    if len(languages) != 2 or _LANGUAGE not in languages:
-        rule = "so each file's name begins with a language pair of it, e.g. de-en.jsonl"
-        raise InputError(f"--parallel {pair.group}: the teacher reads English, {rule}")
+    rule = "the teacher reads English, so each file's name begins with a language pair of it, e.g. de-en.jsonl"
+    try:
+        languages = language_pair(pair.group.removesuffix(".words"))
+    except InputError as error:
+        raise InputError(f"--parallel {pair.group}: {rule} ({error})") from None
+    if _LANGUAGE not in languages:
+        raise InputError(f"--parallel {pair.group}: {rule}")
     return pair.source if languages[0] == _LANGUAGE else pair.target
 
 

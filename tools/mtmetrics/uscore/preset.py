@@ -9,7 +9,7 @@ from typing import Any
 
 from mtmetrics.artifacts.models import loading, model_folder
 from mtmetrics.artifacts.presets import load_preset, preset_toml
-from mtmetrics.checks import choice
+from mtmetrics.checks import choice, for_language
 from mtmetrics.errors import ArtifactError, MTMetricsError
 from mtmetrics.io.atomic import sha256_file, write_atomic, write_json
 from mtmetrics.matching.remapping_files import map_file_name
@@ -60,7 +60,7 @@ def read_start(request: Request, *, local_files_only: bool = False) -> Start:
             needed = "must be a name, or a table of model and revision"
             raise ArtifactError(f"preset {preset}: {name} in [start] {needed}")
         models[name] = SMALL if table["model"] == SMALL else folder(table)
-    language_model = bundle.settings.get("language_models", {}).get(request.languages[1], {})
+    language_model = for_language(bundle.settings.get("language_models", {}), request.languages[1]) or {}
     if request.lm is not None:
         language_model = {} if request.lm == "none" else {"model": request.lm}
     own = (encoder, language_model, kept)
@@ -180,7 +180,7 @@ def _tables(production: Production, folder: Path, kind: str, models: Sequence[st
         tables["sentences"] = _own(folder, "sentences", start.kept_sentences)
     without = [name for name in _MADE if name not in tables]
     if start.language_model:
-        target = production.lang_pair.split("-")[1]
+        target = production.request.languages[1]
         tables[f"language_models.{target}"] = _own(folder, "language_model", start.language_model)
     else:
         without.append("language_model")

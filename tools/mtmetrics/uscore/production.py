@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from mtmetrics.checks import names_of_pair
 from mtmetrics.errors import InputError, require_extra
 from mtmetrics.io.atomic import make_folder, write_atomic
 from mtmetrics.io.languages import language_identifier
@@ -68,7 +69,8 @@ def produce_uscore(
     if {"sentences", "translation"} - {*request.without}:
         require_extra("train", "training UScore's models")
     for path in request.judged:
-        if (found := read_judged_segments(path).lang_pair) != request.lang_pair:
+        found = read_judged_segments(path).lang_pair
+        if not names_of_pair(request.lang_pair, [found]):
             raise InputError(f"{path}: its language pair is {found}, not {request.lang_pair}")
     pool = pool or ModelPool()
     start = read_start(request, local_files_only=pool.local_files_only)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mtmetrics.artifacts.catalog import REPOSITORY
+from mtmetrics.checks import language_pair, split_pair
 from mtmetrics.errors import MTMetricsError, require_extra
 from mtmetrics.io.atomic import write_atomic, write_json
 from mtmetrics.judgements.judged import Judged, read_judged_segments
@@ -174,7 +175,7 @@ def _draw(folder: Path, lang_pair: str, found: Mapping[str, Any]) -> dict[str, s
 
 def _card(config: Mapping[str, Any], found: Mapping[str, Any], plots: Mapping[str, str], licence: str | None) -> str:
     lang_pair = config["lang_pair"]
-    source, target = lang_pair.split("-")
+    source, target = split_pair(lang_pair)
     stages = [["stage", "counts"]]
     for name, values in config["counts"].items():
         stages.append([name, ", ".join(f"{key} {value}" for key, value in values.items() if value)])
@@ -212,7 +213,7 @@ def _front_matter(config: Mapping[str, Any], found: Mapping[str, Any], licence: 
     model = config["preset"]["encoder"]["model"]
     data: dict[str, Any] = {
         "library_name": "mtmetrics",
-        "language": config["lang_pair"].split("-"),
+        "language": [*language_pair(config["lang_pair"])],
         **({"license": licence} if licence else _UNKNOWN_LICENCE),
         "tags": ["mtmetrics", "machine-translation", "evaluation", "quality-estimation", "uscore"],
         "base_model": [model] if REPOSITORY.fullmatch(model) else [],
