@@ -158,7 +158,7 @@ def test_blocks_of_an_engine_give_what_one_process_gives(run: Run, monkeypatch: 
         (["--top", "1"], "nothing to filter: pass one FILE"),
         (["none.tsv", "--top", "1"], "none.tsv: no such file"),
         (["empty.tsv", "--top", "1"], "empty.tsv: empty; there is nothing to filter"),
-        (["-", "--top", "1"], "standard input, line 2: 1 column(s), but source TAB target are needed"),
+        (["-", "--top", "1"], "standard input, line 2: 1 column(s), but line 1 has 2"),
         (["pairs.tsv", "--top", "1", "--out", "kept.txt"], "must end in one of .tsv, .jsonl, .parquet"),
         (["pairs.tsv", "--top", "1", "--out", "no/kept.tsv"], "there is no folder no"),
         (["pairs.jsonl", "--top", "1", "--column", "id"], "has a column 'id' already"),

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 
 from mtmetrics.cli.options import metric_options
 from mtmetrics.errors import InputError
+from mtmetrics.io.columns import column_names
 from mtmetrics.io.languages import language_checked
 from mtmetrics.io.lines import iter_parallel
-from mtmetrics.io.tables import Texts, count_rows, jsonl_rows, open_texts, table_keys
+from mtmetrics.io.tables import Row, Texts, count_rows, jsonl_rows, open_texts
 from mtmetrics.scorers.metric import COLUMNS, KEYS, Column, Metric
 from mtmetrics.scorers.registry import find_metric
 
@@ -124,7 +125,7 @@ def _opened(args: argparse.Namespace) -> _Opened:
             raise _empty(args.file)
         there = [column for column, key in KEYS.items() if key in texts.columns]
         reader = functools.partial(_read_texts, texts)
-        return _Opened([args.file], there if texts.named else None, reader, texts.count)
+        return _Opened([args.file], there if texts.is_decided else None, reader, texts.count)
     given = [column for column in KEYS if getattr(args, column)]
     paths: dict[Column, list[str]] = {"sources": [args.sources], "references": args.references}
 
@@ -158,15 +159,18 @@ def _common_count(paths: Sequence[str]) -> int | None:
 
 
 def _systems_of_file(path: str) -> Systems:
-    keys = table_keys(path) or []
-    given = [column for column, key in KEYS.items() if key in keys]
+    rows = jsonl_rows(path)
+    first = next(rows, Row(path, {}))
+    keys = [key for key, value in first.fields.items() if value is not None]
+    names = column_names(path, keys)
+    given = [column for column, key in KEYS.items() if key in names]
     if "outputs" not in keys or not given:
         what = "several systems in one FILE are JSON Lines with the key outputs, an object with the translation of each"
         what += f" system, and source or reference; the first row has: {', '.join(keys) or 'none of them'}"
         raise InputError(f"{path}: {what}; parallel files are passed with -s or -r, and -t")
     others: dict[Column, list[Any]] = {column: [] for column in given}
     predictions: dict[str, list[str]] = {}
-    for row in jsonl_rows(path):
+    for row in itertools.chain([first], rows):
         outputs = row.outputs(predictions)
         for column in given:
             others[column].append(row.text(row.required(KEYS[column])))

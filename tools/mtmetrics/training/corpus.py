@@ -16,7 +16,7 @@ import numpy as np
 
 from mtmetrics.errors import InputError
 from mtmetrics.io.lines import iter_lines, short_name
-from mtmetrics.io.tables import iter_rows
+from mtmetrics.io.tables import jsonl_rows, word_rows
 from mtmetrics.judgements.judged import Judged, read_judged_segments
 from mtmetrics.statistics.correlation import pearson
 from mtmetrics.training.configs import DistilConfig, EncoderConfig
@@ -318,13 +318,12 @@ def training_split(
 
 
 def _iter_rows(path: str | Path) -> Iterable[tuple[str, str, str]]:
-    tsv, sides = ".tsv" in Path(path).name, ("source", "target")
     row = None
-    for row in iter_rows(path, sides if tsv else (), jsonl=not tsv):
-        for name in sides:
+    for row in word_rows(path) if ".tsv" in Path(path).name else jsonl_rows(path):
+        for name in ("source", "target"):
             if not isinstance(row.fields.get(name), str) or not row.fields[name].strip():
                 raise InputError(f"{row.where}: the row needs a text `{name}`")
-        origin = row.fields.get("column3" if tsv else "origin")
+        origin = row.fields.get("origin")
         yield row.fields["source"].strip(), row.fields["target"].strip(), str(origin or UNNAMED)
     if row is None:
         raise InputError(f"{path} is empty")

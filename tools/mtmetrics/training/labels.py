@@ -42,7 +42,7 @@ class Output(NamedTuple):
 def read_outputs(paths: Sequence[str | Path], most: int | None = None, seed: int = 1) -> list[Output]:
     """Reads the distinct translations of JSON Lines, each with its language pair, source and reference.
 
-    A row holds one ``translation`` (the names are in `mtmetrics.io.tables.FIELDS`) or several systems'
+    A row holds one ``translation`` (the names are in `mtmetrics.io.columns.FIELDS`) or several systems'
     ``outputs``. Rows with a blank text are left out. Of the translations of a source at most so many are drawn.
     """
     by_source: dict[tuple[str, str], dict[str, Output]] = {}

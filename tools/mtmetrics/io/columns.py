@@ -1,0 +1,76 @@
+"""Names of columns: how rows call a source, a translation, a reference, a judgement, a score."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from mtmetrics.errors import InputError
+
+# What the columns of a table are called: as we do, then as COMET, WMT and MLQE-PE do.
+COLUMN_NAMES: dict[str, tuple[str, ...]] = {
+    "source": ("source", "src", "original"),
+    "translation": ("translation", "mt", "prediction", "hypothesis", "target"),
+    "reference": ("reference", "ref"),
+}
+# What a field of judged rows is called: in our files first, then in common training files, WMT17, and MLQE-PE.
+FIELDS: dict[str, tuple[str, ...]] = {
+    "lp": ("lp", "LP"),
+    **COLUMN_NAMES,
+    "system": ("system", "sys"),
+    "item": ("item", "sid"),
+    "human": ("human", "score", "HUMAN_score", "z_mean"),
+    "raw": ("raw", "da_mean", "mean"),
+}
+_USUAL_NAMES = {name.lower() for names in FIELDS.values() for name in names} | {"segment", "comet", "id"}
+_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*[A-Za-z0-9]")
+_LANGUAGE = re.compile(r"[a-z]{2}([-_][A-Za-z]{2,4})?")
+
+
+def column_names(path: str | Path, names: Sequence[str]) -> dict[str, str]:
+    """Finds source, translation and reference among the names of a table, by `COLUMN_NAMES`.
+
+    Returns:
+        Field -> its name in the table; fields that the table lacks are left out.
+
+    Raises:
+        InputError: two names stand for the same field.
+    """
+    found = {}
+    for field, synonyms in COLUMN_NAMES.items():
+        matching = [name for name in names if name.strip().lower() in synonyms]
+        if len(matching) > 1:
+            raise InputError(f"{path}: {', '.join(map(repr, matching))} both name the {field}; leave one out")
+        if matching:
+            found[field] = matching[0]
+    return found
+
+
+def is_header(path: str | Path, cells: Sequence[str]) -> bool:
+    """Whether the first row of a table names its columns.
+
+    Raises:
+        InputError: the row could be a header or texts, since one of its cells alone is the name of a column.
+    """
+    found = column_names(path, cells)
+    if len(found) == 1:
+        needed = "a header names translation (or mt), and source (src) or reference (ref)"
+        text = "where it is a segment, pass parallel files or JSON Lines"
+        raise InputError(f"{path}, line 1: {' TAB '.join(cells)!r:.80} looks like half a header; {needed}; {text}")
+    return bool(found)
+
+
+def names_usual_columns(cells: Sequence[str]) -> bool:
+    """Whether the cells of a line are names of columns: at least two of them are usual ones, or all are."""
+    usual = sum(cell.strip().lower() in _USUAL_NAMES for cell in cells)
+    return usual > 0 and usual >= min(2, len(cells))
+
+
+def looks_like_names(first: Sequence[str], second: Sequence[str]) -> bool:
+    """Whether the first row of a table without a known header looks like names, such as ``de`` and ``en``.
+
+    That is so where its cells are languages, or where they are single words and those of the second row are not.
+    """
+    cells = [cell.strip() for cell in first]
+    if len(set(cells)) < len(cells) or not all(map(_WORD.fullmatch, cells)):
+        return False
+    return all(map(_LANGUAGE.fullmatch, cells)) or any(len(cell.split()) > 1 for cell in second)
