@@ -83,7 +83,7 @@ def test_a_header_row_is_known(tmp_path: Path) -> None:
     assert rows(commas) == [{"source": "x, y", "mt": "z", "id": "1"}]
     for text, message in (
         ("source\tDas Haus\n", "line 1: 'source TAB Das Haus' looks like half a header"),
-        ("source\tmt\tmt\nx\ty\tz\n", "both name the translation"),
+        ("source\tmt\tmt\nx\ty\tz\n", "line 1: the column 'mt' stands there twice"),
         ("id\tid\tsource\tmt\n", "line 1: the column 'id' stands there twice"),
         ("source\tmt\nx\ty\tz\n", r"line 2: 3 field\(s\), but the header has 2: source, mt"),
     ):

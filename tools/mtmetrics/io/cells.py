@@ -14,6 +14,7 @@ from mtmetrics.io.columns import names_usual_columns
 Cells = tuple[int, list[str]]
 # Characters for which programs put a cell between quotes.
 _SPECIAL = re.compile(r'["\t\r\n]')
+_CSV_SPECIAL = re.compile(r'[",\r\n]')
 # A cell at the beginning of a text: between quotes up to a tab or the end, or anything up to a tab.
 _QUOTED = re.compile(r'"(?:[^"]|"")*"(?=\t|\Z)')
 _OPEN = re.compile(r'"(?:[^"]|"")*\Z')
@@ -76,11 +77,20 @@ def iter_cells(path: str | Path, lines: Iterable[str], dialect: Dialect) -> Iter
         yield row
 
 
-def tab_cell(text: str) -> str:
-    """Quotes a text that `iter_cells` would change otherwise."""
-    if text.endswith("\r") or _unquoted(text) != text:
-        return '"' + text.replace('"', '""') + '"'
-    return text
+def join_tabs(texts: Iterable[str]) -> str:
+    """A line of cells between tabs; quotes texts that `iter_cells` would change otherwise. None of them may hold a tab
+    or a line break."""
+    return "\t".join(_in_quotes(text) if text.endswith("\r") or _unquoted(text) != text else text for text in texts)
+
+
+def join_commas(texts: Iterable[str]) -> str:
+    """A line of CSV. (Python's `csv` writes a carriage return without quotes, which ends the line for readers.)"""
+    line = ",".join(_in_quotes(text) if _CSV_SPECIAL.search(text) else text for text in texts)
+    return line or '""'
+
+
+def _in_quotes(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'
 
 
 def _quoted(path: str | Path, lines: Iterable[str], dialect: Dialect) -> Iterator[Cells]:

@@ -46,23 +46,25 @@ def column_names(path: str | Path, names: Sequence[str]) -> dict[str, str]:
 
 
 def is_header(path: str | Path, cells: Sequence[str]) -> bool:
-    """Whether the first row of a table names its columns.
+    """Whether the first row of a table names its columns: it holds two usual names of columns, or one in each cell.
 
     Raises:
         InputError: the row could be a header or texts, since one of its cells alone is the name of a column.
     """
-    found = column_names(path, cells)
-    if len(found) == 1:
+    if names_usual_columns(cells):
+        return True
+    found = [cell for cell in cells if any(cell.strip().lower() in names for names in COLUMN_NAMES.values())]
+    if len({cell.strip().lower() for cell in cells}) > 1 and found:
         needed = "a header names translation (or mt), and source (src) or reference (ref)"
         text = "where it is a segment, pass parallel files or JSON Lines"
         raise InputError(f"{path}, line 1: {' TAB '.join(cells)!r:.80} looks like half a header; {needed}; {text}")
-    return bool(found)
+    return False
 
 
 def names_usual_columns(cells: Sequence[str]) -> bool:
-    """Whether the cells of a line are names of columns: at least two of them are usual ones, or all are."""
-    usual = sum(cell.strip().lower() in _USUAL_NAMES for cell in cells)
-    return usual > 0 and usual >= min(2, len(cells))
+    """Whether the cells of a line are names of columns: two different ones are usual, or the only cell is."""
+    usual = {cell.strip().lower() for cell in cells} & _USUAL_NAMES
+    return len(usual) >= min(2, len(cells))
 
 
 def looks_like_names(first: Sequence[str], second: Sequence[str]) -> bool:

@@ -20,7 +20,7 @@ _NEEDED = "NUMBER ||| TEXT ||| FEATURES ||| SCORE is needed; for plain lines pas
 _ALIGNMENTS = re.compile(r"(\d+-\d+( \d+-\d+)*)?")
 # Numbers, and names before them, such as LM0= -1.5 or lm:-1.5.
 _NAME = r"[A-Za-z_][\w.-]*[=:]"
-_NUMBER = r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|[-+]?(inf|nan)"
+_NUMBER = r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?|[-+]?(inf|nan)"
 _FEATURES = re.compile(rf"(({_NAME})?({_NUMBER})|{_NAME})( (({_NAME})?({_NUMBER})|{_NAME}))*|")
 _NAMED_FEATURES = re.compile(rf"{_NAME}.*")
 

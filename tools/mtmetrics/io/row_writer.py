@@ -4,7 +4,6 @@ A writer knows the names and types of all columns before it writes the first row
 when `Columns` sees it, which a command does before its work.
 """
 
-import csv
 import itertools
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from mtmetrics.errors import InputError
 from mtmetrics.io.atomic import atomic_text
-from mtmetrics.io.cells import tab_cell
+from mtmetrics.io.cells import join_commas, join_tabs
 from mtmetrics.io.lines import json_line, shown
 from mtmetrics.io.tables import Row
 from mtmetrics.io.value_types import ValueType
@@ -145,10 +144,8 @@ class RowWriter:
             from pyarrow import parquet
 
             self._parquet = parquet.ParquetWriter(stream, columns.schema())
-        elif self._form in ("tsv", "csv"):
-            self._csv = csv.writer(stream, lineterminator="\n")
-            if header:
-                self._write_cells(columns.names)
+        elif self._form != "jsonl" and header:
+            self._write_cells(columns.names)
 
     def write(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Writes rows.
@@ -174,12 +171,9 @@ class RowWriter:
             self._parquet.close()
 
     def _write_cells(self, cells: Sequence[str]) -> None:
-        if self._form == "csv":
-            self._csv.writerow(cells)
-            return
         for cell in cells:
-            _check_cell("tsv", cell, "")
-        self._stream.write("\t".join(map(tab_cell, cells)) + "\n")
+            _check_cell(self._form, cell, "")
+        self._stream.write((join_tabs if self._form == "tsv" else join_commas)(cells) + "\n")
 
     def _write_parquet(self, rows: "Iterable[Mapping[str, Any]]") -> None:
         import pyarrow
