@@ -211,13 +211,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     except argparse.ArgumentError as error:
         why = "an option of a plug-in is one of the command, too; rename the field of its Settings"
         return _fail(f"{error}: {why}", 2)
-    arguments = parser.parse_args(given)
+    arguments = _parsed(parser, given)
     options.quiet = getattr(arguments, "quiet", False)
     (keep_large_blocks if getattr(arguments, "large_blocks", False) else return_large_blocks)()
     with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
         warnings.showwarning = _show_warning
         return _run(arguments, given)
+
+
+def _parsed(parser: argparse.ArgumentParser, given: Sequence[str]) -> argparse.Namespace:
+    """The arguments; options such as ``--help`` and ``--recipes`` print and end the process meanwhile."""
+    try:
+        try:
+            return parser.parse_args(given)
+        finally:
+            if sys.stdout is not None:
+                sys.stdout.flush()
+    except BrokenPipeError:
+        _discard_output()
+        raise SystemExit(1) from None
 
 
 def _load_plugins(given: Sequence[str]) -> None:
@@ -267,9 +280,14 @@ def _run(arguments: argparse.Namespace, given: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return _fail("interrupted", 130)
     except BrokenPipeError:
-        # The reader of our output went away (`| head`); keep the interpreter from complaining while it shuts down.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
         return 1
+
+
+def _discard_output() -> None:
+    """Sends what is still to be printed nowhere, since its reader went away (`| head`); without this, the interpreter
+    complains while it shuts down."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fail(message: str, code: int) -> int:

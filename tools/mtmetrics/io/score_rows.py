@@ -11,11 +11,27 @@ from mtmetrics.io.lines import shown
 from mtmetrics.io.row_writer import Columns
 from mtmetrics.io.tables import Row
 
-# What the number of a segment is called, without case and marks: by us, then by others; "" is the index of pandas.
+# What the number of a segment is called, without case and marks: by us, then by others. An index of pandas is called
+# index, indexlevel0 in Parquet, or stands in a first column without a name.
 _SEGMENT_NAMES = (
     *("segment", "segmentid", "segmentnumber", "segmentindex", "segmentnr", "segid", "seg", "segnr", "segnum"),
     *("segidx", "segindex", "globalsegid", "sentenceid", "sentid", "sentence", "sent", "line", "linenumber"),
-    *("lineno", "row", "rowid", "index", "idx", "id", "sid", "item", "number", "nr", "no", "position", ""),
+    *(
+        "lineno",
+        "row",
+        "rowid",
+        "index",
+        "indexlevel0",
+        "idx",
+        "id",
+        "sid",
+        "item",
+        "number",
+        "nr",
+        "no",
+        "position",
+        "column1",
+    ),
 )
 _MARKS = re.compile(r"[\W_]+")
 _KIND, _SYSTEM, _SEGMENT, _UNUSUAL = "kind", "system", "segment", "unusual"
