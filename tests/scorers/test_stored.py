@@ -84,7 +84,7 @@ def test_several_metrics_with_parts_are_read_back_by_their_column(tmp_path: Path
         call = ("rows.tsv", *metrics, "--degenerate", "keep", "--out", f"scores.{form}")
         assert mtmetrics("score", *call)[0] == 0
         assert read_scores(Path(f"scores.{form}"), "source_length") == {"rows.tsv": [-8.0, -1000.0]}
-    code, _, err = mtmetrics("score", "rows.tsv", "--metric", "scores:scores.tsv")
+    code, _, err = mtmetrics("score", "rows.tsv", "--against", "source", "--metric", "scores:scores.tsv")
     assert code == 2
     assert "no score or COMET; there are: system, segment, prediction_length, source_length, unusual" in err
 

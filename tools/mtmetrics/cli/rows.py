@@ -12,7 +12,7 @@ from mtmetrics.errors import InputError
 from mtmetrics.io.columns import column_names
 from mtmetrics.io.languages import language_checked
 from mtmetrics.io.lines import iter_parallel
-from mtmetrics.io.tables import Row, Texts, count_rows, jsonl_rows, open_texts
+from mtmetrics.io.tables import Texts, count_rows, is_json, open_table, open_texts
 from mtmetrics.scorers.metric import COLUMNS, KEYS, Column, Metric
 from mtmetrics.scorers.registry import find_metric
 
@@ -159,18 +159,17 @@ def _common_count(paths: Sequence[str]) -> int | None:
 
 
 def _systems_of_file(path: str) -> Systems:
-    rows = jsonl_rows(path)
-    first = next(rows, Row(path, {}))
-    keys = [key for key, value in first.fields.items() if value is not None]
+    table = open_table(path) if is_json(path) or not Path(path).exists() else None
+    keys = [] if table is None else table.names
     names = column_names(path, keys)
     given = [column for column, key in KEYS.items() if key in names]
-    if "outputs" not in keys or not given:
+    if table is None or "outputs" not in keys or not given:
         what = "several systems in one FILE are JSON Lines with the key outputs, an object with the translation of each"
         what += f" system, and source or reference; the first row has: {', '.join(keys) or 'none of them'}"
         raise InputError(f"{path}: {what}; parallel files are passed with -s or -r, and -t")
     others: dict[Column, list[Any]] = {column: [] for column in given}
     predictions: dict[str, list[str]] = {}
-    for row in itertools.chain([first], rows):
+    for row in table.rows():
         outputs = row.outputs(predictions)
         for column in given:
             others[column].append(row.text(row.required(KEYS[column])))

@@ -167,7 +167,7 @@ def open_table(path: str | Path, unnamed: Sequence[str] = ("source", "translatio
     if _is_named(path, ".parquet"):
         schema = _parquet_schema(path)
         return Table(path, schema.names, True, count_rows(path), functools.partial(_parquet_rows, path), schema)
-    if _is_named(path, ".jsonl"):
+    if is_json(path):
         return _table_of_objects(path)
     return _table_of_cells(path, unnamed)
 
@@ -244,6 +244,11 @@ def _unnamed_rows(
 
 def _is_named(path: str | Path, end: str) -> bool:
     return str(path).removesuffix("" if end == ".parquet" else ".gz").endswith(end)
+
+
+def is_json(path: str | Path) -> bool:
+    """Whether a file is called ``.jsonl``, compressed or not."""
+    return _is_named(path, ".jsonl")
 
 
 @contextlib.contextmanager

@@ -14,6 +14,7 @@ from mtmetrics.artifacts.presets import Preset
 from mtmetrics.errors import InputError
 from mtmetrics.io.atomic import sha256_file
 from mtmetrics.io.cells import find_dialect, iter_cells
+from mtmetrics.io.columns import names_usual_columns
 from mtmetrics.io.lines import iter_lines, shown
 from mtmetrics.io.score_rows import ScoreRow, segment_column
 from mtmetrics.io.tables import Row, header_names, jsonl_rows, named_rows, open_table
@@ -182,7 +183,7 @@ def _rows(path: Path, column: str | None, in_order: bool) -> Iterator[_Score]:
         cells = ((number, [cell.strip() for cell in found]) for number, found in iter_cells(path, lines, dialect))
         begin = list(itertools.islice(cells, 1))
         header = begin[0][1] if begin else []
-        if _column(header, column) is None:
+        if _column(header, column) is None and not names_usual_columns(header):
             yield from _bare_rows(path, itertools.chain(begin, cells))
         else:
             yield from _named_rows(named_rows(path, header_names(path, header), cells), column, in_order)
