@@ -67,12 +67,14 @@ def names_usual_columns(cells: Sequence[str]) -> bool:
     return len(usual) >= min(2, len(cells))
 
 
-def looks_like_names(first: Sequence[str], second: Sequence[str]) -> bool:
-    """Whether the first row of a table without a known header looks like names, such as ``de`` and ``en``.
+def could_be_names(cells: Sequence[str]) -> bool:
+    """Whether the cells of a line, none of which is a usual name, are different single words, as names are."""
+    words = {cell.strip() for cell in cells}
+    return len(words) == len(cells) and all(map(_WORD.fullmatch, words))
 
-    That is so where its cells are languages, or where they are single words and those of the second row are not.
-    """
-    cells = [cell.strip() for cell in first]
-    if len(set(cells)) < len(cells) or not all(map(_WORD.fullmatch, cells)):
-        return False
-    return all(map(_LANGUAGE.fullmatch, cells)) or any(len(cell.split()) > 1 for cell in second)
+
+def look_like_names(cells: Sequence[str], following: Sequence[str]) -> bool:
+    """Whether cells that could be names are likely to be: they are languages, such as ``de`` and ``en``, or the line
+    that follows holds more than words."""
+    are_languages = all(_LANGUAGE.fullmatch(cell.strip()) for cell in cells)
+    return are_languages or any(len(cell.split()) > 1 for cell in following)

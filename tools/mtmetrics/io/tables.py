@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mtmetrics.checks import language_pair, warn
 from mtmetrics.errors import InputError
 from mtmetrics.io.cells import Cells, Dialect, find_dialect, iter_cells
-from mtmetrics.io.columns import COLUMN_NAMES, FIELDS, column_names, is_header, looks_like_names
+from mtmetrics.io.columns import COLUMN_NAMES, FIELDS, column_names, could_be_names, is_header, look_like_names
 from mtmetrics.io.lines import iter_lines, json_object, open_bytes, shown
 
 if TYPE_CHECKING:
@@ -194,10 +194,12 @@ def _table_of_cells(path: str | Path, unnamed: Sequence[str]) -> Table | None:
     if number > 1 or len(first) < 2:
         raise InputError(f"{path}, line 1: 1 column(s), but {' TAB '.join(unnamed)} are needed")
     names = [*unnamed, *(f"column{place}" for place in range(len(unnamed) + 1, len(first) + 1))][: len(first)]
-    begin = [(number, first), *itertools.islice(rows, 1)]
-    if looks_like_names(first, begin[-1][1]):
-        advice = "if it names the columns, call them source and translation (or reference)"
-        warn(f"{path}, line 1: {' TAB '.join(first)!r} is read as texts; {advice}")
+    begin = [(number, first)]
+    if could_be_names(first):
+        begin += itertools.islice(rows, 1)
+        if look_like_names(first, begin[-1][1]):
+            advice = "if it names the columns, call them source and translation (or reference)"
+            warn(f"{path}, line 1: {' TAB '.join(first)!r} is read as texts; {advice}")
     return Table(path, names, False, count, lambda _: _unnamed_rows(path, names, begin, rows))
 
 
