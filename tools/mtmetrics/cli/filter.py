@@ -92,11 +92,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Drops sentence pairs that are blank, copied, of very unequal length, in a wrong language, with "
         "different numbers, or near duplicates of an earlier pair (see mtmetrics.choosing.parallel_text.Checks); "
-        " scores the rest with one or several metrics that need no reference; and keeps the best, in their "
-        "order, with all columns and their score. The input is read twice; memory holds a few numbers per pair."
+        "scores the rest with one or several metrics that need no reference; and keeps the best, in their "
+        "order, with all columns and their score. The input is read three times; memory holds a few numbers per pair."
     )
-    text = "source TAB target, further columns are kept; or .jsonl or .parquet with source, and target or translation; "
-    parser.add_argument("file", nargs="?", metavar="FILE", help=text + "- reads TSV from standard input")
+    text = (
+        "source TAB target, further columns are kept; or a table with a header, .jsonl or .parquet with source, and "
+        "target or translation; - reads a table from standard input"
+    )
+    parser.add_argument("file", nargs="?", metavar="FILE", help=text)
     options.add_options(parser, _FILES)
     kept = parser.add_argument_group("what is kept of the pairs that pass the checks (one of these)")
     options.add_options(kept, _KEPT)

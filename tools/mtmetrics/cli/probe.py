@@ -44,7 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = "Tests a metric on sentences and their human translations."
     for name, probe in options.add_actions(parser, _PROBES, title="probes", metavar="PROBE").items():
         other = "target" if name == "matching" else "reference"
-        file = {"file FILE": f"sentence pairs: TSV, .jsonl or .parquet with source and {other}"}
+        file = {"file FILE": f"sentence pairs: TSV, CSV, .jsonl or .parquet with source and {other}"}
         options.add_options(probe.add_argument_group("input"), file | _PAIRS)
         if name == "preference":
             options.add_options(probe.add_argument_group("word-by-word translations, from either or both"), _WORDS)

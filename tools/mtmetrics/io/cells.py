@@ -109,7 +109,7 @@ def _tabbed(lines: Iterator[str]) -> Iterator[Cells]:
     waiting: list[str] = []
     while (line := waiting.pop(0) if waiting else next(lines, None)) is not None:
         number += 1
-        if not line.strip() and "\t" not in line:
+        if "\t" not in line and not line.strip():
             yield number, []
             continue
         cells = line.split("\t")
@@ -121,7 +121,7 @@ def _tabbed(lines: Iterator[str]) -> Iterator[Cells]:
                 waiting = taken + waiting
             else:
                 cells, number = joined, number + len(taken)
-        yield number, [_unquoted(cell) for cell in cells]
+        yield number, [_unquoted(cell) if cell[:1] == '"' else cell for cell in cells]
 
 
 def _joined(line: str, following: Iterator[str], width: int) -> tuple[list[str] | None, list[str]]:
