@@ -140,10 +140,10 @@ def as_cells(separator: str, special: str, *, quote_all: bool = False) -> str:
         ("rows.csv", as_cells(",", '",')),
         ("rows.csv", as_cells(",", "", quote_all=True)),
         ("rows.csv", as_cells("\t", '"\t')),
-        ("rows.txt", as_cells(",", '",')),
+        ("rows.tsv", as_cells(",", '",')),
         ("rows.jsonl", "".join(json.dumps(dict(zip(NAMES, row, strict=True))) + "\n" for row in ROWS) + "\n"),
         ("rows.tsv", "".join("\t".join(row) + "\n" for row in ROWS)),
-        ("-", as_cells(",", '",')),
+        ("-", as_cells("\t", '"\t')),
     ],
 )
 def test_one_rule_for_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str) -> None:

@@ -79,7 +79,7 @@ def test_rows_of_empty_cells_are_rows(tmp_path: Path) -> None:
 def test_a_header_row_is_known(tmp_path: Path) -> None:
     path = write(tmp_path / "a.tsv", "id\tSource\ttranslation\t\n1\tx\ty\t\n")
     assert rows(path) == [{"id": "1", "Source": "x", "translation": "y", "column4": ""}]
-    commas = write(tmp_path / "a.txt", 'source,mt,id\n"x, y",z,1\n')
+    commas = write(tmp_path / "commas.tsv", 'source,mt,id\n"x, y",z,1\n')
     assert rows(commas) == [{"source": "x, y", "mt": "z", "id": "1"}]
     for text, message in (
         ("source\tDas Haus\n", "line 1: 'source TAB Das Haus' looks like half a header"),
@@ -189,7 +189,7 @@ def test_parquet(tmp_path: Path) -> None:
 
 
 def test_standard_input_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"id,mt,src\n1,p,s\n")))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"id\tmt\tsrc\n1\tp\ts\n")))
     opened = open_texts("-")
     assert opened is not None
     assert list(opened.read(["source", "translation"])) == [["s", "p"]]

@@ -49,7 +49,7 @@ def test_layouts(tmp_path: Path, name: str) -> None:
         ("index.csv", "score,system,Index\n" + "".join(f"{v},{s},{n - 1}\n" for s, n, v in ROWS)),
         ("floats.tsv", "system\tsegment\tscore\n" + "".join(f"{s}\t{n}.0\t{v}\n" for s, n, v in ROWS) + "\n\n"),
         ("quoted.tsv", '"system"\t"segment"\t"score"\n' + "".join(f'"{s}"\t{n}\t{v}\n' for s, n, v in ROWS)),
-        ("commas.txt", "system,segment,score\n" + "".join(f"{s},{n},{v}\n" for s, n, v in ROWS)),
+        ("commas.tsv", "system,segment,score\n" + "".join(f"{s},{n},{v}\n" for s, n, v in ROWS)),
         ("blank.seg.score", TWO + "\n\n"),
     ],
 )

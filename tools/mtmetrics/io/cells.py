@@ -33,8 +33,8 @@ class Dialect(enum.Enum):
 def find_dialect(path: str | Path, lines: Iterable[str]) -> tuple[Dialect, Iterator[str]]:
     """Tells by the first line that is not blank how the cells of a table are separated.
 
-    Tabs separate wherever that line holds one. Without a tab, commas do in a file called ``.csv``, and in any other
-    whose first line then names usual columns.
+    Tabs separate wherever that line holds one. Without a tab, commas do in a file called ``.csv``, and in one called
+    ``.tsv`` whose first line then names usual columns.
 
     Returns:
         The dialect, and all lines.
@@ -52,8 +52,9 @@ def find_dialect(path: str | Path, lines: Iterable[str]) -> tuple[Dialect, Itera
         bare = [cell[1:-1] for cell in cells if len(cell) > 2 and cell[0] == cell[-1] == '"']
         all_quoted = len(bare) == len(cells) and names_usual_columns(bare)
         return Dialect.QUOTED_TABS if all_quoted else Dialect.TABS, all_lines
-    is_csv = str(path).lower().removesuffix(".gz").endswith(".csv")
-    commas = head.strip() and (is_csv or ("," in head and names_usual_columns(next(csv.reader([head])))))
+    name = str(path).lower().removesuffix(".gz")
+    names_columns = name.endswith(".tsv") and "," in head and names_usual_columns(next(csv.reader([head])))
+    commas = head.strip() and (name.endswith(".csv") or names_columns)
     return Dialect.COMMAS if commas else Dialect.TABS, all_lines
 
 
