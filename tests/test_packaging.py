@@ -37,7 +37,10 @@ TESTED_IN = {
     "cluster/filtering": "cli/test_filter",
     "cluster/row_files": "cluster/test_engine",
     "cluster/task_map": "cli/test_mine",
-    "io/row_writer": "cli/test_filter",
+    # Parts of the one reader and of the one writer.
+    "io/cells": "io/test_tables",
+    "io/columns": "io/test_tables",
+    "io/value_types": "io/test_row_writer",
     "matching/align": "parity/test_uscore_word_parity",
     "matching/map_publication": "hub/test_published_maps",
     "models/sentence_encoder": "scorers/test_similarities",

@@ -1,5 +1,6 @@
 """``mtmetrics filter``: what is kept, formats; scores are minus the length of the target, so they can be counted."""
 
+import datetime
 import io
 import json
 from collections.abc import Callable, Iterator
@@ -58,6 +59,72 @@ def test_all_ways_in_and_out(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         assert [json.loads(line) for line in Path("kept.jsonl").read_text("utf-8").splitlines()] == named
         assert run("--threshold", "-19", source, "--out", "kept.parquet")[0] == 0
         assert parquet.read_table("kept.parquet").to_pylist() == named
+
+
+PASSING = [("Das Haus ist klein.", "The house is small."), ("Sie hat keine Zeit.", "She has no time.")]
+
+
+def test_sides_and_columns_stay_in_their_places(run: Run) -> None:
+    """Of rows whose keys are in another order, or are missing, and of a column that a row has first."""
+    (one, first), (two, second) = PASSING
+    rows = [{"source": one, "target": first}, {"target": second, "id": 7, "source": two, "tags": ["a"]}]
+    write_jsonl(Path("keys.jsonl"), rows)
+    code, out, _ = run("--top", "1", "keys.jsonl")
+    cells = [("source", "target", "id", "tags", "score"), (one, first, "", "", "-19.0")]
+    cells += [(two, second, "7", '["a"]', "-16.0")]
+    assert (code, out) == (0, "".join("\t".join(row) + "\n" for row in cells))
+    write(Path("kept.tsv"), out)
+    assert run("--top", "1", "kept.tsv", "--column", "again", "--out", "again.jsonl")[0] == 0
+    again = [json.loads(line) for line in Path("again.jsonl").read_text("utf-8").splitlines()]
+    assert [(row["source"], row["target"], row["id"], row["again"]) for row in again] == [
+        (one, first, "", -19),
+        (two, second, "7", -16),
+    ]
+
+
+def test_a_header_is_known_and_written(run: Run, mtmetrics: Run) -> None:
+    (one, first), (two, second) = PASSING
+    write(Path("headed.tsv"), f"id\tsource\ttranslation\n1\t{one}\t{first}\n2\t{two}\t{second}\n\n")
+    expected = f"source\ttranslation\tid\tscore\n{one}\t{first}\t1\t-19.0\n{two}\t{second}\t2\t-16.0\n"
+    assert run("--top", "1", "headed.tsv")[:2] == (0, expected)
+    write(Path("comet.csv"), f"mt,src\n{first},{one}\n")
+    assert run("--top", "1", "comet.csv", "--out", "kept.tsv")[0] == 0
+    scored = [mtmetrics("score", "--metric", "prediction_length", name)[1] for name in ("kept.tsv", "comet.csv")]
+    assert [json.loads(out)["scores"] for out in scored] == [[-19.0]] * 2
+    write(Path("names.tsv"), f"de\ten\n{one}\t{first}\n")
+    code, _, err = run("--skip", "language", "--top", "1", "names.tsv")
+    assert code == 0
+    assert "names.tsv, line 1: 'de TAB en' is read as texts" in err
+
+
+def test_quoted_cells_are_read_as_those_of_csv(run: Run) -> None:
+    pairs = [('"Ja", sagte sie.', '"Yes", she said.'), ('"Wer?"', '"Who?"')]
+    quoted = [[f'"{text}"'.replace('"', '""')[1:-1] if "," in text else text for text in pair] for pair in pairs]
+    write(Path("quoted.tsv"), "source\ttarget\n" + "".join("\t".join(pair) + "\n" for pair in quoted))
+    assert run("--skip", "language", "--top", "1", "quoted.tsv", "--out", "kept.jsonl")[0] == 0
+    kept = [json.loads(line) for line in Path("kept.jsonl").read_text("utf-8").splitlines()]
+    assert [(row["source"], row["target"]) for row in kept] == pairs
+
+
+def test_parquet_keeps_all_columns_and_values(run: Run) -> None:
+    count = 10_500
+    rows = [{"source": f"Haus {n}", "target": f"house {n}", "w": 1, "x": None} for n in range(count)]
+    rows += [{"source": "Hund", "target": "dog", "w": 0.5, "x": "late", "more": [1]}]
+    write_jsonl(Path("long.jsonl"), rows)
+    call = ("--skip", "language+numbers+repeated", "--top", "1")
+    assert run(*call, "long.jsonl", "--out", "kept.parquet")[0] == 0
+    kept = parquet.read_table("kept.parquet")
+    assert kept.column_names == ["source", "target", "w", "x", "more", "score"]
+    assert kept.slice(0, 1).to_pylist() == [rows[0] | {"more": None, "score": -7.0}]
+    assert kept.slice(count).to_pylist() == [rows[-1] | {"score": -3.0}]
+    typed = {"source": ["Hund"], "translation": ["dog"], "day": [datetime.date(2026, 1, 2)], "n": [2**63]}
+    table = pyarrow.table(typed, schema=pyarrow.schema([
+        ("source", pyarrow.string()), ("translation", pyarrow.large_string()), ("day", pyarrow.date32()),
+        ("n", pyarrow.uint64()),
+    ]))  # fmt: skip
+    parquet.write_table(table, "typed.parquet")
+    assert run(*call, "typed.parquet", "--out", "kept.parquet")[0] == 0
+    assert parquet.read_table("kept.parquet").drop_columns("score").equals(table)
 
 
 def test_further_columns_stay_and_tokens_are_counted(run: Run) -> None:
@@ -158,11 +225,19 @@ def test_blocks_of_an_engine_give_what_one_process_gives(run: Run, monkeypatch: 
         (["--top", "1"], "nothing to filter: pass one FILE"),
         (["none.tsv", "--top", "1"], "none.tsv: no such file"),
         (["empty.tsv", "--top", "1"], "empty.tsv: empty; there is nothing to filter"),
-        (["-", "--top", "1"], "standard input, line 2: 1 column(s), but source TAB target are needed"),
+        (["-", "--top", "1"], "standard input, line 2: 1 column(s), but line 1 has 2"),
         (["pairs.tsv", "--top", "1", "--out", "kept.txt"], "must end in one of .tsv, .jsonl, .parquet"),
         (["pairs.tsv", "--top", "1", "--out", "no/kept.tsv"], "there is no folder no"),
         (["pairs.jsonl", "--top", "1", "--column", "id"], "has a column 'id' already"),
-        (["tab.jsonl", "--top", "1"], "holds a tab or a line break"),
+        (["tab.jsonl", "--top", "1"], "tab.jsonl, line 1, column 'source': 'Das Haus\\tist klein.' holds a tab"),
+        (["key.jsonl", "--top", "1"], "key.jsonl, line 2: the name of a column: 'a\\tb' holds a tab"),
+        (["big.jsonl", "--top", "1", "--out", "kept.parquet"], "big.jsonl, line 2: column 'n': 184"),
+        (["mixed.jsonl", "--top", "1", "--out", "kept.parquet"], "line 2: column 'n' holds a text ('x'), but a number"),
+        (["bytes.parquet", "--top", "1", "--out", "kept.jsonl"], "column 'b': JSON has no bytes"),
+        (["ragged.tsv", "--top", "1"], "ragged.tsv, line 2: 3 column(s), but line 1 has 2"),
+        (["ragged.csv", "--top", "1"], "ragged.csv, line 3: 1 field(s), but the header has 2: source, target"),
+        (["late.jsonl", "--top", "1"], "has a column 'score' already"),
+        (["half.tsv", "--top", "1"], "half.tsv, line 1: 'source TAB Das Haus' looks like half a header"),
         (["pairs.tsv", "--top", "1", "--mix", "bertr=2"], "weight of 'bertr': there is no such score"),
         (["pairs.tsv", "--top", "1", "--mix", "prediction_length"], "NAME=WEIGHT is needed"),
         (["pairs.tsv", "--top", "1", "--metric", "chrf"], "metric chrf: chrf compares predictions with references"),
@@ -171,6 +246,15 @@ def test_blocks_of_an_engine_give_what_one_process_gives(run: Run, monkeypatch: 
 def test_bad_calls(run: Run, argv: list[str], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     write(Path("empty.tsv"), b"")
     write_jsonl(Path("tab.jsonl"), [{"source": "Das Haus\tist klein.", "target": "The house is small."}])
+    pair = {"source": "Das Haus", "target": "the house"}
+    for name, more in {"key": {"a\tb": 1}, "big": {"n": 2**64}, "late": {"score": 1}, "mixed": {"n": "x"}}.items():
+        write_jsonl(Path(f"{name}.jsonl"), [pair | {"n": 1}, pair | more])
+    parquet.write_table(pyarrow.Table.from_pylist([pair | {"b": b"x"}]), "bytes.parquet")
+    write(Path("ragged.tsv"), "Das Haus\tthe house\nein Hund\ta\tdog\n")
+    write(Path("ragged.csv"), "source,target\nDas Haus,the house\nein Hund\n")
+    write(Path("half.tsv"), "source\tDas Haus\nein Hund\ta dog\n")
+    if "empty" not in message:  # refused before anything is scored
+        monkeypatch.setattr("mtmetrics.choosing.parallel_text.scan", None)
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"das Haus\tthe house\nder Hund\n")))
     code, out, err = run(*argv)
     assert (code, out) == (2, "")

@@ -1,6 +1,7 @@
 """Help, examples, and wrong usage."""
 
 import argparse
+import os
 import shlex
 from pathlib import Path
 
@@ -97,3 +98,17 @@ def test_no_parser_takes_the_beginning_of_a_name(parser: argparse.ArgumentParser
 
 def test_all_commands_can_be_quiet(parser: argparse.ArgumentParser) -> None:
     assert all("--quiet" in command._option_string_actions for command in leaves(parser))
+
+
+@pytest.mark.parametrize("argv", [["evaluate", "--recipes"], ["score", "--help"], ["--version"]])
+def test_a_reader_that_went_away_is_no_bug(argv: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with ``| head -1``: no traceback, and nothing that the interpreter would complain about when it ends."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "w") as gone:
+        monkeypatch.setattr("sys.stdout", gone)
+        try:
+            code = main(argv)
+        except SystemExit as stopped:
+            code = stopped.code
+    assert code == 1

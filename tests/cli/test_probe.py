@@ -139,6 +139,21 @@ def test_sentences_are_drawn_by_seed_and_baselines_have_no_preset(probe, files):
     assert json.loads(out)["signature"].startswith("chrf|nrefs:1|")
 
 
+def test_tables_with_a_header_and_quotes_are_read(probe, files, tmp_path):
+    expected = json.loads(probe("matching", files["rows.tsv"], "--at", "1")[1])
+    rows = list(enumerate(zip(SOURCES, REFERENCES, strict=True)))
+    contents = {
+        "headed.tsv": "id\tsource\ttranslation\n" + "".join(f"{n}\t{s}\t{r}\n" for n, (s, r) in rows) + "\n",
+        "quoted.tsv": '"ref"\t"src"\n' + "".join(f'"{r}"\t"{s}"\n' for _, (s, r) in rows),
+        "rows.csv": "mt,reference,source\n" + "".join(f"x,{r},{s}\n" for _, (s, r) in rows),
+        "rows.jsonl": "".join(json.dumps({"src": s, "mt": r}) + "\n" for _, (s, r) in rows),
+    }
+    for name, text in contents.items():
+        assert json.loads(probe("matching", write(tmp_path / name, text), "--at", "1")[1]) == expected
+    ragged = write(tmp_path / "ragged.tsv", "das haus\tthe house\nder hund\tthe\tdog\n")
+    refused(probe("matching", ragged), "ragged.tsv, line 2: 3 column(s), but line 1 has 2")
+
+
 @pytest.mark.parametrize(
     ("argv", "message"),
     [

@@ -50,6 +50,25 @@ def test_ways_in(run: Run, argv: list[str], texts: list[str]) -> None:
     assert (code, Path("chosen.en").read_text()) == (0, "".join(f"{text}\n" for text in texts))
 
 
+def test_bars_in_a_candidate_and_alignments_behind_the_score(run: Run) -> None:
+    lines = [
+        "0 ||| the ||| house ||| LM0= -1 ||| -1 ||| 0-0 1-1",
+        "0 ||| the house here ||| LM0= -2 ||| 4 ||| 0-0",
+        "1 ||| cat ||| LM0= 3 ||| 0 ||| ",
+    ]
+    write(Path("bars.txt"), "".join(f"{line}\n" for line in lines))
+    call = ("-s", "s.de", "-t", "bars.txt", "--metric", "prediction_length")
+    code, out, _ = run(*call)
+    found = [json.loads(line) for line in out.splitlines()]
+    assert (code, [row["translation"] for row in found]) == (0, ["the ||| house", "cat"])
+    assert found[0]["scores"] == [-13.0, -14.0]
+    assert json.loads(run(*call, "--mix", "model=1")[1].splitlines()[0])["score"] == -10.0
+    write(Path("bars.txt"), lines[0] + "\n0 ||| a ||| b ||| c d ||| 5\n")
+    code, _, err = run(*call)
+    assert code == 2
+    assert "bars.txt, line 2: 'c d' may be a part of the text or features" in err
+
+
 def test_rows_of_the_output_and_the_report(run: Run) -> None:
     _, out, err = run("--metric", "prediction_length", "nbest.jsonl", "--report", "report.json")
     first = json.loads(out.splitlines()[0])

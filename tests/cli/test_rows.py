@@ -2,6 +2,7 @@
 Parquet."""
 
 import argparse
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -116,6 +117,49 @@ def test_columns(files: None, metric: str, argv: list[str], options: dict, first
 def test_refusals(files: None, metric: str, argv: list[str], options: dict, message: str) -> None:
     with pytest.raises(InputError, match=message):
         read(metric, *argv, **options)
+
+
+# Three rows, as several programs write them.
+ROWS = [('"Ja", sagte er.', '"Yes", he said.', "r1"), ('"Wer?"', '"Who?"', "r2"), (" ", "", "r3")]
+NAMES = ("src", "mt", "ref")
+
+
+def as_cells(separator: str, special: str, *, quote_all: bool = False) -> str:
+    def cell(text: str) -> str:
+        return '"' + text.replace('"', '""') + '"' if quote_all or set(text) & set(special) else text
+
+    return "".join(separator.join(map(cell, row)) + "\n" for row in (NAMES, *ROWS)) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("rows.tsv", as_cells("\t", '"\t')),
+        ("rows.tsv", as_cells("\t", "", quote_all=True)),
+        ("rows.tsv", as_cells("\t", "")),
+        ("rows.csv", as_cells(",", '",')),
+        ("rows.csv", as_cells(",", "", quote_all=True)),
+        ("rows.csv", as_cells("\t", '"\t')),
+        ("rows.tsv", as_cells(",", '",')),
+        ("rows.jsonl", "".join(json.dumps(dict(zip(NAMES, row, strict=True))) + "\n" for row in ROWS) + "\n"),
+        ("rows.tsv", "".join("\t".join(row) + "\n" for row in ROWS)),
+        ("-", as_cells("\t", '"\t')),
+    ],
+)
+def test_one_rule_for_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(Path("x" + name), text)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    path = name if name == "-" else "x" + name
+    assert read("xmoverscore", path)[1] == [list(row[:2]) for row in ROWS]
+
+
+def test_systems_in_one_file_are_named_as_elsewhere(tmp_path: Path, mtmetrics: Callable) -> None:
+    rows = [{"src": "das Haus", "outputs": {"a": "the house", "b": "house"}}] * 3
+    path = write_jsonl(tmp_path / "systems.jsonl", rows)
+    code, out, _ = mtmetrics("compare", path, "--metric", "prediction_length", "--resamples", "100", "--format", "json")
+    assert code == 0
+    assert [system["system"] for system in json.loads(out)["metrics"][0]["systems"]] == ["b", "a"]
 
 
 def test_scores_against_references(files: None, tiny_encoder: Path, mtmetrics: Callable) -> None:

@@ -41,7 +41,29 @@ def test_layouts(tmp_path: Path, name: str) -> None:
     assert "|turned:yes|" in turned.signature
 
 
-@pytest.mark.parametrize("form", ["csv", "tsv", "jsonl"])
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("ids.jsonl", "".join(json.dumps({"seg_id": n, "system": s, "score": v}) + "\n" for s, n, v in ROWS)),
+        ("zero.jsonl", "".join(json.dumps({"id": n - 1, "sys": s, "score": v}) + "\n" for s, n, v in ROWS)),
+        ("index.csv", "score,system,Index\n" + "".join(f"{v},{s},{n - 1}\n" for s, n, v in ROWS)),
+        ("floats.tsv", "system\tsegment\tscore\n" + "".join(f"{s}\t{n}.0\t{v}\n" for s, n, v in ROWS) + "\n\n"),
+        ("quoted.tsv", '"system"\t"segment"\t"score"\n' + "".join(f'"{s}"\t{n}\t{v}\n' for s, n, v in ROWS)),
+        ("commas.tsv", "system,segment,score\n" + "".join(f"{s},{n},{v}\n" for s, n, v in ROWS)),
+        ("blank.seg.score", TWO + "\n\n"),
+    ],
+)
+def test_segments_are_found_by_their_number(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    assert read_scores(tmp_path / name) == {"a": [1.0, 2.5], "b": [-3.0, 0.4]}
+
+
+def test_an_index_of_pandas_numbers_the_segments(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text(",score,mt\n1,0.25,b\n0,0.5,a\n")
+    assert read_scores(tmp_path / "x.csv") == {"": [0.5, 0.25]}
+
+
+@pytest.mark.parametrize("form", ["csv", "tsv", "jsonl", "parquet"])
 def test_what_score_wrote_is_read_back(tmp_path: Path, mtmetrics, monkeypatch: pytest.MonkeyPatch, form: str) -> None:
     monkeypatch.chdir(tmp_path)
     for name, text in (("src", "eins\nzwei\n"), ('a, "b".en', "one\ntwo\n"), ("c", "x\ny y\n")):
@@ -52,6 +74,29 @@ def test_what_score_wrote_is_read_back(tmp_path: Path, mtmetrics, monkeypatch: p
     assert code == 0
     found = {system["name"]: system["scores"] for system in json.loads(out)["systems"]}
     assert found == {'a, "b"': [-3.0, -3.0], "c": [-1.0, -3.0]}
+
+
+def test_several_metrics_with_parts_are_read_back_by_their_column(tmp_path: Path, mtmetrics, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("rows.tsv").write_text("Das Haus\tthe house\nein Hund\t \n")
+    metrics = ("--metric", "prediction_length", "--metric", "source_length")
+    for form in ("csv", "tsv", "jsonl", "parquet"):
+        call = ("rows.tsv", *metrics, "--degenerate", "keep", "--out", f"scores.{form}")
+        assert mtmetrics("score", *call)[0] == 0
+        assert read_scores(Path(f"scores.{form}"), "source_length") == {"rows.tsv": [-8.0, -1000.0]}
+    code, _, err = mtmetrics("score", "rows.tsv", "--against", "source", "--metric", "scores:scores.tsv")
+    assert code == 2
+    assert "no score or COMET; there are: system, segment, prediction_length, source_length, unusual" in err
+
+
+def test_a_system_that_the_format_cannot_name_is_refused_first(tmp_path: Path, mtmetrics, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("src", "a\tb"):
+        Path(name).write_text("x\n")
+    monkeypatch.setattr("mtmetrics.scorers.registry.load_scorer", None)
+    code, _, err = mtmetrics("score", "-s", "src", "-t", "a\tb", "--metric", "prediction_length", "--format", "tsv")
+    assert code == 2
+    assert "a system, column 'system': 'a\\tb' holds a tab" in err
 
 
 def test_one_system_needs_no_name_and_chunks_go_on_where_they_were(tmp_path: Path) -> None:
@@ -82,6 +127,14 @@ def test_a_segment_is_blank_where_all_its_references_are(tmp_path: Path) -> None
         ("a\tb\tc\n", "x", "line 1: one number, or system TAB number, is needed on each line"),
         ("a\t1\na\t2\nb\t1\n", "x", "1 scores of b, up to segment 1, where 2 are needed"),
         ('{"score": 1, "segment": 2}\n', "x.jsonl", "1 scores of a system, up to segment 2, where 1 are needed"),
+        ('{"score": 1, "segment": 1}\n{"score": 1}\n', "x.jsonl", "line 2: the segment null is no number"),
+        ('{"score": 1, "segment": "x"}\n', "x.jsonl", "line 1: the segment 'x' is no number"),
+        ('{"score": 1, "system": "a"}\n', "x.jsonl", "line 1: no column is known to number the segments"),
+        ('{"score": 1, "name": "seg-1"}\n', "x.jsonl", "no column is known.*'score', 'name'; call it segment"),
+        ("score\tdoc\n1\t7\n", "x.tsv", "line 2: no column is known to number the segments"),
+        ("system,id,score\na,0,1\na,1,1\nb,1,1\nb,2,1\n", "x.csv", "of a, up to segment 1.*begin with 0, those"),
+        ("id,score\n5,1\n6,1\n", "x.csv", "up to segment 6, where 2.*numbered from 1, or all from 0"),
+        ("1\n\n2\n", "x", "line 2: one number, or system TAB number, is needed"),
         ('{"score": 1, "segment": 1}\n' * 2, "x.jsonl", "line 2: segment 1 of the system comes twice"),
         ('{"BLEURT": 1}\n', "x.jsonl", "line 1: no score or COMET; there are: BLEURT; pass key=NAME"),
         ('{"name": "BLEU", "score": 31.2}', "x.json", "scores of segments are needed"),

@@ -7,22 +7,23 @@ import functools
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mtmetrics.checks import language_pair
 from mtmetrics.cli import options
 from mtmetrics.cli.output import check_target, opened, write_report
-from mtmetrics.cli.ray import absolute_paths, add_engine_options, chosen_engine, run_blocks
+from mtmetrics.cli.ray import absolute_paths, add_engine_options, chosen_engine, run_blocks, text_columns
 from mtmetrics.cluster.engine import column_names
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.io.lines import iter_parallel, refuse_twice
-from mtmetrics.io.row_writer import RowWriter
-from mtmetrics.io.tables import iter_rows, table_keys
+from mtmetrics.io.row_writer import Columns, RowWriter
+from mtmetrics.io.tables import Row, open_table, required_texts
 
 if TYPE_CHECKING:
     import numpy as np
+    import pyarrow
 
     from mtmetrics.choosing.parallel_text import Filtering, Scan
     from mtmetrics.reports.metric_runs import MetricSpec
@@ -48,19 +49,57 @@ _CHECKS: options.Options = {
     ),
     "--length-ratio RATIO": ("how many times as long one side may be as the other", 3.0),
 }
-_Rows = Iterable[Mapping[str, Any]]
-_Reader = tuple[Callable[[], _Rows], list[str]]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Pairs:
+    """Parallel text that can be read again and again.
+
+    Attributes:
+        rows: reads it from the beginning.
+        source: the column of the sources.
+        target: that of their translations.
+        is_named: whether the input names its columns.
+        schema: the types of the columns, of Parquet.
+    """
+
+    rows: Callable[[], Iterator[Row]]
+    source: str
+    target: str
+    is_named: bool
+    schema: "pyarrow.Schema | None" = None
+
+    def texts(self) -> Iterator[tuple[str, str]]:
+        """Yields source and target of each row."""
+        return ((row.fields[self.source], row.fields[self.target]) for row in self.rows())
+
+    def columns(self, form: str, added: Sequence[str]) -> Columns:
+        """All columns of the output: source, target, others in order of first sight, and those that are `added`.
+
+        Raises:
+            InputError: the format cannot hold a value, or an added column is there already.
+        """
+        columns = Columns(form, [self.source, self.target], self.schema if form == "parquet" else None)
+        for row in self.rows():
+            columns.add(row)
+        _refuse_columns(added, columns.names)
+        columns.add_numbers(added)
+        columns.check_types()
+        return columns
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Drops sentence pairs that are blank, copied, of very unequal length, in a wrong language, with "
         "different numbers, or near duplicates of an earlier pair (see mtmetrics.choosing.parallel_text.Checks); "
-        " scores the rest with one or several metrics that need no reference; and keeps the best, in their "
-        "order, with all columns and their score. The input is read twice; memory holds a few numbers per pair."
+        "scores the rest with one or several metrics that need no reference; and keeps the best, in their "
+        "order, with all columns and their score. The input is read three times; memory holds a few numbers per pair."
     )
-    text = "source TAB target, further columns are kept; or .jsonl or .parquet with source, and target or translation; "
-    parser.add_argument("file", nargs="?", metavar="FILE", help=text + "- reads TSV from standard input")
+    text = (
+        "source TAB target, further columns are kept; or a table with a header, .jsonl or .parquet with source, and "
+        "target or translation; - reads a table from standard input"
+    )
+    parser.add_argument("file", nargs="?", metavar="FILE", help=text)
     options.add_options(parser, _FILES)
     kept = parser.add_argument_group("what is kept of the pairs that pass the checks (one of these)")
     options.add_options(kept, _KEPT)
@@ -104,22 +143,20 @@ def _here(args: argparse.Namespace, asked: "Filtering") -> "tuple[dict[str, Any]
     """Filters in this process: the report, and the scores of what is kept."""
     from mtmetrics.choosing.parallel_text import scan
 
-    with _rereadable(args) as (read, columns):
-        _refuse_column(args.column, columns)
+    with _rereadable(args) as pairs:
+        form = _form(args.out)
+        columns = pairs.columns(form, asked.names)
         mixture = asked.mixture(options.model_pool(args, dtype="auto"))
-        rows = options.progress(read(), unit=" pairs", desc="scoring")
-        pairs = ((row["source"], row[columns[1]]) for row in rows)
-        found = scan(pairs, asked.checks(), mixture, count_tokens=args.tokens is not None)
+        texts = options.progress(pairs.texts(), unit=" pairs", desc="scoring")
+        found = scan(texts, asked.checks(), mixture, count_tokens=args.tokens is not None)
         mask = asked.selection.mask(found.scores, found.tokens)
         below: dict[str, Any] = {"pairs": int((~mask).sum()), "examples": []}
         if found.report["pairs"]:
-            form = _form(args.out)
-            rows = _kept(read(), found, mask, asked.names, columns[1], below)
             with (
                 opened(args.out, binary=form == "parquet") as stream,
-                contextlib.closing(RowWriter(stream, form, header=False)) as writer,
+                contextlib.closing(RowWriter(stream, columns, header=pairs.is_named)) as writer,
             ):
-                writer.write(rows)
+                writer.write(_kept(pairs, found, mask, asked.names, below))
     report = found.report | {"below": below, "metrics": mixture.about(), "tokens": int(found.tokens[mask].sum())}
     return report, found.scores[mask]
 
@@ -130,8 +167,8 @@ def _on_engine(args: argparse.Namespace, asked: "Filtering") -> "tuple[dict[str,
 
     engine = chosen_engine(args)
     known = column_names(args.file)
-    columns = ("source", "target" if "target" in known else "translation")
-    _refuse_column(args.column, known)
+    columns = text_columns(args.file, known, ["source", "translation"])
+    _refuse_columns(asked.names, known)
     asked = dataclasses.replace(asked, specs={name: _elsewhere(spec, args.lp) for name, spec in asked.specs.items()})
     pool = absolute_paths(options.pool_options(args, dtype="auto"))
     checked = [args.lp and language_pair(args.lp), args.skip, args.length_ratio, args.tokens is not None]
@@ -152,14 +189,17 @@ def _elsewhere(spec: "MetricSpec", lang_pair: str | None) -> "MetricSpec":
     return dataclasses.replace(spec, **preset).having(**absolute_paths(dict(spec.options)))
 
 
-def _refuse_column(name: str, columns: list[str]) -> None:
-    if name in columns:
-        raise InputError(f"the input has a column {name!r} already; name that of the scores with --column")
+def _refuse_columns(added: Sequence[str], columns: Sequence[str]) -> None:
+    """Refuses columns of scores that the input has already; the first of them is that of the sums."""
+    for place, name in enumerate(added):
+        if name in columns:
+            mend = "rename it" if place else "name that of the scores with --column"
+            raise InputError(f"the input has a column {name!r} already; {mend}")
 
 
 @contextlib.contextmanager
-def _rereadable(args: argparse.Namespace) -> Iterator[_Reader]:
-    """A function that reads the rows from the beginning, and the names of the columns, source and target first.
+def _rereadable(args: argparse.Namespace) -> Iterator[_Pairs]:
+    """Opens the input, so that it can be read several times.
 
     What cannot be read twice, such as standard input, is copied to a temporary file.
     """
@@ -170,7 +210,7 @@ def _rereadable(args: argparse.Namespace) -> Iterator[_Reader]:
     with contextlib.ExitStack() as stack:
         paths = [stack.enter_context(_regular(path)) for path in given]
         try:
-            yield _reader(paths)
+            yield _pairs(paths)
         except InputError as error:
             # Whoever reads the message knows the copy by the name of what was copied.
             text = str(error)
@@ -179,14 +219,27 @@ def _rereadable(args: argparse.Namespace) -> Iterator[_Reader]:
             raise InputError(text) from error
 
 
-def _reader(paths: list[str]) -> _Reader:
+def _pairs(paths: list[str]) -> _Pairs:
+    sides = ["source", "target"]
     if len(paths) == 2:
-        sides = ["source", "target"]
-        return lambda: (dict(zip(sides, row, strict=True)) for row in iter_parallel(paths)), sides
-    keys = table_keys(paths[0]) or []
-    target = "translation" if "translation" in keys and "target" not in keys else "target"
-    columns = list(dict.fromkeys(["source", target, *keys]))
-    return lambda: (row.fields for row in iter_rows(paths[0], columns[:2])), columns
+        return _Pairs(lambda: _parallel_rows(paths), *sides, is_named=False)
+    path = paths[0]
+    table = open_table(path, sides)
+    if table is None:
+        return _Pairs(lambda: iter(()), *sides, is_named=False)
+    if table.is_named:
+        sides = required_texts(table, [("source",), ("translation",)])
+
+    def rows() -> Iterator[Row]:
+        again = open_table(path, sides)
+        return iter(()) if again is None else again.rows(sides)
+
+    return _Pairs(rows, *sides, is_named=table.is_named, schema=table.schema)
+
+
+def _parallel_rows(paths: list[str]) -> Iterator[Row]:
+    for number, (source, target) in enumerate(iter_parallel(paths), 1):
+        yield Row(f"{paths[0]} and {paths[1]}, line {number}", {"source": source, "target": target})
 
 
 @contextlib.contextmanager
@@ -204,12 +257,12 @@ def _regular(path: str) -> Iterator[str]:
 
 
 def _kept(
-    rows: _Rows, found: "Scan", mask: "np.ndarray", names: list[str], target: str, below: dict[str, Any]
+    pairs: _Pairs, found: "Scan", mask: "np.ndarray", names: list[str], below: dict[str, Any]
 ) -> Iterator[dict[str, Any]]:
     """The rows that are kept, with their scores; of the others, examples."""
     from mtmetrics.choosing.parallel_text import add_example
 
-    numbered = enumerate(rows)
+    numbered = enumerate(row.fields for row in pairs.rows())
     for place, number in enumerate(found.rows.tolist()):
         row = next((row for other, row in numbered if other == number), None)
         if row is None:
@@ -218,7 +271,7 @@ def _kept(
         if mask[place]:
             yield dict(row) | dict(zip(names, [score, *found.values[:, place].tolist()], strict=False))
         else:
-            add_example(below, number + 1, row["source"], row[target], score=score)
+            add_example(below, number + 1, row[pairs.source], row[pairs.target], score=score)
 
 
 def _form(out: str | None) -> str:

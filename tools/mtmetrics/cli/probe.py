@@ -4,7 +4,7 @@ import argparse
 import functools
 import random
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mtmetrics.checks import language_pair, positive
@@ -44,7 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = "Tests a metric on sentences and their human translations."
     for name, probe in options.add_actions(parser, _PROBES, title="probes", metavar="PROBE").items():
         other = "target" if name == "matching" else "reference"
-        file = {"file FILE": f"sentence pairs: TSV, .jsonl or .parquet with source and {other}"}
+        file = {"file FILE": f"sentence pairs: TSV, CSV, .jsonl or .parquet with source and {other}"}
         options.add_options(probe.add_argument_group("input"), file | _PAIRS)
         if name == "preference":
             options.add_options(probe.add_argument_group("word-by-word translations, from either or both"), _WORDS)
@@ -142,7 +142,6 @@ def _run_robustness(args: argparse.Namespace) -> None:
 def _read(args: argparse.Namespace, modified: Sequence[str] = ()) -> list[Any]:
     """Distinct rows of a source, its translation, and the modified sentences of the user."""
     from mtmetrics.io.lines import iter_parallel
-    from mtmetrics.io.tables import iter_table, table_keys
 
     if getattr(args, "plot", None) is not None:
         from mtmetrics.reports.figures import check_plot_file
@@ -152,17 +151,26 @@ def _read(args: argparse.Namespace, modified: Sequence[str] = ()) -> list[Any]:
     if (args.file is None) != all(given) or (args.file is not None and (any(given) or modified)):
         latter = " (-t needs the latter)" if modified else ""
         raise InputError(f"pass either one FILE or -s SOURCES and -r REFERENCES{latter}")
-    if args.file is None:
-        rows = iter_parallel([*given, *modified])
-    else:
-        keys = table_keys(args.file)
-        other = "target" if keys is not None and "reference" not in keys else "reference"
-        rows = iter_table(args.file, ("source", other))
+    rows = iter_parallel([*given, *modified]) if args.file is None else _sentence_pairs(args.file)
     # The sets of people's judgements have a row for each translation of a source.
     distinct = list(dict.fromkeys(map(tuple, rows)))
     if not distinct:
         raise InputError(f"{args.file or args.sources}: empty; there are no sentence pairs")
     return distinct
+
+
+def _sentence_pairs(path: str) -> Iterator[list[str]]:
+    """Yields source and human translation of each row; the latter is the reference, or where there is none the
+    translation."""
+    from mtmetrics.io.tables import open_table, required_texts
+
+    table = open_table(path, ("source", "reference"))
+    if table is None:
+        return iter(())
+    if not table.is_named:
+        return table.texts(table.names[:2])
+    names = required_texts(table, [("source",), ("reference", "translation")])
+    return table.texts(names)
 
 
 def _drawn(rows: list[Any], args: argparse.Namespace) -> list[Any]:

@@ -3,7 +3,7 @@
 import argparse
 import functools
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mtmetrics.cli.options import metric_options, pool_options, progress
@@ -11,6 +11,7 @@ from mtmetrics.cli.output import print_json, rounded
 from mtmetrics.cluster.engine import BLOCK_ROWS, Engine, column_names, map_blocks, written
 from mtmetrics.cluster.row_files import absolute
 from mtmetrics.errors import InputError
+from mtmetrics.io.columns import column_names as field_names
 from mtmetrics.scorers.metric import COLUMNS, KEYS
 from mtmetrics.scorers.registry import find_metric
 
@@ -54,13 +55,14 @@ def score(args: argparse.Namespace) -> int:
         raise InputError("--engine ray scores with one --metric, and prints no --segments")
     asked_for = metric_options(args)
     names = column_names(args.file)
-    given = [column for column in KEYS if KEYS[column] in names]
+    fields = field_names(args.file, names)
+    given = [column for column in KEYS if KEYS[column] in fields]
     side = find_metric(asked_for["metric"]).side_of_preset(asked_for.get("preset"), asked_for, given)
     options, pool = asked_for | {"against": side}, pool_options(args, dtype="auto")
     options["degenerate"] = args.degenerate
     settings = options | {"dtype": pool["dtype"]}
     settings = {name: value for name, value in settings.items() if value is not None and name != "workers"}
-    columns = (*(KEYS[column] for column in COLUMNS[side]), "translation")
+    columns = text_columns(args.file, names, [*(KEYS[column] for column in COLUMNS[side]), "translation"])
     from mtmetrics.cluster.scoring import SCORE, total
 
     anywhere = map(absolute_paths, (options, pool))
@@ -78,6 +80,13 @@ def score(args: argparse.Namespace) -> int:
     print_json(rounded(summary | {"bad": bad}, full=args.full_precision))
     report.warn()
     return 0
+
+
+def text_columns(path: str, names: Sequence[str], fields: Sequence[str]) -> tuple[str, ...]:
+    """The columns that hold some fields, under whichever of the known names; a field that is not there keeps its own
+    name, under which the engine will miss it."""
+    known = field_names(path, names)
+    return tuple(known.get(field, field) for field in fields)
 
 
 def run_blocks(args: argparse.Namespace, engine: Engine, make_worker: Callable[[], Any], **given: Any) -> list[Any]:

@@ -3,7 +3,6 @@
 import argparse
 import itertools
 import math
-import re
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ from mtmetrics.cli import options
 from mtmetrics.cli.output import check_target, opened, write_report
 from mtmetrics.errors import InputError
 from mtmetrics.io.lines import iter_lines, iter_parallel, json_line
+from mtmetrics.io.nbest import read_candidates
 from mtmetrics.io.tables import is_json, jsonl_rows
 
 if TYPE_CHECKING:
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 # Name of the translation model's score where the input gives it none.
 _MODEL = "model"
-# A line of n-best lists as Moses and Marian write them: number, text, features, score.
-_NUMBERED = re.compile(r"(\d+) \|\|\| (.*?) \|\|\| .*?(\S+)\s*", re.DOTALL)
 _FILES: options.Options = {
     "file FILE": (
         "JSON Lines with candidates (a list), and where there are any source, references (a list), scores (a list, "
@@ -167,25 +165,12 @@ def _by_lines(paths: list[str], count: int) -> _Rows:
 
 
 def _numbered(path: str) -> _Rows:
-    """Lines with the number of their source, from 0; their last field ends in the model's score."""
+    """Lines with the number of their source, and the model's score."""
     from mtmetrics.choosing.reranking import NBest
 
-    def fields() -> Iterator[tuple[int, str, float]]:
-        for number, line in enumerate(iter_lines(path, "segments"), 1):
-            found = _NUMBERED.fullmatch(line)
-            try:
-                yield int(found[1]), found[2], float(found[3])  # type: ignore[index]
-            except (TypeError, ValueError):
-                what = "NUMBER ||| TEXT ||| FEATURES ||| SCORE is needed; for plain lines pass --nbest N"
-                raise InputError(f"{path}, line {number}: {what}") from None
-
-    for expected, (number, group) in enumerate(itertools.groupby(fields(), key=lambda entry: entry[0])):
-        if number != expected:
-            raise InputError(
-                f"{path}: candidates of source {number} stand where those of {expected} should (from 0 up)"
-            )
-        _, texts, scores = map(list, zip(*group, strict=True))
-        yield {}, NBest(texts, scores={_MODEL: scores})
+    for candidates in read_candidates(path):
+        scores = {_MODEL: [candidate.score for candidate in candidates]}
+        yield {}, NBest([candidate.text for candidate in candidates], scores=scores)
 
 
 def _with_sources(lists: _Rows, args: argparse.Namespace) -> _Rows:

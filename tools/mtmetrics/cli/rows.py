@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 
 from mtmetrics.cli.options import metric_options
 from mtmetrics.errors import InputError
+from mtmetrics.io.columns import column_names
 from mtmetrics.io.languages import language_checked
 from mtmetrics.io.lines import check_file, iter_parallel
-from mtmetrics.io.tables import Texts, count_rows, jsonl_rows, open_texts, table_keys
+from mtmetrics.io.tables import Texts, count_rows, is_json, open_table, open_texts
 from mtmetrics.scorers.metric import COLUMNS, KEYS, Column, Metric
 from mtmetrics.scorers.registry import find_metric
 
@@ -124,7 +125,7 @@ def _opened(args: argparse.Namespace) -> _Opened:
             raise _empty(args.file)
         there = [column for column, key in KEYS.items() if key in texts.columns]
         reader = functools.partial(_read_texts, texts)
-        return _Opened([args.file], there if texts.named else None, reader, texts.count)
+        return _Opened([args.file], there if texts.is_decided else None, reader, texts.count)
     given = [column for column in KEYS if getattr(args, column)]
     paths: dict[Column, list[str]] = {"sources": [args.sources], "references": args.references}
 
@@ -160,15 +161,17 @@ def _common_count(paths: Sequence[str]) -> int | None:
 
 
 def _systems_of_file(path: str) -> Systems:
-    keys = table_keys(path) or []
-    given = [column for column, key in KEYS.items() if key in keys]
-    if "outputs" not in keys or not given:
+    table = open_table(path) if is_json(path) or not Path(path).exists() else None
+    keys = [] if table is None else table.names
+    names = column_names(path, keys)
+    given = [column for column, key in KEYS.items() if key in names]
+    if table is None or "outputs" not in keys or not given:
         what = "several systems in one FILE are JSON Lines with the key outputs, an object with the translation of each"
         what += f" system, and source or reference; the first row has: {', '.join(keys) or 'none of them'}"
         raise InputError(f"{path}: {what}; parallel files are passed with -s or -r, and -t")
     others: dict[Column, list[Any]] = {column: [] for column in given}
     predictions: dict[str, list[str]] = {}
-    for row in jsonl_rows(path):
+    for row in table.rows():
         outputs = row.outputs(predictions)
         for column in given:
             others[column].append(row.text(row.required(KEYS[column])))

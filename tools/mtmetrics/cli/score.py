@@ -18,6 +18,7 @@ from mtmetrics.cli.ray import score as score_on_engine
 from mtmetrics.cli.rows import metric_rows
 from mtmetrics.errors import InputError
 from mtmetrics.io.row_writer import RowWriter
+from mtmetrics.io.score_rows import ScoreRow
 
 if TYPE_CHECKING:
     from mtmetrics.scorers.base import Scorer
@@ -242,7 +243,6 @@ class _Writer:
     full: bool
     unusual: bool
     target: Any
-    segment: int = 0
 
     def add(self, results: "Results") -> None:
         """Writes a chunk."""
@@ -262,28 +262,6 @@ class _Writer:
         for metric, systems in summaries.items():
             for name, found in zip(self.names, systems, strict=True):
                 yield {key: name} | ({"metric": metric} if len(self.metrics) > 1 else {}) | found
-
-    def _columns(self, results: "Results") -> dict[str, list[Any]]:
-        """The rows of a chunk as columns: the systems of the first segment, of the second, and so on; of one metric its
-        score and parts, of several those of each."""
-        import numpy as np
-
-        systems, several = len(self.names), len(self.metrics) > 1
-        count = len(results[0][0].segments)
-        numbers = np.arange(self.segment + 1, self.segment + count + 1)
-        self.segment += count
-        values = {}
-        for metric, of_metric in zip(self.metrics, results, strict=True):
-            values[metric if several else "score"] = [result.segments for result in of_metric]
-            for part in of_metric[0].parts if self.parts else ():
-                values[f"{metric} {part}" if several else part] = [result.parts[part] for result in of_metric]
-        floats = {name: np.stack(columns, axis=1).ravel() for name, columns in values.items()}
-        rows = {"system": list(self.names) * count, "segment": np.repeat(numbers, systems).tolist()}
-        rows |= {name: np.where(np.isnan(column), None, column).tolist() for name, column in floats.items()}
-        if self.unusual:
-            of_systems = (_together(system) for system in zip(*results, strict=True))
-            rows["unusual"] = [names for segment in zip(*of_systems, strict=True) for names in segment]
-        return rows
 
 
 def _together(results: "Sequence[MetricResult]") -> list[str]:
@@ -322,26 +300,59 @@ class _JsonWriter(_Writer):
         return {"systems": [{"name": name} | document for name, document in zip(self.names, whole, strict=True)]}
 
 
+@dataclasses.dataclass
 class _RowsWriter(_Writer):
     """A row per segment and system. Those of JSON Lines have a ``kind``, and one per system and metric follows; Parquet
     has all digits, and the summaries are its metadata under the key ``mtmetrics``; beside cells on a screen they are
     printed."""
 
-    @functools.cached_property
-    def rows(self) -> RowWriter:
-        return RowWriter(self.target, self.form)
+    rows: RowWriter | None = None
+    segments: int = 0
+
+    def __post_init__(self) -> None:
+        # Said before the scoring: what the format cannot hold, such as a tab in the name of a system.
+        ScoreRow.columns(self.form, self.names, self.metrics, unusual=self.unusual)
 
     def add(self, results: "Results") -> None:
-        columns = self._columns(results)
-        kind = {"kind": "segment"} if self.form == "jsonl" else {}
-        rows = (kind | dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
+        values, unusual = self._values(results), self._unusual(results)
+        if self.rows is None:
+            self.rows = RowWriter(self.target, ScoreRow.columns(self.form, self.names, values, unusual=self.unusual))
+        count = len(results[0][0].segments)
+        places = itertools.product(range(self.segments + 1, self.segments + count + 1), self.names)
+        numbers = (dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True))
+        rows = (
+            ScoreRow(system, segment, row, names).fields(self.form)
+            for (segment, system), row, names in zip(places, numbers, unusual, strict=True)
+        )
         self.rows.write(rows if self.form == "parquet" else map(self._rounded, rows))
+        self.segments += count
+
+    def _values(self, results: "Results") -> dict[str, list[float | None]]:
+        """The columns of numbers of a chunk: the systems of the first segment, of the second, and so on; of one metric
+        its score and parts, of several those of each."""
+        import numpy as np
+
+        several = len(self.metrics) > 1
+        values = {}
+        for metric, of_metric in zip(self.metrics, results, strict=True):
+            values[metric if several else "score"] = [result.segments for result in of_metric]
+            for part in of_metric[0].parts if self.parts else ():
+                values[f"{metric} {part}" if several else part] = [result.parts[part] for result in of_metric]
+        floats = {name: np.stack(columns, axis=1).ravel() for name, columns in values.items()}
+        return {name: np.where(np.isnan(column), None, column).tolist() for name, column in floats.items()}
+
+    def _unusual(self, results: "Results") -> Iterable[str | None]:
+        """What is unusual in the rows of a chunk, in the same order; None where nobody wants to know."""
+        if not self.unusual:
+            return itertools.repeat(None, len(results[0][0].segments) * len(self.names))
+        of_systems = (_together(system) for system in zip(*results, strict=True))
+        return [names for segment in zip(*of_systems, strict=True) for names in segment]
 
     def finish(self, summaries: "Summaries") -> None:
-        if self.form == "parquet":
+        if self.form == "parquet" and self.rows is not None:
             systems = json.dumps([*self._each(summaries, "name")], ensure_ascii=False)
             self.rows.describe("mtmetrics", systems)
-        elif self.form == "jsonl":
+        elif self.form == "jsonl" and self.rows is not None:
             self.rows.write(self._rounded({"kind": "system"} | found) for found in self._each(summaries))
         elif self.target is sys.stdout and not options.quiet:
             from mtmetrics.statistics.significance import NO_INTERVAL
@@ -354,7 +365,8 @@ class _RowsWriter(_Writer):
                 print(f"{found['system']}:{mean} {found['signature']}", file=sys.stderr)
 
     def close(self) -> None:
-        self.rows.close()
+        if self.rows is not None:
+            self.rows.close()
 
 
 _ROWS = dict.fromkeys(("jsonl", "tsv", "csv", "parquet"), _RowsWriter)

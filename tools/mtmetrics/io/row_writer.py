@@ -1,16 +1,131 @@
-"""Rows out, as tab- or comma-separated cells, JSON Lines or Parquet."""
+"""Rows out: cells between tabs or commas, JSON Lines or Parquet, for all commands.
 
-import csv
+A writer knows the names and types of all columns before it writes the first row. What a format cannot hold is refused
+when `Columns` sees it, which a command does before its work.
+"""
+
 import itertools
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
-from mtmetrics.errors import InputError, MTMetricsError
+from mtmetrics.errors import InputError
 from mtmetrics.io.atomic import atomic_text
-from mtmetrics.io.lines import json_line
+from mtmetrics.io.cells import join_commas, join_tabs
+from mtmetrics.io.lines import json_line, shown
+from mtmetrics.io.tables import Row
+from mtmetrics.io.value_types import ValueType
+
+if TYPE_CHECKING:
+    import pyarrow
 
 _ROWS_AT_ONCE = 10_000
+_MEND = "write .jsonl or .parquet"
+
+
+class Columns:
+    """The columns of rows that will be written: their names in order of first sight and, for Parquet, their types.
+
+    Args:
+        form: ``tsv``, ``csv``, ``jsonl`` or ``parquet``.
+        names: of columns that come first, whatever the rows have.
+        schema: types of columns for Parquet that are known already.
+    """
+
+    def __init__(self, form: str, names: Iterable[str] = (), schema: "pyarrow.Schema | None" = None) -> None:
+        self.form = form
+        self._schema = schema
+        self._types: dict[str, ValueType] = {}
+        for name in names:
+            self._add_name(name, "")
+
+    @property
+    def names(self) -> list[str]:
+        """The names, in their order."""
+        return list(self._types)
+
+    def add(self, row: Row) -> None:
+        """Takes a row into account.
+
+        Raises:
+            InputError: the format cannot hold a value, with the file and row where it stands.
+        """
+        for name, value in row.fields.items():
+            if name not in self._types:
+                self._add_name(name, f"{row.where}: ")
+            if self.form == "jsonl":
+                _check_json(value, row, name)
+            elif self.form != "parquet":
+                _check_cell(self.form, cell_text(value), f"{row.where}, column {name!r}: ")
+            elif self._schema is None or name not in self._schema.names:
+                self._types[name].add(value, row.where, name)
+
+    def add_numbers(self, names: Iterable[str]) -> None:
+        """Adds columns of numbers with a fraction."""
+        for name in names:
+            self._add_name(name, "")
+            self._types[name].add(0.0, "", name)
+
+    def check(self, values: Mapping[str, Any], what: str) -> None:
+        """Refuses values that will be in rows, and that the format cannot hold; `what` names them in the message."""
+        self.add(Row(what, values))
+
+    def check_types(self) -> None:
+        """Refuses columns that Parquet has no type for, where it is written; see `schema`."""
+        if self.form == "parquet":
+            self.schema()
+
+    def schema(self) -> "pyarrow.Schema":
+        """Names and types for Parquet.
+
+        Raises:
+            InputError: Parquet has no type for a column.
+        """
+        import pyarrow
+
+        given = {} if self._schema is None else {field.name: field for field in self._schema}
+        return pyarrow.schema(
+            [
+                given[name] if name in given else pyarrow.field(name, kind.arrow(name))
+                for name, kind in self._types.items()
+            ]
+        )
+
+    def _add_name(self, name: str, where: str) -> None:
+        if self.form in ("tsv", "csv"):
+            if not name.strip():
+                raise InputError(f"{where}a column has no name, which {self.form.upper()} needs; {_MEND}")
+            _check_cell(self.form, name, f"{where}the name of a column: ")
+        self._types[name] = ValueType()
+
+
+def _check_cell(form: str, text: str, place: str) -> None:
+    if "\0" in text:
+        raise InputError(f"{place}{text[:60]!r} holds a NUL character, which no text does")
+    if form == "tsv" and ("\t" in text or "\n" in text):
+        raise InputError(f"{place}{text[:60]!r} holds a tab or a line break, which TSV cannot; {_MEND}")
+
+
+def _check_json(value: Any, row: Row, name: str) -> None:
+    if isinstance(value, list):
+        for item in value:
+            _check_json(item, row, name)
+    elif isinstance(value, dict):
+        for item in value.values():
+            _check_json(item, row, name)
+    elif value is not None and not isinstance(value, str | int | float):
+        kind = type(value).__name__
+        raise InputError(f"{row.where}, column {name!r}: JSON has no {kind} ({shown(value)}); write .parquet")
+
+
+def cell_text(value: Any) -> str:
+    """A value as a cell: None is an empty one; true, false, lists and objects are written as in JSON."""
+    if value is None:
+        return ""
+    if isinstance(value, bool | list | dict):
+        return json.dumps(value, ensure_ascii=False, default=str)
+    return str(value)
 
 
 class RowWriter:
@@ -18,35 +133,36 @@ class RowWriter:
 
     Args:
         stream: of bytes for Parquet, else of text.
-        form: ``tsv``, ``csv``, ``jsonl`` or ``parquet``.
-        header: whether cells stand below the names of the first row.
+        columns: of all rows; cells and Parquet have each of them in every row, empty where a row lacks it.
+        header: whether cells stand below the names.
     """
 
-    def __init__(self, stream: IO[Any], form: str, *, header: bool = True) -> None:
-        self._stream, self._form, self._header = stream, form, header
+    def __init__(self, stream: IO[Any], columns: Columns, *, header: bool = True) -> None:
+        self._stream, self._columns, self._form = stream, columns, columns.form
         self._parquet: Any = None
+        if self._form == "parquet":
+            from pyarrow import parquet
+
+            self._parquet = parquet.ParquetWriter(stream, columns.schema())
+        elif self._form != "jsonl" and header:
+            self._write_cells(columns.names)
 
     def write(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Writes rows; in cells, None is an empty one.
+        """Writes rows.
 
         Raises:
             InputError: a cell holds what TSV cannot.
-            MTMetricsError: the rows do not fit into one Parquet table.
         """
         if self._form == "parquet":
             self._write_parquet(iter(rows))
         elif self._form == "jsonl":
             self._stream.writelines(map(json_line, rows))
         else:
-            write_cells = csv.writer(self._stream, lineterminator="\n").writerow if self._form == "csv" else self._tabs
             for row in rows:
-                if self._header:
-                    write_cells(list(row))
-                    self._header = False
-                write_cells(["" if value is None else str(value) for value in row.values()])
+                self._write_cells([cell_text(row.get(name)) for name in self._columns.names])
 
     def describe(self, key: str, text: str) -> None:
-        """Adds to the metadata of a Parquet file that has a row."""
+        """Adds to the metadata of a Parquet file."""
         self._parquet.add_key_value_metadata({key: text})
 
     def close(self) -> None:
@@ -54,29 +170,24 @@ class RowWriter:
         if self._parquet is not None:
             self._parquet.close()
 
-    def _tabs(self, cells: list[str]) -> None:
+    def _write_cells(self, cells: Sequence[str]) -> None:
         for cell in cells:
-            if "\t" in cell or "\n" in cell:
-                what = "holds a tab or a line break, which TSV cannot; write .jsonl or .parquet"
-                raise InputError(f"{cell[:60]!r} {what}")
-        self._stream.write("\t".join(cells) + "\n")
+            _check_cell(self._form, cell, "")
+        self._stream.write((join_tabs if self._form == "tsv" else join_commas)(cells) + "\n")
 
-    def _write_parquet(self, rows: Iterable[Mapping[str, Any]]) -> None:
+    def _write_parquet(self, rows: "Iterable[Mapping[str, Any]]") -> None:
         import pyarrow
-        from pyarrow import parquet
 
-        while (block := list(itertools.islice(rows, _ROWS_AT_ONCE))) or self._parquet is None:
-            try:
-                table = pyarrow.Table.from_pylist(block, schema=self._parquet and self._parquet.schema)
-            except pyarrow.ArrowException as error:
-                problem = f"the columns do not fit into one Parquet table ({error})"
-                raise MTMetricsError(f"{problem}; write .jsonl") from error
-            if self._parquet is None:
-                self._parquet = parquet.ParquetWriter(self._stream, table.schema)
-            self._parquet.write_table(table)
+        for block in iter(lambda: list(itertools.islice(rows, _ROWS_AT_ONCE)), []):
+            self._parquet.write_table(pyarrow.Table.from_pylist(block, schema=self._parquet.schema))
 
 
 def write_rows(path: str | Path, rows: Iterable[Mapping[str, Any]], form: str = "jsonl") -> None:
     """Writes rows to a file of text, compressed where its name ends in .gz, that appears when all are written."""
+    columns = Columns(form)
+    if form != "jsonl":
+        rows = list(rows)
+        for number, row in enumerate(rows, 1):
+            columns.add(Row(f"{path}, row {number}", row))
     with atomic_text(path) as stream:
-        RowWriter(stream, form).write(rows)
+        RowWriter(stream, columns).write(rows)

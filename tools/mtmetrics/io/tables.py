@@ -1,33 +1,25 @@
-"""Rows of text: tab- or comma-separated, JSON Lines or Parquet; the names of their fields, and their places."""
+"""Rows of a file: cells between tabs or commas, JSON Lines or Parquet, read in one way for all commands."""
 
-import csv
+import contextlib
+import dataclasses
+import functools
 import itertools
 import stat
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mtmetrics.checks import language_pair
+from mtmetrics.checks import language_pair, warn
 from mtmetrics.errors import InputError
-from mtmetrics.io.file_kinds import bare_name
+from mtmetrics.io.cells import Cells, Dialect, find_dialect, iter_cells
+from mtmetrics.io.columns import COLUMN_NAMES, FIELDS, column_names, could_be_names, is_header, look_like_names
+from mtmetrics.io.file_kinds import Layout, bare_name
 from mtmetrics.io.lines import UNREADABLE, iter_lines, json_array, json_object, open_bytes, shown
 
-# What the columns of a table are called: as we do, then as COMET, WMT and MLQE-PE do.
-COLUMN_NAMES: dict[str, tuple[str, ...]] = {
-    "source": ("source", "src", "original"),
-    "translation": ("translation", "mt", "prediction", "hypothesis", "target"),
-    "reference": ("reference", "ref"),
-}
-# What a field of judged rows is called: in our files first, then in common training files, WMT17, and MLQE-PE.
-FIELDS: dict[str, tuple[str, ...]] = {
-    "lp": ("lp", "LP"),
-    **COLUMN_NAMES,
-    "system": ("system", "sys"),
-    "item": ("item", "sid"),
-    "human": ("human", "score", "HUMAN_score", "z_mean"),
-    "raw": ("raw", "da_mean", "mean"),
-}
+if TYPE_CHECKING:
+    import pyarrow.parquet
+
 _LARGEST = sys.float_info.max
 
 
@@ -118,58 +110,131 @@ def jsonl_rows(path: str | Path) -> Iterator[Row]:
             yield Row(where, json_object(line, where))
 
 
-def iter_cells(
-    path: str | Path, lines: Iterable[str] | None = None, *, commas: bool | None = None
-) -> Iterator[tuple[int, list[str]]]:
-    """Yields the number and the cells of every line, which tabs separate, or commas with the quoting of CSV.
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """An opened file of rows, which can be read once.
+
+    Attributes:
+        path: the file.
+        names: of the columns, in their order; of JSON Lines those of the first row that are not null.
+        is_named: whether the file names them.
+        count: number of rows, as far as that is known before they are read.
+        schema: the types of the columns, of Parquet.
+    """
+
+    path: str | Path
+    names: list[str]
+    is_named: bool
+    count: int | None
+    _read: Callable[[Sequence[str] | None], Iterator[Row]]
+    schema: "pyarrow.Schema | None" = None
+
+    def rows(self, texts: Sequence[str] = ()) -> Iterator[Row]:
+        """Yields the rows with all their columns.
+
+        Args:
+            texts: columns that must hold a text.
+
+        Raises:
+            InputError: a row lacks such a column or has something else there, or is damaged (with file and line).
+        """
+        return self._checked(self._read(None), texts)
+
+    def texts(self, columns: Sequence[str]) -> Iterator[list[str]]:
+        """Yields the texts of some columns; errors as `rows`."""
+        return ([row.fields[name] for name in columns] for row in self._checked(self._read(columns), columns))
+
+    @staticmethod
+    def _checked(rows: Iterable[Row], texts: Sequence[str]) -> Iterator[Row]:
+        for row in rows:
+            for name in texts:
+                if name not in row.fields:
+                    raise row.lacks((name,))
+                text = row.fields[name]
+                if not isinstance(text, str):
+                    raise InputError(f"{row.where}: {name!r} must be a string, got {shown(text)}")
+                if "\0" in text:
+                    raise InputError(f"{row.where}: {name!r} holds a NUL character, which no text does")
+            yield row
+
+
+def open_table(path: str | Path, unnamed: Sequence[str] = ("source", "translation")) -> Table | None:
+    """Opens a file of rows.
 
     Args:
-        path: as for `iter_lines`.
-        lines: those of the file, where they come from elsewhere.
-        commas: whether commas separate where the first line holds no tab, and cells between tabs are quoted where they
-            hold doubled quotes between quotes, as pandas writes them; by default in ``.csv`` and ``.csv.gz``.
+        path: ``.parquet``, ``.jsonl``, or a table of cells with a header or without; all but Parquet may be ``.gz``;
+            ``-`` is standard input, for cells.
+        unnamed: names of the first columns of cells without a header; further ones are called ``column3`` and so on.
+
+    Returns:
+        The table, or None where it has no row.
 
     Raises:
-        InputError: the quoting is damaged, or as `iter_lines`.
+        InputError: the file is missing, damaged or no table; two of its columns have one name; its first line is half
+            a header; or it has no header and fewer than two columns.
     """
-    with_commas = _is_named(path, ".csv") if commas is None else commas
-    lines = iter(iter_lines(path, "any" if with_commas else "cells") if lines is None else lines)
-    if not with_commas:
-        yield from ((number, line.split("\t")) for number, line in enumerate(lines, 1))
-        return
-    head: list[str] = []
-    for line in lines:
-        head.append(line)
-        if line.strip():
-            break
-    lines = itertools.chain(head, lines)
-    if head and "\t" in head[-1]:
-        yield from ((number, [*map(_unquoted, line.split("\t"))]) for number, line in enumerate(lines, 1))
-        return
-    reader = csv.reader((line + "\n" for line in lines), strict=True)
-    try:
-        yield from ((reader.line_num, cells) for cells in reader)
-    except csv.Error as error:
-        raise InputError(f"{path}, line {reader.line_num}: not valid CSV ({error})") from None
+    if _is_named(path, ".parquet"):
+        schema = _parquet_schema(path)
+        return Table(path, schema.names, True, count_rows(path), functools.partial(_parquet_rows, path), schema)
+    if is_json(path):
+        return _table_of_objects(path)
+    return _table_of_cells(path, unnamed)
 
 
-def _unquoted(cell: str) -> str:
-    inner = cell[1:-1].replace('""', "")
-    quoted = len(cell) > 2 and cell[0] == cell[-1] == '"' and '""' in cell[1:-1] and '"' not in inner
-    return cell[1:-1].replace('""', '"') if quoted else cell
+def _table_of_objects(path: str | Path) -> Table | None:
+    rows = jsonl_rows(path)
+    first = next(rows, None)
+    if first is None:
+        return None
+    names = [name for name, value in first.fields.items() if value is not None]
+    count = None if bare_name(path).endswith(".json") else count_rows(path)
+    return Table(path, names, True, count, lambda _: itertools.chain([first], rows))
 
 
-def named_rows(path: str | Path, header: Sequence[str], cells: Iterable[tuple[int, list[str]]]) -> Iterator[Row]:
-    """Yields the rows below a header, of `iter_cells`; blank ones are left out.
+def _table_of_cells(path: str | Path, unnamed: Sequence[str]) -> Table | None:
+    layout: Layout = "any" if _is_named(path, ".csv") or _is_named(path, ".tsv") else "cells"
+    dialect, lines = find_dialect(path, iter_lines(path, layout))
+    rows = iter_cells(path, lines, dialect)
+    number, first = next(((number, cells) for number, cells in rows if cells), (0, []))
+    if not first:
+        return None
+    count = count_rows(path)
+    if dialect is not Dialect.TABS or is_header(path, first):
+        header = header_names(path, first)
+        return Table(path, header, True, count and count - number, lambda _: named_rows(path, header, rows))
+    if number > 1 or len(first) < 2:
+        raise InputError(f"{path}, line 1: 1 column(s), but {' TAB '.join(unnamed)} are needed")
+    names = [*unnamed, *(f"column{place}" for place in range(len(unnamed) + 1, len(first) + 1))][: len(first)]
+    begin = [(number, first)]
+    if could_be_names(first):
+        begin += itertools.islice(rows, 1)
+        if look_like_names(first, begin[-1][1]):
+            advice = "if it names the columns, call them source and translation (or reference)"
+            warn(f"{path}, line 1: {' TAB '.join(first)!r} is read as texts; {advice}")
+    return Table(path, names, False, count, lambda _: _unnamed_rows(path, names, begin, rows))
+
+
+def header_names(path: str | Path, cells: Sequence[str]) -> list[str]:
+    """The names in a header; a column without a name is called by its place, such as ``column3``.
 
     Raises:
-        InputError: a name stands in the header twice, or a row has more or fewer cells than it.
+        InputError: two columns have the same name.
     """
-    twice = [name for name in header if header.count(name) > 1]
+    names = [cell.strip() or f"column{place}" for place, cell in enumerate(cells, 1)]
+    twice = [name for name in names if names.count(name) > 1]
     if twice:
         raise InputError(f"{path}, line 1: the column {twice[0]!r} stands there twice")
+    return names
+
+
+def named_rows(path: str | Path, header: Sequence[str], cells: Iterable[Cells]) -> Iterator[Row]:
+    """Yields the rows below a header, of `iter_cells`; blank lines are left out.
+
+    Raises:
+        InputError: a row has more or fewer cells than the header; or a line is blank where a row is a single cell.
+    """
     for number, values in cells:
-        if not any(map(str.strip, values)):
+        if not values and len(header) > 1:
             continue
         where = f"{path}, line {number}"
         if len(values) != len(header):
@@ -177,71 +242,17 @@ def named_rows(path: str | Path, header: Sequence[str], cells: Iterable[tuple[in
         yield Row(where, dict(zip(header, values, strict=True)))
 
 
-def iter_table(path: str | Path, keys: Sequence[str], *, jsonl: bool | None = None) -> Iterator[list[str]]:
-    """Yields rows of text columns.
-
-    Args:
-        path: ``.jsonl`` files hold objects, ``.parquet`` files a table, ``.csv`` files cells below a header, if commas
-            separate them, all others tab-separated cells without a header; all but Parquet may be ``.gz``.
-        keys: the columns wanted: the first cells of a line without header in this order, else by name.
-        jsonl: overrides what the name says.
-
-    Raises:
-        InputError: the file is missing or damaged, or a row lacks a column or holds no string there (with file and
-            line).
-    """
-    return ([row.fields[key] for key in keys] for row in iter_rows(path, keys, jsonl=jsonl, whole=False))
-
-
-def iter_rows(
-    path: str | Path, keys: Sequence[str] = (), *, jsonl: bool | None = None, whole: bool = True
+def _unnamed_rows(
+    path: str | Path, names: Sequence[str], begin: list[Cells], following: Iterator[Cells]
 ) -> Iterator[Row]:
-    """Yields rows as `iter_table`, but by name, and `whole`: with all their columns, of which the further ones of
-    cells without a header are called ``column3`` and so on."""
-    if jsonl is None and _is_named(path, ".parquet"):
-        rows = _parquet_rows(path, keys, whole)
-    elif is_json(path) if jsonl is None else jsonl:
-        rows = jsonl_rows(path)
-    elif jsonl is None and _is_headed(path):
-        cells = iter_cells(path)
-        rows = named_rows(path, next(cells)[1], cells)
-    else:
-        for number, cells in iter_cells(path):
-            if len(cells) < len(keys):
-                wanted = " TAB ".join(keys)
-                raise InputError(f"{path}, line {number}: {len(cells)} column(s), but {wanted} are needed")
-            more = range(len(keys) + 1, len(cells) + 1) if whole else ()
-            names = [*keys, *(f"column{place}" for place in more)]
-            yield Row(f"{path}, line {number}", dict(zip(names, cells, strict=False)))
-        return
-    for row in rows:
-        for key in keys:
-            if key not in row.fields:
-                raise row.lacks((key,))
-            text = row.fields[key]
-            if not isinstance(text, str):
-                raise InputError(f"{row.where}: {key!r} must be a string, got {shown(text)}")
-            if "\0" in text:
-                raise InputError(f"{row.where}: {key!r} holds a NUL character, which no text does")
-        yield row
-
-
-def table_keys(path: str | Path) -> list[str] | None:
-    """The names of the columns of a Parquet file or of CSV, or the keys of the first object of a JSON Lines file that
-    are not null; None for other files."""
-    if _is_named(path, ".parquet"):
-        return [name for row in _parquet_rows(path, None) for name in row.fields]
-    if _is_headed(path):
-        return next(iter_cells(path))[1]
-    if not is_json(path):
-        return None
-    _, first = next(jsonl_rows(path), ("", {}))
-    return [key for key, value in first.items() if value is not None]
-
-
-def _is_headed(path: str | Path) -> bool:
-    first = next(iter_lines(path), "") if _is_named(path, ".csv") else ""
-    return first.strip() != "" and "\t" not in first
+    """Yields the rows of a table without a header, all of which have as many cells as the first one; `begin` is
+    emptied, so that no row stays in memory."""
+    while row := begin.pop(0) if begin else next(following, None):
+        number, values = row
+        if len(values) != len(names):
+            count = max(1, len(values))
+            raise InputError(f"{path}, line {number}: {count} column(s), but line 1 has {len(names)}")
+        yield Row(f"{path}, line {number}", dict(zip(names, values, strict=True)))
 
 
 def _is_named(path: str | Path, end: str) -> bool:
@@ -254,118 +265,101 @@ def is_json(path: str | Path) -> bool:
     return bare_name(path).endswith((".jsonl", ".json"))
 
 
-def _parquet_rows(path: str | Path, keys: Sequence[str] | None, whole: bool = False) -> Iterator[Row]:
-    """Yields rows, a thousand of which are read at a time; without keys, one of the names of the columns alone."""
+@contextlib.contextmanager
+def _opened_parquet(path: str | Path) -> "Iterator[pyarrow.parquet.ParquetFile]":
     import pyarrow
     import pyarrow.parquet
 
     if not Path(path).is_file():
         raise InputError(f"{path}: no such file")
-    number = 0
     try:
-        with pyarrow.parquet.ParquetFile(path) as table:
-            names = table.schema_arrow.names
-            if keys is None:
-                yield Row(str(path), dict.fromkeys(names))
-                return
-            missing = [key for key in keys if key not in names]
-            if missing:
-                raise InputError(f"{path}: no column {missing[0]!r}; the file has: {', '.join(names)}")
-            columns = [*dict.fromkeys([*keys, *names])] if whole else [*keys]
-            for batch in table.iter_batches(batch_size=1000, columns=columns):
-                for row in batch.to_pylist():
-                    number += 1
-                    yield Row(f"{path}, row {number}", row)
+        with pyarrow.parquet.ParquetFile(path) as file:
+            yield file
     except (OSError, UnicodeDecodeError, pyarrow.ArrowException) as error:
-        reason = str(error).splitlines()[0]
-        raise InputError(f"{path}, after row {number}: cannot be read as Parquet ({reason})") from error
+        raise InputError(f"{path}: cannot be read as Parquet ({str(error).splitlines()[0]})") from error
+
+
+def _parquet_schema(path: str | Path) -> "pyarrow.Schema":
+    with _opened_parquet(path) as file:
+        schema = file.schema_arrow.remove_metadata()
+    twice = [name for name in schema.names if schema.names.count(name) > 1]
+    if twice:
+        raise InputError(f"{path}: the column {twice[0]!r} stands there twice")
+    return schema
+
+
+def _parquet_rows(path: str | Path, columns: Sequence[str] | None) -> Iterator[Row]:
+    """Yields rows with some columns, or all; a thousand of them are read at a time."""
+    number = 0
+    with _opened_parquet(path) as file:
+        missing = [name for name in columns or () if name not in file.schema_arrow.names]
+        if missing:
+            raise InputError(f"{path}: no column {missing[0]!r}; the file has: {', '.join(file.schema_arrow.names)}")
+        for batch in file.iter_batches(batch_size=1000, columns=columns and list(columns)):
+            for row in batch.to_pylist():
+                number += 1
+                yield Row(f"{path}, row {number}", row)
 
 
 class Texts(NamedTuple):
-    """Which of source, translation and reference a file holds, what reads those that are wanted, how many rows there
-    are (None: not known), and whether it names them; of two columns that it does not name, the first may be the source
-    or the reference."""
+    """Texts of a file of rows: which of source, translation and reference there are; what reads some of them; how many
+    rows there are (None: not known); and whether the file tells the columns apart (of two columns without names, the
+    first may be the source or the reference)."""
 
     columns: list[str]
     read: Callable[[Sequence[str]], Iterator[list[str]]]
     count: int | None
-    named: bool = True
+    is_decided: bool
 
 
 def open_texts(path: str | Path) -> Texts | None:
-    """Opens rows with a translation and what it can be compared with, under `COLUMN_NAMES`; in tab-separated cells
-    without a header in the order source, translation, reference. None where there is no row.
+    """Opens rows with a translation and what it can be compared with, under `COLUMN_NAMES`; in cells without a header
+    in the order source, translation, reference. None where there is no row.
 
     Raises:
-        InputError: a column is missing, or there twice, or as `iter_table`.
+        InputError: a column is missing, or there twice, or as `open_table`.
     """
-    keys = table_keys(path)
-    if keys is None:
-        return _texts_of_cells(path)
-    if not keys:
+    table = open_table(path, ("source", "translation", "reference"))
+    if table is None:
         return None
-    found = column_names(path, keys)
-    others = found.keys() - {"translation"}
-    if "translation" not in found or not others:
-        lacks = "translation" if others else "source or reference"
-        known = "; ".join(f"{column} ({', '.join(names)})" for column, names in COLUMN_NAMES.items())
-        raise InputError(f"{path}: no {lacks}; the first row has {', '.join(keys)}; what is read is {known}")
-    count = count_rows(path)
-    count = count and count - _is_headed(path)
-    return Texts([*found], lambda wanted: iter_table(path, [found[column] for column in wanted]), count)
-
-
-def _texts_of_cells(path: str | Path) -> Texts | None:
-    lines = iter_cells(path)
-    _, first = next(lines, (0, None))
-    if first is None:
-        return None
-    places = _header_places(path, first)
-    headed, named = places is not None, len(first) == 3
-    if places is None:
-        if len(first) not in (2, 3):
+    if table.is_named:
+        required_texts(table, [("translation",), ("source", "reference")])
+        names = column_names(path, table.names)
+    else:
+        names = {"source": "source", "translation": "translation", "reference": table.names[-1]}
+        if len(table.names) == 2:
+            names["reference"] = "source"
+        elif len(table.names) > 3:
             wanted = "source TAB translation TAB reference, or source (or reference) TAB translation"
-            what = f"{len(first)} column(s), but {wanted} are needed, or a header row that names the columns"
+            what = f"{len(table.names)} column(s), but {wanted} are needed, or a header row that names the columns"
             raise InputError(f"{path}, line 1: {what}")
-        places = {"source": 0, "translation": 1, "reference": 2 if named else 0}
-        lines = itertools.chain([(1, first)], lines)
-
-    def read(wanted: Sequence[str]) -> Iterator[list[str]]:
-        for number, cells in lines:
-            if len(cells) != len(first):
-                raise InputError(f"{path}, line {number}: {len(cells)} column(s), but line 1 has {len(first)}")
-            yield [cells[places[column]] for column in wanted]
-
-    count = count_rows(path)
-    return Texts([*places], read, count and count - headed, headed or named)
+    is_decided = table.is_named or len(table.names) == 3
+    return Texts([*names], lambda columns: table.texts([names[column] for column in columns]), table.count, is_decided)
 
 
-def column_names(path: str | Path, keys: Sequence[str]) -> dict[str, str]:
-    """Which of the `keys` of a table is the source, the translation and the reference (`COLUMN_NAMES`).
+def required_texts(table: Table, needed: Sequence[Sequence[str]]) -> list[str]:
+    """Finds the texts that a command reads in a table whose columns have names.
+
+    Args:
+        table: the table.
+        needed: for each text the fields of `COLUMN_NAMES` that can be it, the preferred one first.
+
+    Returns:
+        The name of the column of each text.
 
     Raises:
-        InputError: there are two names of one column.
+        InputError: none of the fields of a text is there, or a field is there under two names.
     """
-    found = {}
-    for column, names in COLUMN_NAMES.items():
-        there = [key for key in keys if key.strip().lower() in names]
-        if len(there) > 1:
-            raise InputError(f"{path}: {', '.join(map(repr, there))} both name the {column}; leave one out")
-        if there:
-            found[column] = there[0]
-    return found
-
-
-def _header_places(path: str | Path, first: Sequence[str]) -> dict[str, int] | None:
-    """Column -> its place, where the first row of a table is a header; None where it holds no name of a column. Refused
-    where it could be a header or texts, since it does not name all that is needed."""
-    cells = [cell.strip().lower() for cell in first]
-    found = {column: cells.index(name) for column, name in column_names(path, cells).items()}
-    if not found or ("translation" in found and len(found) > 1):
-        return found or None
-    needed = "a header names translation (or mt), and source (src) or reference (ref)"
-    text = "where it is a segment, pass parallel files or JSON Lines"
-    raise InputError(f"{path}, line 1: {' TAB '.join(first)!r:.80} looks like half a header; {needed}; {text}")
+    names = column_names(table.path, table.names)
+    required = []
+    for fields in needed:
+        field = next((field for field in fields if field in names), None)
+        if field is None:
+            readable = "; ".join(f"{column} ({', '.join(synonyms)})" for column, synonyms in COLUMN_NAMES.items())
+            what = f"no {' or '.join(fields)}; the first row has {', '.join(table.names)}; what is read is {readable}"
+            raise InputError(f"{table.path}: {what}")
+        required.append(names[field])
+    return required
 
 
 def count_rows(path: str | Path) -> int | None:
@@ -388,13 +382,35 @@ def count_rows(path: str | Path) -> int | None:
     return lines + (last != b"\n")
 
 
+def word_rows(path: str | Path) -> Iterator[Row]:
+    """Yields the rows of a list of words: ``source``, ``target`` and, where a line has a third cell, ``origin``.
+
+    Lines may have further cells. A header that names source and translation says where they stand.
+
+    Raises:
+        InputError: a line has one cell, or as `iter_lines`.
+    """
+    names = ["source", "target", "origin"]
+    for number, cells in iter_cells(path, iter_lines(path), Dialect.TABS):
+        where = f"{path}, line {number}"
+        if len(cells) < 2:
+            raise InputError(f"{where}: 1 column(s), but word TAB translation are needed")
+        fields = column_names(path, cells) if number == 1 else {}
+        if {"source", "translation"} <= fields.keys():
+            places = {fields["source"]: "source", fields["translation"]: "target"}
+            names = [places.get(cell, cell.strip().lower()) for cell in cells]
+            continue
+        yield Row(where, dict(zip(names, cells, strict=False)))
+
+
 def read_word_pairs(path: str | Path) -> list[tuple[str, str]]:
-    """Reads tab-separated lines, plain or ``.gz``: a word, its translation, and columns that are not read."""
+    """Reads a list of words as pairs of a word and its translation; see `word_rows`."""
     pairs = []
-    for number, (word, translation) in enumerate(iter_table(path, ("word", "translation"), jsonl=False), 1):
-        if not word.strip() or not translation.strip():
-            raise InputError(f"{path}, line {number}: a word and its translation are needed, one of them is blank")
-        pairs.append((word.strip(), translation.strip()))
+    for where, fields in word_rows(path):
+        word, translation = fields["source"].strip(), fields.get("target", "").strip()
+        if not word or not translation:
+            raise InputError(f"{where}: a word and its translation are needed, one of them is blank")
+        pairs.append((word, translation))
     if not pairs:
         raise InputError(f"{path}: empty; there are no word pairs")
     return pairs

@@ -12,9 +12,11 @@ from typing import Any, NamedTuple
 
 from mtmetrics.checks import PAIR_IN_NAMES
 from mtmetrics.errors import InputError
+from mtmetrics.io.cells import find_dialect, iter_cells
+from mtmetrics.io.columns import FIELDS
 from mtmetrics.io.file_kinds import unpacked_name
 from mtmetrics.io.lines import decoded_lines, iter_lines
-from mtmetrics.io.tables import FIELDS, Row, is_number, iter_cells, jsonl_rows, named_rows
+from mtmetrics.io.tables import Row, header_names, is_number, jsonl_rows, named_rows
 from mtmetrics.judgements.metrics_task import read_task, task_level
 
 _TEXTS = {name for field, names in FIELDS.items() if field not in ("human", "raw") for name in names}
@@ -56,11 +58,13 @@ class Condition(NamedTuple):
 
 
 def _headed(path: str | Path, lines: Iterable[str] | None = None) -> Iterator[Row]:
-    """The rows of a table with a header, of commas or tabs."""
-    cells = iter_cells(path, lines, commas=True)
-    header = next((found for _, found in cells if len(found) > 1 or "".join(found).strip()), None)
-    if header is None:
+    """The rows of a table with a header, of commas or tabs; rows of nothing but empty cells are left out."""
+    dialect, lines = find_dialect(path, iter_lines(path) if lines is None else lines)
+    cells = iter_cells(path, lines, dialect)
+    first = next((values for _, values in cells if values), None)
+    if first is None:
         return
+    header = header_names(path, first)
     if _REQUIRED_TEXTS.isdisjoint(header):
         raise InputError(
             f"{path}, line 1: a header with the columns source, translation and human (or src, mt and score) is "
@@ -68,7 +72,8 @@ def _headed(path: str | Path, lines: Iterable[str] | None = None) -> Iterator[Ro
             "names, such as DA-seglevel.csv, and lie beside the texts"
         )
     for row in named_rows(path, header, cells):
-        yield Row(row.where, {name: _value(name, cell) for name, cell in row.fields.items()})
+        if any(map(str.strip, row.fields.values())):
+            yield Row(row.where, {name: _value(name, cell) for name, cell in row.fields.items()})
 
 
 def _value(name: str, cell: str) -> Any:

@@ -272,7 +272,7 @@ class CommandMetric(ForeignMetric):
             elif not output.is_file():
                 raise MTMetricsError(f"metric cmd:{self.name}: it ended well, but wrote no {{scores}}")
             try:
-                systems = read_scores(output, command.key)
+                systems = read_scores(output, command.key, in_order=True)
             except InputError as error:
                 what = str(error).replace(str(output), "its output")
                 raise MTMetricsError(f"metric cmd:{self.name}: {what}") from error

@@ -13,8 +13,11 @@ import numpy as np
 from mtmetrics.artifacts.presets import Preset
 from mtmetrics.errors import InputError
 from mtmetrics.io.atomic import sha256_file
+from mtmetrics.io.cells import find_dialect, iter_cells
+from mtmetrics.io.columns import names_usual_columns
 from mtmetrics.io.lines import iter_lines, shown
-from mtmetrics.io.tables import Row, iter_cells, jsonl_rows, named_rows
+from mtmetrics.io.score_rows import ScoreRow, segment_column
+from mtmetrics.io.tables import Row, header_names, jsonl_rows, named_rows, open_table
 from mtmetrics.io.visible_text import is_blank
 from mtmetrics.scorers import settings
 from mtmetrics.scorers.foreign import ForeignMetric
@@ -35,8 +38,8 @@ class StoredScores(ForeignMetric):
     The texts are not looked at, except that a segment with a blank side is counted; its score stays what it is.
 
     A file holds one number a line; or a system and a number, separated by a tab (``.seg.score`` of mt-metrics-eval); or
-    what ``sacrebleu --sentence-level`` prints; or a table with a header, or JSON Lines, with ``score`` and, for several
-    systems, ``system`` and ``segment`` (from 1); or the JSON of ``comet-score --to_json`` or of ``mtmetrics score``.
+    what ``sacrebleu --sentence-level`` prints; or rows with names (a table with a header, JSON Lines, Parquet), which
+    are read as `mtmetrics.io.score_rows.ScoreRow`; or the JSON of ``comet-score --to_json`` or of ``mtmetrics score``.
 
     Args:
         scores: system -> its scores; a single system may have the name ``""``.
@@ -136,17 +139,21 @@ def _first_filled(texts: Iterable[str]) -> str:
     return next(itertools.filterfalse(is_blank, texts), "")
 
 
-def read_scores(path: Path, key: str | None = None) -> dict[str, list[float]]:
+def read_scores(path: Path, key: str | None = None, *, in_order: bool = False) -> dict[str, list[float]]:
     """The finite numbers of each system in the order of its segments; all systems have equally many.
+
+    Segments are numbered from 1, or all from 0.
 
     Args:
         path: see `StoredScores`.
         key: the column or key of the score.
+        in_order: whether rows with names stand in the order of the segments where they have no ``segment``; else rows
+            that hold more than a score need the number of their segment.
 
     Raises:
         InputError: it holds anything else; the message names the line.
     """
-    rows = list(_rows(path, key))
+    rows = list(_rows(path, key, in_order))
     if not rows:
         raise InputError(f"{path}: empty; there are no scores")
     found: dict[str, dict[int, float]] = {}
@@ -162,29 +169,57 @@ def read_scores(path: Path, key: str | None = None) -> dict[str, list[float]]:
         if isinstance(value, bool) or not math.isfinite(of_system[segment]):
             raise InputError(f"{place}: a finite number is needed, got {shown(value)}")
     longest = max(map(len, found.values()))
+    first = 0 if all(min(of_system) == 0 for of_system in found.values()) else 1
     for system, of_system in found.items():
-        if set(of_system) != set(range(1, longest + 1)):
+        if set(of_system) != set(range(first, first + longest)):
             what = f"{len(of_system)} scores of {system or 'a system'}, up to segment {max(of_system)}"
-            raise InputError(f"{path}: {what}, where {longest} are needed, one for each segment")
+            from_zero = "; its numbers begin with 0, those of others with 1" if first > min(of_system) == 0 else ""
+            needed = f"where {longest} are needed, one for each segment"
+            raise InputError(f"{path}: {what}, {needed}{from_zero}; segments are numbered from 1, or all from 0")
     return {system: [of_system[number] for number in sorted(of_system)] for system, of_system in found.items()}
 
 
-def _rows(path: Path, column: str | None) -> Iterator[_Score]:
+def _rows(path: Path, column: str | None, in_order: bool) -> Iterator[_Score]:
     name = path.name.removesuffix(".gz")
     if name.endswith(".json"):
         yield from _json_rows(path, column)
-        return
-    if name.endswith(".jsonl"):
-        rows: Iterator[Row] = (row for row in jsonl_rows(path) if row.fields.get("kind", "segment") == "segment")
+    elif name.endswith(".jsonl"):
+        yield from _named_rows(jsonl_rows(path), column, in_order)
+    elif name.endswith(".parquet"):
+        table = open_table(path)
+        yield from _named_rows(table.rows() if table else iter(()), column, in_order)
     else:
-        cells = ((number, [cell.strip() for cell in found]) for number, found in iter_cells(path))
-        first = next(cells, (1, []))
-        if _column(first[1], column) is None:
-            yield from _bare_rows(path, itertools.chain([first] if first[1] else [], cells))
-            return
-        rows = named_rows(path, first[1], cells)
+        dialect, lines = find_dialect(path, iter_lines(path))
+        cells = ((number, [cell.strip() for cell in found]) for number, found in iter_cells(path, lines, dialect))
+        begin = list(itertools.islice(cells, 1))
+        header = begin[0][1] if begin else []
+        if _column(header, column) is None and not names_usual_columns(header):
+            yield from _bare_rows(path, itertools.chain(begin, cells))
+        else:
+            yield from _named_rows(named_rows(path, header_names(path, header), cells), column, in_order)
+
+
+def _named_rows(rows: Iterator[Row], column: str | None, in_order: bool) -> Iterator[_Score]:
+    """Of rows with names, by the number of their segment; those about whole systems are left out."""
+    numbered_by: str | None = None
+    is_first = True
     for row in rows:
-        yield _named(row, column)
+        if row.fields.get("kind", "segment") != "segment":
+            continue
+        name = _required_column(row, column)
+        if is_first:
+            numbered_by = segment_column(row.fields, name)
+            if in_order and numbered_by != "segment":
+                numbered_by = None
+            elif numbered_by is None and row.fields.keys() - {name, "kind"}:
+                columns = ", ".join(map(repr, row.fields))
+                advice = "call it segment (from 1), or pass the scores alone, one a line"
+                what = f"no column is known to number the segments; there are: {columns}"
+                raise InputError(f"{row.where}: {what}; {advice}")
+            is_first = False
+        scores = ScoreRow.from_row(row, numbered_by)
+        if scores is not None:
+            yield scores.system, scores.segment, scores.values.get(name, row.fields[name]), row.where
 
 
 def _bare_rows(path: Path, lines: Iterable[tuple[int, list[str]]]) -> Iterator[_Score]:
@@ -217,9 +252,8 @@ def _json_rows(path: Path, column: str | None) -> Iterator[_Score]:
         raise InputError(f"{path}: {needed}")
     for system, rows in document.items():
         for number, row in enumerate(rows, 1):
-            given = row if isinstance(row, dict) else {"score": row}
-            _, _, value, place = _named(Row(f"{path}, {system}, segment {number}", given), column)
-            yield Path(system).stem, number, value, place
+            given = Row(f"{path}, {system}, segment {number}", row if isinstance(row, dict) else {"score": row})
+            yield Path(system).stem, number, given.fields[_required_column(given, column)], given.where
 
 
 def _column(names: Iterable[str], asked: str | None) -> str | None:
@@ -227,17 +261,11 @@ def _column(names: Iterable[str], asked: str | None) -> str | None:
     return next((name for name in wanted if name in list(names)), None)
 
 
-def _named(row: Row, column: str | None) -> _Score:
-    """System, segment and score of a row with names."""
-    where, fields = row
-    name = _column(fields, column)
+def _required_column(row: Row, column: str | None) -> str:
+    """The column of the score in a row; refused where the row has none."""
+    name = _column(row.fields, column)
     if name is None:
         wanted = " or ".join(_COLUMNS) if column is None else column
-        there = ", ".join(map(str, fields)) or "none"
-        raise InputError(f"{where}: no {wanted}; there are: {there}; pass key=NAME")
-    segment = fields.get("segment")
-    try:
-        number = None if segment in (None, "") else int(str(segment))
-    except (TypeError, ValueError):
-        raise InputError(f"{where}: the segment {shown(segment)} is no number") from None
-    return str(fields.get("system") or ""), number, fields[name], where
+        columns = ", ".join(map(str, row.fields)) or "none"
+        raise InputError(f"{row.where}: no {wanted}; there are: {columns}; pass key=NAME")
+    return name

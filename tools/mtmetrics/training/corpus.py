@@ -16,7 +16,7 @@ import numpy as np
 
 from mtmetrics.errors import InputError
 from mtmetrics.io.lines import iter_lines, short_name
-from mtmetrics.io.tables import iter_rows
+from mtmetrics.io.tables import jsonl_rows, word_rows
 from mtmetrics.judgements.judged import Judged, read_judged_segments
 from mtmetrics.statistics.correlation import pearson
 from mtmetrics.training.configs import DistilConfig, EncoderConfig
@@ -320,19 +320,18 @@ def training_split(
 
 def _iter_rows(path: str | Path, counts: Counts) -> Iterable[tuple[str, str, str]]:
     """Source, target and origin of every row."""
-    tsv, sides = ".tsv" in Path(path).name, ("source", "target")
     row = None
-    for row in iter_rows(path, sides if tsv else (), jsonl=not tsv):
+    for row in word_rows(path) if ".tsv" in Path(path).name else jsonl_rows(path):
         fields = row.fields
         if "target" not in fields and "reference" in fields:
             fields = {"target": fields["reference"], "origin": fields.get("set"), **fields}
             if fields["target"] is None:
                 counts.left_out["no reference"] += 1
                 continue
-        for name in sides:
+        for name in ("source", "target"):
             if not isinstance(fields.get(name), str) or not fields[name].strip():
                 raise InputError(f"{row.where}: the row needs a text `{name}`")
-        origin = fields.get("column3" if tsv else "origin")
+        origin = fields.get("origin")
         yield fields["source"].strip(), fields["target"].strip(), str(origin or UNNAMED)
     if row is None:
         raise InputError(f"{path} is empty")

@@ -102,7 +102,7 @@ def read_judged_pairs(
     """Reads JSON Lines, plain or ``.gz``, with one judged translation per line, or another layout of segments that
     `mtmetrics.judgements.readers` knows; rows with a blank text or without a judgement are left out.
 
-    The names of the fields are in `mtmetrics.io.tables.FIELDS`; `against` is ``"reference"``, ``"source"``, ``"both"``
+    The names of the fields are in `mtmetrics.io.columns.FIELDS`; `against` is ``"reference"``, ``"source"``, ``"both"``
     together, or ``"either"``: then a row is read once for each of the two that it has, and with ``"any"`` once more for
     both together. With `standardise`, the judgements of each file get mean 0 and deviation 1. Rows with the field of
     `where` for which it does not hold are left out, too; some row must have that field. A row may hold a worsened copy

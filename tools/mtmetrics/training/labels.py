@@ -47,7 +47,7 @@ def read_outputs(
 ) -> list[Output]:
     """Reads the distinct translations of JSON Lines, each with its language pair, source and reference.
 
-    A row holds one ``translation`` (the names are in `mtmetrics.io.tables.FIELDS`) or several systems'
+    A row holds one ``translation`` (the names are in `mtmetrics.io.columns.FIELDS`) or several systems'
     ``outputs``. Rows with a blank text, or without a reference, are left out. Of the translations of a source at most
     `most` are drawn. Outputs of the `escaped` systems hold HTML entities, which are undone.
     """

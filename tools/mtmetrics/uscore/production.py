@@ -12,7 +12,7 @@ from mtmetrics.errors import InputError, require_extra
 from mtmetrics.io.atomic import make_folder, write_atomic
 from mtmetrics.io.languages import language_identifier
 from mtmetrics.io.lines import iter_lines
-from mtmetrics.io.tables import iter_table
+from mtmetrics.io.tables import jsonl_rows
 from mtmetrics.judgements.judged import read_judged_segments
 from mtmetrics.matching.remapping import Remapping
 from mtmetrics.matching.remapping_files import map_file_name, map_meta
@@ -169,7 +169,8 @@ class _ProductionStages(Production):
 
     def _fitted(self, name: str, pairs: Finished, corpus: str) -> Finished:
         def fit(folder: Path) -> dict[str, Any]:
-            sentences = list(map(tuple, iter_table(self.pairs_file(pairs.folder), ("source", "target"))))
+            rows = jsonl_rows(self.pairs_file(pairs.folder))
+            sentences = [(row.fields["source"], row.fields["target"]) for row in rows]
             wrap = self.wrap("aligning")
             languages = self.request.languages
             self.encoder.forget()  # after an interruption, the batches shall be those of an unbroken run

@@ -1,0 +1,103 @@
+"""The type that all values of a column have in common, for formats where a column has one type."""
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+from mtmetrics.errors import InputError
+from mtmetrics.io.lines import shown
+
+if TYPE_CHECKING:
+    import pyarrow
+
+_MEND = "write .jsonl, where each value keeps its own"
+_EXACT = 2**53  # up to here every whole number is one of 64 bits with a fraction, too
+_WORDS = {bool: "true or false", int: "a number", float: "a number", str: "a text", list: "a list", dict: "an object"}
+
+
+@dataclasses.dataclass
+class ValueType:
+    """The type of plain values, of which one after the other is seen.
+
+    Attributes:
+        kind: what they are, in words; None as long as all are null.
+        where: the place of the first one that is not null.
+        has_fraction: whether one of the numbers is no whole one.
+        least: the lowest whole number, at most 0.
+        most: the highest whole number, at least 0.
+        inexact: the place of a whole number that a number with a fraction cannot hold.
+        items: the type of the items of lists.
+        fields: the types in objects.
+    """
+
+    kind: str | None = None
+    where: str = ""
+    has_fraction: bool = False
+    least: int = 0
+    most: int = 0
+    inexact: str | None = None
+    items: "ValueType | None" = None
+    fields: "dict[str, ValueType]" = dataclasses.field(default_factory=dict)
+
+    def add(self, value: Any, where: str, name: str) -> None:
+        """Takes a value into account.
+
+        Args:
+            value: text, number, true or false, list, object, or None.
+            where: its place, for messages.
+            name: of its column.
+
+        Raises:
+            InputError: no type holds this value and those before, or the number has more than 64 bits.
+        """
+        if value is None:
+            return
+        kind = next((word for of, word in _WORDS.items() if isinstance(value, of)), type(value).__name__)
+        if self.kind is None:
+            self.kind, self.where = kind, where
+        if kind != self.kind:
+            other = f"{self.kind} in {self.where}" if self.where else self.kind
+            what = f"{kind} ({shown(value)}), but {other}; a column of Parquet has one type; {_MEND}"
+            raise InputError(f"{where}: column {name!r} holds {what}")
+        if isinstance(value, list):
+            self.items = self.items or ValueType()
+            for item in value:
+                self.items.add(item, where, name)
+        elif isinstance(value, dict):
+            for key, inner in value.items():
+                self.fields.setdefault(key, ValueType()).add(inner, where, f"{name}.{key}")
+        elif kind == _WORDS[int]:
+            self._add_number(value, where, name)
+
+    def _add_number(self, value: float, where: str, name: str) -> None:
+        if isinstance(value, int):
+            self.least, self.most = min(self.least, value), max(self.most, value)
+            if self.least < -(2**63) or self.most >= 2**64 or (self.least < 0 and self.most >= 2**63):
+                raise InputError(f"{where}: column {name!r}: {shown(value)} has more than 64 bits; {_MEND}")
+            if abs(value) > _EXACT:
+                self.inexact = self.inexact or f"{shown(value)} in {where}"
+        else:
+            self.has_fraction = True
+        if self.has_fraction and self.inexact:
+            what = f"numbers with a fraction ({shown(value)}) and {self.inexact}, which has too many digits beside them"
+            raise InputError(f"{where}: column {name!r} holds {what}; {_MEND}")
+
+    def arrow(self, name: str) -> "pyarrow.DataType":
+        """The type for Parquet; a column of nulls alone is one of text.
+
+        Raises:
+            InputError: all objects of a column are empty.
+        """
+        import pyarrow
+
+        if self.kind in (None, _WORDS[str]):
+            return pyarrow.string()
+        if self.kind == _WORDS[bool]:
+            return pyarrow.bool_()
+        if self.kind == _WORDS[int]:
+            whole = pyarrow.uint64() if self.most >= 2**63 else pyarrow.int64()
+            return pyarrow.float64() if self.has_fraction else whole
+        if self.items is not None:
+            return pyarrow.list_(self.items.arrow(name))
+        if not self.fields:
+            raise InputError(f"{self.where}: column {name!r} holds empty objects alone, which Parquet cannot; {_MEND}")
+        return pyarrow.struct([(key, inner.arrow(f"{name}.{key}")) for key, inner in self.fields.items()])
