@@ -108,7 +108,7 @@ mtmetrics uscore --lp de-en --source-text de.txt --target-text en.txt --judged j
 mtmetrics label --metric bilstm:mini --data outputs.jsonl --out labelled.jsonl.gz
 mtmetrics label --metric bilstm:mini --metric esim:mini --data outputs.jsonl --most 5 --failures 99 --out labels.jsonl
 mtmetrics label --data judged.jsonl --out standardised.jsonl
-mtmetrics train encoder --teacher sentence-transformers/all-MiniLM-L6-v2 --parallel de-en.jsonl --out my-encoder
+mtmetrics train encoder --begin intfloat/multilingual-e5-small --parallel de-en.jsonl --out my-encoder
 mtmetrics train lm --mono en.txt --out my-lm
 mtmetrics train regressor --architecture esim --encoder my-encoder --judged judged.jsonl --out my-esim
 mtmetrics train regressor --composition transformer --encoder mini-encoder --judged labelled.jsonl.gz --out my-esim
