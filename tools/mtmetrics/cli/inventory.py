@@ -222,7 +222,12 @@ def _presets() -> Iterator[_Finding]:
     for metric in METRICS.values():
         if metric.name in NAMED_BY_USER:
             continue
-        for row in listed(metric):
+        try:
+            rows = [*listed(metric)]
+        except MTMetricsError as error:
+            yield "FAIL", f"presets of {metric.name}: {error}"
+            continue
+        for row in rows:
             columns_of: dict[_Finding, list[str]] = {}
             for side in row.compares_with:
                 columns_of.setdefault(_tried(row, side, pool), []).append(" and ".join(COLUMNS[side]))
@@ -246,11 +251,14 @@ def _tried(row: "Listed", side: str, pool: "ModelPool") -> _Finding:
 
 
 def _problem_in_scoring(row: "Listed", side: str, pool: "ModelPool") -> str | None:
-    options = {"against": side} if len(METRICS[row.metric].sides) > 1 else {}
+    metric = METRICS[row.metric]
+    options = {"against": side} if len(metric.sides) > 1 else {}
+    # A plug-in is code of others, which may raise anything.
+    expected = MTMetricsError if metric.where is None else Exception
     try:
         scorer = load_scorer(row.metric, row.preset or None, lang_pair=_pair(row.languages), pool=pool, **options)
         scorer.score(scorer.compared({column: ["Guten Tag."] for column in scorer.compares}), ["Good day."])
-    except MTMetricsError as error:
+    except expected as error:
         return str(error)
     return None
 

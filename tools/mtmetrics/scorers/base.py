@@ -31,7 +31,7 @@ from mtmetrics.models.runner import dtype_name, report_progress
 from mtmetrics.scorers.degenerate import degenerate, policy
 from mtmetrics.scorers.metric import COLUMNS, METRICS, Column
 from mtmetrics.scorers.preset_tables import Opened, extended, signature, with_references
-from mtmetrics.scorers.reloading import Origin, reloaded
+from mtmetrics.scorers.reloading import Origin, found_by, reloaded
 from mtmetrics.scorers.results import (
     CHUNK_LINES,
     MetricResult,
@@ -127,7 +127,8 @@ class Scorer(abc.ABC):
             InputError: an unknown preset, pair or option; or the metric or preset cannot compare with that side.
             ArtifactError: something that the preset names cannot be loaded; nothing falls back silently.
         """
-        origin = Origin.of(cls, preset, lang_pair, options, pool)
+        running = pool.running if isinstance(pool, ModelPool) else {}
+        origin = Origin(preset, lang_pair, dict(options), running)
         if cls.usual_preset is None and (preset is None or not cls.takes_presets):
             scorer = cls(lang_pair=lang_pair, **options)
         else:
@@ -138,10 +139,11 @@ class Scorer(abc.ABC):
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Has pickles hold the names that it was loaded by, and what was set since; the models are loaded again where
         the pickle is read. One that was put together from objects travels with these; models refuse it."""
-        if self.origin is None:
+        names = found_by(type(self))
+        if self.origin is None or names is None:
             return super().__reduce_ex__(protocol)
         changed = {name: vars(self)[name] for name in ("system_names", "floor_degenerate") if name in vars(self)}
-        return reloaded, (self.origin,), changed
+        return reloaded, (*names, self.origin), changed
 
     @classmethod
     def from_opened(cls, opened: Opened) -> Self:

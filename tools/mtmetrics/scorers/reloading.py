@@ -17,42 +17,35 @@ _POOLS: dict[str, ModelPool] = {}
 
 @dataclasses.dataclass(frozen=True)
 class Origin:
-    """The names that a scorer was loaded by.
+    """The names that a scorer was loaded by, as `Scorer.from_preset` took them.
 
     Attributes:
-        metric: its name.
-        plugin: file of the plug-in that brings the metric; None where it is found without one.
-        preset, lang_pair, options: as `Scorer.from_preset` took them.
-        running: keywords of `mtmetrics.models.runner.Running`.
+        preset, lang_pair, options: its arguments.
+        running: keywords of `mtmetrics.models.runner.Running`, of the pool that it took.
     """
 
-    metric: str
-    plugin: str | None
     preset: str | None
     lang_pair: str | None
     options: Mapping[str, Any]
     running: Mapping[str, Any]
 
-    @classmethod
-    def of(
-        cls,
-        made_by: "type[Scorer]",
-        preset: str | None,
-        lang_pair: str | None,
-        options: Mapping[str, Any],
-        pool: ModelPool | None,
-    ) -> "Origin | None":
-        """The origin of a scorer of this class; None where the class is not that of a metric with a name."""
-        metric = METRICS.get(getattr(made_by, "metric", ""))
-        if metric is None or metric.made_by() is not made_by:
-            return None
-        is_file = metric.where is not None and Path(metric.where).is_file()
-        running = pool.running if isinstance(pool, ModelPool) else {}
-        return cls(metric.name, metric.where if is_file else None, preset, lang_pair, dict(options), running)
+
+def found_by(made_by: "type[Scorer]") -> tuple[str, str | None] | None:
+    """The name of the metric of a class, and the file of the plug-in that brings it, None where there is no such file;
+    None for a class that is not that of a metric with a name."""
+    metric = METRICS.get(getattr(made_by, "metric", ""))
+    if metric is None or metric.made_by() is not made_by:
+        return None
+    is_file = metric.where is not None and Path(metric.where).is_file()
+    return metric.name, metric.where if is_file else None
 
 
-def reloaded(origin: Origin) -> "Scorer":
-    """The scorer that was loaded by these names, loaded again; scorers of one process share their models.
+def reloaded(metric: str, plugin: str | None, origin: Origin) -> "Scorer":
+    """A scorer that was loaded by names, loaded again; scorers of one process share their models.
+
+    Args:
+        metric, plugin: as `found_by` gives them.
+        origin: the other names.
 
     Raises:
         InputError: as `mtmetrics.scorers.registry.load_scorer`.
@@ -61,10 +54,10 @@ def reloaded(origin: Origin) -> "Scorer":
     from mtmetrics.scorers.plugins import load_plugin
     from mtmetrics.scorers.registry import find_metric
 
-    if origin.plugin is not None:
-        load_plugin(origin.plugin)
+    if plugin is not None:
+        load_plugin(plugin)
     key = repr(sorted(origin.running.items()))
     if key not in _POOLS:
         _POOLS[key] = ModelPool(**origin.running)
-    made_by = find_metric(origin.metric).made_by()
+    made_by = find_metric(metric).made_by()
     return made_by.from_preset(origin.preset, lang_pair=origin.lang_pair, pool=_POOLS[key], **origin.options)
