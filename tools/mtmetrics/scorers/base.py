@@ -318,7 +318,7 @@ class Scorer(abc.ABC):
         for given, *systems in chunks:
             others, owners = unfolded(given)
             repeated = systems if owners is None else [[texts[owner] for owner in owners] for texts in systems]
-            seen = [*map(visible_texts, others)], [[*map(visible, texts)] for texts in repeated]
+            seen = [*map(visible_texts, others)], [[*map(visible_texts, texts)] for texts in repeated]
             scores = self._score_chunk(*((others, repeated) if self.reads_invisible else seen))
             if waiting:
                 yield self._results(*waiting.pop())

@@ -31,10 +31,12 @@ _LETTER = regex.compile(r"\p{L}")
 # Two letters or more, also around apostrophes and hyphens, perhaps in quotes or with punctuation; no address, file,
 # formula, or code, which has digits or other signs inside.
 _WORD = regex.compile(r"[^\p{L}\p{M}\p{N}@#/\\_]*(\p{L}\p{M}*(?:['’‐\-]?\p{L}\p{M}*)+)[^\p{L}\p{M}\p{N}@#/\\_(]*")
-_ENDS_SENTENCE = regex.compile(r"[.!?…][^\p{L}\p{N}]*$")
+# A full stop behind three letters or fewer may be that of an abbreviation, as in a name.
+_ENDS_SENTENCE = regex.compile(r"(?:[!?…。！？।]|\p{L}\p{M}*(?:\p{L}\p{M}*){3}\.)[^\p{L}\p{N}]*$")
 _LONGEST_LINK = 3  # letters of "de" and "and" in a name, and of a unit behind a number
 _LONGEST_NAME = 6  # words
-_FEWEST_CAPITALS = 4  # words that all are written in capitals
+_FEWEST_WORDS = 2  # of a sentence
+_FEWEST_CAPITALS = 4  # of one in capitals
 _FEWEST_CASELESS = 3  # words in a script without capitals
 _FEWEST_UNSPACED = 5  # characters in a script without spaces
 
@@ -96,8 +98,9 @@ def is_copy(source: str, text: str) -> bool:
 def has_words(text: str) -> bool:
     """Whether a text has words that a translation changes: more than names, numbers, addresses, code and signs.
 
-    A name is told by its capitals, and by what is missing around it: words in lower case. Of these a name may have
-    short ones between its parts. In capitals alone, and in scripts without capitals, a few words may be a name.
+    A name is told by its capitals, and by what is missing around it: words in lower case, and the end of a sentence. Of
+    words in lower case a name may have short ones between its parts. In capitals alone, and in scripts without
+    capitals, a few words may be a name.
 
     Example:
         >>> [has_words(text) for text in ("Ludwig van Beethoven", "5 km", "https://example.org/a", "Das Haus ist rot.")]
@@ -120,9 +123,8 @@ def has_words(text: str) -> bool:
         return True
     named = [word for word in words if word]
     if not lower:
-        # Names in capitals alone are shorter than sentences in them.
-        shouted = [word for word in named if len(word) > 1 and word == word.upper() != word.lower()]
-        return len(shouted) >= _FEWEST_CAPITALS and bool(_ENDS_SENTENCE.search(text))
+        fewest = _FEWEST_CAPITALS if all(word == word.upper() for word in named) else _FEWEST_WORDS
+        return len(named) >= fewest and bool(_ENDS_SENTENCE.search(text))
     links = max(map(len, lower)) <= _LONGEST_LINK and not {named[0], named[-1]} & {*lower}
     return not (links and len(named) <= _LONGEST_NAME and not _ENDS_SENTENCE.search(text))
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mtmetrics.checks import InputReport, SourceAndReference
-from mtmetrics.io.visible_text import is_blank, visible
+from mtmetrics.io.visible_text import visible
 from mtmetrics.matching.pairs import Pending
 from mtmetrics.scorers.degenerate import DEGENERATE, policy
 from mtmetrics.scorers.preset_tables import extended, with_references
@@ -190,14 +190,14 @@ def blank_rows(others: Sequence[Any], texts: Sequence[str]) -> np.ndarray:
     """(n,) bool, segments of which the translation, or a text that it is compared with, is blank."""
     sides = ((other,) if isinstance(other, str) else other for other in others)
     rows = zip(sides, texts, strict=True)
-    return np.array([any(map(is_blank, (*side, text))) for side, text in rows], dtype=bool)
+    return np.array([not all(visible_texts(it).strip() for it in (*side, text)) for side, text in rows], dtype=bool)
 
 
 def visible_texts(other: Any) -> Any:
-    """What a segment is compared with, a text or a pair of them, without invisible characters."""
+    """A text, or a pair of source and reference, without invisible characters."""
     if isinstance(other, SourceAndReference):
         return SourceAndReference(visible(other.source), visible(str(other.reference)))
-    return visible(other)
+    return other if other.isascii() else visible(other)
 
 
 def unfolded(others: Sequence[Any]) -> tuple[list[Any], np.ndarray | None]:
