@@ -5,7 +5,9 @@ import gzip
 import io
 import json
 import lzma
+import os
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -199,3 +201,16 @@ def test_carriage_returns_alone_are_noted_once(mtmetrics: Command, tmp_path: Pat
     assert "carriage returns alone" in err
     windows = write(tmp_path / "windows.txt", b"one\r\ntwo\r\n")
     assert "carriage" not in mtmetrics("score", "-s", windows, "-t", windows, *LENGTH)[2]
+
+
+def test_pipes_are_looked_at_while_they_are_read(mtmetrics: Command, tmp_path: Path) -> None:
+    lines = write(tmp_path / "lines", LINES)
+    for content, code in ((gzip.compress(LINES.encode()), 0), (JSON_LINES.encode(), 2)):
+        pipe = tmp_path / f"pipe{code}"
+        os.mkfifo(pipe)
+        writer = threading.Thread(target=pipe.write_bytes, args=[content])
+        writer.start()
+        got, out, err = mtmetrics("score", "-s", pipe, "-t", lines, *LENGTH)
+        writer.join()
+        assert got == code, err
+        assert bool(out) == (code == 0)

@@ -4,10 +4,10 @@ import csv
 import enum
 import json
 import re
-import warnings
 from pathlib import Path
 from typing import Literal
 
+from mtmetrics.checks import warn
 from mtmetrics.errors import InputError
 
 # What lines are to hold: a segment each, cells between tabs, or anything that is text.
@@ -72,7 +72,7 @@ def check_head(path: str | Path, head: bytes, layout: Layout) -> None:
     if b"\r" in head.rstrip(b"\r\n") and b"\n" not in head:
         ends = "its lines end with carriage returns alone, which end no line here, so that all is one line"
         mend = f"convert it: tr '\\r' '\\n' < {path}"
-        warnings.warn(f"{path}: {ends}; {mend}", UserWarning, stacklevel=2)
+        warn(f"{path}: {ends}; {mend}")
     if layout == "any":
         return
     kind = _kind(path, head.removeprefix(b"\xef\xbb\xbf").decode("utf-8", errors="ignore"))
