@@ -21,7 +21,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "human": ("human", "score", "HUMAN_score", "z_mean"),
     "raw": ("raw", "da_mean", "mean"),
 }
-_USUAL_NAMES = {name.lower() for names in FIELDS.values() for name in names} | {"segment", "comet", "id"}
+USUAL_NAMES = {name.lower() for names in FIELDS.values() for name in names} | {"segment", "comet", "id"}
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*[A-Za-z0-9]")
 _LANGUAGE = re.compile(r"[a-z]{2}([-_][A-Za-z]{2,4})?")
 
@@ -63,7 +63,7 @@ def is_header(path: str | Path, cells: Sequence[str]) -> bool:
 
 def names_usual_columns(cells: Sequence[str]) -> bool:
     """Whether the cells of a line are names of columns: two different ones are usual, or the only cell is."""
-    usual = {cell.strip().lower() for cell in cells} & _USUAL_NAMES
+    usual = {cell.strip().lower() for cell in cells} & USUAL_NAMES
     return len(usual) >= min(2, len(cells))
 
 

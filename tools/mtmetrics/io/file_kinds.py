@@ -9,6 +9,7 @@ from typing import Literal
 
 from mtmetrics.checks import warn
 from mtmetrics.errors import InputError
+from mtmetrics.io.columns import USUAL_NAMES
 
 # What lines are to hold: a segment each, cells between tabs, or anything that is text.
 Layout = Literal["segments", "cells", "any"]
@@ -22,11 +23,8 @@ _MARKUP = re.compile(r"<(\?xml|!doctype|html|tmx|xliff|mteval|refset|srcset|tsts
 # A first line that holds nothing but a tag which files of segments begin with.
 _TAG_ALONE = re.compile(r"<(dataset|collection|document|doc|text|body|seg)\b[^<>]*>\s*\n", re.IGNORECASE)
 _MARKUP_ENDS = (".xml", ".sgm", ".sgml", ".tmx", ".xlf", ".xliff", ".sdlxliff", ".mqxliff", ".html", ".htm")
-# What columns of tables are called, in these and other projects; a header holds such names and no text.
-_COLUMN_NAMES = frozenset(
-    {"source", "src", "original", "translation", "mt", "prediction", "hypothesis", "target", "reference", "ref"}
-    | {"system", "sys", "human", "score", "id", "segment", "lp", "text", "sentence"}
-)
+# What columns of tables are called; a header holds such names and no text.
+_COLUMN_NAMES = USUAL_NAMES | {"text", "sentence"}
 _LINES_PARSED = 20
 
 
