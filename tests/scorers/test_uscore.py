@@ -262,6 +262,11 @@ def test_a_translation_model_of_the_other_direction_is_of_the_preset_or_an_optio
         load_scorer("uscore", preset=str(folder), **weights)
     chosen = load_scorer("uscore", preset=str(folder), back=str(folder / "translation"), **weights)
     assert chosen.back_translator.lang_pair == "en-de"
+    record = folder / "translation" / "training.json"
+    record.write_text('{"kind": "translation model", "lp": "de-en"}')
+    with pytest.raises(InputError, match="translates de-en, but en-de is needed"):
+        load_scorer("uscore", preset=str(folder), back=str(folder / "translation"), **weights)
+    record.unlink()
     path = folder / "preset.toml"
     path.write_text(path.read_text() + '[back_translation]\nmodel = "translation"\nmax_length = 9\n')
     named = load_scorer("uscore", preset=str(folder), **weights)
@@ -269,6 +274,15 @@ def test_a_translation_model_of_the_other_direction_is_of_the_preset_or_an_optio
     result = named.score(SOURCES, PREDICTIONS)
     assert list(result.parts) == ["wmd", "back", "wrd"]
     assert "|btlen:9|" in result.signature
+
+
+def test_a_language_model_of_the_users_scores_as_the_preset_says(folder: Path, tiny_lm: Path) -> None:
+    path = folder / "preset.toml"
+    table = '[language_models.en]\nmodel = "lm"\nstart_token = "always"\nend_token = true\nlength_power = 0.5\n'
+    path.write_text(path.read_text().replace('[language_models.en]\nmodel = "lm"\n', table))
+    scorer = load_scorer("uscore", preset=str(folder), lm=str(tiny_lm), without="translation")
+    assert "|lm:tiny-lm#" in scorer.signature
+    assert "|lmstart:always|lmend:yes|lmlen:0.5|" in scorer.signature
 
 
 def test_a_preset_folder_in_evaluate(folder: Path, evaluate_cache: Path) -> None:

@@ -17,6 +17,9 @@ from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.stored_vectors import SUFFIX
 from mtmetrics.scorers.metric import METRICS, SIDES
 
+# How a language model scores texts; a preset says it beside the model.
+_LM_OPTIONS = ("start_token", "end_token", "length_power")
+
 
 @dataclasses.dataclass
 class Opened:
@@ -120,8 +123,13 @@ class Opened:
         named: dict[str, Any] = self.model_table(f"language_models.{target}", table) if table else {"model": "none"}
         weight: float = named.pop("weight", 0.1)
         if own:
-            named = {"model": own}
+            named = own_language_model(own, table)
         return (None if named["model"] == "none" else self.pool.language_model(**named)), weight
+
+
+def own_language_model(model: str, table: Mapping[str, Any]) -> dict[str, Any]:
+    """The table of a user's language model, which scores texts in the way of the preset's own one (`table`)."""
+    return {"model": model} | {name: table[name] for name in _LM_OPTIONS if name in table}
 
 
 class Pinned(Protocol):

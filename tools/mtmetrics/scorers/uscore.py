@@ -16,7 +16,7 @@ from mtmetrics.models.packed import Encoder, PackedTokens
 from mtmetrics.models.translator import Translation, Translator
 from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import Scorer, any_truncated, encoded_together
-from mtmetrics.scorers.preset_tables import Opened, map_name, model_name
+from mtmetrics.scorers.preset_tables import Opened, map_name, model_name, own_language_model
 from mtmetrics.scorers.results import ChunkScores
 from mtmetrics.scorers.settings import option
 from mtmetrics.scorers.xmoverscore import VARIANTS, XMoverScore
@@ -366,6 +366,8 @@ def _model_tables(opened: Opened) -> dict[str, dict[str, Any]]:
     settings, chosen = opened.bundle.settings, opened.chosen
     tables = {name: settings.get(name, {}) for name in ("translation", "sentences", "back_translation")}
     tables["language_model"] = settings.get("language_models", {}).get(opened.pair and opened.pair[1], {})
-    own = {"back_translation": chosen.back, "language_model": chosen.lm}
-    tables |= {name: {"model": model} for name, model in own.items() if model}
+    if chosen.back:
+        tables["back_translation"] = {"model": chosen.back}
+    if chosen.lm:
+        tables["language_model"] = own_language_model(chosen.lm, tables["language_model"])
     return {name: opened.model_table(name, table) for name, table in tables.items() if "model" in table}
