@@ -102,3 +102,13 @@ def test_refusals_write_nothing(call, argv, message):
 
 def test_a_folder_that_cannot_be_made(call):
     refused(call("--parallel", "pairs.tsv", "--out", "pairs.tsv/maps"), "cannot make the folder pairs.tsv/maps", 1)
+
+
+def test_fewer_sentences_than_asked_are_named(call):
+    code, out, err = call("--parallel", "pairs.tsv", "--out", "all", "--map", "clp", "--sentences", "50")
+    assert (code, json.loads(out)[0]["sentences"]) == (0, 27)
+    assert "--sentences 50: the text has only 27 sentence pairs; all of them are taken" in err
+    _, out, err = call("--parallel", "pairs.tsv", "--out", "some", "--map", "clp", "--sentences", "20")
+    assert json.loads(out)[0]["sentences"] == 20
+    assert "--sentences" not in err
+    assert "--sentences" not in call("--parallel", "pairs.tsv", "--out", "usual", "--map", "clp")[2]

@@ -132,7 +132,7 @@ class Metric:
         if only in there:
             return str(only)
         if len(there) > 1 and self.usual is None:
-            both = "both sources and references are given"
+            both = f"{self.name}: both sources and references are given"
             if given is None:
                 both = f"{self.name} compares with the source or the reference"
             raise InputError(f"{both}: pass against='source' or against='reference'")
