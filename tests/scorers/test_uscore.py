@@ -293,6 +293,19 @@ def test_a_preset_folder_in_evaluate(folder: Path, evaluate_cache: Path) -> None
     assert metric.pool._loaded == loaded  # all models came with the metric
 
 
+def test_another_map_than_the_pinned_one_is_refused(folder: Path, remapping: Remapping) -> None:
+    path = folder / "preset.toml"
+    text = path.read_text()
+    path.write_text(text.replace('kind = "umd"\n', f'kind = "umd"\nfingerprint = "{remapping.fingerprint}"\n'))
+    assert f"|map:umd#{remapping.fingerprint}|" in load_scorer("uscore", preset=str(folder)).signature
+    path.write_text(text.replace('kind = "umd"\n', 'kind = "umd"\nfingerprint = "00000000"\n'))
+    with pytest.raises(
+        ArtifactError, match=f"its fingerprint is {remapping.fingerprint}, but the preset pins 00000000"
+    ):
+        load_scorer("uscore", preset=str(folder))
+    assert "|map:none|" in load_scorer("uscore", preset=str(folder), map="none").signature
+
+
 def test_what_a_preset_lacks(folder: Path) -> None:
     path = folder / "preset.toml"
     text = path.read_text()

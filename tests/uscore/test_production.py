@@ -172,6 +172,9 @@ def test_a_sentence_encoder_that_is_not_to_be_trained_stays(folder, tiny_encoder
     assert "sentences-1-model" not in logged(made)
     signature = load_scorer("uscore", preset=str(made), lang_pair="de-en").signature
     assert "|without:translation|" in signature
+    # Without a licence that somebody states, the card has none, and is not published.
+    with pytest.raises(ArtifactError, match="license is missing"):
+        check_model_card(made)
     assert "|layer:2|pieces:all|mass:norm|map:" in signature
 
 

@@ -111,9 +111,14 @@ class Opened:
         if chosen == "none":
             return None
         language_pair(self.lang_pair)
-        artifact = self.given.get("maps") or self.bundle.path(table.get("artifact", "."))
-        offline = self.pool.local_files_only
-        return load_map(artifact, str(self.lang_pair), chosen, encoder, level=level, local_files_only=offline)
+        options: dict[str, Any] = {"level": level, "local_files_only": self.pool.local_files_only}
+        own = self.given.get("maps")
+        if not own:
+            options["revision"] = table.get("revision")
+            # Of one map: that of the preset's kind.
+            options["fingerprint"] = table.get("fingerprint") if chosen == table.get("kind") else None
+        artifact = own or self.bundle.path(table.get("artifact", "."))
+        return load_map(artifact, str(self.lang_pair), chosen, encoder, **options)
 
     def language_model(self) -> tuple[LanguageModel | None, float]:
         """The language model of the target language, the user's own or that of a preset of XMoverScore, and its

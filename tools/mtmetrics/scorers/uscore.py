@@ -155,7 +155,7 @@ class UScore(Scorer):
     usual_preset = "mini"
     tables: ClassVar = {
         "encoder": {"model", "revision", "layer"},
-        "maps": {"artifact", "kind"},
+        "maps": {"artifact", "kind", "revision", "fingerprint"},
         "sentences": {"model", "revision"},
         **{f"{back}translation": {"model", "revision", "beams", "max_length"} for back in ("", "back_")},
         "language_models.*": {"model", "revision", "start_token", "end_token", "length_power"},
