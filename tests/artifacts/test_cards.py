@@ -36,7 +36,7 @@ def test_all_cards_of_this_package_are_complete() -> None:
     for name, entry in catalog().items():
         if entry.bundled:
             data = check_model_card(bundled_artifacts() / name)
-            assert data["model-index"][0]["name"] == name
+            assert [model["name"] for model in data.get("model-index", [])] == [name] * bool(data["metrics"])
     for name in (*metric_names(), COMPARE):
         check_space_card(metric_scripts() / name)
 
@@ -46,6 +46,13 @@ def test_a_complete_card(tmp_path: Path) -> None:
     terms = {"license": "other", "license_name": "mixed", "license_link": "LICENSE.md"}
     other = {**terms, "language": "multilingual", "base_model": "a/b", "datasets": []}
     check_model_card(card(tmp_path, WHOLE | other))
+
+
+def test_a_card_of_what_was_not_measured_claims_nothing(tmp_path: Path) -> None:
+    silent = {name: value for name, value in WHOLE.items() if name != "model-index"} | {"metrics": []}
+    assert check_model_card(card(tmp_path, silent)) == silent
+    example = check_model_card(bundled_artifacts() / "xmoverscore-maps-example")
+    assert (example["metrics"], "model-index" in example) == ([], False)
 
 
 @pytest.mark.parametrize("key", WHOLE)

@@ -130,7 +130,7 @@ def test_a_metric_that_scales_by_the_call_is_refused(compare, tiny_encoder: Path
         ([*PARALLEL, "--metric", "xmoverscore::setting=mt-ref"], "xmoverscore has no option 'setting'"),
         (
             [*PARALLEL, "-r", "ref.en", "--metric", "sentsim:mini"],
-            "sentsim:mini: compare with the source or the reference: pass",
+            "sentsim:mini: sentsim compares with the source or the reference: pass",
         ),
         (["-r", "ref.en", "-t", "good.en", "bad.en"], "xmoverscore compares predictions with sources"),
         ([*PARALLEL, "--resamples", "10"], "resamples 10: too few"),

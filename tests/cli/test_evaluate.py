@@ -166,9 +166,7 @@ def test_systems(mtmetrics, tmp_path):
 
 
 def test_all_tables_of_the_papers_are_listed_without_data(capsys):
-    with pytest.raises(SystemExit) as stopped:
-        main(["evaluate", "--recipes"])
-    assert stopped.value.code in (0, None)
+    assert main(["evaluate", "--recipes"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["NAME", "TABLE", "OR", "FIGURE", "DATA"]
     assert any(line.startswith("zhao2020-table1 ") and line.endswith("pulled: wmt17-cased") for line in lines)

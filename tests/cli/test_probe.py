@@ -127,6 +127,12 @@ def test_matching(probe, files, tiny_encoder):
     assert drawn["precision"] == nearest["precision"]
 
 
+def test_fewer_sentences_than_asked_are_named(probe, files):
+    code, out, err = probe("preference", files["rows.tsv"], "--sentences", "500")
+    count = json.loads(out)["sentences"]
+    assert (code, f"--sentences 500: the text has only {count} sentence pairs" in err) == (0, True)
+
+
 def test_sentences_are_drawn_by_seed_and_baselines_have_no_preset(probe, files):
     one, same, other = (
         json.loads(probe("preference", files["rows.tsv"], "--sentences", "2", "--seed", seed)[1])

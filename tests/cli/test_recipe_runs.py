@@ -1,8 +1,12 @@
 """``mtmetrics evaluate --recipe``: tables and figures of the papers."""
 
 import csv
+import importlib.util
 import io
 import json
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -212,3 +216,79 @@ def test_rows_of_vectors_that_somebody_computed(mtmetrics, data, tmp_path):
         mtmetrics(*recipe, "--vectors", "LASER"), "--vectors LASER: MODEL=FILE.parquet, or MODEL=FILE.parquet,maps="
     )
     refused(mtmetrics(*recipe, "--vectors", "LASER=no.parquet"), "--vectors LASER=no.parquet: no.parquet: no such file")
+
+
+def test_a_row_that_lacks_a_language_pair_shows_the_others(mtmetrics, data, preset, tmp_path):
+    paths = [data(f"{pair}.jsonl", pair) for pair in ("fi-en", "de-en", "ru-en")]
+    for pair in ("de-en", "ru-en"):
+        write(tmp_path / "made" / pair / "preset.toml", (preset / "preset.toml").read_text())
+    argv = ("evaluate", "--recipe", "zhao2020-table1", "--preset", f"{tmp_path}/made/{{lp}}", "--device", "cpu")
+    code, out, err = mtmetrics(*argv, "--format", "csv", "--data", *paths)
+    assert code == 0
+    head, *rows = csv.reader(io.StringIO(out))
+    assert [name for name in head if name.count("-en") and "published" not in name] == ["de-en", "fi-en", "ru-en"]
+    row = next(dict(zip(head, row, strict=True)) for row in rows if row[0].startswith("Mover-1 + M-BERT"))
+    assert (float(row["de-en"]), row["fi-en"], float(row["ru-en"])) == (float(row["ru-en"]), "", float(row["de-en"]))
+    assert row["average"] == f"{row['de-en']} (2 of 3)"
+    # Of the paper's numbers those of the same pairs.
+    assert float(row["average published"]) == pytest.approx((0.371 + 0.267) / 2, abs=5e-4)
+    assert row["problem"].startswith("fi-en: ")
+    assert "made/fi-en" in row["problem"]
+    assert "fi-en" not in row["signature"]
+    document = json.loads(mtmetrics(*argv, "--format", "json", "--data", *paths)[1])
+    [found] = [row for row in document["rows"] if row["title"].startswith("Mover-1 + M-BERT")]
+    assert [value["value"] is None for value in found["values"]] == [False, True, False]
+    out = mtmetrics(*argv, "--format", "markdown", "--data", *paths)[1]
+    assert f"Not run: Mover-1 + M-BERT [{tmp_path}/made/{{lp}}] for fi-en: " in out
+    assert "no correlation for Mover-1 + M-BERT" in err
+
+
+def test_a_file_without_references_costs_its_column_alone(mtmetrics, data):
+    paths = [data("de-en.jsonl"), data("fi-en.jsonl", "fi-en", reference=None)]
+    argv = ("evaluate", "--recipe", "mathur2019-table1", "--preset", "nothing", "--format", "csv", "--data", *paths)
+    head, *rows = csv.reader(io.StringIO(mtmetrics(*argv)[1]))
+    row = next(dict(zip(head, row, strict=True)) for row in rows if row[0] == "SentBLEU")
+    assert (row["de-en"] != "", row["fi-en"]) == (True, "")
+    assert "has no reference" in row["problem"]
+
+
+def test_without_sacrebleu_its_rows_are_left_out(mtmetrics, data, system_files, monkeypatch):
+    real = importlib.util.find_spec
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "sacrebleu" else real(name))
+    for recipe, path in (("mathur2019-table1", data()), ("zhao2020-table5", system_files)):
+        argv = ("evaluate", "--recipe", recipe, "--preset", "nothing", "--format", "csv", "--data", path)
+        code, out, _ = mtmetrics(*argv)
+        assert code == 0
+        assert "needs sacrebleu; pip install" in out
+
+
+def test_a_figure_draws_the_rows_of_its_table(mtmetrics, data, tmp_path):
+    argv = ("--preset", "mini", "--format", "json", "--device", "cpu", "--data", data("de-en.jsonl"))
+    figure = ("evaluate", "--recipe", "song2021-figure6", "--report", tmp_path / "r", *argv)
+    table = ("evaluate", "--recipe", "song2021-table3", *argv)
+    documents = [json.loads(mtmetrics(*call)[1]) for call in (figure, table)]
+    drawn, printed = ([row["values"][0]["value"] for row in document["rows"]] for document in documents)
+    assert drawn == printed
+    assert len(set(drawn)) == 5
+    assert (tmp_path / "r" / "song2021-figure6.svg").stat().st_size > 1000
+    refused(mtmetrics("evaluate", "--recipe", "song2021-figure6", *argv), "say with --report DIR where")
+
+
+def test_a_figure_of_layers_draws_the_part_of_the_paper(mtmetrics, data, tmp_path):
+    argv = ("--preset", "mini", "--format", "json", "--device", "cpu", "--data", data("de-en.jsonl"))
+    code, out, _ = mtmetrics("evaluate", "--recipe", "song2021-figure3", "--report", tmp_path / "r", *argv)
+    assert code == 0
+    rows = json.loads(out)["layers"]
+    assert [(row["measure"], row["layer"]) for row in rows] == [("wmd", layer) for layer in range(7)]
+    options = {"lang_pair": "de-en", "against": "source", "combine": "wmd", "normalize": "batch", "layer": 2}
+    distances = load_scorer("sentsim", preset="mini", **options).score(SOURCES, PREDICTIONS).parts["wmd"]
+    assert rows[2]["pearson"]["mean"] == pytest.approx(pearson(-distances, HUMAN).value, abs=1e-5)
+    assert (tmp_path / "r" / "song2021-figure3.svg").stat().st_size > 1000
+    assert "song2021-figure3.svg" in (tmp_path / "r" / "song2021-figure3.md").read_text()
+
+
+def test_a_list_of_recipes_whose_reader_goes_away_ends_quietly():
+    call = f"{shlex.quote(sys.executable)} -m mtmetrics evaluate --recipes | head -1"
+    done = subprocess.run(["bash", "-c", call], capture_output=True, text=True, timeout=60)
+    assert done.stdout.startswith("NAME")
+    assert done.stderr == ""

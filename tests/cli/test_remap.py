@@ -112,3 +112,13 @@ def test_maps_keep_the_name_of_their_pair_and_are_found_by_its_languages(call, t
     assert len(fingerprints) == 1
     with pytest.raises(ArtifactError, match="no clp map for language pair fr-en"):
         load_map("maps", "fr-en", "clp", encoder)
+
+
+def test_fewer_sentences_than_asked_are_named(call):
+    code, out, err = call("--parallel", "pairs.tsv", "--out", "all", "--map", "clp", "--sentences", "50")
+    assert (code, json.loads(out)[0]["sentences"]) == (0, 27)
+    assert "--sentences 50: the text has only 27 sentence pairs; all of them are taken" in err
+    _, out, err = call("--parallel", "pairs.tsv", "--out", "some", "--map", "clp", "--sentences", "20")
+    assert json.loads(out)[0]["sentences"] == 20
+    assert "--sentences" not in err
+    assert "--sentences" not in call("--parallel", "pairs.tsv", "--out", "usual", "--map", "clp")[2]

@@ -42,6 +42,7 @@ def production(tiny_encoder, tiny_lm, tmp_path: Path) -> Path:
     folder = tmp_path / "my-uscore"
     for part, model in {"encoder": tiny_encoder, "sentences": tiny_encoder, "language_model": tiny_lm}.items():
         shutil.copytree(model, folder / part)
+    (folder / "language_model" / "README.md").write_text("---\nlicense: mit\n---\n\n# Of somebody else\n")
     encoder = TokenEncoder(folder / "encoder", layer=2)
     (folder / "maps").mkdir()
     matrix, _ = np.linalg.qr(np.random.default_rng(0).normal(size=(16, 16)))
@@ -67,7 +68,14 @@ def test_models_and_preset_are_repositories_that_name_each_other(hub: LoopbackHu
     assert set(hub["org/my-uscore"].files()) == {".gitattributes", "README.md", "preset.toml"}
     preset = tomllib.loads(hub["org/my-uscore"].files()["preset.toml"].decode())
     assert preset["sentences"] == {"model": "org/my-uscore-sentences", "revision": "v1.1.0"}
-    assert preset["maps"] == {"artifact": "org/my-uscore-maps", "kind": "clp"}
+    own_map = Remapping.load(production / "maps" / map_file_name("de-en", "clp"))
+    pinned = {"revision": "v1.1.0", "fingerprint": own_map.fingerprint}
+    assert preset["maps"] == {"artifact": "org/my-uscore-maps", "kind": "clp", **pinned}
+    licences = {
+        name: yaml.safe_load(hub[name].files()["README.md"].decode().split("---")[1])["license"] for name in parts
+    }
+    assert licences.pop("org/my-uscore-language-model") == "mit"
+    assert {*licences.values()} == {"cc-by-4.0"}
     assert preset["language_models"]["en"]["model"] == "org/my-uscore-language-model"
     card = hub["org/my-uscore"].files()["README.md"].decode()
     assert "--preset org/my-uscore\n" in card

@@ -17,6 +17,7 @@ from mtmetrics.checks import InputReport
 from mtmetrics.cli.main import main
 from mtmetrics.errors import ArtifactError, InputError, MTMetricsError
 from mtmetrics.integrations.metric_module import MetricModule
+from mtmetrics.layout import metric_names
 from mtmetrics.scorers.registry import load_scorer
 from mtmetrics.statistics.significance import bootstrap_interval
 
@@ -307,6 +308,23 @@ def test_combine_gives_each_metric_the_columns_that_it_compares(metric, tiny_pre
     for first, last in ((0, 2), (2, 3)):
         combined.add_batch(**{name: column[first:last] for name, column in texts.items()})
     assert combined.compute(lang_pair="de-en")["bertr_scores"] == pytest.approx(result["bertr_scores"])
+
+
+def test_all_metrics_are_combined(evaluate_cache):
+    names = [name for name in metric_names() if name != "comet"]
+    assert len(names) == 8
+    combined = evaluate.combine([evaluate.load(mtmetrics.metric_path(name), "mini") for name in names])
+    texts = {"sources": ["Das Haus ist klein."], "predictions": ["The house is small."]}
+    texts["references"] = ["The house is little."]
+    with pytest.raises(InputError, match="sentsim: both sources and references are given: pass against='source'"):
+        combined.compute(**texts, lang_pair="de-en")
+    result = combined.compute(**texts, lang_pair="de-en", against="reference")
+    assert {f"{name}_mean_score" for name in names} <= result.keys()
+    assert "|set:mt-ref|" in result["sentsim_signature"]
+    assert "|against:reference|" in result["distilscore_signature"]
+    assert result["xmoverscore_mean_score"] == pytest.approx(
+        mtmetrics.load("xmoverscore", "mini", lang_pair="de-en").score(texts["sources"], texts["predictions"]).system
+    )
 
 
 def test_name_and_documentation(metric):

@@ -26,9 +26,11 @@ NAMES = [f"{paper}-{table}" for paper, tables in RUN.items() for table in tables
 CALLED = {
     "belouadi2023": "figure3 figure4 figure5",
     "mathur2019": "figure1",
-    "song2021": "figure1 figure2 figure3 figure4 figure5 figure6 figure7",
+    "song2021": "figure1 figure2",
     "zhao2020": "figure1 figure3 figure4",
 }
+# Rows of a table as bars, or at each layer.
+DRAWN = ["song2021-figure3", "song2021-figure4", "song2021-figure5", "song2021-figure6", "song2021-figure7"]
 # Averages over tables.
 AVERAGES = ["belouadi2023-table2", "zhao2020-figure2"]
 # Result tables and figures of the papers that no recipe runs; the other tables of the papers hold no results.
@@ -52,7 +54,7 @@ def test_all_are_listed_with_their_data_or_a_reason() -> None:
         [f"{paper}-{table}" for paper, tables in listing.items() for table in tables.split()]
         for listing in (CALLED, NOT_RUN)
     )
-    assert sorted(listed) == sorted([*NAMES, *called, *missing, *AVERAGES])
+    assert sorted(listed) == sorted([*NAMES, *called, *missing, *AVERAGES, *DRAWN])
     assert all(listed.values())
     assert {name for name, about in listed.items() if about.startswith("not run: ")} == set(missing)
     with pytest.raises(InputError, match="recipe 'zhao2020': must be one of belouadi2023-figure3"):
@@ -208,6 +210,27 @@ def test_what_could_not_be_read_is_left_out() -> None:
     row = rows("zhao2020-table5")["Cosine + CLP(LASER)"]
     assert set(row.published) == {"cs-en", "de-en", "fi-en", "lv-en", "tr-en", "zh-en"}
     assert rows("song2021-table9")["SMD"].published == {}
+
+
+def test_figures_draw_the_parts_that_the_tables_have() -> None:
+    for figure, table in (("figure5", "table5"), ("figure6", "table3"), ("figure7", "table4")):
+        drawn, printed = load_recipe(f"song2021-{figure}"), load_recipe(f"song2021-{table}")
+        assert (drawn.rows, drawn.pairs, drawn.pull) == (printed.rows, printed.pairs, printed.pull)
+    for name, side in (("song2021-figure3", "source"), ("song2021-figure4", "reference")):
+        recipe = load_recipe(name)
+        [row] = recipe.rows
+        assert recipe.layers
+        assert recipe.pairs == load_recipe("song2021-table3").pairs
+        assert (row.part, row.falls, row.options["against"]) == ("wmd", True, side)
+
+
+def test_layers_of_the_papers_encoder_are_for_that_one_alone() -> None:
+    row = rows("song2021-table7")["BERTScore"]
+    assert dict(row.entry("paper").metric.options)["layer"] == 10
+    assert "layer" not in dict(row.entry("mini").metric.options)
+    asked = {"sentsim": MetricSpec.parse("sentsim:mini:layer=3")}
+    assert dict(row.entry("paper", asked).metric.options)["layer"] == 3
+    assert "layer" not in dict(row.entry("paper", {"sentsim": MetricSpec("sentsim", "mine")}).metric.options)
 
 
 def test_entries_take_the_preset() -> None:

@@ -262,6 +262,11 @@ def test_a_translation_model_of_the_other_direction_is_of_the_preset_or_an_optio
         load_scorer("uscore", preset=str(folder), **weights)
     chosen = load_scorer("uscore", preset=str(folder), back=str(folder / "translation"), **weights)
     assert chosen.back_translator.lang_pair == "en-de"
+    record = folder / "translation" / "training.json"
+    record.write_text('{"kind": "translation model", "lp": "de-en"}')
+    with pytest.raises(InputError, match="translates de-en, but en-de is needed"):
+        load_scorer("uscore", preset=str(folder), back=str(folder / "translation"), **weights)
+    record.unlink()
     path = folder / "preset.toml"
     path.write_text(path.read_text() + '[back_translation]\nmodel = "translation"\nmax_length = 9\n')
     named = load_scorer("uscore", preset=str(folder), **weights)
@@ -271,12 +276,34 @@ def test_a_translation_model_of_the_other_direction_is_of_the_preset_or_an_optio
     assert "|btlen:9|" in result.signature
 
 
+def test_a_language_model_of_the_users_scores_as_the_preset_says(folder: Path, tiny_lm: Path) -> None:
+    path = folder / "preset.toml"
+    table = '[language_models.en]\nmodel = "lm"\nstart_token = "always"\nend_token = true\nlength_power = 0.5\n'
+    path.write_text(path.read_text().replace('[language_models.en]\nmodel = "lm"\n', table))
+    scorer = load_scorer("uscore", preset=str(folder), lm=str(tiny_lm), without="translation")
+    assert "|lm:tiny-lm#" in scorer.signature
+    assert "|lmstart:always|lmend:yes|lmlen:0.5|" in scorer.signature
+
+
 def test_a_preset_folder_in_evaluate(folder: Path, evaluate_cache: Path) -> None:
     metric = evaluate.load(mtmetrics.metric_path("uscore"), preset=str(folder))
     loaded = dict(metric.pool._loaded)
     result = metric.compute(sources=SOURCES, predictions=PREDICTIONS)
     assert result["signature"] == load_scorer("uscore", preset=str(folder)).signature
     assert metric.pool._loaded == loaded  # all models came with the metric
+
+
+def test_another_map_than_the_pinned_one_is_refused(folder: Path, remapping: Remapping) -> None:
+    path = folder / "preset.toml"
+    text = path.read_text()
+    path.write_text(text.replace('kind = "umd"\n', f'kind = "umd"\nfingerprint = "{remapping.fingerprint}"\n'))
+    assert f"|map:umd#{remapping.fingerprint}|" in load_scorer("uscore", preset=str(folder)).signature
+    path.write_text(text.replace('kind = "umd"\n', 'kind = "umd"\nfingerprint = "00000000"\n'))
+    with pytest.raises(
+        ArtifactError, match=f"its fingerprint is {remapping.fingerprint}, but the preset pins 00000000"
+    ):
+        load_scorer("uscore", preset=str(folder))
+    assert "|map:none|" in load_scorer("uscore", preset=str(folder), map="none").signature
 
 
 def test_what_a_preset_lacks(folder: Path) -> None:

@@ -268,3 +268,13 @@ def test_the_paper_preset_says_what_is_missing_offline() -> None:
     message = r"bert-base-multilingual-cased' was not found .* 'hf download google-bert/bert-base"
     with pytest.raises(ArtifactError, match=message):
         XMoverScore.from_preset("paper", lang_pair="de-en", pool=ModelPool(local_files_only=True))
+
+
+def test_a_language_model_of_the_users_scores_as_the_preset_says(
+    tiny_encoder: Path, tiny_lm: Path, tmp_path: Path
+) -> None:
+    models = f'[encoder]\nmodel = "{tiny_encoder}"\n[language_models.en]\nmodel = "mini-lm-en"\nweight = 0.3\n'
+    (tmp_path / "preset.toml").write_text(f'{models}start_token = "always"\nend_token = true\nlength_power = 0.5\n')
+    scorer = load_scorer("xmoverscore", preset=str(tmp_path), lm=str(tiny_lm), lang_pair="de-en")
+    assert "|lm:tiny-lm#" in scorer.signature
+    assert "*0.3|lmstart:always|lmend:yes|lmlen:0.5|" in scorer.signature

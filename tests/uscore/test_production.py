@@ -156,17 +156,25 @@ def test_each_round_mines_with_the_map_of_the_one_before(folder, tmp_path):
     assert pairs[0] != pairs[1]
 
 
-def test_a_sentence_encoder_that_is_not_to_be_trained_stays(folder, tiny_encoder, tmp_path):
+def test_a_sentence_encoder_that_is_not_to_be_trained_stays(folder, tiny_encoder, tmp_path, caplog):
     models = (folder / "preset" / "preset.toml").read_text().partition("[start]")[0]
     sentences = f'[sentences]\nmodel = "{tiny_encoder}"\n[score]\npieces = "all"\nmasses = "norm"\n'
     write(folder / "kept" / "preset.toml", models + sentences)
-    made = produce(folder, tmp_path / "out", preset="kept", without=["translation"])
+    options = {"preset": "kept", "without": ["translation"]}
+    with pytest.raises(InputError, match="contrastive_rounds: preset .*kept names no sentence encoder to train"):
+        produce(folder, tmp_path / "out", **options)
+    assert not (tmp_path / "out").exists()
+    made = produce(folder, tmp_path / "out", UScoreConfig(remap_share=0.5), **options)
+    assert "stays as it is, without contrastive learning" in caplog.text
     preset = tomllib.loads((made / "preset.toml").read_text())
     assert preset["sentences"] == {"model": "sentences"}
     assert preset["score"] == {"pieces": "all", "masses": "norm", "without": ["translation"]}
     assert "sentences-1-model" not in logged(made)
     signature = load_scorer("uscore", preset=str(made), lang_pair="de-en").signature
     assert "|without:translation|" in signature
+    # Without a licence that somebody states, the card has none, and is not published.
+    with pytest.raises(ArtifactError, match="license is missing"):
+        check_model_card(made)
     assert "|layer:2|pieces:all|mass:norm|map:" in signature
 
 
@@ -180,6 +188,12 @@ def test_another_language_model_is_recorded(whole, folder, tiny_lm, tmp_path):
     assert preset["score"]["without"] == BOTH
     assert config["preset"]["language_models.de"] == {"model": "language_model"}
     assert (tmp_path / "own" / "language_model" / "model.safetensors").is_file()
+    models = (folder / "preset" / "preset.toml").read_text().replace("[language_models.en]", "[language_models.de]")
+    table = '\nstart_token = "always"\nend_token = true\nlength_power = 0.5\n[start]'
+    write(folder / "kept-lm" / "preset.toml", models.replace("\n[start]", table))
+    preset, _ = language_model("same-way", lm=str(tiny_lm), preset="kept-lm")
+    scored = {"start_token": "always", "end_token": True, "length_power": 0.5}
+    assert preset["language_models"] == {"de": {"model": "language_model", **scored}}
     preset, _ = language_model("none", lm="none")
     assert preset["score"]["without"] == [*BOTH, "language_model"]
     with pytest.raises(ArtifactError, match="my-gpt"):
@@ -308,6 +322,7 @@ def test_what_cannot_be_used_is_refused_before_the_work(folder, tmp_path, option
             "must be a name, or a table of model and revision",
         ),
         ({"sentences": '{model = "no/such", revision = "v9"}'}, r"no/such \(revision v9\)"),
+        ({"sentences": '"mini-encoder"'}, "vocabulary of its own, .* pass --without sentences"),
     ],
 )
 def test_what_would_fail_later_is_refused_before_the_work(folder, tiny_encoder, tiny_lm, tmp_path, change, message):

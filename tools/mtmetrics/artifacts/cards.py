@@ -24,10 +24,15 @@ def check_space_card(folder: Path) -> dict[str, Any]:
 def licence_of(folder: Path) -> str | None:
     """What the card of a model says of its licence, by its name where it is another one than those that the Hub knows;
     None where it says nothing."""
+    found = licence_fields(folder)
+    return found.get("license_name") or found.get("license")
+
+
+def licence_fields(folder: Path) -> dict[str, str]:
+    """The fields of a model's card that state its licence; empty where it has no card, or the card states none."""
     card = folder / "README.md"
     head = card.read_text(encoding="utf-8").partition("\n---")[0] if card.is_file() else ""
-    found = dict(re.findall(r"^(license|license_name): *(\S+)", head, re.MULTILINE))
-    return found.get("license_name") or found.get("license")
+    return dict(re.findall(r"^(license|license_name|license_link): *(\S+)", head, re.MULTILINE))
 
 
 def _checked(path: Path, problems: Callable[[dict[str, Any]], Iterator[str]]) -> dict[str, Any]:
@@ -57,9 +62,11 @@ def _model_problems(data: dict[str, Any]) -> Iterator[str]:
     if data.get("license") == "other":
         yield from _text(data, "license_name", "license_link")
     yield from _texts(data, "language", valid=_LANGUAGE.fullmatch)
-    yield from _texts(data, "tags", "metrics")
+    yield from _texts(data, "tags")
+    yield from _texts(data, "metrics", empty=True)
     yield from _texts(data, "base_model", "datasets", valid=REPOSITORY.fullmatch, empty=True)
-    yield from _index_problems(data.get("model-index"))
+    if "model-index" in data or _listed(data.get("metrics")):  # else nothing was measured, and nothing is claimed
+        yield from _index_problems(data.get("model-index"))
 
 
 def _space_problems(data: dict[str, Any]) -> Iterator[str]:

@@ -30,7 +30,10 @@ _CONFIGURATIONS = ["*config.json", "config_sentence_transformers.json", "modules
 _OWN_MODULES = "sentence_transformers."
 # Tokenizers of single languages, see `TokenEncoder`.
 _LANGUAGES = "languages/*/tokenizer*.json"
+# What a training leaves beside the weights: data, settings, language pair.
+RECORD = "training.json"
 MODEL_FILES = [
+    RECORD,
     "config.json",
     "comet.json",
     "generation_config.json",
@@ -209,14 +212,19 @@ def own_tokenizers(folder: Path) -> dict[str, Any]:
     return found
 
 
+def require_one_vocabulary(folder: Path) -> None:
+    """Refuses an encoder that cannot be trained as a sentence encoder: it has tokenizers of single languages."""
+    if any(folder.glob(_LANGUAGES)):
+        how = "which sentence-transformers cannot do; choose another model"
+        raise ArtifactError(f"{folder}: reads some languages with a vocabulary of its own, {how}")
+
+
 def sentence_model(folder: Path, device: str, dtype: str = "float32") -> Any:
     """Loads a folder as a sentence-transformers model; an encoder without pooling gets mean pooling."""
     import torch
     from sentence_transformers import SentenceTransformer
 
-    if any(folder.glob(_LANGUAGES)):
-        how = "which sentence-transformers cannot do; choose another model"
-        raise ArtifactError(f"{folder}: reads some languages with a vocabulary of its own, {how}")
+    require_one_vocabulary(folder)
     with loading(folder, "SentenceTransformer"):
         options = {"dtype": getattr(torch, dtype), "use_safetensors": True}
         return SentenceTransformer(
@@ -264,6 +272,24 @@ def model_label(name: str | Path) -> str:
     if snapshot := hub_snapshot(Path(name)):
         return snapshot[0]
     return Path(name).resolve().name if Path(name).exists() else str(name)
+
+
+def read_record(folder: Path) -> dict[str, Any] | None:
+    """The record of the training that made a model; None where the folder has none.
+
+    Raises:
+        ArtifactError: the record is no JSON object.
+    """
+    path = folder / RECORD
+    if not path.is_file():
+        return None
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ArtifactError(f"{path}: cannot be read as JSON ({error})") from error
+    if not isinstance(record, dict):
+        raise ArtifactError(f"{path}: a JSON object is needed")
+    return record
 
 
 def model_fingerprint(folder: Path) -> str:

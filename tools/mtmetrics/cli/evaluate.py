@@ -1,7 +1,9 @@
 """``mtmetrics evaluate``: how well metrics agree with human judgements."""
 
 import argparse
+import dataclasses
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,19 +13,10 @@ from mtmetrics.cli.output import TABLE_FORMATS, check_target, print_report, prin
 from mtmetrics.errors import InputError
 
 if TYPE_CHECKING:
+    from mtmetrics.judgements.judged import Judged
     from mtmetrics.reports.agreement import Measure, MetricTable
-    from mtmetrics.reports.metric_runs import MetricSpec
-
-
-class _ListRecipes(argparse.Action):
-    """Like ``--version``, it needs no other argument."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        from mtmetrics.reports.recipes import list_recipes
-        from mtmetrics.reports.styles import terminal
-
-        print(terminal(list_recipes(), ()))
-        parser.exit()
+    from mtmetrics.reports.metric_runs import Entry, MetricSpec
+    from mtmetrics.reports.recipes import Recipe
 
 
 _INPUT: options.Options = {
@@ -67,10 +60,7 @@ _RECIPES: options.Options = {
     ),
     "--text FILE ...": "with --recipe: text that a figure's models learn from; --recipes says which",
     "--report DIR": "with --recipe: also write the report as Markdown there, with the pictures",
-    "--recipes": (
-        "list all tables and figures, with their data or why they cannot be run, and exit",
-        {"action": _ListRecipes, "nargs": 0},
-    ),
+    "--recipes": "list all tables and figures, with their data or why they cannot be run, and exit",
 }
 _OUTPUT: options.Options = {
     "--parts": "correlate each part of the score too",
@@ -96,6 +86,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     from mtmetrics.reports.agreement import Measure
 
+    if args.recipes:
+        _list_recipes()
+        return
     if args.recipe is not None:
         from mtmetrics.cli.recipe_runs import run_recipe
 
@@ -128,6 +121,13 @@ def run(args: argparse.Namespace) -> None:
         _compare_layers(args, specs[0], measure)
     else:
         _print_table(args, specs, measure, one=not several)
+
+
+def _list_recipes() -> None:
+    from mtmetrics.reports.recipes import list_recipes
+    from mtmetrics.reports.styles import terminal
+
+    print(terminal(list_recipes(), ()))
 
 
 def _print_table(args: argparse.Namespace, specs: "list[MetricSpec]", measure: "Measure", *, one: bool) -> None:
@@ -168,35 +168,66 @@ def _write_agreement(args: argparse.Namespace, spec: "MetricSpec", table: "Metri
 
 
 def _compare_layers(args: argparse.Namespace, spec: "MetricSpec", measure: "Measure") -> None:
-    from mtmetrics.reports.agreement import judge_entries, remarks
-    from mtmetrics.reports.agreement_report import chosen_layers, layer_curves, mean_intervals, report_layers
-    from mtmetrics.reports.figures import check_plot_file, save_figure
+    from mtmetrics.reports.agreement import remarks
+    from mtmetrics.reports.agreement_report import report_layers
+    from mtmetrics.reports.figures import check_plot_file
     from mtmetrics.reports.metric_runs import Entry
-    from mtmetrics.reports.plots import draw_curves
 
     drawn = args.plot is not None
     if drawn:
         check_plot_file(args.plot, "--plot")
-    files = judged_files(args)
-    pool, settings = options.model_pool(args), {"parts": args.parts, "one": True, "intervals": drawn}
-    layers = chosen_layers(args.layers, spec.load(pool, files[0].lang_pair).depth)
-    studies = {
-        layer: judge_entries([Entry(str(spec), spec.having(layer=layer))], files, pool, measure, **settings)[1]
-        for layer in options.progress(layers, desc="layers", unit="layer")
-    }
+    studies = layer_studies(args, Entry(str(spec), spec), judged_files(args), measure, intervals=drawn)
     print_report(report_layers(studies, _about(args, spec)), args)
     for table in studies.values():
         print_warnings(remarks(table))
     if drawn:
-        lines = {
-            name: {layer: values[-1].value for layer, values in layers.items()}
-            for name, layers in layer_curves(studies).items()
-        }
-        over = f"mean of {len(files)} files" if len(files) > 1 else next(iter(studies.values())).labels[0]
-        axes = {"x_label": "layer", "y_label": f"{measure.label} with human judgements"}
-        title = f"{spec.metric}, preset {spec.preset}: {over}, 95 % intervals"
-        figure = draw_curves(lines, title=title, intervals=mean_intervals(studies), **axes)
-        save_figure(figure, args.plot)
+        save_layers(args.plot, studies, f"{spec.metric}, preset {spec.preset}")
+
+
+def layer_studies(
+    args: argparse.Namespace,
+    entry: "Entry",
+    files: "Sequence[Judged]",
+    measure: "Measure",
+    *,
+    intervals: bool,
+    recipe: "Recipe | None" = None,
+) -> "dict[int, MetricTable]":
+    """Judges a row, of a figure of a paper if there is one, at those layers of its encoder that the arguments name.
+
+    Returns:
+        Layer -> a table of this row, and of its parts where the arguments ask for these.
+    """
+    from mtmetrics.reports.agreement import judge_entries
+    from mtmetrics.reports.agreement_report import chosen_layers
+
+    pool, spec = options.model_pool(args), entry.metric
+    if spec is None:
+        raise InputError(f"{entry.title}: {entry.why_not}")
+    settings: dict[str, Any] = {"parts": args.parts, "one": True, "intervals": intervals, "recipe": recipe}
+    studies = {}
+    layers = chosen_layers(args.layers, spec.load(pool, files[0].lang_pair).depth)
+    for layer in options.progress(layers, desc="layers", unit="layer"):
+        row = dataclasses.replace(entry, metric=spec.having(layer=layer))
+        _, studies[layer] = judge_entries([row], files, pool, measure, **settings)
+    return studies
+
+
+def save_layers(path: str, studies: "dict[int, MetricTable]", title: str) -> None:
+    """Draws the mean correlation of each measure against the layer, with its 95 % intervals."""
+    from mtmetrics.reports.agreement_report import layer_curves, mean_intervals
+    from mtmetrics.reports.figures import save_figure
+    from mtmetrics.reports.plots import draw_curves
+
+    lines = {
+        name: {layer: values[-1].value for layer, values in layers.items()}
+        for name, layers in layer_curves(studies).items()
+    }
+    table = next(iter(studies.values()))
+    over = f"mean of {len(table.labels)} files" if len(table.labels) > 1 else table.labels[0]
+    axes = {"x_label": "layer", "y_label": f"{table.measure.label} with human judgements"}
+    figure = draw_curves(lines, title=f"{title}: {over}, 95 % intervals", intervals=mean_intervals(studies), **axes)
+    save_figure(figure, path)
 
 
 def _about(args: argparse.Namespace, spec: "MetricSpec") -> dict[str, str]:

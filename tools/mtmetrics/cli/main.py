@@ -69,7 +69,7 @@ mtmetrics explain --preset mini --lp de-en rows.tsv --segments 1-3
 mtmetrics explain --preset mini --lp de-en -s source.de -t system.en --worst 10 --plot worst
 mtmetrics explain --metric bertr:mini -r reference.en -t system.en --segments 7 --plot segment.svg
 mtmetrics evaluate --preset mini --data judged.jsonl
-mtmetrics evaluate --metric sentsim:mini --metric chrf --ci --data judged/de-en.jsonl judged/fi-en.jsonl
+mtmetrics evaluate --metric sentsim:mini --metric chrf --against reference --ci --data de-en.jsonl fi-en.jsonl
 mtmetrics evaluate --metric bertr:mini --layers all --plot layers.svg --data judged.jsonl
 mtmetrics evaluate --recipe zhao2020-table1 --preset mini --report reproduced
 mtmetrics plot scatter --metric xmoverscore:mini --data judged.jsonl --out scatter.png

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mtmetrics.checks import language_pair, positive
+from mtmetrics.checks import language_pair, positive, warn
 from mtmetrics.cli import options
 from mtmetrics.cli.output import print_report
 from mtmetrics.errors import InputError
@@ -174,7 +174,10 @@ def _sentence_pairs(path: str) -> Iterator[list[str]]:
 
 
 def _drawn(rows: list[Any], args: argparse.Namespace) -> list[Any]:
-    if args.sentences is None or positive("--sentences", args.sentences) >= len(rows):
+    if args.sentences is None or positive("--sentences", args.sentences) == len(rows):
+        return rows
+    if args.sentences > len(rows):
+        warn(f"--sentences {args.sentences}: the text has only {len(rows)} sentence pairs; all of them are taken")
         return rows
     return random.Random(args.seed).sample(rows, args.sentences)
 

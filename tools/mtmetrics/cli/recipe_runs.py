@@ -15,6 +15,7 @@ from mtmetrics._version import __version__
 from mtmetrics.checks import names_of_pair
 from mtmetrics.cli import options
 from mtmetrics.cli.data import pulled
+from mtmetrics.cli.evaluate import layer_studies, save_layers
 from mtmetrics.cli.judged_files import judge, judged_files
 from mtmetrics.cli.output import check_target, print_report, print_warnings
 from mtmetrics.errors import InputError, MTMetricsError
@@ -22,8 +23,10 @@ from mtmetrics.errors import InputError, MTMetricsError
 if TYPE_CHECKING:
     from mtmetrics.judgements.judged import Judged
     from mtmetrics.reports.agreement import Measure, MetricTable
+    from mtmetrics.reports.metric_runs import Entry
     from mtmetrics.reports.recipes import Recipe
 
+_WARNING = "mtmetrics: warning: "
 _FORWARDED = ("device", "dtype", "batch_tokens", "embedding_cache")
 
 
@@ -42,7 +45,7 @@ def run_recipe(args: argparse.Namespace) -> None:
     args.level = recipe.level
     if args.report is not None:
         check_target(args.report, "--report", folder=True)
-    if recipe.runs and args.report is None:
+    if recipe.draws and args.report is None:
         raise InputError(f"--recipe {recipe.name}: draws a picture, or several tables; say with --report DIR where")
     if recipe.runs and (args.metric or args.vectors):
         raise InputError(f"--recipe {recipe.name}: its calls name their metrics; leave out --metric and --vectors")
@@ -56,6 +59,8 @@ def run_recipe(args: argparse.Namespace) -> None:
     _find_data(args, recipe)
     if recipe.runs:
         _write(args.report, recipe, _called(args, recipe))
+    elif recipe.layers:
+        _draw_layers(args, recipe, measure)
     else:
         _print_table(args, recipe, measure)
 
@@ -138,7 +143,28 @@ def _print_table(args: argparse.Namespace, recipe: "Recipe", measure: "Measure")
     report = report_metrics(table, {"field": args.field}, recipe)
     print_report(report, args)
     if args.report is not None:
-        _write(args.report, recipe, [report.render("markdown"), *_picture(args.report, table, recipe)])
+        picture = _bars(args.report, table, recipe) if recipe.bars else _picture(args.report, table, recipe)
+        _write(args.report, recipe, [report.render("markdown"), *picture])
+
+
+def _draw_layers(args: argparse.Namespace, recipe: "Recipe", measure: "Measure") -> None:
+    """Prints and draws how the rows of a figure agree with people at each layer of the encoder."""
+    from mtmetrics.reports.agreement import remarks
+    from mtmetrics.reports.agreement_report import report_layers
+
+    args.layers = "all"
+    [entry] = _entries(args, recipe)
+    files = _of_recipe(judged_files(args), recipe)
+    studies = layer_studies(args, entry, files, measure, intervals=True, recipe=recipe)
+    spec = entry.metric
+    report = report_layers(studies, {"recipe": recipe.name, "metric": str(spec)})
+    print_report(report, args)
+    for table in studies.values():
+        print_warnings(remarks(table))
+    path = Path(args.report) / f"{recipe.name}.svg"
+    path.parent.mkdir(exist_ok=True)
+    save_layers(str(path), studies, str(spec))
+    _write(args.report, recipe, [report.render("markdown"), f"![{recipe.title}]({path.name})"])
 
 
 def _asked(args: argparse.Namespace) -> tuple[dict[str, Any], dict[str, dict[str, str]]]:
@@ -152,15 +178,22 @@ def _measured(args: argparse.Namespace, recipe: "Recipe", measure: "Measure") ->
     the user names those that it has rows of count."""
     from mtmetrics.reports.agreement import check_table, remarks, usual_test
 
+    if recipe.bars:
+        args.ci = True  # whiskers
     test = args.significance or usual_test(measure)
     check_table(measure, test, intervals=args.ci)
-    known = {name for row in recipe.rows for name in (row.metric, row.vectors)}
-    given = ({name: value for name, value in table.items() if name in known} for table in _asked(args))
-    entries = recipe.entries(args.preset or "paper", *given)
+    entries = _entries(args, recipe)
     files = _of_recipe(judged_files(args), recipe)
     runs, table = judge(args, entries, files, measure, recipe=recipe, test=test, intervals=args.ci)
     print_warnings([*runs.notes(), *remarks(table)])
     return table
+
+
+def _entries(args: argparse.Namespace, recipe: "Recipe") -> "list[Entry]":
+    """The rows of a table as they are run, with those metrics and vectors of the user that it has rows of."""
+    known = {name for row in recipe.rows for name in (row.metric, row.vectors)}
+    given = ({name: value for name, value in table.items() if name in known} for table in _asked(args))
+    return recipe.entries(args.preset or "paper", *given)
 
 
 def _stored_vectors(text: str) -> tuple[str, dict[str, str]]:
@@ -175,10 +208,11 @@ def _stored_vectors(text: str) -> tuple[str, dict[str, str]]:
 
 
 def _of_recipe(files: "list[Judged]", recipe: "Recipe") -> "list[Judged]":
-    """The files of the table's language pairs; a note says which were left out."""
+    """The files of the table's language pairs, in the paper's order; a note says which were left out."""
     # Under the table's own names, by which its numbers are found.
     named = [(file, names_of_pair(file.lang_pair, recipe.pairs)) for file in files]
-    kept = [dataclasses.replace(file, lang_pair=names[0]) for file, names in named if names]
+    of_table = [dataclasses.replace(file, lang_pair=names[0]) for file, names in named if names]
+    kept = sorted(of_table, key=lambda file: recipe.pairs.index(file.lang_pair))
     if not kept:
         there = " ".join(dict.fromkeys(file.lang_pair for file in files))
         raise InputError(f"--recipe {recipe.name}: the data holds {there}, the table {' '.join(recipe.pairs)}")
@@ -209,6 +243,29 @@ def _picture(folder: str, table: "MetricTable", recipe: "Recipe") -> list[str]:
     label = coefficient_name(table.measure)
     save_figure(draw_published(points, title=recipe.title.partition(":")[0], label=label), str(path))
     return [f"![published numbers against those measured here]({path.name})"]
+
+
+def _bars(folder: str, table: "MetricTable", recipe: "Recipe") -> list[str]:
+    """Draws the measured rows of a table as bars, and returns what the report says of that; nothing where no row could
+    be run."""
+    from mtmetrics.reports.agreement_report import coefficient_name
+    from mtmetrics.reports.figures import save_figure
+    from mtmetrics.reports.plots import Bar, draw_bars
+
+    several = len(table.labels) > 1
+    bars = {}
+    for row in table.rows:
+        if row.cells:
+            cells = [Bar(cell.correlation.value, *(cell.interval or ())[:2]) for cell in row.cells]
+            bars[row.scored.entry.title] = [*cells, *([Bar(row.average.value)] if several else [])]
+    if not bars:
+        return []
+    groups = [*table.labels, *(["mean"] if several else [])]
+    path = Path(folder) / f"{recipe.name}.svg"
+    path.parent.mkdir(exist_ok=True)
+    title = f"{recipe.title.partition(':')[0]}, 95 % bootstrap intervals"
+    save_figure(draw_bars(bars, groups, title=title, y_label=coefficient_name(table.measure)), str(path))
+    return [f"![{recipe.title}]({path.name})"]
 
 
 def _picture_of_averages(folder: str, tables: "dict[str, MetricTable]", recipe: "Recipe") -> list[str]:
@@ -260,7 +317,10 @@ def _called(args: argparse.Namespace, recipe: "Recipe") -> list[str]:
             code = main(words)
         sys.stderr.write(said.getvalue())
         failed += code != 0
-        text = printed.getvalue().strip() or ("" if code == 0 else said.getvalue().strip().splitlines()[-1])
+        messages = said.getvalue().strip().splitlines()
+        text = printed.getvalue().strip() or ("" if code == 0 else messages[-1])
+        warnings = [line for line in messages if line.startswith(_WARNING)]
+        text = "\n\n".join(filter(None, [text, *warnings]))
         parts += [f"```bash\nmtmetrics {shlex.join(words)}\n```", text]
         made = [Path(word) for word in words if code == 0 and folder in Path(word).parents]
         drawn = [path for name in made for path in ([name] if name.suffix == ".svg" else sorted(name.glob("*.png")))]

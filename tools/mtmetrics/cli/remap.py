@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from mtmetrics.mining.word_level import Vectors
     from mtmetrics.models.packed import Encoder
     from mtmetrics.models.pool import ModelPool
+
+_SENTENCES = 2000
 _SPACE: options.Options = {
     **options.ENCODER,
     "--layer": ("layer to remap (default: last)", int),
@@ -35,7 +37,7 @@ _PAIRS: options.Options = {
 }
 _FIT: options.Options = {
     "--exclude-origin NAME ...": "origins of --parallel to leave out; NAME* is a prefix",
-    "--sentences": ("sentence pairs to draw from --parallel", 2000),
+    "--sentences": (f"sentence pairs to draw from --parallel (default: {_SENTENCES})", int),
     "--align-layer": ("layer that aligns words (default: --layer)", int),
     "--threshold": ("alignment probability, both directions", 1e-3),
     "--map KIND ...": ("clp, umd, clp+umd, umd+clp (default: clp umd)", {"default": ["clp", "umd"]}),
@@ -62,7 +64,8 @@ def run(args: argparse.Namespace) -> None:
     from mtmetrics.matching.remapping_files import map_file_name
 
     language_pair(args.lp)
-    positive("--sentences", args.sentences)
+    if args.sentences is not None:
+        positive("--sentences", args.sentences)
     for kind in args.map:
         choice("--map", kind, KINDS)
     if args.level == "sentence" and not args.parallel:
@@ -93,7 +96,8 @@ def _fitted(args: argparse.Namespace, files: Sequence[Path]) -> list[dict[str, A
     for kind, path in zip(args.map, files, strict=True):
         remapping = Remapping.fit(kind, source, target, meta)
         remapping.save(path)
-        written.append({"file": str(path), "kind": kind, "fingerprint": remapping.fingerprint, "pairs": len(source)})
+        about = {"file": str(path), "kind": kind, "fingerprint": remapping.fingerprint, "pairs": len(source)}
+        written.append(about | ({"sentences": len(pairs)} if args.parallel else {}))
     return written
 
 
@@ -103,8 +107,11 @@ def _pairs(args: argparse.Namespace) -> tuple[list[tuple[str, str]], str]:
     from mtmetrics.training.corpus import read_pairs
 
     rows, _ = read_pairs(args.parallel, args.exclude_origin)
-    if len(rows) > args.sentences:
-        rows = random.Random(args.seed).sample(rows, args.sentences)
+    if args.sentences is not None and len(rows) < args.sentences:
+        warn(f"--sentences {args.sentences}: the text has only {len(rows)} sentence pairs; all of them are taken")
+    wanted = _SENTENCES if args.sentences is None else args.sentences
+    if len(rows) > wanted:
+        rows = random.Random(args.seed).sample(rows, wanted)
     return [(row.source, row.target) for row in rows], " ".join(short_name(path) for path in args.parallel)
 
 

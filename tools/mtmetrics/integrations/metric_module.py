@@ -12,7 +12,7 @@ import datasets
 import evaluate
 
 from mtmetrics.artifacts.presets import Preset, preset_names
-from mtmetrics.checks import check, language_of
+from mtmetrics.checks import check, choice, language_of
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.runner import Running
@@ -180,7 +180,7 @@ class MetricModule(evaluate.Metric):
         """
         given = self._columns(predictions=predictions, references=references, **kwargs)
         columns = {name: given.pop(name, None) for name in self._known_columns()}
-        options = self.defaults | given
+        options = self.defaults | self._without_side(given)
         self._refuse_unknown("compute", options, (*self._known_columns(), *self._option_names()))
         if METRICS[self.metric_name].made_by().needs_pair and "lang_pair" not in options:
             raise InputError("lang_pair is missing; pass lang_pair='de-en' to compute or to evaluate.load")
@@ -273,6 +273,14 @@ class MetricModule(evaluate.Metric):
         """Without the columns of other metrics, which `evaluate.combine` passes to all of them."""
         others = {*_COLUMNS} - {*self._known_columns()}
         return {name: column for name, column in columns.items() if name not in others}
+
+    def _without_side(self, options: dict[str, Any]) -> dict[str, Any]:
+        """The options without the side to compare with, where the metric has no choice: `evaluate.combine` passes it to
+        all of its metrics."""
+        if len(METRICS[self.metric_name].sides) > 1 or options.get("against") is None:
+            return options
+        choice("against", options["against"], tuple(COLUMNS))
+        return {name: value for name, value in options.items() if name != "against"}
 
     def _checked(self, columns: dict[str, Any]) -> dict[str, list[Any]]:
         """The columns as lists of strings, in the order of the metric; the same ones as were added before."""

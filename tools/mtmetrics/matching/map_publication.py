@@ -9,12 +9,6 @@ from mtmetrics.io.atomic import sha256_file, write_atomic, write_json
 from mtmetrics.matching.remapping_files import ENCODER, PublishedMap, layered_file
 
 INDEX = "index.json"
-# Of Table 1 of Zhao et al. (2020): Mover-2 with the map and the language model, mean over seven pairs of WMT17.
-_PAPER = {"clp": 0.538, "umd": 0.516}
-_RESULT = """    - type: pearsonr
-      name: Pearson's r, XMoverScore with {kind} (layer 12) and GPT-2
-      value: {value}
-"""
 
 _CARD = """---
 library_name: mtmetrics
@@ -23,17 +17,8 @@ language: [{languages}]
 tags: [mtmetrics, machine-translation, evaluation, cross-lingual-remapping]
 base_model: [{encoder}]
 datasets: []
-metrics: [pearsonr]
-model-index:
-- name: xmoverscore-maps
-  results:
-  - task:
-      type: machine-translation-evaluation
-    dataset:
-      name: WMT17 segments judged by people, into English (mean of cs, de, fi, lv, ru, tr, zh; as the paper reports it)
-      type: wmt17-metrics
-    metrics:
-{results}---
+metrics: []
+---
 
 # {name}
 
@@ -59,7 +44,8 @@ import mtmetrics
 metric = mtmetrics.load("xmoverscore", "paper", lang_pair="de-en", maps="ORG/{name}")
 ```
 
-The preset `paper` looks here by itself, one file at a time. The maps are for the files of `{encoder}`
+How well they do was not measured for this card; the paper has its numbers, and the card of the metric compares. The
+preset `paper` looks here by itself, one file at a time. The maps are for the files of `{encoder}`
 as they were in 2020; which ones is not recorded in the originals, so a model of this name is taken for the right one.
 
 ## Citation
@@ -93,14 +79,12 @@ def _card(name: str, entry: CatalogEntry, maps: Sequence[PublishedMap]) -> str:
     held: dict[tuple[int, str], list[str]] = {}
     for item in maps:
         held.setdefault((item.layer, item.kind), []).append(item.lang_pair)
-    kinds = sorted({item.kind for item in maps})
     return _CARD.format(
         name=name,
         encoder=ENCODER,
         index=INDEX,
         # YAML 1.1 reads a bare `no` as a truth value.
         languages=", ".join(f'"{it}"' for it in sorted({it for item in maps for it in language_pair(item.lang_pair)})),
-        results="".join(_RESULT.format(kind=kind.upper(), value=_PAPER[kind]) for kind in kinds),
         rows="".join(f"| {layer} | `{kind}` | {' '.join(pairs)} |\n" for (layer, kind), pairs in sorted(held.items())),
         url=entry.origin.url if entry.origin else "",
         commit=entry.origin.commit if entry.origin else "",

@@ -148,6 +148,8 @@ def load_map(
     encoder: Encoder,
     *,
     level: Level = "word",
+    revision: str | None = None,
+    fingerprint: str | None = None,
     local_files_only: bool = False,
 ) -> Remapping:
     """Loads the map of a language pair and checks that it was fitted for the encoder.
@@ -160,12 +162,14 @@ def load_map(
         kind: one of `mtmetrics.matching.remapping.KINDS`.
         encoder: the encoder in use.
         level: what is mapped, vectors of words or of sentences.
+        revision: of a Hub repository; None for the one that the catalog pins, or the main branch.
+        fingerprint: of the map, where it is pinned.
         local_files_only: never ask the network.
 
     Raises:
         InputError: `artifact` is no path or name, or an unknown level.
-        ArtifactError: there is no such map, it is damaged, cannot be fetched, or is made for another encoder, layer or
-            level.
+        ArtifactError: there is no such map, it is damaged, cannot be fetched, is another one than the pinned one, or is
+            made for another encoder, layer or level.
     """
     if not isinstance(artifact, str | Path):
         raise InputError(f"maps {artifact!r}: a file, a folder or the name of a map artifact is needed")
@@ -176,8 +180,11 @@ def load_map(
             load_map(artifact, lang_pair, step, encoder, local_files_only=local_files_only) for step in kind.split("+")
         )
         return Remapping(kind, (*first.source, *second.source), meta=first.meta | {"composed": "of published steps"})
-    path = _find(artifact, lang_pair, kind, encoder, level, local_files_only)
+    path = _find(artifact, lang_pair, kind, encoder, level, revision, local_files_only)
     remapping = Remapping.load(path)
+    if fingerprint not in (None, remapping.fingerprint):
+        pinned = f"its fingerprint is {remapping.fingerprint}, but the preset pins {fingerprint}"
+        raise ArtifactError(f"map {path}: {pinned}; fetch the pinned one, or leave fingerprint out of [maps]")
     fitted_pair = remapping.meta.get("lp")
     if remapping.kind != kind or fitted_pair is None or not names_of_pair(wanted_pair, [fitted_pair]):
         found = f"a {remapping.kind} map for {fitted_pair}"
@@ -227,7 +234,15 @@ def is_local(artifact: str | Path) -> bool:
     return any(place.exists() for place in [*local_places(artifact), *([cache_folder(entry)] if entry else [])])
 
 
-def _find(artifact: str | Path, lang_pair: str, kind: str, encoder: Encoder, level: Level, offline: bool) -> Path:
+def _find(
+    artifact: str | Path,
+    lang_pair: str,
+    kind: str,
+    encoder: Encoder,
+    level: Level,
+    revision: str | None,
+    offline: bool,
+) -> Path:
     name = map_file_name(lang_pair, kind, level)
     path = _local_map(artifact, name, encoder)
     if path is not None:
@@ -239,11 +254,13 @@ def _find(artifact: str | Path, lang_pair: str, kind: str, encoder: Encoder, lev
             return _fetched(entry, published, offline)
     elif name in entry.files if entry else is_on_hub(str(artifact), "maps"):
         try:
-            return download_file(hub_source(artifact), name, local_files_only=offline)
+            return download_file(hub_source(artifact, revision), name, local_files_only=offline)
         except ArtifactError as error:
             absent = error
         try:
-            return download_file(hub_source(artifact), f"layer-{encoder.layer}/{name}", local_files_only=offline)
+            return download_file(
+                hub_source(artifact, revision), f"layer-{encoder.layer}/{name}", local_files_only=offline
+            )
         except ArtifactError:
             raise absent from None
     known = mapped_pairs(artifact, kind, level)

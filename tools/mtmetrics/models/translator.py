@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mtmetrics.artifacts.models import loading, pretrained
+from mtmetrics.artifacts.models import loading, pretrained, read_record
 from mtmetrics.checks import language_pair, positive
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.models.loaded import LoadedModel
@@ -89,6 +89,16 @@ def _prepare(folder: Path, config: Any, tokenizer: Any, lang_pair: str) -> None:
     use_languages(tokenizer, lang_pair)
 
 
+def _require_direction(described: str, folder: Path, lang_pair: str) -> None:
+    """Refuses a model whose record names another language pair: it would answer in the wrong language, silently."""
+    trained = (read_record(folder) or {}).get("lp")
+    wanted = "-".join(language_pair(lang_pair))
+    if trained not in (None, wanted):
+        raise InputError(
+            f"{described}: translates {trained}, but {wanted} is needed; name a model that was trained for it"
+        )
+
+
 def own_beams(network: Any) -> int:
     """The hypotheses of beam search that a model's folder asks for, 1 where it says nothing.
 
@@ -131,7 +141,8 @@ class Translator(LoadedModel):
             batch of each beam.
 
     Raises:
-        InputError: an unknown option, or a language for which the model has no code.
+        InputError: an unknown option, a language for which the model has no code, or a model that was trained for
+            another language pair.
         ArtifactError: the model cannot be found or loaded, or is no MBart.
         MTMetricsError: the model does not fit into memory.
     """
@@ -151,6 +162,7 @@ class Translator(LoadedModel):
                 positive(name, given)
         super().__init__("translation model", model, revision, {"batch_tokens": 2048} | running)
         self.lang_pair = lang_pair
+        _require_direction(self.described, self.folder, lang_pair)
         self.tokenizer, network = open_mbart(self.folder, lang_pair, self.dtype)
         self.beams = own_beams(network) if beams is None else beams
         frame = target_frame(self.tokenizer, network.config.eos_token_id)

@@ -62,6 +62,8 @@ def _spa(scores: Scores, judged: Judged) -> Correlation:
 
 _SPECIAL: dict[str, Callable[[Scores, Judged], Correlation]] = {"darr": _darr, "acc23": _acc23, "spa": _spa}
 MEASURES = (*COEFFICIENTS, *_SPECIAL)
+# How the reason begins why a file has no correlation that a row could not be run on.
+NOT_SCORED = "not scored"
 GROUPS = ("none", "item", "system")
 
 
@@ -140,7 +142,8 @@ class MetricCell:
 
 @dataclasses.dataclass(frozen=True)
 class MetricRow:
-    """One metric, or a part of it: a cell per file (none where it was not scored), and the mean of the correlations.
+    """One metric, or a part of it: a cell per file (none where no file was scored), and the mean of the correlations of
+    the files that were scored.
 
     `accuracy` is the share of the pairs of systems of all files that it orders as people do; None for segments.
     """
@@ -222,23 +225,35 @@ def metric_table(
     intervals. Refused is what does not go with the measure, see `check_table`.
     """
     check_table(measure, test, intervals=intervals)
-    present = [row for row in scored if row.scores]
-    by_column = [
-        _cells([column.take(row.scores[number]) for row in present], column, measure, test, intervals)
-        for number, column in enumerate(columns)
-    ]
+    cells: list[list[MetricCell]] = [[] for _ in scored]
+    for number, column in enumerate(columns):
+        present = [place for place, row in enumerate(scored) if row.scores and number not in row.missing]
+        values = [column.take(scored[place].scores[number]) for place in present]
+        of_column = dict(zip(present, _cells(values, column, measure, test, intervals), strict=True))
+        for place, row in enumerate(scored):
+            if row.scores:
+                cells[place].append(of_column.get(place) or _not_scored(row.missing[number]))
     # Numbered, since the same file may be given twice.
     names = [f"{column.lang_pair} (file {number})" for number, column in enumerate(columns, 1)]
-    by_row = map(list, zip(*by_column, strict=True))
     nothing = Correlation(np.nan, "the row was not scored")
     rows = []
-    for row in scored:
-        cells = next(by_row) if row.scores else []
-        average = mean(dict(zip(names, (cell.correlation for cell in cells), strict=True))) if cells else nothing
-        rows.append(MetricRow(row, cells, average, accuracy=_accuracy(row, columns) if cells else None))
-    best = _highest([row.average for row in rows])
+    for row, of_row in zip(scored, cells, strict=True):
+        there = {
+            name: cell.correlation
+            for number, (name, cell) in enumerate(zip(names, of_row, strict=False))
+            if number not in row.missing
+        }
+        average = mean(there) if there else nothing
+        rows.append(MetricRow(row, of_row, average, accuracy=_accuracy(row, columns) if of_row else None))
+    # The average of a row that lacks a file is over other files than those of the others.
+    averages = [nothing if row.scored.missing else row.average for row in rows]
+    best = _highest(averages)
     rows = [dataclasses.replace(row, best=number in best) for number, row in enumerate(rows)]
     return MetricTable(list(columns), rows, measure, test)
+
+
+def _not_scored(why: str) -> MetricCell:
+    return MetricCell(Correlation(np.nan, f"{NOT_SCORED}: {why}"))
 
 
 def check_table(measure: Measure, test: str, *, intervals: bool) -> None:
@@ -302,10 +317,11 @@ def _accuracy(row: RowScores, columns: Sequence[Judged]) -> Correlation | None:
     found = [
         pairwise_accuracy(column.take(scores), column.judgements["human"])
         for scores, column in zip(row.scores, columns, strict=True)
+        if scores
     ]
     reason = next((accuracy.reason for accuracy in found if accuracy.reason is not None), None)
     if reason is not None:
         return Correlation(np.nan, reason)
-    judged = zip(found, columns, strict=True)
+    judged = zip(found, [column for number, column in enumerate(columns) if number not in row.missing], strict=True)
     pairs = [math.comb(len(column.judgements) - accuracy.left_out, 2) for accuracy, column in judged]
     return Correlation(float(np.average([accuracy.value for accuracy in found], weights=pairs)))

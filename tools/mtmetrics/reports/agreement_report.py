@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mtmetrics.errors import InputError
-from mtmetrics.reports.agreement import Measure, MetricCell, MetricRow, MetricTable
+from mtmetrics.reports.agreement import NOT_SCORED, Measure, MetricCell, MetricRow, MetricTable
 from mtmetrics.reports.metric_runs import SCORE, measures
 from mtmetrics.reports.recipes import Recipe, RecipeRow
 from mtmetrics.reports.styles import Cell, Grid, Marked, Report, Table, correlation_text, decimals
@@ -36,7 +36,7 @@ def report_metrics(table: MetricTable, about: Mapping[str, Any], recipe: Recipe 
         recipe: puts the numbers of a paper's table beside ours; its rows are those of the table.
     """
     rows = _table(table, recipe)
-    details = [(joined_signature(row.scored.signatures), row.scored.problem or "") for row in table.rows]
+    details = [(joined_signature(row.scored.known_signatures), _problem(row, table.labels)) for row in table.rows]
     flat = [[*row, *more] for row, more in zip(rows, [("signature", "problem"), *details], strict=True)]
     blocks = [Grid(rows, range(1, len(rows[0]))), *_notes(table, recipe)]
     return Report({**about, **_as_json(table, recipe)}, blocks, flat=flat)
@@ -188,8 +188,10 @@ def _table(table: MetricTable, recipe: Recipe | None) -> Table:
         add(label, (_cell(row.cells[number]) if row.cells else "" for row in table.rows))
         add_published(f"{pair} published", (paper.published.get(pair) for paper in papers))
     if len(given) > 1:
-        add("average", (Marked(correlation_text(row.average), row.best) if row.cells else "" for row in table.rows))
-        averages = [paper.average_over(given) for paper in papers]
+        add("average", map(_average, table.rows))
+        # The paper's average over the files that the row has, so that both can be compared.
+        scored = [[pair for number, pair in enumerate(given) if number not in row.scored.missing] for row in table.rows]
+        averages = [paper.average_over(pairs) for paper, pairs in zip(papers, scored, strict=True)]
         add_published("average published", averages)
         if recipe is not None:
             both = zip(table.rows, averages, strict=True)
@@ -204,6 +206,15 @@ def _table(table: MetricTable, recipe: Recipe | None) -> Table:
     return [head, *rows]
 
 
+def _average(row: MetricRow) -> Cell:
+    """The average of a row, with the number of files behind it where some are missing."""
+    if not row.cells:
+        return ""
+    there = len(row.cells) - len(row.scored.missing)
+    over = f" ({there} of {len(row.cells)})" if row.scored.missing else ""
+    return Marked(correlation_text(row.average) + over, row.best)
+
+
 def coefficient_name(measure: Measure) -> str:
     """A coefficient as papers call it."""
     return _COEFFICIENTS[measure.name]
@@ -211,6 +222,8 @@ def coefficient_name(measure: Measure) -> str:
 
 def _cell(cell: MetricCell) -> Cell:
     text = correlation_text(cell.correlation)
+    if cell.correlation.reason is not None and cell.correlation.reason.startswith(NOT_SCORED):
+        return ""
     if cell.interval is not None and cell.interval.reason is None:
         text += f" [{decimals(cell.interval.low)}, {decimals(cell.interval.high)}]"
     elif cell.interval is not None and cell.correlation.reason is None:
@@ -240,9 +253,26 @@ def _notes(table: MetricTable, recipe: Recipe | None) -> list[str]:
     for row in table.rows:
         if row.scored.problem is not None:
             notes.append(f"Not run: {row.scored.entry.title}: {row.scored.problem}")
-        elif row.scored.signatures and row.scored.entry.part == SCORE:
-            notes.append(f"{row.scored.entry.title}: {joined_signature(row.scored.signatures)}")
+        for why, labels in _missing(row, table.labels).items():
+            notes.append(f"Not run: {row.scored.entry.title} for {' '.join(labels)}: {why}")
+        if row.scored.signatures and row.scored.entry.part == SCORE:
+            notes.append(f"{row.scored.entry.title}: {joined_signature(row.scored.known_signatures)}")
     return notes
+
+
+def _problem(row: MetricRow, labels: Sequence[str]) -> str:
+    """Why the row, or some of its files, were not scored; empty where nothing is missing."""
+    if row.scored.problem is not None:
+        return row.scored.problem
+    return "; ".join(f"{' '.join(names)}: {why}" for why, names in _missing(row, labels).items())
+
+
+def _missing(row: MetricRow, labels: Sequence[str]) -> dict[str, list[str]]:
+    """Why a row lacks files -> the names of their columns."""
+    reasons: dict[str, list[str]] = {}
+    for number, why in row.scored.missing.items():
+        reasons.setdefault(why, []).append(labels[number])
+    return reasons
 
 
 def _as_json(table: MetricTable, recipe: Recipe | None) -> dict[str, Any]:
@@ -275,7 +305,7 @@ def _row_as_json(row: MetricRow) -> dict[str, Any]:
     result |= {"values": [_cell_as_json(cell) for cell in row.cells], "average": row.average.known, "best": row.best}
     if row.accuracy is not None:
         result["accuracy"] = row.accuracy.known
-    return {**result, "signatures": row.scored.signatures}
+    return {**result, "signatures": row.scored.known_signatures}
 
 
 def _cell_as_json(cell: MetricCell) -> dict[str, Any]:

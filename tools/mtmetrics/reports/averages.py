@@ -34,10 +34,17 @@ def average_rows(recipe: Recipe, tables: Mapping[str, MetricTable]) -> list[Aver
             found = {
                 f"{number}: {file.file}": cell.correlation
                 for number, (file, cell) in enumerate(cells)
-                if file.lang_pair in (wanted.pairs or [file.lang_pair])
+                if file.lang_pair in (wanted.pairs or [file.lang_pair]) and number not in row.scored.missing
             }
+            lacking = [
+                file.lang_pair
+                for number, file in enumerate(table.columns)
+                if file.lang_pair in (wanted.pairs or [file.lang_pair]) and number in row.scored.missing
+            ]
             if found:
                 measured[column] = mean(found)
+                if lacking:
+                    marks[f"{column} without {' '.join(dict.fromkeys(lacking))}"] = None
                 marks[row.scored.entry.title.removeprefix(paper.title).strip(" []")] = None
         mark = "; ".join(filter(None, marks))
         rows.append(AverageRow(f"{paper.title} [{mark}]" if mark else paper.title, paper.published, measured))

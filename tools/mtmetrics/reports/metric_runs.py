@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mtmetrics.checks import split_pair
-from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.judgements.judged import Judged
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers.base import Scorer
@@ -156,15 +156,27 @@ class Entry:
 
 @dataclasses.dataclass(frozen=True)
 class RowScores:
-    """For each file a row's value per segment or system, None where there is none, and the signature of its metric.
+    """The scores of a row.
 
-    Both are empty where the row has a problem, signatures for columns too.
+    Attributes:
+        scores: for each file a value per segment or system, None where there is none; an empty list for a file that
+            could not be scored. Empty where the row has a problem.
+        signatures: of the metric, for each file; empty text for a file that could not be scored. Empty for columns, and
+            where the row has a problem.
+        problem: why no file could be scored.
+        missing: number of a file -> why it could not be scored, where others could.
     """
 
     entry: Entry
     scores: list[list[float | None]]
     signatures: list[str] = dataclasses.field(default_factory=list)
     problem: str | None = None
+    missing: Mapping[int, str] = dataclasses.field(default_factory=dict)
+
+    @property
+    def known_signatures(self) -> list[str]:
+        """Signatures of the files that were scored."""
+        return [signature for signature in self.signatures if signature]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -172,41 +184,57 @@ class MetricRuns:
     """What several metrics gave on files of judged segments, or judged systems.
 
     Attributes:
-        results: metric -> for each file its result on each system; judged segments count as one system.
-        problems: metric -> why it could not be run.
+        results: metric -> for each file its result on each system; judged segments count as one system. None for a file
+            that it could not be run on.
+        problems: metric -> why it could not be run on any file.
         lenient: a row without scores has a problem, instead of ending everything.
+        missing: metric -> number of a file -> why it could not be run on that one.
     """
 
     files: Sequence[Judged]
-    results: Mapping[MetricSpec, list[list[MetricResult]]]
+    results: Mapping[MetricSpec, list[list[MetricResult] | None]]
     problems: Mapping[MetricSpec, str]
     lenient: bool = False
+    missing: Mapping[MetricSpec, Mapping[int, str]] = dataclasses.field(default_factory=dict)
 
     def with_parts(self, entry: Entry) -> list[Entry]:
         """The row, and one more for each part of its score."""
-        parts = self.results[entry.metric][0][0].parts if entry.metric in self.results else ()
+        by_file = self.results.get(entry.metric, []) if entry.metric is not None else []
+        parts = next((systems[0].parts for systems in by_file if systems), {})
         return [entry, *(dataclasses.replace(entry, title=f"{entry.title} {part}", part=part) for part in parts)]
 
     def scored(self, entry: Entry) -> RowScores:
         """The scores of a row; a column or part that does not exist is refused, or the problem of the row."""
-        metric, signatures = entry.metric, []
-        try:
-            if entry.column is not None:
-                scores = [file.column(entry.column) for file in self.files]
-            elif entry.corpus:
-                scores, signatures = [list(values) for values in zip(*map(_corpus_bleu, self.files), strict=True)]
-            elif metric is None or metric in self.problems:
-                return RowScores(entry, [], problem=entry.why_not if metric is None else self.problems[metric])
-            else:
-                scores = [_values(*of_file, entry) for of_file in zip(self.files, self.results[metric], strict=True)]
-                signatures = [systems[0].signature for systems in self.results[metric]]
-        except InputError as error:
-            if not self.lenient:
-                raise
-            return RowScores(entry, [], problem=str(error))
-        if entry.falls:
-            scores = [[None if value is None else -value for value in column] for column in scores]
-        return RowScores(entry, scores, signatures)
+        metric = entry.metric
+        if entry.column is None and not entry.corpus and (metric is None or metric in self.problems):
+            return RowScores(entry, [], problem=entry.why_not if metric is None else self.problems[metric])
+        missing = dict(self.missing.get(metric, {})) if metric is not None else {}
+        scores: list[list[float | None]] = []
+        signatures: list[str] = []
+        for number in range(len(self.files)):
+            values, signature = [], ""
+            if number not in missing:
+                try:
+                    values, signature = self._scored_file(entry, number)
+                except MTMetricsError as error:
+                    if not self.lenient:
+                        raise
+                    missing[number] = str(error)
+            scores.append([None if value is None else -value for value in values] if entry.falls else values)
+            signatures.append(signature)
+        if len(missing) == len(self.files):
+            return RowScores(entry, [], problem=missing[0])
+        return RowScores(entry, scores, signatures if any(signatures) else [], missing=missing)
+
+    def _scored_file(self, entry: Entry, number: int) -> tuple[list[float | None], str]:
+        """The scores of a row on a file, and the signature of its metric, empty for a column."""
+        file = self.files[number]
+        if entry.column is not None:
+            return file.column(entry.column), ""
+        if entry.corpus:
+            return _corpus_bleu(file)
+        systems = self.results[entry.metric][number]
+        return _values(file, systems, entry), systems[0].signature
 
     def notes(self) -> list[str]:
         """One line for each file, system and metric whose segments are unusual."""
@@ -214,6 +242,7 @@ class MetricRuns:
             f"{file.file}{f', {name}' if name else ''}: {metric}: {result.report.note}"
             for metric, by_file in self.results.items()
             for file, systems in zip(self.files, by_file, strict=True)
+            if systems is not None
             for name, result in zip(file.outputs(), systems, strict=True)
             if result.report.note
         ]
@@ -224,31 +253,61 @@ def run_metrics(
 ) -> MetricRuns:
     """Runs each metric once on each file; a text that several of them encode alike is encoded once.
 
-    Where `lenient`, a metric that cannot be run becomes a problem of the result, instead of ending everything.
+    Where `lenient`, a metric that cannot be run on a file becomes a problem of the result, instead of ending
+    everything.
 
     Raises:
         InputError: there is no such metric or option, or a file lacks the references that a metric compares with.
-        ArtifactError: a model cannot be loaded.
+        MTMetricsError: a model cannot be loaded, or a package is not installed.
     """
-    scorers: dict[MetricSpec, dict[str, Scorer]] = {}
-    problems: dict[MetricSpec, str] = {}
+    scorers: dict[MetricSpec, list[Scorer | None]] = {}
+    missing: dict[MetricSpec, dict[int, str]] = {}
     # All are loaded before the first is run, so that a model that is missing does not cost an hour.
     for spec in dict.fromkeys(metrics):
+        scorers[spec], missing[spec] = _loaded(spec, files, pool, lenient=lenient)
+    failed = {spec for spec, why in missing.items() if len(why) == len(files) > 0}
+    problems = {spec: missing[spec][0] for spec in failed}
+    results: dict[MetricSpec, list[list[MetricResult] | None]] = {spec: [] for spec in scorers if spec not in failed}
+    for number, file in enumerate(files):
+        by_spec = {spec: scorers[spec][number] for spec in results}
+        ready = {spec: scorer for spec, scorer in by_spec.items() if scorer is not None}
+        together = dict(zip(ready, score_together([*ready.values()], file), strict=True))
+        for spec, of_files in results.items():
+            of_files.append(together.get(spec))
+    partly = {spec: why for spec, why in missing.items() if why and spec not in failed}
+    return MetricRuns(files, results, problems, lenient, partly)
+
+
+def _loaded(
+    spec: MetricSpec, files: Sequence[Judged], pool: ModelPool, *, lenient: bool
+) -> tuple[list[Scorer | None], dict[int, str]]:
+    """The scorer of a metric for each file, one for each language pair; and number of a file -> why there is none."""
+    by_pair: dict[str, Scorer | MTMetricsError] = {}
+    scorers: list[Scorer | None] = []
+    missing: dict[int, str] = {}
+    for number, file in enumerate(files):
         try:
-            by_pair = {pair: spec.load(pool, pair) for pair in dict.fromkeys(file.lang_pair for file in files)}
-            for file in files:
-                _compared(by_pair[file.lang_pair], file, str(spec))
-            scorers[spec] = by_pair
-        except (ArtifactError, InputError) as error:
+            if file.lang_pair not in by_pair:
+                by_pair[file.lang_pair] = _loaded_or_error(spec, pool, file.lang_pair)
+            scorer = by_pair[file.lang_pair]
+            if isinstance(scorer, MTMetricsError):
+                raise scorer
+            _compared(scorer, file, str(spec))
+            scorers.append(scorer)
+        except MTMetricsError as error:
             if not lenient:
                 raise
-            problems[spec] = str(error)
-    results: dict[MetricSpec, list[list[MetricResult]]] = {spec: [] for spec in scorers}
-    for file in files:
-        together = score_together([by_pair[file.lang_pair] for by_pair in scorers.values()], file)
-        for spec, systems in zip(scorers, together, strict=True):
-            results[spec].append(systems)
-    return MetricRuns(files, results, problems, lenient)
+            missing[number] = str(error)
+            scorers.append(None)
+    return scorers, missing
+
+
+def _loaded_or_error(spec: MetricSpec, pool: ModelPool, lang_pair: str) -> Scorer | MTMetricsError:
+    """The scorer, or why it cannot be loaded; files of the same language pair share the answer."""
+    try:
+        return spec.load(pool, lang_pair)
+    except MTMetricsError as error:
+        return error
 
 
 def score_together(scorers: Sequence[Scorer], file: Judged) -> list[list[MetricResult]]:

@@ -15,6 +15,8 @@ from mtmetrics.reports.metric_runs import SCORE, Entry, MetricSpec, RowScores
 _FOLDER = Path(__file__).parent / "recipes"
 # The preset with the papers' models, for which the rows of the recipes are written.
 _PAPER = "paper"
+# What a signature says of a language model.
+_LANGUAGE_MODEL = re.compile(r"\|lm:(?!none(?:\||$))")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,6 +58,16 @@ class RecipeRow:
     def _has_folder(self) -> bool:
         return self.preset is not None and (_FOLDER / self.preset).is_dir()
 
+    @property
+    def _published_presets(self) -> set[str]:
+        """The presets with the models of the published numbers."""
+        return {_PAPER} if self.preset is None or self._has_folder else {_PAPER, self.preset}
+
+    @property
+    def _options_of_any_model(self) -> dict[str, Any]:
+        """The options without those that belong to the paper's models: another encoder has other layers."""
+        return {name: value for name, value in self.options.items() if name != "layer"}
+
     def entry(
         self,
         preset: str,
@@ -70,11 +82,13 @@ class RecipeRow:
             return Entry(self.title, why_not=lacking)
         if self.metric is not None:
             spec = (asked or {}).get(self.metric, MetricSpec(self.metric))
+            chosen = spec.preset or (preset if self._has_folder else self.preset or preset)
+            options = self.options if chosen in self._published_presets else self._options_of_any_model
             if self._has_folder:
-                spec = spec.filled(preset, self.options)
+                spec = spec.filled(preset, options)
                 spec = dataclasses.replace(spec, preset=str(_FOLDER / self.preset)) if spec.preset == _PAPER else spec
             else:
-                spec = spec.filled(self.preset or preset, self.options).having(**stored)
+                spec = spec.filled(self.preset or preset, options).having(**stored)
         return Entry(self.title, spec, self.column, self.part, self.falls, self.corpus)
 
     def _lacking(self, stored: Mapping[str, str]) -> str:
@@ -108,8 +122,9 @@ class RecipeRow:
         differs += [
             f"{name}={value}" for name, value in spec.options if name not in own and self.options.get(name) != value
         ]
-        models = (re.search(r"\|lm:(?!none(?:\||$))", signature) for signature in scored.signatures)
-        silent = [pair for pair, model in zip(pairs, models, strict=True) if self.lm and not model]
+        signed = [(pair, signature) for pair, signature in zip(pairs, scored.signatures, strict=True) if signature]
+        pairs = [pair for pair, _ in signed]
+        silent = [pair for pair, signature in signed if self.lm and not _LANGUAGE_MODEL.search(signature)]
         if silent:
             where = "" if len(silent) == len(pairs) else f" for {' '.join(silent)}"
             differs.append(f"no language model{where}")
@@ -141,6 +156,8 @@ class Recipe:
             ``{model}`` and ``{out}`` stand in them for the files of judgements, the first of the public sets and of the
             files of `text`, the preset that the user chooses, its entry in `models`, and the folder of pictures.
         models: preset -> the encoder of a figure that makes something, with its layer.
+        bars: the table whose rows a figure draws as bars; they and its columns are those of the figure.
+        layers: whether a figure draws its rows at each layer of the encoder.
         missing: the one thing for want of which it cannot be run.
     """
 
@@ -160,6 +177,13 @@ class Recipe:
     text: str = ""
     means: dict[str, Mean] = dataclasses.field(default_factory=dict)
     models: dict[str, str] = dataclasses.field(default_factory=dict)
+    bars: str = ""
+    layers: bool = False
+
+    @property
+    def draws(self) -> bool:
+        """Whether it draws a figure, in a folder of the user's."""
+        return bool(self.runs or self.bars or self.layers)
 
     @property
     def texts(self) -> str:
@@ -194,6 +218,10 @@ def recipe_names() -> list[str]:
 def read_recipe(name: str) -> Recipe:
     """The table or figure of a name, as it is stored."""
     table = tomllib.loads((_FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
+    if "bars" in table:
+        drawn = read_recipe(table["bars"])
+        shared = {field: getattr(drawn, field) for field in ("pairs", "level", "coefficient", "note")}
+        return dataclasses.replace(Recipe(name=name, **shared | table), rows=drawn.rows)
     rows = []
     for row in table.pop("rows", []):
         # nan stands for what a paper leaves out or what could not be read.

@@ -56,7 +56,7 @@ class BERTR(Scorer):
     )
     tables: ClassVar = {
         **{name: {"model", "revision", "layer"} for name in ("encoder", "encoders.*")},
-        "maps": {"artifact", "kind"},
+        "maps": {"artifact", "kind", "revision", "fingerprint"},
     }
 
     def __init__(

@@ -146,9 +146,9 @@ class Metric:
         if only in there:
             return str(only)
         if len(there) > 1 and self.usual is None:
-            both = (
-                "compare with the source or the reference" if given is None else "both sources and references are given"
-            )
+            both = f"{self.name}: both sources and references are given"
+            if given is None:
+                both = f"{self.name} compares with the source or the reference"
             raise InputError(f"{both}: pass against='source' or against='reference'")
         return there[0] if len(there) == 1 else str(self.usual)
 

@@ -19,6 +19,8 @@ from mtmetrics.scorers.metric import METRICS, SIDES
 
 # How scores with several references become one.
 _BEST_REFERENCE = "combine:max"
+# How a language model scores texts; a preset says it beside the model.
+_LM_OPTIONS = ("start_token", "end_token", "length_power")
 
 
 @dataclasses.dataclass
@@ -109,9 +111,14 @@ class Opened:
         if chosen == "none":
             return None
         language_pair(self.lang_pair)
-        artifact = self.given.get("maps") or self.bundle.path(table.get("artifact", "."))
-        offline = self.pool.local_files_only
-        return load_map(artifact, str(self.lang_pair), chosen, encoder, level=level, local_files_only=offline)
+        options: dict[str, Any] = {"level": level, "local_files_only": self.pool.local_files_only}
+        own = self.given.get("maps")
+        if not own:
+            options["revision"] = table.get("revision")
+            # Of one map: that of the preset's kind.
+            options["fingerprint"] = table.get("fingerprint") if chosen == table.get("kind") else None
+        artifact = own or self.bundle.path(table.get("artifact", "."))
+        return load_map(artifact, str(self.lang_pair), chosen, encoder, **options)
 
     def language_model(self) -> tuple[LanguageModel | None, float]:
         """The language model of the target language, the user's own or that of a preset of XMoverScore, and its
@@ -121,8 +128,13 @@ class Opened:
         named: dict[str, Any] = self.model_table(f"language_models.{target}", table) if table else {"model": "none"}
         weight: float = named.pop("weight", 0.1)
         if own:
-            named = {"model": own}
+            named = own_language_model(own, table)
         return (None if named["model"] == "none" else self.pool.language_model(**named)), weight
+
+
+def own_language_model(model: str, table: Mapping[str, Any]) -> dict[str, Any]:
+    """The table of a user's language model, which scores texts in the way of the preset's own one (`table`)."""
+    return {"model": model} | {name: table[name] for name in _LM_OPTIONS if name in table}
 
 
 class Pinned(Protocol):

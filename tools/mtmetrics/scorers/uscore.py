@@ -16,7 +16,7 @@ from mtmetrics.models.packed import Encoder, PackedTokens
 from mtmetrics.models.translator import Translation, Translator
 from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import Scorer, any_truncated, encoded_together
-from mtmetrics.scorers.preset_tables import Opened, map_name, model_name
+from mtmetrics.scorers.preset_tables import Opened, map_name, model_name, own_language_model
 from mtmetrics.scorers.results import ChunkScores
 from mtmetrics.scorers.settings import option
 from mtmetrics.scorers.xmoverscore import VARIANTS, XMoverScore
@@ -155,7 +155,7 @@ class UScore(Scorer):
     usual_preset = "mini"
     tables: ClassVar = {
         "encoder": {"model", "revision", "layer"},
-        "maps": {"artifact", "kind"},
+        "maps": {"artifact", "kind", "revision", "fingerprint"},
         "sentences": {"model", "revision"},
         **{f"{back}translation": {"model", "revision", "beams", "max_length"} for back in ("", "back_")},
         "language_models.*": {"model", "revision", "start_token", "end_token", "length_power"},
@@ -366,6 +366,8 @@ def _model_tables(opened: Opened) -> dict[str, dict[str, Any]]:
     settings, chosen = opened.bundle.settings, opened.chosen
     tables = {name: settings.get(name, {}) for name in ("translation", "sentences", "back_translation")}
     tables["language_model"] = for_language(settings.get("language_models", {}), opened.pair and opened.pair[1]) or {}
-    own = {"back_translation": chosen.back, "language_model": chosen.lm}
-    tables |= {name: {"model": model} for name, model in own.items() if model}
+    if chosen.back:
+        tables["back_translation"] = {"model": chosen.back}
+    if chosen.lm:
+        tables["language_model"] = own_language_model(chosen.lm, tables["language_model"])
     return {name: opened.model_table(name, table) for name, table in tables.items() if "model" in table}

@@ -157,7 +157,7 @@ class XMoverScore(Scorer):
     needs_pair = True
     tables: ClassVar = {
         "encoder": {"model", "revision", "layer"},
-        "maps": {"artifact", "kind"},
+        "maps": {"artifact", "kind", "revision", "fingerprint"},
         "language_models.*": {"model", "revision", "weight", "start_token", "end_token", "length_power"},
     }
 

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from safetensors import SafetensorError
 
-from mtmetrics.artifacts.models import model_fingerprint, model_label
+from mtmetrics.artifacts.models import RECORD, model_fingerprint, model_label
 from mtmetrics.checks import positive
 from mtmetrics.errors import InputError, MTMetricsError, require_extra
 from mtmetrics.io.atomic import atomic_path, make_folder, new_folder, sha256_file, write_atomic
@@ -218,7 +218,7 @@ class Run:
         with new_folder(self.output, self.overwrite) as folder:
             yield folder
             whole = heading | self._record | record | {"versions": versions()}
-            write_atomic(folder / "training.json", json.dumps(whole, indent=2, ensure_ascii=False) + "\n")
+            write_atomic(folder / RECORD, json.dumps(whole, indent=2, ensure_ascii=False) + "\n")
             columns = sorted({name for row in self.history for name in row}, key=lambda name: (name != "step", name))
             rows = (
                 {name: f"{v:.6g}" if isinstance(v := row.get(name), float) else v for name in columns}
@@ -274,12 +274,6 @@ def versions() -> dict[str, str]:
 def pinned(model: str | Path, folder: Path) -> str:
     """How records call a model, given as the user named it and as the folder where it lies: label and fingerprint."""
     return f"{model_label(model)}#{model_fingerprint(folder)}"
-
-
-def read_record(folder: Path) -> dict[str, Any] | None:
-    """The record of an artifact, or None where it has none."""
-    path = folder / "training.json"
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
 
 
 def save_model(model: Any, tokenizer: Any, folder: Path) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mtmetrics.artifacts.models import model_folder, sentence_model
+from mtmetrics.artifacts.models import model_folder, read_record, require_one_vocabulary, sentence_model
 from mtmetrics.checks import language_pair
 from mtmetrics.errors import InputError
 from mtmetrics.judgements.judged import Judged
@@ -21,7 +21,7 @@ from mtmetrics.models.vector_files import append_rows
 from mtmetrics.probes.probing import distinct_pairs, precision_at
 from mtmetrics.training import corpus
 from mtmetrics.training.configs import ContrastiveConfig, DistilConfig
-from mtmetrics.training.run import Run, pinned, read_record, save_model
+from mtmetrics.training.run import Run, pinned, save_model
 from mtmetrics.training.trainers import Judging, decay_groups, trainer_settings
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ def train_contrastive(
         model: an encoder, which is mean-pooled, or a sentence-transformers model.
     """
     start = model_folder(model)
+    require_one_vocabulary(start)
     run.open(config, {"parallel": parallel}, model=pinned(model, start))
     pairs, counts = corpus.read_pairs(parallel)
     train = distinct_pairs(_sides(pairs))
@@ -96,6 +97,8 @@ def train_distil(
         student: an encoder, which is mean-pooled, or a sentence-transformers model.
     """
     folders = {"teacher": model_folder(teacher), "student": model_folder(student)}
+    for folder in folders.values():
+        require_one_vocabulary(folder)
     models = {"teacher": pinned(teacher, folders["teacher"]), "student": pinned(student, folders["student"])}
     run.open(config, {"parallel": text.files, "judged": judged}, **text.chosen, **models)
     data = corpus.read_distillation(text, judged, config, seed=run.seed, processes=run.processes)

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from mtmetrics.artifacts.models import loading, model_folder, own_tokenizers, pretrained
+from mtmetrics.artifacts.models import loading, model_folder, own_tokenizers, pretrained, read_record
 from mtmetrics.checks import language_pair
 from mtmetrics.models.translator import generation, open_mbart, own_beams, target_frame
 from mtmetrics.training import corpus
 from mtmetrics.training.configs import DenoisingConfig, TranslationConfig
-from mtmetrics.training.run import Run, pinned, read_record, save_model
+from mtmetrics.training.run import Run, pinned, save_model
 from mtmetrics.training.trainers import PlannedBatches, planned_trainer, trainer_settings
 from mtmetrics.training.vocabulary import as_pretrained, balanced, piece_counts, train_wordpiece
 

@@ -7,16 +7,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mtmetrics.artifacts.models import loading, model_folder
+from mtmetrics.artifacts.models import loading, model_folder, require_one_vocabulary
 from mtmetrics.artifacts.presets import load_preset, preset_toml
 from mtmetrics.checks import choice, for_language
-from mtmetrics.errors import ArtifactError, MTMetricsError
+from mtmetrics.errors import ArtifactError, InputError, MTMetricsError
 from mtmetrics.io.atomic import sha256_file, write_atomic, write_json
 from mtmetrics.matching.remapping_files import map_file_name
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.translator import require_mbart
+from mtmetrics.scorers.preset_tables import own_language_model
 from mtmetrics.training.run import versions
-from mtmetrics.uscore import Request
+from mtmetrics.uscore import Request, UScoreConfig
 from mtmetrics.uscore.common import MODEL, SMALL, Production, Start, known_by
 from mtmetrics.uscore.stages import Finished
 
@@ -49,6 +50,8 @@ def read_start(request: Request, *, local_files_only: bool = False) -> Start:
     models: dict[str, str | None] = dict.fromkeys(_MADE)
     sentences = bundle.settings.get("sentences", {}) if given["sentences"] is None else {}
     kept = {} if "sentences" in without else sentences
+    if kept:
+        _require_training(request, kept)
     for name, model in given.items():
         if name in without or (name == "sentences" and kept):
             continue
@@ -62,7 +65,7 @@ def read_start(request: Request, *, local_files_only: bool = False) -> Start:
         models[name] = SMALL if table["model"] == SMALL else folder(table)
     language_model = for_language(bundle.settings.get("language_models", {}), request.languages[1]) or {}
     if request.lm is not None:
-        language_model = {} if request.lm == "none" else {"model": request.lm}
+        language_model = {} if request.lm == "none" else own_language_model(request.lm, language_model)
     own = (encoder, language_model, kept)
     tables = [{**table, "model": bundle.path(table["model"])} if "model" in table else {} for table in own]
     score = {name: value for name, value in bundle.settings.get("score", {}).items() if name in ("pieces", "masses")}
@@ -82,6 +85,7 @@ def check_models(start: Start, lang_pair: str, pool: ModelPool) -> None:
 
     folders = {start.encoder_folder: "AutoModel"}
     if start.sentences:
+        _require_trainable(start)
         folders[start.sentences] = "AutoModel"
     if table := start.language_model:
         options = {"revision": table.get("revision"), "local_files_only": pool.local_files_only}
@@ -102,6 +106,26 @@ def check_models(start: Start, lang_pair: str, pool: ModelPool) -> None:
             for path in (*Path(folder).glob("*.safetensors"), *Path(folder).glob("?_*/*.safetensors")):
                 with safe_open(path, "np"):  # which reads the header alone
                     pass
+
+
+def _require_trainable(start: Start) -> None:
+    """Refuses a sentence encoder that contrastive learning could not begin with."""
+    try:
+        require_one_vocabulary(Path(str(start.sentences)))
+    except ArtifactError as error:
+        mend = "name it as sentences in [start] of the preset, or pass --without sentences"
+        raise ArtifactError(f"sentences: {error}: {mend}") from error
+
+
+def _require_training(request: Request, kept: Mapping[str, Any]) -> None:
+    """Refuses settings of contrastive learning where the sentence encoder of the preset stays as it is."""
+    given = dataclasses.asdict(request.config)
+    usual = dataclasses.asdict(UScoreConfig())
+    changed = [name for name in given if name.startswith("contrastive") and given[name] != usual[name]]
+    if changed:
+        why = f"preset {request.preset} names no sentence encoder to train, so {kept['model']} stays as it is"
+        mend = "leave the setting out, or name a model as sentences in [start] of a preset of your own"
+        raise InputError(f"{changed[0]}: {why}; {mend}")
 
 
 def assembled(production: Production, maps: Finished, kind: str, *trained: Finished | None) -> Finished:

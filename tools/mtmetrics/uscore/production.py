@@ -75,6 +75,13 @@ def produce_uscore(
     pool = pool or ModelPool()
     start = read_start(request, local_files_only=pool.local_files_only)
     check_models(start, request.lang_pair, pool)
+    if start.kept_sentences:
+        log.warning(
+            "the sentence encoder %s stays as it is, without contrastive learning: preset %s names none to train; "
+            "sentences in [start] of a preset of your own does, --without sentences leaves the sentence level out",
+            start.kept_sentences["model"],
+            request.preset,
+        )
     held_back = _pairs(request.held_back)[:_HELD_BACK] if request.held_back else []
     out = Path(out)
     make_folder(out)

@@ -27,7 +27,6 @@ from mtmetrics.uscore.stages import Finished
 
 _FILE = "measured.json"
 _LEVELS = ("words", "sentences")
-_UNKNOWN_LICENCE = {"license": "other", "license_name": "depends-on-the-training-text", "license_link": "README.md"}
 _MODELS = {"encoder": "words", "sentences": "sentence encoder", "translation": "pseudo-references"}
 log = logging.getLogger("mtmetrics")
 
@@ -202,7 +201,11 @@ def _card(config: Mapping[str, Any], found: Mapping[str, Any], plots: Mapping[st
         "Mined pairs are often near-translations that differ in names and numbers, so differences of that kind hardly "
         "change the score. Scores compare translations of the same sources under the same signature. Whether the "
         "weights may be passed on depends on the terms of the text that they were trained on"
-        + (f"; who made them states {licence}." if licence else ": fill in `license` above."),
+        + (
+            f"; who made them states {licence}."
+            if licence
+            else ". No licence was stated: `license: ID` in the metadata of this card does, which publishing needs."
+        ),
     ]
     return "\n\n".join(blocks) + "\n"
 
@@ -214,7 +217,7 @@ def _front_matter(config: Mapping[str, Any], found: Mapping[str, Any], licence: 
     data: dict[str, Any] = {
         "library_name": "mtmetrics",
         "language": [*language_pair(config["lang_pair"])],
-        **({"license": licence} if licence else _UNKNOWN_LICENCE),
+        **({"license": licence} if licence else {}),
         "tags": ["mtmetrics", "machine-translation", "evaluation", "quality-estimation", "uscore"],
         "base_model": [model] if REPOSITORY.fullmatch(model) else [],
         "datasets": [],

@@ -6,10 +6,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from mtmetrics.artifacts.cards import check_model_card
+from mtmetrics.artifacts.cards import check_model_card, licence_fields
 from mtmetrics.artifacts.presets import preset_toml
 from mtmetrics.artifacts.publish import Plan, Publication, published_files, push, refuse_code
 from mtmetrics.io.atomic import write_atomic
+from mtmetrics.matching.remapping import Remapping
+from mtmetrics.matching.remapping_files import map_file_name
 
 _CARD, _PRESET = "README.md", "preset.toml"
 _PARTS = {
@@ -37,13 +39,17 @@ def publish_production(folder: Path, namespace: str) -> Iterator[Plan]:
     with tempfile.TemporaryDirectory(prefix="mtmetrics-uscore-") as scratch:
         for part, repository in parts.items():
             card = Path(scratch, f"{part}.md")
-            write_atomic(card, _part_card(data, part, repository, whole))
+            own_licence = licence_fields(folder / part)
+            write_atomic(card, _part_card(data | own_licence, part, repository, whole))
             own = {path.removeprefix(f"{part}/"): file for path, file in files.items() if path.startswith(f"{part}/")}
             done = push(Publication(repository, "model", own | {_CARD: card}))
             tags[part] = done.tag
             yield done
         preset, card = Path(scratch, _PRESET), Path(scratch, _CARD)
-        write_atomic(preset, _preset(tomllib.loads((folder / _PRESET).read_text(encoding="utf-8")), parts, tags))
+        settings = tomllib.loads((folder / _PRESET).read_text(encoding="utf-8"))
+        if "maps" in parts:
+            settings["maps"]["fingerprint"] = _map_fingerprint(folder, settings)
+        write_atomic(preset, _preset(settings, parts, tags))
         rows = "".join(
             f"| {_PARTS[part]} | [{repository}](https://huggingface.co/{repository}/tree/{tags[part]}) |\n"
             for part, repository in parts.items()
@@ -54,6 +60,12 @@ def publish_production(folder: Path, namespace: str) -> Iterator[Plan]:
         write_atomic(card, text)
         own = {path: file for path, file in files.items() if path.split("/")[0] not in parts}
         yield push(Publication(whole, "model", own | {_PRESET: preset, _CARD: card}))
+
+
+def _map_fingerprint(folder: Path, settings: Mapping[str, Any]) -> str:
+    """The fingerprint of the one map of a preset."""
+    name = map_file_name(settings["lang_pair"], settings["maps"]["kind"])
+    return Remapping.load(folder / settings["maps"]["artifact"] / name).fingerprint
 
 
 def _preset(settings: dict[str, Any], parts: Mapping[str, str], tags: Mapping[str, str]) -> str:
@@ -70,8 +82,7 @@ def _preset(settings: dict[str, Any], parts: Mapping[str, str], tags: Mapping[st
         for field in ("model", "artifact"):
             part = tables[key].get(field)
             if part in parts:
-                pinned = {"revision": tags[part]} if field == "model" else {}
-                tables[key] = tables[key] | {field: parts[part]} | pinned
+                tables[key] = tables[key] | {field: parts[part], "revision": tags[part]}
     return preset_toml(head, tables)
 
 

@@ -1,0 +1,135 @@
+"""Every code block of the documents runs as it stands, with small files of the names that it has; what cannot run
+here is at least understood."""
+
+import doctest
+import json
+import re
+import shutil
+import tomllib
+import traceback
+from pathlib import Path
+
+import pytest
+import yaml
+from documents import Answer, Block, Call, blocks, lay_data, pages, run_command, run_shell
+
+from mtmetrics.cli.main import build_parser, main
+
+# Calls and Python blocks that are not run here: a pattern of the call, or of a line of the block -> why. The command
+# line must still understand the calls, and Python the blocks.
+NOT_RUN = {
+    r"^(pip|pytest|ruff|\.ci/run)\b": "sets up an environment, or is the checks themselves",
+    r"^python tests/benchmarks/\w+\.py": "measures for long, on data that is not part of the repository",
+    r"^mtmetrics (serve|demo)\b|^curl ": "runs until it is stopped; tests/cli/test_serve.py, tests/page",
+    r"^mtmetrics train |^mtmetrics uscore ": "a long training; tests/training, tests/uscore",
+    r"--engine ray": "starts a cluster; tests/cluster",
+    r"^mtmetrics (artifacts (pull|push|convert|import)|space push|data pull)": "needs the Hub; tests/hub",
+    r"google-bert/|sentence-transformers/|\bpaper\b|comet:": "models of the Hub",
+    r"\bstage3a\b": "weights of a long training",
+    r"^mtmetrics evaluate --recipe ": "fetches data, or models of the Hub; tests/cli/test_recipe_runs.py",
+    r"\blighteval\b|cmd:": "another project's tool",
+    r"from-en\.jsonl": "data that is not part of the repository",
+}
+# How blocks that are no code are read.
+READERS = {
+    "toml": tomllib.loads,
+    "yaml": yaml.compose,
+    "json": json.loads,
+    "bibtex": str,
+    "dockerfile": str,
+    "text": str,
+}
+
+
+def why_not(text: str) -> str | None:
+    """The pattern of NOT_RUN that a call or block has."""
+    return next((pattern for pattern in NOT_RUN if re.search(pattern, text, flags=re.MULTILINE)), None)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("documents")
+    lay_data(folder)
+    return folder
+
+
+@pytest.fixture
+def folder(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder of a page, with files of the names that the documents have."""
+    folder = tmp_path / "page"
+    shutil.copytree(data, folder, symlinks=True)
+    monkeypatch.setenv("MTMETRICS_ARTIFACTS", str(folder / "artifacts"))
+    monkeypatch.chdir(folder)
+    # Drawing takes longer than all the rest; other tests look at pictures.
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda _, path, **options: Path(path).touch())
+    return folder
+
+
+def answer(call: Call) -> Answer:
+    """Runs a call of the command line; of other programs, and calls that are not run here, just reads the arguments."""
+    line = " ".join(call.argv)
+    if why_not(line) is None:
+        assert call.argv[0] == "mtmetrics", f"{line}: NOT_RUN does not say why it is not run"
+        return run_command(call, main)
+    if call.argv[0] == "mtmetrics":
+        return run_command(call, understood)
+    if call.argv[0] == "python":
+        assert Path(__file__).parents[1].joinpath(call.argv[1]).is_file(), line
+    return Answer()
+
+
+def understood(argv: list[str]) -> int:
+    """Has the parser of the command line read the arguments, which ends the process if it cannot."""
+    build_parser(argv[0]).parse_args(argv)
+    return 0
+
+
+def run_python(block: Block, where: str, names: dict[str, object]) -> str:
+    """Runs a block of Python, or examples with what they print, with the names of the blocks before it; returns what
+    went wrong."""
+    if ">>> " in block.text:
+        examples = doctest.DocTestParser().get_doctest(block.text, names, where, where, block.line)
+        output: list[str] = []
+        doctest.DocTestRunner(optionflags=doctest.ELLIPSIS, verbose=False).run(
+            examples, out=output.append, clear_globs=False
+        )
+        names.update(examples.globs)
+        return "".join(output)
+    try:
+        code = compile(block.text, where, "exec")
+        if why_not(block.text) is None:
+            exec(code, names)
+    except Exception:
+        return traceback.format_exc(limit=-3)
+    return ""
+
+
+def run_block(block: Block, page: str, folder: Path, names: dict[str, object]) -> str:
+    """Runs or reads a block; returns what went wrong, empty where nothing did."""
+    where = f"{page}:{block.line}"
+    if block.language == "python":
+        # tests/metrics/test_metric_folders.py runs the examples of a metric's card, of COMET's on a tiny checkpoint.
+        is_card = re.fullmatch(r"metrics/\w+/README.md", page)
+        return "" if is_card and ">>> " in block.text else run_python(block, where, names)
+    if block.language in ("bash", ""):
+        done = run_shell(block.text, folder, answer)
+        return done.stderr if done.returncode else ""
+    try:
+        READERS[block.language](block.text)
+    except (ValueError, yaml.YAMLError) as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("page", pages())
+def test_blocks_of_a_page_run_as_they_stand(
+    page: str, folder: Path, evaluate_cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names: dict[str, object] = {"__name__": "documents"}
+    faults = {block.line: fault for block in blocks(page) if (fault := run_block(block, page, folder, names))}
+    assert not faults, "\n".join(f"{page}:{line}: {fault}" for line, fault in faults.items())
+
+
+def test_pages_are_found() -> None:
+    assert {"README.md", "tools/README.md", "hub_artifacts/README.md"} <= set(pages())
+    assert sum(len(blocks(page)) for page in pages()) > 100
