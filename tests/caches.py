@@ -1,5 +1,5 @@
-"""What the libraries keep goes where it vanishes with the tests, and what the user has of it does not decide either;
-imported before them, and once, which `conftest` is not."""
+"""What the libraries keep goes where it vanishes with the tests, and what the user has of it does
+not decide either; imported before them, and once, which `conftest` is not."""
 
 import os
 import tempfile

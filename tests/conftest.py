@@ -1,4 +1,5 @@
-"""Fixtures of all tests: an environment of their own, no network, and tiny models that are built here."""
+"""Fixtures of all tests: an environment of their own, no network, and tiny models that are built
+here."""
 
 import hashlib
 import http.server
@@ -14,11 +15,19 @@ from pathlib import Path
 import caches
 import pytest
 
-# What the shell says about networks and Ctrl-C must not decide what passes; the libraries read it when imported.
-for name in ("HF_HUB_OFFLINE", "HF_EVALUATE_OFFLINE", "HF_DATASETS_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_ENDPOINT"):
+# What the shell says about networks and Ctrl-C must not decide what passes; the libraries read it
+# when imported.
+for name in (
+    "HF_HUB_OFFLINE",
+    "HF_EVALUATE_OFFLINE",
+    "HF_DATASETS_OFFLINE",
+    "TRANSFORMERS_OFFLINE",
+    "HF_ENDPOINT",
+):
     os.environ.pop(name, None)
 os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
-# Tiny models gain nothing from several threads, which beside other work wait for each other fifty times as long.
+# Tiny models gain nothing from several threads, which beside other work wait for each other fifty
+# times as long.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -61,25 +70,46 @@ def mtmetrics(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, st
 
 @pytest.fixture(scope="session")
 def tiny_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A BERT with 3 layers of width 16, random but fixed weights, and a WordPiece vocabulary with letters as
-    fallback."""
+    """A BERT with 3 layers of width 16, random but fixed weights, and a WordPiece vocabulary with
+    letters as fallback."""
     import torch
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
     from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
     folder = tmp_path_factory.mktemp("models") / "tiny-encoder"
-    letters = sorted({letter for word in WORDS for letter in word} | set("abcdefghijklmnopqrstuvwxyz"))
-    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *WORDS, *letters, *("##" + letter for letter in letters)]
+    letters = sorted(
+        {letter for word in WORDS for letter in word} | set("abcdefghijklmnopqrstuvwxyz")
+    )
+    pieces = [
+        "[PAD]",
+        "[UNK]",
+        "[CLS]",
+        "[SEP]",
+        *WORDS,
+        *letters,
+        *("##" + letter for letter in letters),
+    ]
     vocabulary = {piece: number for number, piece in enumerate(dict.fromkeys(pieces))}
     tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True, strip_accents=False)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.post_processor = processors.BertProcessing(("[SEP]", vocabulary["[SEP]"]), ("[CLS]", vocabulary["[CLS]"]))
+    tokenizer.post_processor = processors.BertProcessing(
+        ("[SEP]", vocabulary["[SEP]"]), ("[CLS]", vocabulary["[CLS]"])
+    )
     special = {f"{name}_token": f"[{name.upper()}]" for name in ("pad", "unk", "cls", "sep")}
-    PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=64, **special).save_pretrained(folder)
+    PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, model_max_length=64, **special
+    ).save_pretrained(folder)
     torch.manual_seed(0)
-    sizes = {"hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 32}
-    config = BertConfig(vocab_size=len(vocabulary), max_position_embeddings=64, initializer_range=0.4, **sizes)
+    sizes = {
+        "hidden_size": 16,
+        "num_hidden_layers": 3,
+        "num_attention_heads": 2,
+        "intermediate_size": 32,
+    }
+    config = BertConfig(
+        vocab_size=len(vocabulary), max_position_embeddings=64, initializer_range=0.4, **sizes
+    )
     BertModel(config, add_pooling_layer=False).save_pretrained(folder)
     return folder
 
@@ -97,7 +127,9 @@ def tiny_lm(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     special = {"bos_token": "<s>", "eos_token": "</s>"}
-    PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=128, **special).save_pretrained(folder)
+    PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, model_max_length=128, **special
+    ).save_pretrained(folder)
     torch.manual_seed(1)
     sizes = {"vocab_size": len(pieces), "n_positions": 128, "n_embd": 16, "n_layer": 2, "n_head": 2}
     config = GPT2Config(**sizes, bos_token_id=0, eos_token_id=1, initializer_range=0.3)
@@ -121,7 +153,9 @@ def evaluate_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture(scope="session")
-def tiny_preset(tmp_path_factory: pytest.TempPathFactory, tiny_encoder: Path, tiny_lm: Path) -> Path:
+def tiny_preset(
+    tmp_path_factory: pytest.TempPathFactory, tiny_encoder: Path, tiny_lm: Path
+) -> Path:
     """A preset folder for XMoverScore with the tiny models, and CLP maps for de-en and fi-en."""
     import numpy as np
 
@@ -133,19 +167,27 @@ def tiny_preset(tmp_path_factory: pytest.TempPathFactory, tiny_encoder: Path, ti
     encoder = TokenEncoder(tiny_encoder)
     generator = np.random.default_rng(0)
     for pair in ("de-en", "fi-en"):
-        meta = {"encoder": encoder.name, "encoder_fingerprint": encoder.fingerprint, "layer": "3", "lp": pair}
+        meta = {
+            "encoder": encoder.name,
+            "encoder_fingerprint": encoder.fingerprint,
+            "layer": "3",
+            "lp": pair,
+        }
         vectors = generator.normal(size=(2, 50, encoder.dim))
         Remapping.fit("clp", *vectors, meta=meta).save(folder / map_file_name(pair, "clp"))
     (folder / "preset.toml").write_text(
-        f'metric = "xmoverscore"\n[encoder]\nmodel = "{tiny_encoder}"\n[score]\nvariant = "acl20"\nngram = 1\n'
-        f'[maps]\nartifact = "{folder}"\nkind = "clp"\n[language_models.en]\nmodel = "{tiny_lm}"\nweight = 0.1\n'
+        f'metric = "xmoverscore"\n[encoder]\nmodel = "{tiny_encoder}"\n[score]\nvariant = '
+        '"acl20"\nngram = 1\n'
+        f'[maps]\nartifact = "{folder}"\nkind = "clp"\n[language_models.en]\nmodel = '
+        f'"{tiny_lm}"\nweight = 0.1\n'
     )
     return folder
 
 
 @pytest.fixture(scope="session")
 def comet_checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of artifacts with converted checkpoints of COMET, which have random weights; one has a usual name."""
+    """A folder of artifacts with converted checkpoints of COMET, which have random weights; one has
+    a usual name."""
     from mtmetrics.artifacts import comet_checkpoints
     from mtmetrics.artifacts.convert import convert_model
 
@@ -155,16 +197,21 @@ def comet_checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Path:
         here = comet_checkpoints._convert_file
         patch.setattr(comet_checkpoints, "converted_apart", lambda _, path, made: here(path, made))
         for model, kind in (kinds | {"xcomet": "XLM-RoBERTa-XL"}).items():
-            convert_model(goldens / "models" / model, root / model, encoder=goldens / "encoders" / kind)
+            convert_model(
+                goldens / "models" / model, root / model, encoder=goldens / "encoders" / kind
+            )
     (root / "Unbabel").mkdir()
     (root / "Unbabel" / "wmt22-comet-da").symlink_to(root / "regression")
     return root
 
 
 @pytest.fixture
-def four_metrics(comet_checkpoints: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Metrics of four kinds by their names, for the three systems of the page's example, nine times over: one of this
-    package, COMET, stored scores, and a program that counts characters; the working folder holds their files."""
+def four_metrics(
+    comet_checkpoints: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> list[str]:
+    """Metrics of four kinds by their names, for the three systems of the page's example, nine times
+    over: one of this package, COMET, stored scores, and a program that counts characters; the
+    working folder holds their files."""
     import json
 
     from mtmetrics.reports.example import example
@@ -172,8 +219,14 @@ def four_metrics(comet_checkpoints: Path, tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MTMETRICS_ARTIFACTS", str(comet_checkpoints))
     program = "import sys; [print(len(line)) for line in sys.stdin]"
-    Path("commands.toml").write_text(f"[counts]\ncommand = [{json.dumps(sys.executable)}, '-c', '{program}']\n")
-    rows = [f"{name}\t{len(text) / 100}\n" for name, texts in example().systems.items() for text in texts * 9]
+    Path("commands.toml").write_text(
+        f"[counts]\ncommand = [{json.dumps(sys.executable)}, '-c', '{program}']\n"
+    )
+    rows = [
+        f"{name}\t{len(text) / 100}\n"
+        for name, texts in example().systems.items()
+        for text in texts * 9
+    ]
     Path("other.seg.score").write_text("".join(rows))
     return ["xmoverscore:mini", "comet:regression", "scores:other.seg.score", "cmd:counts"]
 
@@ -245,7 +298,9 @@ def origin(monkeypatch: pytest.MonkeyPatch) -> Iterator[Origin]:
     monkeypatch.setattr("mtmetrics.artifacts.download._PAUSES", (0.0, 0.0, 0.0))
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     server = Origin()
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+    ).start()
     yield server
     server.shutdown()
     server.server_close()
@@ -253,8 +308,8 @@ def origin(monkeypatch: pytest.MonkeyPatch) -> Iterator[Origin]:
 
 @pytest.fixture
 def published(origin: Origin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Origin:
-    """A catalog whose ``xmoverscore-published`` holds matrices of width 16 on a loopback server, and an empty cache
-    (``assets``)."""
+    """A catalog whose ``xmoverscore-published`` holds matrices of width 16 on a loopback server,
+    and an empty cache (``assets``)."""
     folder = authors_catalog(origin, tmp_path / "catalog")
     monkeypatch.setattr("mtmetrics.artifacts.catalog.bundled_artifacts", lambda: folder)
     monkeypatch.setattr("huggingface_hub.utils._cache_assets.HF_ASSETS_CACHE", tmp_path / "assets")
@@ -267,7 +322,11 @@ def authors_catalog(origin: Origin, folder: Path, mirror: str = "") -> Path:
 
     generator = np.random.default_rng(0)
     hashes = {}
-    for name in ("layer-3/europarl-v7.de-en.2k.3", "layer-3/un-v1.en-ru.2k.3", "layer-2/europarl-v7.de-en.2k.2"):
+    for name in (
+        "layer-3/europarl-v7.de-en.2k.3",
+        "layer-3/un-v1.en-ru.2k.3",
+        "layer-2/europarl-v7.de-en.2k.2",
+    ):
         matrix, _ = np.linalg.qr(generator.normal(size=(16, 16)))
         for suffix, array in ((".BAM", matrix), (".GBDD", matrix[0])):
             stream = io.BytesIO()
@@ -275,12 +334,15 @@ def authors_catalog(origin: Origin, folder: Path, mirror: str = "") -> Path:
             data = stream.getvalue()
             origin.files[f"/c0ffee/mapping/{name}{suffix}"] = data
             blob = b"blob %d\0" % len(data) + data
-            hashes[f"mapping/{name}{suffix}"] = hashlib.sha1(blob, usedforsecurity=False).hexdigest()
+            hashes[f"mapping/{name}{suffix}"] = hashlib.sha1(
+                blob, usedforsecurity=False
+            ).hexdigest()
     folder.mkdir(parents=True)
     (folder / "catalog.toml").write_text(
         f'[xmoverscore-published]\nkind = "maps"\nbundled = false\n{mirror}'
         f'[xmoverscore-published.origin]\nurl = "{origin.url}"\ncommit = "c0ffee"\nlicence = "Apache-2.0"\n'
-        "[xmoverscore-published.files]\n" + "".join(f'"{file}" = "{git_blob}"\n' for file, git_blob in hashes.items())
+        "[xmoverscore-published.files]\n"
+        + "".join(f'"{file}" = "{git_blob}"\n' for file, git_blob in hashes.items())
     )
     return folder
 
@@ -289,9 +351,8 @@ def authors_catalog(origin: Origin, folder: Path, mirror: str = "") -> Path:
 def wmt99(tmp_path: Path) -> Path:
     """A test set in the folder layout of mt-metrics-eval, with human scores for de-en alone.
 
-    It has 2 segments, the systems A and B.0, the reference refA also as a system, MQM for segments and systems, and a
-    metric.
-    """
+    It has 2 segments, the systems A and B.0, the reference refA also as a system, MQM for segments
+    and systems, and a metric."""
     files = {
         "sources/de-en.txt": "das Haus\nder Hund\n",
         "references/de-en.refA.txt": "the house\nthe dog\n",
@@ -337,7 +398,12 @@ def no_plugins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MTMETRICS_PLUGINS", "")
     known = dict(registry.METRICS)
-    cached = (registry.installed_plugins, options.own_options, options.keywords, shell_words._patterns)
+    cached = (
+        registry.installed_plugins,
+        options.own_options,
+        options.keywords,
+        shell_words._patterns,
+    )
     for one in cached:
         one.cache_clear()
     yield

@@ -22,7 +22,13 @@ from mtmetrics.layout import bundled_artifacts
 from mtmetrics.reports.example import Example, example
 
 ROOT = Path(__file__).parents[1]
-_PAGES = ("README.md", "tools/*.md", "tools/guide/**/*.md", "metrics/*/README.md", "hub_artifacts/**/README.md")
+_PAGES = (
+    "README.md",
+    "tools/*.md",
+    "tools/guide/**/*.md",
+    "metrics/*/README.md",
+    "hub_artifacts/**/README.md",
+)
 # As many sentences as a page names a segment of; each one more takes a second of all pages.
 _SIZE = 7
 # Four sentences of the example in other languages, by their places in it.
@@ -71,7 +77,8 @@ sys.exit(answer["code"])
 
 
 class Block(NamedTuple):
-    """A code block of a page: its first line's number, its language (empty if it is indented), and its text."""
+    """A code block of a page: its first line's number, its language (empty if it is indented), and
+    its text."""
 
     line: int
     language: str
@@ -116,29 +123,50 @@ def small_example() -> Example:
     """The first segments of the example."""
     texts = example()
     systems = {name: lines[:_SIZE] for name, lines in texts.systems.items()}
-    return Example(texts.lang_pair, texts.sources[:_SIZE], texts.references[:_SIZE], texts.second[:_SIZE], systems)
+    return Example(
+        texts.lang_pair,
+        texts.sources[:_SIZE],
+        texts.references[:_SIZE],
+        texts.second[:_SIZE],
+        systems,
+    )
 
 
 def judgements(lang_pair: str, size: int = _SIZE) -> list[dict]:
-    """Rows of judged segments: every system of the example on its first sentences, or on those that exist in the
-    pair's source language."""
+    """Rows of judged segments: every system of the example on its first sentences, or on those that
+    exist in the pair's source language."""
     texts = example()
     source_language, _, target_language = lang_pair.partition("-")
     places = range(size) if "de" in (source_language, target_language) else _PLACES
     english = {"reference": texts.references, **texts.systems}
     rows = []
     for number, place in enumerate(places):
-        source = _TRANSLATED[source_language][number] if source_language in _TRANSLATED else texts.sources[place]
+        source = (
+            _TRANSLATED[source_language][number]
+            if source_language in _TRANSLATED
+            else texts.sources[place]
+        )
         for system, quality in _QUALITY.items():
             row = {"lp": lang_pair, "sid": place, "item": place, "system": system}
-            if source_language == "en":  # from English: the sources of the example are the only human translations
+            if (
+                source_language == "en"
+            ):  # from English: the sources of the example are the only human translations
                 row |= {"source": english["reference"][place], "reference": texts.sources[place]}
-                row |= {"translation": texts.sources[(place + (system == "hasty")) % len(texts.sources)]}
+                row |= {
+                    "translation": texts.sources[(place + (system == "hasty")) % len(texts.sources)]
+                }
             else:
                 row |= {"source": source, "reference": english["reference"][place]}
                 row |= {"translation": english[system][place]}
             human = quality + (number % 5) / 10
-            rows.append(row | {"human": human, "da_mean": 60 + 20 * human, "post_edit_tok": row["reference"].lower()})
+            rows.append(
+                row
+                | {
+                    "human": human,
+                    "da_mean": 60 + 20 * human,
+                    "post_edit_tok": row["reference"].lower(),
+                }
+            )
     return rows
 
 
@@ -155,13 +183,17 @@ def lay_data(folder: Path) -> None:
         "de.txt": texts.sources,
         "en.txt": texts.references,
         "nbest.en": [
-            line for three in zip(careful, literal, hasty, strict=True) for line in (*three, *three, *three[:2])
+            line
+            for three in zip(careful, literal, hasty, strict=True)
+            for line in (*three, *three, *three[:2])
         ],
     }.items():
         write(folder / name, "".join(f"{line}\n" for line in lines))
     pairs = zip(example().sources, example().references, strict=True)  # all: probes draw candidates
     write(folder / "pairs.tsv", "".join(f"{source}\t{target}\n" for source, target in pairs))
-    write(folder / "de-en.tsv", "haus\thouse\nhund\tdog\nzug\ttrain\nzeit\ttime\nkinder\tchildren\n")
+    write(
+        folder / "de-en.tsv", "haus\thouse\nhund\tdog\nzug\ttrain\nzeit\ttime\nkinder\tchildren\n"
+    )
     _lay_rows(folder)
     _lay_judgements(folder)
     _lay_scores(folder)
@@ -170,7 +202,11 @@ def lay_data(folder: Path) -> None:
 
 def _lay_rows(folder: Path) -> None:
     texts = small_example()
-    columns = {"source": texts.sources, "reference": texts.references, "translation": texts.systems["careful"]}
+    columns = {
+        "source": texts.sources,
+        "reference": texts.references,
+        "translation": texts.systems["careful"],
+    }
     rows = pd.DataFrame(columns)
     rows[["source", "translation"]].to_csv(folder / "rows.tsv", sep="\t", index=False)
     rows[["source", "translation"]].to_parquet(folder / "rows.parquet", index=False)
@@ -181,7 +217,10 @@ def _lay_rows(folder: Path) -> None:
     ]
     write_jsonl(folder / "nbest.jsonl", lists)
     human = [[_QUALITY[name] for name in texts.systems]] * len(lists)
-    write_jsonl(folder / "dev.jsonl", [row | {"human": values} for row, values in zip(lists, human, strict=True)])
+    write_jsonl(
+        folder / "dev.jsonl",
+        [row | {"human": values} for row, values in zip(lists, human, strict=True)],
+    )
 
 
 def _lay_judgements(folder: Path) -> None:
@@ -189,8 +228,16 @@ def _lay_judgements(folder: Path) -> None:
     for name in ("judged.jsonl", "judged.jsonl.gz", "outputs.jsonl.gz", "judged/de-en.jsonl.gz"):
         write_jsonl(folder / name, german)
     write_jsonl(folder / "development.jsonl", [*judgements("de-en", 12), *german])
-    pairs = [{"source": row["source"], "target": row["reference"], "origin": "example"} for row in german[::3]]
-    for name in ("de-en.jsonl.gz", "pairs.jsonl", "parallel/de-en.jsonl.gz", "parallel_more/de-en.jsonl.gz"):
+    pairs = [
+        {"source": row["source"], "target": row["reference"], "origin": "example"}
+        for row in german[::3]
+    ]
+    for name in (
+        "de-en.jsonl.gz",
+        "pairs.jsonl",
+        "parallel/de-en.jsonl.gz",
+        "parallel_more/de-en.jsonl.gz",
+    ):
         write_jsonl(folder / name, pairs)
     for name in ("wmt15_seg", "wmt16_seg", "wmt17_seg"):
         write_jsonl(folder / name / "de-en.jsonl.gz", german)
@@ -202,32 +249,46 @@ def _lay_judgements(folder: Path) -> None:
 
 
 def _lay_systems(folder: Path) -> None:
-    """Nine judged systems of de-en, seven of which are careful in one sentence more than the one before."""
+    """Nine judged systems of de-en, seven of which are careful in one sentence more than the one
+    before."""
     texts = small_example()
     count = len(texts.sources)
     careful, hasty = texts.systems["careful"], texts.systems["hasty"]
     systems = {f"system-{number}": careful[:number] + hasty[number:] for number in range(_SIZE)}
     systems |= {"human": texts.references, "another": texts.second}
-    judged = [{"lp": "de-en", "system": name, "human": number / 9} for number, name in enumerate(systems)]
+    judged = [
+        {"lp": "de-en", "system": name, "human": number / 9} for number, name in enumerate(systems)
+    ]
     write_jsonl(folder / "de-en.jsonl.gz", judged)
     columns = {"source": texts.sources, "reference": texts.references}
     rows = [{name: texts[place] for name, texts in columns.items()} for place in range(count)]
     outputs = [{name: lines[place] for name, lines in systems.items()} for place in range(count)]
     segments = [row | {"outputs": lines} for row, lines in zip(rows, outputs, strict=True)]
-    write_jsonl(folder / "de-en.outputs.jsonl.gz", [{"lp": "de-en", "sid": n} | row for n, row in enumerate(segments)])
+    write_jsonl(
+        folder / "de-en.outputs.jsonl.gz",
+        [{"lp": "de-en", "sid": n} | row for n, row in enumerate(segments)],
+    )
 
 
 def _lay_scores(folder: Path) -> None:
     """Scores of a.en and b.en as other tools write them."""
     count = len(small_example().sources)
-    comet = {f"{name}.en": [{"COMET": 0.8 - number / 100} for number in range(count)] for name in ("a", "b")}
+    comet = {
+        f"{name}.en": [{"COMET": 0.8 - number / 100} for number in range(count)]
+        for name in ("a", "b")
+    }
     write(folder / "comet.json", json.dumps(comet))
-    rows = [f"{name}\t{number}\t{number / 10}\n" for name in ("a", "b") for number in range(1, count + 1)]
+    rows = [
+        f"{name}\t{number}\t{number / 10}\n"
+        for name in ("a", "b")
+        for number in range(1, count + 1)
+    ]
     write(folder / "metricx.tsv", "system\tsegment\tscore\n" + "".join(rows))
 
 
 def _lay_models(folder: Path) -> None:
-    """What trainings and productions would have made: presets that extend the bundled ones, and bundled models."""
+    """What trainings and productions would have made: presets that extend the bundled ones, and
+    bundled models."""
     for name, model in {"my-encoder": "mini-encoder", "my-esim": "esim-mini"}.items():
         (folder / name).symlink_to(bundled_artifacts() / model)
     (folder / "artifacts").symlink_to(bundled_artifacts())
@@ -236,8 +297,11 @@ def _lay_models(folder: Path) -> None:
         write(folder / name / "preset.toml", f'metric = "{metric}"\nextends = "mini"\n')
 
 
-def run_shell(text: str, folder: Path, answer: Callable[[Call], Answer]) -> subprocess.CompletedProcess[str]:
-    """Runs a shell block, in which `answer` stands for every program; the block ends with the first one that fails.
+def run_shell(
+    text: str, folder: Path, answer: Callable[[Call], Answer]
+) -> subprocess.CompletedProcess[str]:
+    """Runs a shell block, in which `answer` stands for every program; the block ends with the first
+    one that fails.
 
     Args:
         text: of the block.
@@ -252,7 +316,12 @@ def run_shell(text: str, folder: Path, answer: Callable[[Call], Answer]) -> subp
             path.parent.mkdir(exist_ok=True)
             path.symlink_to(programs / "program")
     shell = [shutil.which("bash") or "bash", "-euo", "pipefail", "-O", "failglob", "-c", text]
-    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    pipes = {
+        "stdin": subprocess.DEVNULL,
+        "stdout": subprocess.PIPE,
+        "stderr": subprocess.PIPE,
+        "text": True,
+    }
     # The path of a socket must be short.
     with tempfile.TemporaryDirectory() as short, socket.socket(socket.AF_UNIX) as server:
         server.bind(f"{short}/calls")
@@ -272,13 +341,20 @@ def run_shell(text: str, folder: Path, answer: Callable[[Call], Answer]) -> subp
 
 
 def run_command(call: Call, main: Callable[[list[str]], int]) -> Answer:
-    """Runs the command line in this process, in the folder and with the environment and input of a call."""
-    output, messages = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
+    """Runs the command line in this process, in the folder and with the environment and input of a
+    call."""
+    output, messages = (
+        io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2)
+    )
     before, stdin = dict(os.environ), sys.stdin
     os.environ.update(call.environment)
     sys.stdin = io.TextIOWrapper(io.BytesIO(call.input.encode()), encoding="utf-8")
     try:
-        with contextlib.chdir(call.folder), contextlib.redirect_stdout(output), contextlib.redirect_stderr(messages):
+        with (
+            contextlib.chdir(call.folder),
+            contextlib.redirect_stdout(output),
+            contextlib.redirect_stderr(messages),
+        ):
             try:
                 code = main(call.argv[1:])
             except SystemExit as stopped:

@@ -14,11 +14,32 @@ import mtmetrics.models.pool
 from mtmetrics.judgements.judged import Judged
 from mtmetrics.models.packed import PackedTokens
 
-# What encoders read: two texts that are equal, an empty one, one that is too long, unknown characters.
-TEXTS = ["Das Haus ist klein.", "the dog", "", "I see the cat and the tree!", "the dog", "a " * 200, "unknown 字 words"]
+# What encoders read: two texts that are equal, an empty one, one that is too long, unknown
+# characters.
+TEXTS = [
+    "Das Haus ist klein.",
+    "the dog",
+    "",
+    "I see the cat and the tree!",
+    "the dog",
+    "a " * 200,
+    "unknown 字 words",
+]
 # Five segments of de-en, and what people think of them.
-SOURCES = ["Das Haus ist klein.", "Der Hund schläft.", "Ich sehe zwei rote Autos.", "Wer hat das gesagt?", "Nein."]
-PREDICTIONS = ["the house is small.", "the dog sleeps.", "i see red cars.", "who said that?", "the house is red."]
+SOURCES = [
+    "Das Haus ist klein.",
+    "Der Hund schläft.",
+    "Ich sehe zwei rote Autos.",
+    "Wer hat das gesagt?",
+    "Nein.",
+]
+PREDICTIONS = [
+    "the house is small.",
+    "the dog sleeps.",
+    "i see red cars.",
+    "who said that?",
+    "the house is red.",
+]
 HUMAN = [1.0, 0.7, 0.1, 0.9, -1.5]
 # References, and translations of which the third is one, and the last is blank.
 REFERENCES = ["the house is small.", "i see the cat", "the dog sleeps not!", "a tree stands there"]
@@ -43,7 +64,11 @@ def write_jsonl(path: Path, rows: Iterable[dict]) -> Path:
 def write_rows(path: Path, *rows: str | dict) -> Path:
     """Writes a line per row: a text as it is, anything else as JSON."""
     return write(
-        path, "".join((row if isinstance(row, str) else json.dumps(row, ensure_ascii=False)) + "\n" for row in rows)
+        path,
+        "".join(
+            (row if isinstance(row, str) else json.dumps(row, ensure_ascii=False)) + "\n"
+            for row in rows
+        ),
     )
 
 
@@ -72,7 +97,11 @@ def write_preset(folder: Path, text: str) -> str:
 
 
 def judged(
-    human: Sequence[float | None], file: str = "f", lang_pair: str = "de-en", level: str = "segment", **columns: list
+    human: Sequence[float | None],
+    file: str = "f",
+    lang_pair: str = "de-en",
+    level: str = "segment",
+    **columns: list,
 ) -> Judged:
     """Judgements, of texts that do not matter."""
     texts = {"source": ["x"] * len(human), "translation": ["y"] * len(human)}
@@ -80,7 +109,8 @@ def judged(
 
 
 def refused(result: tuple[int, str, str], message: str, code: int = 2) -> None:
-    """Asserts that a call of the command line ended in one line on standard error, and no other output."""
+    """Asserts that a call of the command line ended in one line on standard error, and no other
+    output."""
     assert result[:2] == (code, ""), result
     assert message in result[2]
     assert result[2].startswith("mtmetrics: ")
@@ -88,7 +118,8 @@ def refused(result: tuple[int, str, str], message: str, code: int = 2) -> None:
 
 
 def note_loads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of the classes of encoders and language models that a pool loads from now on, in order."""
+    """The names of the classes of encoders and language models that a pool loads from now on, in
+    order."""
     loaded: list[str] = []
     for name in ("EncoderNetwork", "LanguageModel"):
         real = getattr(mtmetrics.models.pool, name)
@@ -104,7 +135,8 @@ def packed(
     words: Sequence[int] | np.ndarray | None = None,
     index: Sequence[int] | np.ndarray | None = None,
 ) -> PackedTokens:
-    """Packs a matrix of vectors per text; ids count the rows, and so do words where none are given."""
+    """Packs a matrix of vectors per text; ids count the rows, and so do words where none are
+    given."""
     vectors = np.concatenate(texts).astype(np.float32)
     lengths = [len(text) for text in texts]
     rows = np.arange(len(vectors))

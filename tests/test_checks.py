@@ -23,16 +23,40 @@ from mtmetrics.errors import InputError
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"sources": ["a"], "predictions": ["b", "c"]}, "predictions has 2 segments but sources has 1"),
-        ({"sources": ["a", None], "predictions": ["b", "c"]}, r"sources\[1\]: a string is needed, got None"),
-        ({"sources": ["a", "b"], "predictions": ["b", 3.5]}, r"predictions\[1\]: a string is needed, got 3.5"),
-        ({"sources": [["a"]], "predictions": ["b"]}, r"sources\[0\]: a string is needed, got \['a'\]"),
-        ({"sources": "a", "predictions": ["b"]}, "sources: a list of strings is needed, got the single string 'a'"),
-        ({"sources": np.array("a"), "predictions": ["b"]}, "sources: a list of strings is needed, got array"),
+        (
+            {"sources": ["a"], "predictions": ["b", "c"]},
+            "predictions has 2 segments but sources has 1",
+        ),
+        (
+            {"sources": ["a", None], "predictions": ["b", "c"]},
+            r"sources\[1\]: a string is needed, got None",
+        ),
+        (
+            {"sources": ["a", "b"], "predictions": ["b", 3.5]},
+            r"predictions\[1\]: a string is needed, got 3.5",
+        ),
+        (
+            {"sources": [["a"]], "predictions": ["b"]},
+            r"sources\[0\]: a string is needed, got \['a'\]",
+        ),
+        (
+            {"sources": "a", "predictions": ["b"]},
+            "sources: a list of strings is needed, got the single string 'a'",
+        ),
+        (
+            {"sources": np.array("a"), "predictions": ["b"]},
+            "sources: a list of strings is needed, got array",
+        ),
         ({"sources": 7, "predictions": ["b"]}, "sources: a list of strings is needed, got 7"),
         ({"sources": {"a": 1}, "predictions": ["b"]}, "sources: a list of strings is needed"),
-        ({"sources": {"a", "b"}, "predictions": ["b", "c"]}, "sources: a list of strings is needed"),
-        ({"references": {"a", "b"}, "predictions": ["b", "c"]}, "references: a list of strings is needed"),
+        (
+            {"sources": {"a", "b"}, "predictions": ["b", "c"]},
+            "sources: a list of strings is needed",
+        ),
+        (
+            {"references": {"a", "b"}, "predictions": ["b", "c"]},
+            "references: a list of strings is needed",
+        ),
         ({"sources": [], "predictions": []}, "sources: empty"),
         ({"sources": ["\ud800"], "predictions": ["b"]}, r"sources\[0\]: holds a lone surrogate"),
     ],
@@ -55,7 +79,8 @@ def test_long_values_are_shortened() -> None:
 
 
 @pytest.mark.parametrize(
-    "value", ["de", "de_en", "deen", "de-en-fr", "zh-CN", "sr-Latn", "German-English", "de-", None, 3]
+    "value",
+    ["de", "de_en", "deen", "de-en-fr", "zh-CN", "sr-Latn", "German-English", "de-", None, 3],
 )
 def test_language_pair_refuses(value: object) -> None:
     with pytest.raises(InputError, match="such as 'de-en'"):
@@ -83,7 +108,9 @@ def test_language_pair_refuses(value: object) -> None:
         ("xx-yy", ("xx", "yy"), ("xx", "yy")),  # codes that nobody knows stay what they are
     ],
 )
-def test_language_pairs_in_other_codes(pair: str, halves: tuple[str, str], languages: tuple[str, str]) -> None:
+def test_language_pairs_in_other_codes(
+    pair: str, halves: tuple[str, str], languages: tuple[str, str]
+) -> None:
     assert split_pair(pair) == halves
     assert language_pair(pair) == languages
 
@@ -110,13 +137,20 @@ def test_languages_by_their_codes() -> None:
         "sr": ["sr-Latn", "srp_Cyrl_RS"],
         "fa": ["pes_Arab", "prs_Arab"],
         "tl": ["tgl", "fil", "tl"],
-        **{language: [code] for language, code in {"lv": "lvs_Latn", "nb": "nob_Latn", "he": "iw"}.items()},
+        **{
+            language: [code]
+            for language, code in {"lv": "lvs_Latn", "nb": "nob_Latn", "he": "iw"}.items()
+        },
         **{code: [code] for code in ("no", "gsw", "yue")},
     }
-    assert {language: {language_of(code) for code in codes} for language, codes in by_language.items()} == {
-        language: {language} for language in by_language
-    }
-    assert (script_of_code("sr-Latn"), script_of_code("zho_Hans"), script_of_code("pt_BR")) == ("Latn", "Hans", None)
+    assert {
+        language: {language_of(code) for code in codes} for language, codes in by_language.items()
+    } == {language: {language} for language in by_language}
+    assert (script_of_code("sr-Latn"), script_of_code("zho_Hans"), script_of_code("pt_BR")) == (
+        "Latn",
+        "Hans",
+        None,
+    )
     for value in ("German", "deutsch", "", "d", "de-EN", "x-mine", 3):
         with pytest.raises(InputError, match="language "):
             language_of(value)

@@ -1,5 +1,5 @@
-"""Every code block of the documents runs as it stands, with small files of the names that it has; what cannot run
-here is at least understood."""
+"""Every code block of the documents runs as it stands, with small files of the names that it has;
+what cannot run here is at least understood."""
 
 import doctest
 import json
@@ -15,8 +15,8 @@ from documents import Answer, Block, Call, blocks, lay_data, pages, run_command,
 
 from mtmetrics.cli.main import build_parser, main
 
-# Calls and Python blocks that are not run here: a pattern of the call, or of a line of the block -> why. The command
-# line must still understand the calls, and Python the blocks.
+# Calls and Python blocks that are not run here: a pattern of the call, or of a line of the block ->
+# why. The command line must still understand the calls, and Python the blocks.
 NOT_RUN = {
     r"^(pip|pytest|ruff|\.ci/run)\b": "sets up an environment, or is the checks themselves",
     r"^python tests/benchmarks/\w+\.py": "measures for long, on data that is not part of the repository",
@@ -43,7 +43,9 @@ READERS = {
 
 def why_not(text: str) -> str | None:
     """The pattern of NOT_RUN that a call or block has."""
-    return next((pattern for pattern in NOT_RUN if re.search(pattern, text, flags=re.MULTILINE)), None)
+    return next(
+        (pattern for pattern in NOT_RUN if re.search(pattern, text, flags=re.MULTILINE)), None
+    )
 
 
 @pytest.fixture(scope="module")
@@ -61,12 +63,15 @@ def folder(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("MTMETRICS_ARTIFACTS", str(folder / "artifacts"))
     monkeypatch.chdir(folder)
     # Drawing takes longer than all the rest; other tests look at pictures.
-    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda _, path, **options: Path(path).touch())
+    monkeypatch.setattr(
+        "matplotlib.figure.Figure.savefig", lambda _, path, **options: Path(path).touch()
+    )
     return folder
 
 
 def answer(call: Call) -> Answer:
-    """Runs a call of the command line; of other programs, and calls that are not run here, just reads the arguments."""
+    """Runs a call of the command line; of other programs, and calls that are not run here, just
+    reads the arguments."""
     line = " ".join(call.argv)
     if why_not(line) is None:
         assert call.argv[0] == "mtmetrics", f"{line}: NOT_RUN does not say why it is not run"
@@ -79,14 +84,15 @@ def answer(call: Call) -> Answer:
 
 
 def understood(argv: list[str]) -> int:
-    """Has the parser of the command line read the arguments, which ends the process if it cannot."""
+    """Has the parser of the command line read the arguments, which ends the process if it
+    cannot."""
     build_parser(argv[0]).parse_args(argv)
     return 0
 
 
 def run_python(block: Block, where: str, names: dict[str, object]) -> str:
-    """Runs a block of Python, or examples with what they print, with the names of the blocks before it; returns what
-    went wrong."""
+    """Runs a block of Python, or examples with what they print, with the names of the blocks before
+    it; returns what went wrong."""
     if ">>> " in block.text:
         examples = doctest.DocTestParser().get_doctest(block.text, names, where, where, block.line)
         output: list[str] = []
@@ -108,7 +114,8 @@ def run_block(block: Block, page: str, folder: Path, names: dict[str, object]) -
     """Runs or reads a block; returns what went wrong, empty where nothing did."""
     where = f"{page}:{block.line}"
     if block.language == "python":
-        # tests/metrics/test_metric_folders.py runs the examples of a metric's card, of COMET's on a tiny checkpoint.
+        # tests/metrics/test_metric_folders.py runs the examples of a metric's card, of COMET's on a
+        # tiny checkpoint.
         is_card = re.fullmatch(r"metrics/\w+/README.md", page)
         return "" if is_card and ">>> " in block.text else run_python(block, where, names)
     if block.language in ("bash", ""):
@@ -126,7 +133,11 @@ def test_blocks_of_a_page_run_as_they_stand(
     page: str, folder: Path, evaluate_cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     names: dict[str, object] = {"__name__": "documents"}
-    faults = {block.line: fault for block in blocks(page) if (fault := run_block(block, page, folder, names))}
+    faults = {
+        block.line: fault
+        for block in blocks(page)
+        if (fault := run_block(block, page, folder, names))
+    }
     assert not faults, "\n".join(f"{page}:{line}: {fault}" for line, fault in faults.items())
 
 

@@ -14,7 +14,11 @@ def test_every_extra_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     parser = configparser.ConfigParser()
     parser.read(Path(__file__).parents[1] / "setup.cfg", encoding="utf-8")
     assert {*errors._MODULES} == {*parser["options.extras_require"]} - {"all", "test"}
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name in ("faiss", "jieba") else name)
-    with pytest.raises(MissingExtraError, match=r"^it needs faiss and jieba; pip install .*\[mining\]'$"):
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name in ("faiss", "jieba") else name
+    )
+    with pytest.raises(
+        MissingExtraError, match=r"^it needs faiss and jieba; pip install .*\[mining\]'$"
+    ):
         require_extra("mining", "it")
     require_extra("train", "it")

@@ -1,4 +1,5 @@
-"""setup.cfg lists what the tree holds and imports; tests mirror it; examples in docstrings are true; a fast start."""
+"""setup.cfg lists what the tree holds and imports; tests mirror it; examples in docstrings are
+true; a fast start."""
 
 import ast
 import configparser
@@ -24,7 +25,8 @@ TOP_LEVEL = {
     ".ci", ".gitattributes", ".gitignore", ".pre-commit-config.yaml", "CHANGELOG.md", "LICENSE", "README.md",
     "constraints.txt", "hub_artifacts", "metrics", "pyproject.toml", "ruff.toml", "setup.cfg", "tests", "tools",
 }  # fmt: skip
-# Modules whose tests are those of what they are a part of; all others of this size have a file of their name.
+# Modules whose tests are those of what they are a part of; all others of this size have a file of
+# their name.
 LINES = 60
 TESTED_IN = {
     "choosing/mixture": "choosing/test_reranking",
@@ -45,7 +47,10 @@ TESTED_IN = {
     "matching/map_publication": "hub/test_published_maps",
     "models/sentence_encoder": "scorers/test_similarities",
     # One comparison is shown in all of these.
-    **{f"page/{name}": "page/test_page" for name in ("app", "charts", "comparing", "explaining", "offers", "views")},
+    **{
+        f"page/{name}": "page/test_page"
+        for name in ("app", "charts", "comparing", "explaining", "offers", "views")
+    },
     "page/theme": "metrics/test_browser",
     "reports/averages": "cli/test_recipe_runs",
     "scorers/available": "cli/test_inventory",
@@ -69,14 +74,18 @@ def settings() -> configparser.ConfigParser:
 def test_every_package_is_listed() -> None:
     listed = set(settings()["options"]["packages"].split())
     source = ROOT / "tools"
-    found = {".".join(path.parent.relative_to(source).parts) for path in source.rglob("__init__.py")}
+    found = {
+        ".".join(path.parent.relative_to(source).parts) for path in source.rglob("__init__.py")
+    }
     assert listed == found | {"mtmetrics.metric_scripts", "mtmetrics.hub_artifacts"}
 
 
 def test_the_top_level_holds_what_the_design_lists() -> None:
     if not (ROOT / ".git").exists():
         pytest.skip("no checkout of git")
-    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    listed = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
     found = {path.partition("/")[0] for path in listed.splitlines()}
     assert found - TOP_LEVEL == set()
     assert TOP_LEVEL - {".pre-commit-config.yaml"} - found == set()
@@ -89,7 +98,9 @@ def test_every_module_has_tests_of_its_name() -> None:
         folder, _, module = f"/{name}".rpartition("/")
         if module != "__init__" and path.read_text(encoding="utf-8").count("\n") > LINES:
             found[name] = f"{folder}/test_{module}".lstrip("/")
-    lacking = {name for name, mirrored in found.items() if not (ROOT / "tests" / f"{mirrored}.py").exists()}
+    lacking = {
+        name for name, mirrored in found.items() if not (ROOT / "tests" / f"{mirrored}.py").exists()
+    }
     assert lacking == TESTED_IN.keys()
     assert all((ROOT / "tests" / f"{file}.py").exists() for file in TESTED_IN.values())
 
@@ -106,8 +117,13 @@ def imported(module: Path) -> set[str]:
 
 def test_every_imported_package_is_declared() -> None:
     extras = settings()["options.extras_require"]
-    lines = [settings()["options"]["install_requires"], *(extras[name] for name in extras if name != "test")]
-    declared = {re.split(r"[ \[<>=]", line)[0] for text in lines for line in text.split("\n") if line}
+    lines = [
+        settings()["options"]["install_requires"],
+        *(extras[name] for name in extras if name != "test"),
+    ]
+    declared = {
+        re.split(r"[ \[<>=]", line)[0] for text in lines for line in text.split("\n") if line
+    }
     found = set().union(*map(imported, MODULES)) - sys.stdlib_module_names - {"mtmetrics"}
     assert "numpy" in found
     assert {DISTRIBUTIONS.get(name, name.replace("_", "-")) for name in found} - declared == set()
@@ -129,7 +145,9 @@ def test_examples_in_docstrings(module: str) -> None:
 
 def test_requirements_have_lower_bounds_only() -> None:
     lines = settings()["options"]["install_requires"].split("\n")
-    assert all(">=" in line and "<" not in line and "==" not in line for line in lines if line.strip())
+    assert all(
+        ">=" in line and "<" not in line and "==" not in line for line in lines if line.strip()
+    )
 
 
 def test_constraints_pin_the_exact_torch() -> None:
@@ -149,17 +167,22 @@ def test_metric_folders() -> None:
     for name in metric_names():
         files = {path.name for path in Path(metric_path(name)).iterdir()}
         assert {f"{name}.py", "README.md", "app.py", "requirements.txt"} <= files
-    with pytest.raises(InputError, match="unknown metric 'bleu'; there are: bertr, bilstm, bilstm_attention, comet"):
+    with pytest.raises(
+        InputError, match="unknown metric 'bleu'; there are: bertr, bilstm, bilstm_attention, comet"
+    ):
         metric_path("bleu")
 
 
 def test_help_imports_nothing_heavy_and_is_fast() -> None:
     program = (
-        "import sys; from mtmetrics.cli.main import build_parser; build_parser(only='').format_help();"
-        "print([name for name in ('torch', 'transformers', 'numpy', 'datasets', 'evaluate') if name in sys.modules])"
+        "import sys; from mtmetrics.cli.main import build_parser; "
+        "build_parser(only='').format_help();print([name for name in ('torch', 'transformers', "
+        "'numpy', 'datasets', 'evaluate') if name in sys.modules])"
     )
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT
+    )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert result.stdout.strip() == "[]"
     # Of the processor, so that a busy machine is no failure.

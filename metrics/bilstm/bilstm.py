@@ -1,14 +1,14 @@
-"""BiLSTM of Mathur et al. (2019) as an `evaluate` module; the arithmetic is in the package `mtmetrics`."""
+"""BiLSTM of Mathur et al. (2019) as an `evaluate` module; the arithmetic is in the package
+`mtmetrics`."""
 
 import mtmetrics
 
 
 class BiLSTM(mtmetrics.MetricModule):
-    """BiLSTM reads a reference and a translation, each by itself, as vectors of a contextual encoder with a
-    bidirectional LSTM, averages and takes the maximum of the states of each side, and predicts from that how people
-    would judge the translation. It is trained on human judgements. Where it was trained so, it compares with the
-    source instead.
-    """
+    """BiLSTM reads a reference and a translation, each by itself, as vectors of a contextual
+    encoder with a bidirectional LSTM, averages and takes the maximum of the states of each side,
+    and predicts from that how people would judge the translation. It is trained on human
+    judgements. Where it was trained so, it compares with the source instead."""
 
     metric_name = "bilstm"
     paper = "mathur-etal-2019-putting"

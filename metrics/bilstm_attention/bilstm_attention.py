@@ -1,14 +1,15 @@
-"""BiLSTM + attention of Mathur et al. (2019) as an `evaluate` module; the arithmetic is in the package `mtmetrics`."""
+"""BiLSTM + attention of Mathur et al. (2019) as an `evaluate` module; the arithmetic is in the
+package `mtmetrics`."""
 
 import mtmetrics
 
 
 class BiLSTMAttention(mtmetrics.MetricModule):
-    """BiLSTM + attention reads a reference and a translation as vectors of a contextual encoder with a
-    bidirectional LSTM, lets the words of each attend to those of the other, averages and takes the maximum of what
-    was found on each side, and predicts from that how people would judge the translation. It is trained on human
-    judgements. Where it was trained so, it compares with the source instead.
-    """
+    """BiLSTM + attention reads a reference and a translation as vectors of a contextual encoder
+    with a bidirectional LSTM, lets the words of each attend to those of the other, averages and
+    takes the maximum of what was found on each side, and predicts from that how people would judge
+    the translation. It is trained on human judgements. Where it was trained so, it compares with
+    the source instead."""
 
     metric_name = "bilstm_attention"
     paper = "mathur-etal-2019-putting"

@@ -4,10 +4,9 @@ import mtmetrics
 
 
 class DistilScore(mtmetrics.MetricModule):
-    """DistilScore is the cosine of the sentence vectors of a translation and its source, in a multilingual sentence
-    encoder that was distilled from an English one. No reference is needed; references can be used instead of
-    sources.
-    """
+    """DistilScore is the cosine of the sentence vectors of a translation and its source, in a
+    multilingual sentence encoder that was distilled from an English one. No reference is needed;
+    references can be used instead of sources."""
 
     metric_name = "distilscore"
     paper = "reimers-gurevych-2020-making"

@@ -1,13 +1,14 @@
-"""UScore of Belouadi and Eger (2023) as an `evaluate` module; the arithmetic is in the package `mtmetrics`."""
+"""UScore of Belouadi and Eger (2023) as an `evaluate` module; the arithmetic is in the package
+`mtmetrics`."""
 
 import mtmetrics
 
 
 class UScore(mtmetrics.MetricModule):
-    """UScore scores a translation against its source, without a reference. All that it builds on can be had without
-    parallel text and without human judgements: remapped word vectors, a machine translation of the source as
-    pseudo-reference, a language model, and contrastively trained sentence vectors.
-    """
+    """UScore scores a translation against its source, without a reference. All that it builds on
+    can be had without parallel text and without human judgements: remapped word vectors, a machine
+    translation of the source as pseudo-reference, a language model, and contrastively trained
+    sentence vectors."""
 
     metric_name = "uscore"
     paper = "belouadi-eger-2023-uscore"

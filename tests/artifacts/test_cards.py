@@ -10,7 +10,11 @@ from mtmetrics.artifacts.catalog import catalog
 from mtmetrics.errors import ArtifactError
 from mtmetrics.layout import COMPARE, bundled_artifacts, metric_names, metric_scripts
 
-RESULT = {"task": {"type": "t"}, "dataset": {"type": "d", "name": "D"}, "metrics": [{"type": "pearsonr", "value": 0.5}]}
+RESULT = {
+    "task": {"type": "t"},
+    "dataset": {"type": "d", "name": "D"},
+    "metrics": [{"type": "pearsonr", "value": 0.5}],
+}
 WHOLE = {
     "license": "mit",
     "language": ["en", "de"],
@@ -28,7 +32,9 @@ def results(*rows: object) -> dict:
 
 
 def card(folder: Path, data: object) -> Path:
-    (folder / "README.md").write_text(f"---\n{yaml.safe_dump(data)}---\n\n# Title\n\n---\nno: [metadata\n---\n")
+    (folder / "README.md").write_text(
+        f"---\n{yaml.safe_dump(data)}---\n\n# Title\n\n---\nno: [metadata\n---\n"
+    )
     return folder
 
 
@@ -36,7 +42,9 @@ def test_all_cards_of_this_package_are_complete() -> None:
     for name, entry in catalog().items():
         if entry.bundled:
             data = check_model_card(bundled_artifacts() / name)
-            assert [model["name"] for model in data.get("model-index", [])] == [name] * bool(data["metrics"])
+            assert [model["name"] for model in data.get("model-index", [])] == [name] * bool(
+                data["metrics"]
+            )
     for name in (*metric_names(), COMPARE):
         check_space_card(metric_scripts() / name)
 
@@ -49,7 +57,9 @@ def test_a_complete_card(tmp_path: Path) -> None:
 
 
 def test_a_card_of_what_was_not_measured_claims_nothing(tmp_path: Path) -> None:
-    silent = {name: value for name, value in WHOLE.items() if name != "model-index"} | {"metrics": []}
+    silent = {name: value for name, value in WHOLE.items() if name != "model-index"} | {
+        "metrics": []
+    }
     assert check_model_card(card(tmp_path, silent)) == silent
     example = check_model_card(bundled_artifacts() / "xmoverscore-maps-example")
     assert (example["metrics"], "model-index" in example) == ([], False)
@@ -58,7 +68,9 @@ def test_a_card_of_what_was_not_measured_claims_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize("key", WHOLE)
 def test_every_key_is_needed(tmp_path: Path, key: str) -> None:
     with pytest.raises(ArtifactError, match=f"README.md: the metadata .*: {key} is missing"):
-        check_model_card(card(tmp_path, {name: value for name, value in WHOLE.items() if name != key}))
+        check_model_card(
+            card(tmp_path, {name: value for name, value in WHOLE.items() if name != key})
+        )
 
 
 @pytest.mark.parametrize(
@@ -75,8 +87,14 @@ def test_every_key_is_needed(tmp_path: Path, key: str) -> None:
         (results(RESULT, RESULT | {"metrics": []}), "result 2 has no metrics"),
         (results(RESULT | {"dataset": {"type": "d"}}), "result 1 has no name of its dataset"),
         (results(RESULT | {"task": "t"}), "result 1 has no task with a type"),
-        (results(RESULT | {"metrics": [{"value": 0.5}]}), "result 1 has a metric without type and value"),
-        (results(RESULT | {"metrics": [{"type": "r", "value": 50.0}]}), r"the value 50.0; a correlation in \[-1, 1\]"),
+        (
+            results(RESULT | {"metrics": [{"value": 0.5}]}),
+            "result 1 has a metric without type and value",
+        ),
+        (
+            results(RESULT | {"metrics": [{"type": "r", "value": 50.0}]}),
+            r"the value 50.0; a correlation in \[-1, 1\]",
+        ),
     ],
 )
 def test_what_is_malformed(tmp_path: Path, change: dict, message: str) -> None:
@@ -85,7 +103,10 @@ def test_what_is_malformed(tmp_path: Path, change: dict, message: str) -> None:
 
 
 def test_all_problems_at_once(tmp_path: Path) -> None:
-    message = "title is missing; .*python_version is missing; .*sdk is 'static', not 'gradio'; tags lack evaluate and "
+    message = (
+        "title is missing; .*python_version is missing; .*sdk is 'static', not 'gradio'; tags "
+        "lack evaluate and "
+    )
     with pytest.raises(ArtifactError, match=message + "metric"):
         check_space_card(card(tmp_path, {"sdk": "static", "tags": ["x"]}))
 

@@ -1,4 +1,5 @@
-"""The catalog: checksums of what is bundled, what verification finds, and what a name means on the Hub."""
+"""The catalog: checksums of what is bundled, what verification finds, and what a name means on the
+Hub."""
 
 import dataclasses
 import tomllib
@@ -25,7 +26,12 @@ from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.io.atomic import sha256_file
 from mtmetrics.layout import bundled_artifacts
 
-WEIGHTS = {"mini-encoder": 56_000_000, "mini-lm-en": 8_000_000, "mini-mbart-de-en": 19_000_000, "esim-mini": 14_000_000}
+WEIGHTS = {
+    "mini-encoder": 56_000_000,
+    "mini-lm-en": 8_000_000,
+    "mini-mbart-de-en": 19_000_000,
+    "esim-mini": 14_000_000,
+}
 
 
 def test_everything_bundled_is_in_the_catalog_and_whole() -> None:
@@ -40,7 +46,13 @@ def test_sizes() -> None:
     files = [path for path in bundled_artifacts().rglob("*") if path.is_file()]
     assert sum(path.stat().st_size for path in files) < 98_000_000
     for name, limit in WEIGHTS.items():
-        assert 0 < sum(path.stat().st_size for path in (bundled_artifacts() / name).glob("*.safetensors")) <= limit
+        assert (
+            0
+            < sum(
+                path.stat().st_size for path in (bundled_artifacts() / name).glob("*.safetensors")
+            )
+            <= limit
+        )
 
 
 @pytest.fixture
@@ -50,7 +62,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     artifact.mkdir()
     (artifact / "a.bin").write_bytes(b"one")
     (artifact / "b.bin").write_bytes(b"two")
-    head = '[thing]\nkind = "maps"\nrepository = "x/thing"\nrevision = "main"\nbundled = true\n[thing.files]\n'
+    head = (
+        '[thing]\nkind = "maps"\nrepository = "x/thing"\nrevision = "main"\nbundled = '
+        "true\n[thing.files]\n"
+    )
     lines = [f'"{name}" = "{sha256_file(artifact / name)}"' for name in ("a.bin", "b.bin")]
     (tmp_path / "catalog.toml").write_text(head + "\n".join(lines))
     return tmp_path
@@ -65,7 +80,11 @@ def test_unknown_artifacts_and_a_broken_catalog(folder: Path) -> None:
 
 
 def test_an_origin_instead_of_a_hub_repository(folder: Path) -> None:
-    text = (folder / "catalog.toml").read_text().replace('repository = "x/thing"\nrevision = "main"\n', "")
+    text = (
+        (folder / "catalog.toml")
+        .read_text()
+        .replace('repository = "x/thing"\nrevision = "main"\n', "")
+    )
     table = '\n[thing.origin]\nurl = "https://example.org/raw"\nlicence = "MIT"\n'
     (folder / "catalog.toml").write_text(text + table)
     with pytest.raises(ArtifactError, match="cannot be read .*commit"):
@@ -140,9 +159,15 @@ REFUSED = httpx2.Response(500, request=httpx2.Request("GET", "http://127.0.0.1/a
     ("error", "message"),
     [
         (errors.HFValidationError("a/b/c"), "org/x: that is no valid name of a repository"),
-        (errors.LocalTokenNotFoundError("hf_secret"), "org/x: no token for the Hub; log in by 'hf auth login'"),
+        (
+            errors.LocalTokenNotFoundError("hf_secret"),
+            "org/x: no token for the Hub; log in by 'hf auth login'",
+        ),
         (errors.HfHubHTTPError("500\nmore", response=REFUSED), "org/x: the Hub refused (500): 500"),
-        (httpx2.ConnectError("refused"), "org/x: the Hub at HUB could not be asked: ConnectError: refused"),
+        (
+            httpx2.ConnectError("refused"),
+            "org/x: the Hub at HUB could not be asked: ConnectError: refused",
+        ),
         (OSError(28, "No space left"), "org/x: OSError: [Errno 28] No space left"),
     ],
 )

@@ -1,4 +1,5 @@
-"""Pickled weights in the layouts of public repositories become safetensors, tensor by tensor, and run no code."""
+"""Pickled weights in the layouts of public repositories become safetensors, tensor by tensor, and
+run no code."""
 
 import json
 import shutil
@@ -33,11 +34,16 @@ def pickled(tmp_path_factory: pytest.TempPathFactory, tiny_encoder: Path, tiny_l
 
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files are converted in this process; those of the first and the last conversion here are in others."""
-    monkeypatch.setattr(convert, "converted_apart", lambda _, path, target: convert._convert_file(path, target))
+    """Files are converted in this process; those of the first and the last conversion here are in
+    others."""
+    monkeypatch.setattr(
+        convert, "converted_apart", lambda _, path, target: convert._convert_file(path, target)
+    )
 
 
-def test_gamma_and_beta_load_as_they_were_meant(pickled: Path, tmp_path: Path, mtmetrics: Callable) -> None:
+def test_gamma_and_beta_load_as_they_were_meant(
+    pickled: Path, tmp_path: Path, mtmetrics: Callable
+) -> None:
     code, out, _ = mtmetrics("artifacts", "convert", pickled / "bert", "--out", tmp_path / "bert")
     record = json.loads(out)
     assert (code, record["model"], record.pop("folder")) == (0, "bert", str(tmp_path / "bert"))
@@ -52,10 +58,17 @@ def test_gamma_and_beta_load_as_they_were_meant(pickled: Path, tmp_path: Path, m
     assert file["tensors"] == len(weights)
     assert "bert.embeddings.LayerNorm.gamma" in written
     assert all(torch.equal(weights[name], written[name]) for name in weights.keys() - file["tied"])
-    plain = {name.replace("gamma", "weight").replace("beta", "bias"): value for name, value in weights.items()}
+    plain = {
+        name.replace("gamma", "weight").replace("beta", "bias"): value
+        for name, value in weights.items()
+    }
     config = transformers.AutoConfig.from_pretrained(pickled / "bert")
     network = transformers.BertModel(config, add_pooling_layer=False).eval()
-    own = {name.removeprefix("bert."): value for name, value in plain.items() if name.startswith("bert.e")}
+    own = {
+        name.removeprefix("bert."): value
+        for name, value in plain.items()
+        if name.startswith("bert.e")
+    }
     network.load_state_dict(own)
     encoder = TokenEncoder(tmp_path / "bert")
     with torch.no_grad():
@@ -65,17 +78,24 @@ def test_gamma_and_beta_load_as_they_were_meant(pickled: Path, tmp_path: Path, m
 
 
 @pytest.mark.usefixtures("here")
-def test_a_language_model_without_prefix_in_the_old_format(pickled: Path, tiny_lm: Path, tmp_path: Path) -> None:
+def test_a_language_model_without_prefix_in_the_old_format(
+    pickled: Path, tiny_lm: Path, tmp_path: Path
+) -> None:
     convert.convert_model(pickled / "gpt2", tmp_path / "gpt2")
     scores = [LanguageModel(folder).score(TEXTS) for folder in (tmp_path / "gpt2", tiny_lm)]
     assert list(scores[0][0]) == pytest.approx(list(scores[1][0]), abs=1e-6)
 
 
 @pytest.mark.usefixtures("here")
-def test_word_vectors_that_three_names_share_are_written_once(pickled: Path, tmp_path: Path) -> None:
-    file = convert.convert_model(pickled / "mbart", tmp_path / "mbart")["files"]["pytorch_model.bin"]
+def test_word_vectors_that_three_names_share_are_written_once(
+    pickled: Path, tmp_path: Path
+) -> None:
+    file = convert.convert_model(pickled / "mbart", tmp_path / "mbart")["files"][
+        "pytorch_model.bin"
+    ]
     assert file["tied"] == {
-        f"model.{side}.embed_tokens.weight": "model.shared.weight" for side in ("encoder", "decoder")
+        f"model.{side}.embed_tokens.weight": "model.shared.weight"
+        for side in ("encoder", "decoder")
     }
     weights = torch.load(pickled / "mbart" / "pytorch_model.bin", weights_only=True)
     network = transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "mbart")
@@ -85,7 +105,9 @@ def test_word_vectors_that_three_names_share_are_written_once(pickled: Path, tmp
 
 
 @pytest.mark.usefixtures("here")
-def test_parts_and_shared_memory_that_no_architecture_ties(tiny_encoder: Path, tmp_path: Path) -> None:
+def test_parts_and_shared_memory_that_no_architecture_ties(
+    tiny_encoder: Path, tmp_path: Path
+) -> None:
     parted = tmp_path / "parted"
     network = transformers.AutoModel.from_pretrained(tiny_encoder)
     transformers.AutoTokenizer.from_pretrained(tiny_encoder).save_pretrained(parted)
@@ -99,8 +121,13 @@ def test_parts_and_shared_memory_that_no_architecture_ties(tiny_encoder: Path, t
     numbers[key + "weight"] = 0
     files = [f"pytorch_model-0000{number}-of-00002.bin" for number in (1, 2)]
     for number, file in enumerate(files):
-        torch.save({name: weights[name] for name in weights if numbers[name] == number}, parted / file)
-    index = {"metadata": {}, "weight_map": {name: files[number] for name, number in numbers.items()}}
+        torch.save(
+            {name: weights[name] for name in weights if numbers[name] == number}, parted / file
+        )
+    index = {
+        "metadata": {},
+        "weight_map": {name: files[number] for name, number in numbers.items()},
+    }
     (parted / "pytorch_model.bin.index.json").write_text(json.dumps(index))
     convert.convert_model(parted, tmp_path / "out")
     loaded = transformers.AutoModel.from_pretrained(tmp_path / "out").state_dict()
@@ -113,12 +140,21 @@ def test_a_sentence_encoder_of_modules(tiny_encoder: Path, tmp_path: Path) -> No
     shutil.copytree(tiny_encoder, module)
     torch.save(load_file(module / "model.safetensors"), module / "pytorch_model.bin")
     (module / "model.safetensors").unlink()
-    (module / "sentence_bert_config.json").write_text('{"max_seq_length": 64, "do_lower_case": false}')
+    (module / "sentence_bert_config.json").write_text(
+        '{"max_seq_length": 64, "do_lower_case": false}'
+    )
     (old / "1_Pooling").mkdir()
-    (old / "1_Pooling" / "config.json").write_text('{"word_embedding_dimension": 16, "pooling_mode_mean_tokens": true}')
+    (old / "1_Pooling" / "config.json").write_text(
+        '{"word_embedding_dimension": 16, "pooling_mode_mean_tokens": true}'
+    )
     kinds = {"0_Transformer": "Transformer", "1_Pooling": "Pooling"}
     modules = [
-        {"idx": number, "name": str(number), "path": path, "type": f"sentence_transformers.models.{kind}"}
+        {
+            "idx": number,
+            "name": str(number),
+            "path": path,
+            "type": f"sentence_transformers.models.{kind}",
+        }
         for number, (path, kind) in enumerate(kinds.items())
     ]
     (old / "modules.json").write_text(json.dumps(modules))
@@ -126,15 +162,22 @@ def test_a_sentence_encoder_of_modules(tiny_encoder: Path, tmp_path: Path) -> No
         SentenceTransformerEncoder(old)
     convert.convert_model(old, tmp_path / "new")
     found = SentenceTransformerEncoder(tmp_path / "new").encode(TEXTS)
-    assert found.vectors == pytest.approx(TokenEncoder(tiny_encoder).encode(TEXTS).means(), abs=1e-5)
+    assert found.vectors == pytest.approx(
+        TokenEncoder(tiny_encoder).encode(TEXTS).means(), abs=1e-5
+    )
 
 
-def test_what_might_run_code_does_not_and_nothing_is_kept(pickled: Path, tmp_path: Path, mtmetrics: Callable) -> None:
+def test_what_might_run_code_does_not_and_nothing_is_kept(
+    pickled: Path, tmp_path: Path, mtmetrics: Callable
+) -> None:
     folder, ran = shutil.copytree(pickled / "gpt2", tmp_path / "bad"), tmp_path / "ran"
     torch.save(layouts.Attack(f"touch {ran}"), folder / "pytorch_model.bin")
     code, _, error = mtmetrics("artifacts", "convert", folder, "--out", tmp_path / "out")
     assert code == 1
-    assert f"{folder}/pytorch_model.bin: cannot be converted (it holds more than tensors, which might run code" in error
+    assert (
+        f"{folder}/pytorch_model.bin: cannot be converted (it holds more than tensors, which "
+        "might run code"
+    ) in error
     assert "unsupported GLOBAL posix.system" in error
     assert "nothing was kept" in error
     assert [path.name for path in tmp_path.iterdir()] == ["bad"]
@@ -160,20 +203,34 @@ def test_a_tensor_that_was_written_in_another_type_is_noticed(
 
     monkeypatch.setattr(convert, "save_tensors", altered)
     with pytest.raises(ValueError, match="other tensors were written than were read"):
-        convert._convert_file(pickled / "gpt2" / "pytorch_model.bin", tmp_path / "model.safetensors")
+        convert._convert_file(
+            pickled / "gpt2" / "pytorch_model.bin", tmp_path / "model.safetensors"
+        )
 
 
-def test_what_cannot_begin(pickled: Path, tiny_encoder: Path, tmp_path: Path, mtmetrics: Callable) -> None:
+def test_what_cannot_begin(
+    pickled: Path, tiny_encoder: Path, tmp_path: Path, mtmetrics: Callable
+) -> None:
     code, _, error = mtmetrics("artifacts", "convert", tiny_encoder, "--out", tmp_path / "a")
     assert code == 2
-    assert "nothing to convert, it holds no pytorch_model.bin that has no *.safetensors beside it" in error
+    assert (
+        "nothing to convert, it holds no pytorch_model.bin that has no *.safetensors beside it"
+        in error
+    )
     (tmp_path / "b").mkdir()
-    assert "exists already" in mtmetrics("artifacts", "convert", pickled / "gpt2", "--out", tmp_path / "b")[2]
-    _, _, error = mtmetrics("artifacts", "convert", "no/such", "--out", tmp_path / "c", "--local-files-only")
+    assert (
+        "exists already"
+        in mtmetrics("artifacts", "convert", pickled / "gpt2", "--out", tmp_path / "b")[2]
+    )
+    _, _, error = mtmetrics(
+        "artifacts", "convert", "no/such", "--out", tmp_path / "c", "--local-files-only"
+    )
     assert "the Hub repository no/such" in error
 
 
-def test_who_finds_pickles_alone_names_the_command(pickled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_finds_pickles_alone_names_the_command(
+    pickled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("MTMETRICS_ARTIFACTS", str(pickled))
     command = r"no \*\.safetensors weights; .* 'mtmetrics artifacts convert mbart --out DIR', and pass DIR instead"
     with pytest.raises(ArtifactError, match=command):

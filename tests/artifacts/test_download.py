@@ -1,4 +1,5 @@
-"""Verified downloads: what is transient is tried again, and nothing but the expected bytes is returned."""
+"""Verified downloads: what is transient is tried again, and nothing but the expected bytes is
+returned."""
 
 import hashlib
 
@@ -28,7 +29,10 @@ def get(url, tmp_path):
                 return fetch(client, url, git_blob_sha1(DATA))
             pieces = []
             expected = (None, git_blob_sha1(DATA)) if way == "file of git" else (sha256,)
-            assert fetch_file(client, url, tmp_path / "thing", *expected, on_bytes=pieces.append) == SHA256
+            assert (
+                fetch_file(client, url, tmp_path / "thing", *expected, on_bytes=pieces.append)
+                == SHA256
+            )
             assert sum(pieces) >= len(DATA)
             assert [path.name for path in tmp_path.iterdir()] == ["thing"]
             return (tmp_path / "thing").read_bytes()
@@ -44,7 +48,9 @@ def test_what_is_transient_is_tried_again(origin, get, way, faults):
     assert len(origin.requests) == len(faults) + 1
 
 
-@pytest.mark.parametrize(("fault", "last"), [("closed", "RemoteProtocol"), ("503", "503 Service Unavailable")])
+@pytest.mark.parametrize(
+    ("fault", "last"), [("closed", "RemoteProtocol"), ("503", "503 Service Unavailable")]
+)
 def test_the_last_attempt_is_the_last(origin, get, fault, last):
     origin.faults = [fault] * 3
     message = rf"thing\.BAM: cannot be fetched, 3 attempts failed, the last with {last}.*'mtmetrics artifacts import'"
@@ -77,10 +83,16 @@ UNEXPECTED = "damaged or not the file: {} bytes with the {} .*, expected {}; not
         ("file of git", "tampered", UNEXPECTED.format(10240, "git blob hash", git_blob_sha1(DATA))),
         ("file of git", "html", WEB_PAGE),
         ("unknown checksum", "html", WEB_PAGE + ".*, expected data"),
-        ("file", "404", "the server answered 404 Not Found; try again later, or get thing.BAM in another way$"),
+        (
+            "file",
+            "404",
+            "the server answered 404 Not Found; try again later, or get thing.BAM in another way$",
+        ),
     ],
 )
-def test_anything_else_is_refused_at_once_and_not_written(origin, get, tmp_path, way, fault, message):
+def test_anything_else_is_refused_at_once_and_not_written(
+    origin, get, tmp_path, way, fault, message
+):
     origin.faults = [fault]
     with pytest.raises(ArtifactError, match=message) as error:
         get(way, None if way == "unknown checksum" else SHA256)
@@ -92,7 +104,9 @@ def test_anything_else_is_refused_at_once_and_not_written(origin, get, tmp_path,
 
 def test_settings_of_the_environment(monkeypatch):
     monkeypatch.setenv("ALL_PROXY", "nonsense://127.0.0.1:1")
-    with pytest.raises(ArtifactError, match=r"proxy settings of the environment \(HTTPS_PROXY, ALL_PROXY\)"):
+    with pytest.raises(
+        ArtifactError, match=r"proxy settings of the environment \(HTTPS_PROXY, ALL_PROXY\)"
+    ):
         http_client()
     assert is_offline(local_files_only=True)
     for value in (False, True):

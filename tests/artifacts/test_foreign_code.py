@@ -1,4 +1,5 @@
-"""Models that bring code are refused before anything could run it, whatever stands on standard input."""
+"""Models that bring code are refused before anything could run it, whatever stands on standard
+input."""
 
 import ast
 import io
@@ -21,7 +22,10 @@ from mtmetrics.models.translator import Translator
 from mtmetrics.scorers.registry import load_scorer
 
 TOOLS = Path(__file__).parents[2] / "tools"
-CLASSES = {name: f"foreign.{name}" for name in ("AutoConfig", "AutoModel", "AutoModelForCausalLM", "AutoTokenizer")}
+CLASSES = {
+    name: f"foreign.{name}"
+    for name in ("AutoConfig", "AutoModel", "AutoModelForCausalLM", "AutoTokenizer")
+}
 CLASSES["AutoModelForSeq2SeqLM"] = "foreign.AutoModelForSeq2SeqLM"
 MODULES = [{"idx": 0, "name": "0", "path": "", "type": "foreign.Module"}]
 # File of a model -> what makes it name code.
@@ -40,14 +44,16 @@ NAMING: dict[str, dict] = {
 
 @pytest.fixture
 def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A file that the code of a folder writes where it runs; standard input says yes to everything."""
+    """A file that the code of a folder writes where it runs; standard input says yes to
+    everything."""
     monkeypatch.setattr(sys, "stdin", io.StringIO("y\n" * 20))
     monkeypatch.syspath_prepend(str(tmp_path))
     return tmp_path / "ran"
 
 
 def with_code(folder: Path, copy: Path, ran: Path, file: str = "config.json") -> Path:
-    """A copy of a model whose configuration names code that lies beside it, and in the path of Python."""
+    """A copy of a model whose configuration names code that lies beside it, and in the path of
+    Python."""
     shutil.copytree(folder, copy)
     code = f"from pathlib import Path\nPath({str(ran)!r}).touch()\nclass Module: ...\n"
     write(copy / "foreign.py", code)
@@ -59,9 +65,13 @@ def with_code(folder: Path, copy: Path, ran: Path, file: str = "config.json") ->
 
 
 @pytest.mark.parametrize("file", NAMING)
-def test_every_file_that_may_name_code(tiny_encoder: Path, tmp_path: Path, ran: Path, file: str) -> None:
+def test_every_file_that_may_name_code(
+    tiny_encoder: Path, tmp_path: Path, ran: Path, file: str
+) -> None:
     folder = with_code(tiny_encoder, tmp_path / "model", ran, file)
-    message = f"model/{file.partition(' of ')[0]}: names code of its own, which would run on this machine"
+    message = (
+        f"model/{file.partition(' of ')[0]}: names code of its own, which would run on this machine"
+    )
     for load in (TokenEncoder, SentenceTransformerEncoder, LanguageModel):
         with pytest.raises(ArtifactError, match=message):
             load(folder)
@@ -76,7 +86,9 @@ def test_modules_of_sentence_transformers(tiny_encoder: Path, tmp_path: Path, ra
     shutil.copy(tiny_encoder / "config.json", folder / "config.json")
     write(folder / "modules.json", json.dumps(MODULES))
     for load in (SentenceTransformerEncoder, lambda path: sentence_model(path, "cpu")):
-        with pytest.raises(ArtifactError, match="modules.json: names code of its own.*foreign.Module"):
+        with pytest.raises(
+            ArtifactError, match="modules.json: names code of its own.*foreign.Module"
+        ):
             load(folder)
     assert not ran.exists()
 
@@ -96,10 +108,14 @@ def test_comet(comet_checkpoints: Path, tmp_path: Path, ran: Path) -> None:
     folder = with_code(comet_checkpoints / "regression", tmp_path / "model", ran)
     with pytest.raises(ArtifactError, match="config.json: names code of its own"):
         load_scorer("comet", str(folder), lang_pair="de-en")
-    encoder = with_code(comet_checkpoints / "regression", tmp_path / "encoder", ran, "tokenizer_config.json")
+    encoder = with_code(
+        comet_checkpoints / "regression", tmp_path / "encoder", ran, "tokenizer_config.json"
+    )
     goldens = Path(__file__).parents[1] / "parity" / "comet" / "models" / "regression"
     for model, used in ((goldens, encoder), (encoder, None)):
-        with pytest.raises(ArtifactError, match="encoder/tokenizer_config.json: names code of its own"):
+        with pytest.raises(
+            ArtifactError, match="encoder/tokenizer_config.json: names code of its own"
+        ):
             convert_model(model, tmp_path / "made", encoder=used)
     assert not ran.exists()
 
@@ -110,8 +126,30 @@ def test_the_command_line(
     folder = with_code(tiny_encoder, tmp_path / "model", ran)
     rows = write(tmp_path / "rows.tsv", "das haus\tthe house\n")
     for argv in (
-        ["score", "--metric", "xmoverscore", "--preset", tiny_preset, "--encoder", folder, "--lp", "de-en", rows],
-        ["score", "--metric", "distilscore:mini", "--encoder", folder, "--lp", "de-en", "--against", "source", rows],
+        [
+            "score",
+            "--metric",
+            "xmoverscore",
+            "--preset",
+            tiny_preset,
+            "--encoder",
+            folder,
+            "--lp",
+            "de-en",
+            rows,
+        ],
+        [
+            "score",
+            "--metric",
+            "distilscore:mini",
+            "--encoder",
+            folder,
+            "--lp",
+            "de-en",
+            "--against",
+            "source",
+            rows,
+        ],
         ["idf", "--encoder", folder, "--text", rows, "--out", tmp_path / "idf.safetensors"],
     ):
         refused(mtmetrics(*argv), "config.json: names code of its own", code=1)
@@ -121,7 +159,10 @@ def test_the_command_line(
 def test_models_without_code_are_loaded(tiny_encoder: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(tiny_encoder, tmp_path / "model")
     SentenceTransformerEncoder(folder)
-    write(folder / "config.json", json.dumps(json.loads((folder / "config.json").read_text()) | {"auto_map": {}}))
+    write(
+        folder / "config.json",
+        json.dumps(json.loads((folder / "config.json").read_text()) | {"auto_map": {}}),
+    )
     TokenEncoder(folder)
 
 

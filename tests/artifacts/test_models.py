@@ -30,7 +30,11 @@ def test_the_bundled_encoder_is_what_transformers_itself_reads() -> None:
     _, own = pretrained("AutoModel", folder, torch.float32)
     plain = AutoModel.from_pretrained(folder, local_files_only=True, dtype=torch.float32)
     assert [path.name for path in folder.glob("*.safetensors")] == ["model.safetensors"]
-    trained = {name: weights for name, weights in plain.state_dict().items() if not name.startswith("pooler")}
+    trained = {
+        name: weights
+        for name, weights in plain.state_dict().items()
+        if not name.startswith("pooler")
+    }
     assert all(torch.equal(weights, own.state_dict()[name]) for name, weights in trained.items())
     assert trained["embeddings.word_embeddings.weight"].shape == (42_000, 384)
 

@@ -12,7 +12,9 @@ from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.scorers.registry import load_scorer
 
 
-def test_presets_belong_to_the_metric_that_they_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_presets_belong_to_the_metric_that_they_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = tmp_path / "bilstm-attention-x"
     folder.mkdir()
     (folder / "preset.toml").write_text('metric = "bilstm_attention"\n')
@@ -36,10 +38,15 @@ def extending(tmp_path: Path):
 def test_a_preset_may_be_another_one_with_keys_of_its_own(extending) -> None:
     mini = presets.load_preset("sentsim", "mini")
     folder = extending(
-        'metric = "sentsim"\nextends = "mini"\n[score]\nvariant = "wmd"\nagainst = "source"\n[options]\nw1 = 0.2\n'
+        'metric = "sentsim"\nextends = "mini"\n[score]\nvariant = "wmd"\nagainst = '
+        '"source"\n[options]\nw1 = 0.2\n'
     )
     found = presets.load_preset("sentsim", folder)
-    assert found.settings["score"] == {**mini.settings["score"], "variant": "wmd", "against": "source"}
+    assert found.settings["score"] == {
+        **mini.settings["score"],
+        "variant": "wmd",
+        "against": "source",
+    }
     assert found.settings["bounds"] == mini.settings["bounds"]
     assert (found.options, found.folder) == ({"w1": 0.2}, mini.folder)
 
@@ -47,10 +54,13 @@ def test_a_preset_may_be_another_one_with_keys_of_its_own(extending) -> None:
 def test_what_it_sets_is_overridden_by_the_user(extending) -> None:
     folder = str(extending('extends = "mini"\n[score]\nagainst = "source"\n[options]\nw1 = 0.2\n'))
     assert (
-        load_scorer("sentsim", folder).signature == load_scorer("sentsim", "mini", against="source", w1=0.2).signature
+        load_scorer("sentsim", folder).signature
+        == load_scorer("sentsim", "mini", against="source", w1=0.2).signature
     )
     assert load_scorer("sentsim", folder, w1=0.3).weights == [0.3, 0.5]
-    with pytest.raises(InputError, match="against 'reference': preset .* compares with the source only"):
+    with pytest.raises(
+        InputError, match="against 'reference': preset .* compares with the source only"
+    ):
         load_scorer("sentsim", folder, against="reference")
 
 
@@ -74,11 +84,17 @@ def test_only_one_preset_is_extended(extending) -> None:
     with pytest.raises(ArtifactError, match="which extends another preset; extend that one"):
         presets.load_preset("sentsim", folder)
     with pytest.raises(InputError, match="sentsim has no option 'layers'|unknown option 'layers'"):
-        load_scorer("sentsim", str(extending('extends = "mini"\n[options]\nlayers = 2\n', "c")), against="source")
+        load_scorer(
+            "sentsim",
+            str(extending('extends = "mini"\n[options]\nlayers = 2\n', "c")),
+            against="source",
+        )
 
 
 @pytest.mark.parametrize("metric", ["xmoverscore", "uscore"])
-def test_paper_names_a_language_model_of_each_target_that_its_authors_had_one_for(metric: str) -> None:
+def test_paper_names_a_language_model_of_each_target_that_its_authors_had_one_for(
+    metric: str,
+) -> None:
     models = load_preset(metric, "paper").settings["language_models"]
     assert list(models) == ["en", "de", "zh", "ru"]  # evaluate.load prepares the first one
     assert len({table["model"] for table in models.values()}) == 4
@@ -90,8 +106,18 @@ def test_paper_names_a_language_model_of_each_target_that_its_authors_had_one_fo
     [
         ("sentsim", "mine", ArtifactError, "a preset for metric 'bertr', not 'sentsim'"),
         ("bertr", "yours", InputError, "unknown preset 'yours' for metric bertr"),
-        ("bertr", "thing", ArtifactError, r"the Hub repository org/thing \(revision v1.2.0\): not whole in the cache"),
-        ("bertr", "x/us", ArtifactError, r"the Hub repository x/us \(revision main\): not whole in the cache"),
+        (
+            "bertr",
+            "thing",
+            ArtifactError,
+            r"the Hub repository org/thing \(revision v1.2.0\): not whole in the cache",
+        ),
+        (
+            "bertr",
+            "x/us",
+            ArtifactError,
+            r"the Hub repository x/us \(revision main\): not whole in the cache",
+        ),
     ],
 )
 def test_presets_that_cannot_be_had(places, metric, preset, kind, message):

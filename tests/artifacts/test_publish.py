@@ -1,4 +1,5 @@
-"""Which files of a folder or a Space are published, and what is never; the push itself is tested in ``tests/hub``."""
+"""Which files of a folder or a Space are published, and what is never; the push itself is tested in
+``tests/hub``."""
 
 import runpy
 import shutil
@@ -53,7 +54,9 @@ def test_links_to_files_elsewhere_are_refused(tmp_path: Path) -> None:
     (folder / "same.json").symlink_to("a.json")
     assert list(published_files(folder)) == ["a.json", "same.json"]
     (folder / "b.json").symlink_to(tmp_path / "secret")
-    with pytest.raises(ArtifactError, match=r"artifact: b\.json: links to files elsewhere are not published"):
+    with pytest.raises(
+        ArtifactError, match=r"artifact: b\.json: links to files elsewhere are not published"
+    ):
         published_files(folder)
 
 
@@ -68,7 +71,10 @@ def test_formats_that_run_code_are_refused(tmp_path: Path) -> None:
 
 
 def test_what_is_no_artifact(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="nowhere: neither a folder nor a bundled artifact; those are: mini-encoder, "):
+    with pytest.raises(
+        InputError,
+        match="nowhere: neither a folder nor a bundled artifact; those are: mini-encoder, ",
+    ):
         artifact_folder("nowhere")
     with pytest.raises(ArtifactError, match="so it is no artifact"):
         artifact_kind(tmp_path)
@@ -97,19 +103,30 @@ def test_evaluate_is_told_where_the_package_is(tmp_path: Path) -> None:
         archive.writestr("mtmetrics/__init__.py", "")
     url = "git+https://git.example.org/mtmetrics@v1.1.0"
     for package_url, told in ((None, "mtmetrics"), (url, url)):
-        script = space_publication("xmoverscore", "org", wheel, tmp_path, package_url).files["xmoverscore.py"]
-        assert ("library", "mtmetrics", told, None) in [(*found, None)[:4] for found in get_imports(str(script))]
+        script = space_publication("xmoverscore", "org", wheel, tmp_path, package_url).files[
+            "xmoverscore.py"
+        ]
+        assert ("library", "mtmetrics", told, None) in [
+            (*found, None)[:4] for found in get_imports(str(script))
+        ]
     with pytest.raises(InputError, match="without spaces"):
         space_publication("xmoverscore", "org", wheel, tmp_path, "my package")
 
 
-def test_a_space_refuses_a_package_that_is_older_than_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_space_refuses_a_package_that_is_older_than_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     wheel = tmp_path / "mtmetrics-1.10.0-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr("mtmetrics/__init__.py", "")
     url = "git+https://git.example.org/mtmetrics@v1.10.0"
-    for package_url, advice in ((url, f"pip install --upgrade {url}"), (None, "install that version or a newer one")):
-        script = space_publication("xmoverscore", "org", wheel, tmp_path, package_url).files["xmoverscore.py"]
+    for package_url, advice in (
+        (url, f"pip install --upgrade {url}"),
+        (None, "install that version or a newer one"),
+    ):
+        script = space_publication("xmoverscore", "org", wheel, tmp_path, package_url).files[
+            "xmoverscore.py"
+        ]
         for version in ("1.10.0", "2.0.0rc1"):
             monkeypatch.setattr("mtmetrics.__version__", version)
             assert runpy.run_path(str(script))["XMoverScore"].metric_name == "xmoverscore"
@@ -123,32 +140,49 @@ def test_a_space_refuses_a_package_that_is_older_than_it(tmp_path: Path, monkeyp
 def test_a_space_carries_no_models(tmp_path: Path) -> None:
     wheel = tmp_path / "mtmetrics-1.1.0-py3-none-any.whl"
     own = bundled_artifacts() / "catalog.toml"
-    held = {"__init__.py": "", "hub_artifacts/catalog.toml": own.read_text(), "hub_artifacts/m/model.safetensors": "x"}
+    held = {
+        "__init__.py": "",
+        "hub_artifacts/catalog.toml": own.read_text(),
+        "hub_artifacts/m/model.safetensors": "x",
+    }
     with zipfile.ZipFile(wheel, "w") as archive:
         for path, content in held.items():
             archive.writestr(f"mtmetrics/{path}", content)
     files = space_publication("xmoverscore", "org", wheel, tmp_path / "scratch").files
-    assert {path for path in files if "/" in path} == {"mtmetrics/__init__.py", "mtmetrics/hub_artifacts/catalog.toml"}
+    assert {path for path in files if "/" in path} == {
+        "mtmetrics/__init__.py",
+        "mtmetrics/hub_artifacts/catalog.toml",
+    }
     there = tomllib.loads(files["mtmetrics/hub_artifacts/catalog.toml"].read_text())
     here = tomllib.loads(own.read_text())
     assert there.keys() == here.keys()
     for name, entry in there.items():
         assert entry.get("files") == here[name].get("files")
         assert not entry["bundled"]
-        assert {entry[key].split("/")[0] for key in ("repository", "mirror") if key in entry} == {"org"}
+        assert {entry[key].split("/")[0] for key in ("repository", "mirror") if key in entry} == {
+            "org"
+        }
 
 
-def test_a_wheel_needs_sources_and_a_build_that_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wheel_needs_sources_and_a_build_that_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen = {}
 
-    def failing(command: list[str], env: dict[str, str], **_: object) -> subprocess.CompletedProcess:
+    def failing(
+        command: list[str], env: dict[str, str], **_: object
+    ) -> subprocess.CompletedProcess:
         tree = Path(command[-1])
         files = {path.name for path in tree.iterdir()}
-        seen.update(epoch=env["SOURCE_DATE_EPOCH"], files=files, stale=list(tree.rglob("*.egg-info")))
+        seen.update(
+            epoch=env["SOURCE_DATE_EPOCH"], files=files, stale=list(tree.rglob("*.egg-info"))
+        )
         return subprocess.CompletedProcess(command, 1, "", "no setuptools\n")
 
     monkeypatch.setattr(publish.subprocess, "run", failing)
-    with pytest.raises(MTMetricsError, match="the wheel cannot be built: no setuptools; pass --wheel FILE"):
+    with pytest.raises(
+        MTMetricsError, match="the wheel cannot be built: no setuptools; pass --wheel FILE"
+    ):
         build_wheel(tmp_path / "scratch")
     assert seen["files"] == set(publish._SOURCES)
     assert seen["stale"] == []
@@ -164,7 +198,9 @@ def test_what_collides_with_another_push_is_tried_again(status: int) -> None:
     collision = HfHubHTTPError("x", response=answer)
 
     def attempts(failures: int) -> str:
-        return publish._settled("org/x", unittest.mock.Mock(side_effect=[*[collision] * failures, "done"]))
+        return publish._settled(
+            "org/x", unittest.mock.Mock(side_effect=[*[collision] * failures, "done"])
+        )
 
     assert attempts(publish._ATTEMPTS - 1) == "done"
     with pytest.raises(ArtifactError, match="org/x: others kept changing it meanwhile; try again"):
@@ -184,6 +220,8 @@ def test_what_collides_with_another_push_is_tried_again(status: int) -> None:
         (["v2.0.0"], "1.1.0", "v2.0.1"),
     ],
 )
-def test_versions_count_up(monkeypatch: pytest.MonkeyPatch, tags: list[str], version: str, following: str) -> None:
+def test_versions_count_up(
+    monkeypatch: pytest.MonkeyPatch, tags: list[str], version: str, following: str
+) -> None:
     monkeypatch.setattr(publish, "__version__", version)
     assert publish._next_tag(dict.fromkeys(tags, "c0ffee")) == following

@@ -1,10 +1,10 @@
 """Keeps the tables in the cards at what was measured: ``cards.py [METRIC ...] --data-root DIR``.
 
-A table stands in a card between ``<!-- table: METRIC/NAME -->`` and ``<!-- end of table -->``. ``tables.toml`` in the
-folder of the metric says what each of its cells is, ``results.json`` beside it holds what was measured. The script
-measures what is missing, or was measured with another signature or on other data, and writes the tables into all cards
-that show them. What is stored after each file is kept by the next call.
-"""
+A table stands in a card between ``<!-- table: METRIC/NAME -->`` and ``<!-- end of table -->``.
+``tables.toml`` in the folder of the metric says what each of its cells is, ``results.json`` beside
+it holds what was measured. The script measures what is missing, or was measured with another
+signature or on other data, and writes the tables into all cards that show them. What is stored
+after each file is kept by the next call."""
 
 import argparse
 import dataclasses
@@ -40,7 +40,8 @@ _KEYS = {
     "row": _CONTENT | {"title", "bold", "only", "values"},
 }
 _TABLE = re.compile(
-    r"(?P<begin><!-- table: (?P<name>\S+/\S+) -->\n)(?P<text>.*?)\n?(?P<end><!-- end of table -->)", flags=re.DOTALL
+    r"(?P<begin><!-- table: (?P<name>\S+/\S+) -->\n)(?P<text>.*?)\n?(?P<end><!-- end of table -->)",
+    flags=re.DOTALL,
 )
 
 # A metric and a file, from the root of the data.
@@ -49,8 +50,9 @@ Key = tuple[str, str]
 
 @dataclasses.dataclass(frozen=True)
 class Measurement:
-    """How a metric agrees with the judgements of a file: score and parts -> Pearson's r, None where it is not defined,
-    with the first 16 digits of the file's checksum and the signature, which say whether the number still holds."""
+    """How a metric agrees with the judgements of a file: score and parts -> Pearson's r, None where
+    it is not defined, with the first 16 digits of the file's checksum and the signature, which say
+    whether the number still holds."""
 
     metric: str
     file: str
@@ -62,7 +64,8 @@ class Measurement:
 
 @dataclasses.dataclass(frozen=True)
 class MeasuredCell:
-    """The mean correlation of a metric's score or part over some files; the sign is turned for a distance."""
+    """The mean correlation of a metric's score or part over some files; the sign is turned for a
+    distance."""
 
     metric: MetricSpec
     part: str
@@ -74,15 +77,20 @@ class MeasuredCell:
         found = [stored[str(self.metric), file].pearson for file in self.files]
         lacking = next((parts for parts in found if self.part not in parts), None)
         if lacking is not None:
-            raise ArtifactError(f"{self.metric}: no part {self.part!r}; there are: {', '.join(lacking)}")
+            raise ArtifactError(
+                f"{self.metric}: no part {self.part!r}; there are: {', '.join(lacking)}"
+            )
         values = [np.nan if parts[self.part] is None else parts[self.part] for parts in found]
         value = float(np.mean(values)) * (-1 if self.turned else 1)
-        return correlation_text(Correlation(value, "undefined for a file" if np.isnan(value) else None))
+        return correlation_text(
+            Correlation(value, "undefined for a file" if np.isnan(value) else None)
+        )
 
 
 @dataclasses.dataclass(frozen=True)
 class CardTable:
-    """The titles of the columns, and rows of a title, whether it is bold, and cells; a number is quoted, None blank."""
+    """The titles of the columns, and rows of a title, whether it is bold, and cells; a number is
+    quoted, None blank."""
 
     head: list[str]
     rows: list[tuple[str, bool, list[MeasuredCell | float | None]]]
@@ -107,7 +115,10 @@ class CardTable:
 
 def cards() -> list[Path]:
     """The cards of metrics and artifacts, and the README of the project."""
-    found = [*sorted(metric_scripts().glob("*/README.md")), *sorted(bundled_artifacts().glob("*/README.md"))]
+    found = [
+        *sorted(metric_scripts().glob("*/README.md")),
+        *sorted(bundled_artifacts().glob("*/README.md")),
+    ]
     return [*found, metric_scripts().parent / "README.md"]
 
 
@@ -125,7 +136,11 @@ def with_tables(card: str, tables: Mapping[str, str]) -> str:
     """The card with other texts for its tables; those that are not named stay as they are."""
 
     def replaced(match: re.Match[str]) -> str:
-        return f"{match['begin']}{tables[match['name']]}\n{match['end']}" if match["name"] in tables else match[0]
+        return (
+            f"{match['begin']}{tables[match['name']]}\n{match['end']}"
+            if match["name"] in tables
+            else match[0]
+        )
 
     return _TABLE.sub(replaced, card)
 
@@ -136,7 +151,10 @@ def load_tables(folder: Path) -> dict[str, CardTable]:
     try:
         sets = tomllib.loads(_SETS.read_text(encoding="utf-8"))
         definitions = tomllib.loads(path.read_text(encoding="utf-8"))
-        tables = {name: _table(definition, sets, f"{path}: [{name}]") for name, definition in definitions.items()}
+        tables = {
+            name: _table(definition, sets, f"{path}: [{name}]")
+            for name, definition in definitions.items()
+        }
         return {f"{folder.name}/{name}": table for name, table in tables.items()}
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, KeyError) as error:
         raise ArtifactError(f"{path}: cannot be read as tables of a card ({error!r})") from error
@@ -156,7 +174,9 @@ def load_measurements(folder: Path) -> dict[Key, Measurement]:
 
 def save_measurements(folder: Path, stored: Mapping[Key, Measurement]) -> None:
     """Writes one measurement per line, sorted."""
-    rows = [json.dumps(dataclasses.asdict(row), ensure_ascii=False) for _, row in sorted(stored.items())]
+    rows = [
+        json.dumps(dataclasses.asdict(row), ensure_ascii=False) for _, row in sorted(stored.items())
+    ]
     write_atomic(folder / RESULTS, "[\n" + ",\n".join(rows) + "\n]\n")
 
 
@@ -167,10 +187,14 @@ def write_cards(
     *,
     wrap: Callable[..., Iterable[Any]] = lambda files, **_: files,
 ) -> list[Path]:
-    """Measures what the tables of some metrics (of all where none is named) need from the data below `root`, stores it,
-    writes the tables into every card that shows them, and returns the cards that changed."""
+    """Measures what the tables of some metrics (of all where none is named) need from the data
+    below `root`, stores it, writes the tables into every card that shows them, and returns the
+    cards that changed."""
     tables = {folder: load_tables(folder) for folder in table_folders()}
-    needed = {folder: set[Key]().union(*(table.needs() for table in own.values())) for folder, own in tables.items()}
+    needed = {
+        folder: set[Key]().union(*(table.needs() for table in own.values()))
+        for folder, own in tables.items()
+    }
     known = [folder.name for folder in tables]
     for name in names:
         if name not in known:
@@ -183,19 +207,24 @@ def write_cards(
     for file in wrap(sorted(wanted), desc="measure", unit="file"):
         new = _measured(wanted[file], root, file, stored, pool)
         stored |= new
-        # Several metrics' tables may need the same measurement; each folder holds all that its own tables need.
+        # Several metrics' tables may need the same measurement; each folder holds all that its own
+        # tables need.
         for folder, keys in needed.items():
             if not keys.isdisjoint(new):
                 save_measurements(folder, {key: stored[key] for key in keys & stored.keys()})
     all_tables = (item for own in tables.values() for item in own.items())
-    texts = {name: table.render(stored) for name, table in all_tables if table.needs() <= stored.keys()}
+    texts = {
+        name: table.render(stored) for name, table in all_tables if table.needs() <= stored.keys()
+    }
     return [card for card in cards() if _write(card, texts)]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Measures and writes; prints the cards that changed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("metrics", nargs="*", metavar="METRIC", help="whose tables to measure (default: all)")
+    parser.add_argument(
+        "metrics", nargs="*", metavar="METRIC", help="whose tables to measure (default: all)"
+    )
     text = "the folder that the file names in the tables start at"
     parser.add_argument("--data-root", required=True, metavar="DIR", help=text)
     add_model_options(parser)
@@ -227,7 +256,10 @@ def _table(definition: dict[str, Any], sets: Mapping[str, list[str]], where: str
 
 
 def _cells(
-    own: dict[str, Any], row: dict[str, Any], columns: list[dict[str, Any]], sets: Mapping[str, list[str]]
+    own: dict[str, Any],
+    row: dict[str, Any],
+    columns: list[dict[str, Any]],
+    sets: Mapping[str, list[str]],
 ) -> Iterator[MeasuredCell | None]:
     for column in columns:
         if column["title"] not in row.get("only", [column["title"]]):
@@ -242,7 +274,11 @@ def _cells(
 
 
 def _measured(
-    specs: Iterable[MetricSpec], root: Path, file: str, stored: Mapping[Key, Measurement], pool: ModelPool
+    specs: Iterable[MetricSpec],
+    root: Path,
+    file: str,
+    stored: Mapping[Key, Measurement],
+    pool: ModelPool,
 ) -> dict[Key, Measurement]:
     """What is not stored, or stored with another signature or for another content of the file."""
     segments = read_judged_segments(root / file)
@@ -254,10 +290,17 @@ def _measured(
             missing[name] = scorer
     human = segments.judgements["human"]
     found = {}
-    for name, [result] in zip(missing, score_together(list(missing.values()), segments), strict=True):
+    for name, [result] in zip(
+        missing, score_together(list(missing.values()), segments), strict=True
+    ):
         parts = {SCORE: result.segments} | result.parts
-        known = {part: pearson(segments.take(scores), human).known for part, scores in parts.items()}
-        values = {part: None if value is None else round(value, _DECIMALS) for part, value in known.items()}
+        known = {
+            part: pearson(segments.take(scores), human).known for part, scores in parts.items()
+        }
+        values = {
+            part: None if value is None else round(value, _DECIMALS)
+            for part, value in known.items()
+        }
         found[name, file] = Measurement(name, file, checksum, len(human), values, result.signature)
     return found
 

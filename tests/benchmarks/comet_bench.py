@@ -1,9 +1,10 @@
-"""Pairs a second of COMET, here and by the published package, on the same checkpoint with random weights of the size of
-`mini-encoder`: ``comet_bench.py FOLDER --data OUTPUTS``, twice: first by a Python that has `unbabel-comet`,
-which makes the checkpoint in FOLDER, then by one that has this package.
+"""Pairs a second of COMET, here and by the published package, on the same checkpoint with random
+weights of the size of `mini-encoder`: ``comet_bench.py FOLDER --data OUTPUTS``, twice: first by a
+Python that has `unbabel-comet`, which makes the checkpoint in FOLDER, then by one that has this
+package.
 
-Several systems are scored on the same sources and references. Models are loaded before; batches as each takes them.
-"""
+Several systems are scored on the same sources and references. Models are loaded before; batches as
+each takes them."""
 
 import argparse
 import gzip
@@ -21,7 +22,9 @@ def rows(path: str) -> list[dict[str, str]]:
         return [json.loads(line) for line in stream]
 
 
-def published(folder: Path, systems: dict[str, list[str]], sources: list[str], references: list[str]) -> None:
+def published(
+    folder: Path, systems: dict[str, list[str]], sources: list[str], references: list[str]
+) -> None:
     """Makes the checkpoints, and times the package that publishes them."""
     import torch
     from comet.models import str2model
@@ -29,13 +32,21 @@ def published(folder: Path, systems: dict[str, list[str]], sources: list[str], r
     torch.set_num_threads(1)
     for name, identifier in FAMILIES.items():
         torch.manual_seed(1)
-        given = {"encoder_model": "BERT", "pretrained_model": str(ENCODER), "load_pretrained_weights": False}
+        given = {
+            "encoder_model": "BERT",
+            "pretrained_model": str(ENCODER),
+            "load_pretrained_weights": False,
+        }
         model = str2model[identifier](**given, hidden_sizes=[384, 128])
         made = folder / name / "checkpoints"
         made.mkdir(parents=True, exist_ok=True)
         told = dict(model.hparams) | {"class_identifier": identifier}
-        (made.parent / "hparams.yaml").write_text("".join(f"{key}: {json.dumps(told[key])}\n" for key in told))
-        torch.save({"state_dict": model.state_dict(), "hyper_parameters": told}, made / "model.ckpt")
+        (made.parent / "hparams.yaml").write_text(
+            "".join(f"{key}: {json.dumps(told[key])}\n" for key in told)
+        )
+        torch.save(
+            {"state_dict": model.state_dict(), "hyper_parameters": told}, made / "model.ckpt"
+        )
         data = [
             {"src": source, "mt": text, "ref": reference}
             for texts in systems.values()
@@ -43,10 +54,18 @@ def published(folder: Path, systems: dict[str, list[str]], sources: list[str], r
         ]
         started = time.perf_counter()
         model.predict(data, batch_size=16, gpus=0, num_workers=1, progress_bar=False)
-        print(f"{name}: {len(data) / (time.perf_counter() - started):.1f} pairs/s by the published package", flush=True)
+        print(
+            (
+                f"{name}: {len(data) / (time.perf_counter() - started):.1f} pairs/s by the published "
+                "package"
+            ),
+            flush=True,
+        )
 
 
-def own(folder: Path, systems: dict[str, list[str]], sources: list[str], references: list[str]) -> None:
+def own(
+    folder: Path, systems: dict[str, list[str]], sources: list[str], references: list[str]
+) -> None:
     """Times the same checkpoints here."""
     from mtmetrics.artifacts.convert import convert_model
     from mtmetrics.scorers.registry import load_scorer
@@ -61,14 +80,21 @@ def own(folder: Path, systems: dict[str, list[str]], sources: list[str], referen
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--data", required=True, help="outputs of systems, as shared tasks are stored here")
+    parser.add_argument(
+        "--data", required=True, help="outputs of systems, as shared tasks are stored here"
+    )
     parser.add_argument("--systems", type=int, default=11)
     parser.add_argument("--segments", type=int, default=100)
     args = parser.parse_args()
     first = rows(args.data)[: args.segments]
-    systems = {name: [row["outputs"][name] for row in first] for name in [*first[0]["outputs"]][: args.systems]}
+    systems = {
+        name: [row["outputs"][name] for row in first]
+        for name in [*first[0]["outputs"]][: args.systems]
+    }
     run = published if importlib.util.find_spec("comet") else own
     run(args.folder, systems, [row["source"] for row in first], [row["reference"] for row in first])
 

@@ -1,5 +1,5 @@
-"""Other ways to do what the package does, to compare it with: Word Mover's Distances of packed pairs, and whole
-metrics."""
+"""Other ways to do what the package does, to compare it with: Word Mover's Distances of packed
+pairs, and whole metrics."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,13 +29,17 @@ def unpack(sources: PackedTokens, targets: PackedTokens) -> list[Pair]:
     for s, t in zip(sources.index, targets.index, strict=True):
         x, y = sources.rows(s), targets.rows(t)
         if x.start < x.stop and y.start < y.stop:
-            masses = [side.weights[rows] / side.weights[rows].sum() for side, rows in ((sources, x), (targets, y))]
+            masses = [
+                side.weights[rows] / side.weights[rows].sum()
+                for side, rows in ((sources, x), (targets, y))
+            ]
             pairs.append(Pair(sources.vectors[x], targets.vectors[y], *masses))
     return pairs
 
 
 def naive(pairs: list[Pair]) -> np.ndarray:
-    """The published design: per pair one problem over all n + m tokens, its costs filled in by Python loops."""
+    """The published design: per pair one problem over all n + m tokens, its costs filled in by
+    Python loops."""
     distances = []
     for pair in pairs:
         tokens = [*pair.x, *pair.y]
@@ -70,7 +74,10 @@ def costs(pairs: list[Pair]) -> list[np.ndarray]:
 def solver_alone(pairs: list[Pair], prepared: list[np.ndarray]) -> np.ndarray:
     """POT's compiled solver on costs that are there already, one thread."""
     return np.array(
-        [emd_c(pair.x_mass, pair.y_mass, cost, _ITERATIONS, 1)[1] for pair, cost in zip(pairs, prepared, strict=True)]
+        [
+            emd_c(pair.x_mass, pair.y_mass, cost, _ITERATIONS, 1)[1]
+            for pair, cost in zip(pairs, prepared, strict=True)
+        ]
     )
 
 
@@ -81,11 +88,12 @@ def products_alone(pairs: list[Pair]) -> None:
 
 
 class PublishedDesign:
-    """XMoverScore as the published code is built: batches in the order of the input, padded, all layers, one large
-    problem per pair.
+    """XMoverScore as the published code is built: batches in the order of the input, padded, all
+    layers, one large problem per pair.
 
-    Texts are not sorted, each is encoded as often as it occurs, and every layer is computed whichever is used; bigrams
-    of all tokens, squared Euclidean distances, no map and no language model.
+    Texts are not sorted, each is encoded as often as it occurs, and every layer is computed
+    whichever is used; bigrams of all tokens, squared Euclidean distances, no map and no language
+    model.
 
     Args:
         folder: a `transformers` encoder.
@@ -104,7 +112,10 @@ class PublishedDesign:
         """(N,) scores ``1 - distance``."""
         scores: list[np.ndarray] = []
         for first in range(0, len(sources), self.batch):
-            sides = [self._bigrams(list(column[first : first + self.batch])) for column in (sources, predictions)]
+            sides = [
+                self._bigrams(list(column[first : first + self.batch]))
+                for column in (sources, predictions)
+            ]
             pairs = [
                 Pair(x, y, np.full(len(x), 1 / len(x)), np.full(len(y), 1 / len(y)))
                 for x, y in zip(*sides, strict=True)
@@ -115,11 +126,15 @@ class PublishedDesign:
     def _bigrams(self, texts: list[str]) -> list[np.ndarray]:
         import torch
 
-        inputs = self.tokenizer(texts, padding=True, truncation=True, max_length=512, return_tensors="pt")
+        inputs = self.tokenizer(
+            texts, padding=True, truncation=True, max_length=512, return_tensors="pt"
+        )
         with torch.inference_mode():
             states = self.network(**inputs, output_hidden_states=True).hidden_states[self.layer]
         grams = []
-        for vectors, length in zip(states.numpy(), inputs["attention_mask"].sum(1).tolist(), strict=True):
+        for vectors, length in zip(
+            states.numpy(), inputs["attention_mask"].sum(1).tolist(), strict=True
+        ):
             means = (vectors[: length - 1] + vectors[1:length]) / 2
             grams.append(means / np.linalg.norm(means, axis=1, keepdims=True))
         return grams

@@ -1,9 +1,10 @@
-"""Measures what number formats gain and cost: ``dtype_bench.py --data FILE... [--metric NAME ...] [--json OUT]``.
+"""Measures what number formats gain and cost: ``dtype_bench.py --data FILE... [--metric NAME ...]
+[--json OUT]``.
 
-For each metric and format: processor seconds against float32, the change of Pearson's r (mean over the files), and the
-largest change of a score by the size of batches, in standard deviations of the score. int8 is no format of the package;
-it is tried here by torch's dynamic quantisation of linear layers, per channel. Exit code 0 whatever the numbers say.
-"""
+For each metric and format: processor seconds against float32, the change of Pearson's r (mean over
+the files), and the largest change of a score by the size of batches, in standard deviations of the
+score. int8 is no format of the package; it is tried here by torch's dynamic quantisation of linear
+layers, per channel. Exit code 0 whatever the numbers say."""
 
 import sys
 import time
@@ -26,8 +27,12 @@ BATCHES = (4096, 512)
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs all measurements."""
     parser = options(__doc__)
-    parser.add_argument("--data", metavar="FILE", nargs="+", required=True, help="JSON Lines of judged segments")
-    parser.add_argument("--metric", nargs="+", default=METRICS, help="NAME:PRESET (default: %(default)s)")
+    parser.add_argument(
+        "--data", metavar="FILE", nargs="+", required=True, help="JSON Lines of judged segments"
+    )
+    parser.add_argument(
+        "--metric", nargs="+", default=METRICS, help="NAME:PRESET (default: %(default)s)"
+    )
     args = parser.parse_args(argv)
     files = [read_judged_segments(path) for path in args.data]
     report = Report()
@@ -36,11 +41,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         found = {name: [_measured(metric, name, file) for file in files] for name in FORMATS}
         plain = found["float32"]
         for name, runs in found.items():
-            faster = sum(seconds for seconds, _, _ in plain) / sum(seconds for seconds, _, _ in runs)
+            faster = sum(seconds for seconds, _, _ in plain) / sum(
+                seconds for seconds, _, _ in runs
+            )
             report.add(f"{metric}, {name}: times as fast as float32", faster)
-            change = np.mean([r - other for (_, r, _), (_, other, _) in zip(runs, plain, strict=True)])
+            change = np.mean(
+                [r - other for (_, r, _), (_, other, _) in zip(runs, plain, strict=True)]
+            )
             report.add(f"{metric}, {name}: change of Pearson's r", float(change))
-            report.add(f"{metric}, {name}: largest change by batch size", max(moved for _, _, moved in runs), "sd")
+            report.add(
+                f"{metric}, {name}: largest change by batch size",
+                max(moved for _, _, moved in runs),
+                "sd",
+            )
     report.finish(args.json, data=args.data, pairs=sum(map(len, files)))
     return 0
 
@@ -49,7 +62,9 @@ def _measured(metric: str, dtype: str, data: Judged) -> tuple[float, float, floa
     """Processor seconds, Pearson's r, and the largest change of a score by batch size."""
     scores, seconds = [], []
     for batch_tokens in BATCHES:
-        pool = ModelPool(device="cpu", dtype="float32" if dtype == "int8" else dtype, batch_tokens=batch_tokens)
+        pool = ModelPool(
+            device="cpu", dtype="float32" if dtype == "int8" else dtype, batch_tokens=batch_tokens
+        )
         scorer = MetricSpec.parse(metric).load(pool, data.lang_pair)
         if dtype == "int8":
             _quantise(scorer.encoder)  # type: ignore[attr-defined]

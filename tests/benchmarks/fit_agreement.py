@@ -1,11 +1,12 @@
-"""Fits how often people agree with differences of the bundled metrics, for the tables ``[agreement.SIDE]`` of their
-presets: ``fit_agreement.py --data-root DIR --out scores.jsonl [METRIC ...]``.
+"""Fits how often people agree with differences of the bundled metrics, for the tables
+``[agreement.SIDE]`` of their presets: ``fit_agreement.py --data-root DIR --out scores.jsonl [METRIC
+...]``.
 
-Of each language pair, a number of source segments is drawn, and the outputs of all systems for them are scored. What
-was scored is kept in a file, from which a later call goes on. A metric that was trained on the outputs of a year is not
-fitted on that year. Prints the tables, to be put into the presets. With ``--anchors`` it scores the human translations
-instead, with their own sources and with others, and prints what goes into the same tables.
-"""
+Of each language pair, a number of source segments is drawn, and the outputs of all systems for them
+are scored. What was scored is kept in a file, from which a later call goes on. A metric that was
+trained on the outputs of a year is not fitted on that year. Prints the tables, to be put into the
+presets. With ``--anchors`` it scores the human translations instead, with their own sources and
+with others, and prints what goes into the same tables."""
 
 import argparse
 import json
@@ -32,7 +33,16 @@ from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.metric import COLUMNS
 from mtmetrics.scorers.registry import find_metric, load_scorer
 
-METRICS = ("xmoverscore", "uscore", "sentsim", "distilscore", "bertr", "bilstm", "bilstm_attention", "esim")
+METRICS = (
+    "xmoverscore",
+    "uscore",
+    "sentsim",
+    "distilscore",
+    "bertr",
+    "bilstm",
+    "bilstm_attention",
+    "esim",
+)
 YEARS = {"wmt17_sys": "de fi ru tr", "wmt18_sys": "cs de et fi ru tr zh"}
 # What esim-mini learned from.
 TRAINED_ON = {"esim": "wmt18_sys"}
@@ -43,11 +53,15 @@ def main() -> None:
     """Scores what is missing, fits, and prints."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("metrics", nargs="*", default=METRICS, metavar="METRIC")
-    parser.add_argument("--data-root", type=Path, required=True, help="folder of wmt17_sys and wmt18_sys")
+    parser.add_argument(
+        "--data-root", type=Path, required=True, help="folder of wmt17_sys and wmt18_sys"
+    )
     parser.add_argument("--out", type=Path, required=True, help="keeps the mean scores")
     parser.add_argument("--segments", type=int, default=1000, help="of each language pair")
     parser.add_argument("--dtype", default="bfloat16", help="of the encoder (default: %(default)s)")
-    parser.add_argument("--anchors", action="store_true", help="random pairs and human translations")
+    parser.add_argument(
+        "--anchors", action="store_true", help="random pairs and human translations"
+    )
     args = parser.parse_args()
     pool = ModelPool(dtype=args.dtype)
     for metric in args.metrics:
@@ -70,18 +84,25 @@ def main() -> None:
             years = [year for year in YEARS if TRAINED_ON.get(metric) != year]
             data = " and ".join(f"{year[:5].upper()} {YEARS[year]} into English" for year in years)
             curve = fit_agreement(sets, data=data, signature=signature)
-            print(f"# {metric}\n{preset_toml({}, {f'{TABLE}.{side}': curve.as_table()})}".replace("\n\n", "\n"))
+            print(
+                f"# {metric}\n{preset_toml({}, {f'{TABLE}.{side}': curve.as_table()})}".replace(
+                    "\n\n", "\n"
+                )
+            )
 
 
 def print_anchors(args: argparse.Namespace, metric: str, pool: ModelPool) -> None:
-    """The scores of human translations against the source; the references are none of others, so they have no scale."""
+    """The scores of human translations against the source; the references are none of others, so
+    they have no scale."""
     if metric.startswith("bilstm"):
         return
     sets = []
     for year, pair in language_pairs(metric):
         drawn = draw(args, year, pair)
         scorer = scorer_of(metric, "source", pair, pool)
-        sets.append(anchor_scores(scorer, *([row[key] for row in drawn] for key in ("source", "reference"))))
+        sets.append(
+            anchor_scores(scorer, *([row[key] for row in drawn] for key in ("source", "reference")))
+        )
     for name, scores in zip(ANCHORS, zip(*sets, strict=True), strict=True):
         mean, error = Anchor.of(scores)
         print(f"# {metric}, source\n{name} = [{mean:.4g}, {error:.4g}]", flush=True)
@@ -105,8 +126,11 @@ def draw(args: argparse.Namespace, year: str, pair: str) -> list[dict[str, objec
     return random.Random(5).sample(rows, min(args.segments, len(rows)))
 
 
-def known(args: argparse.Namespace, metric: str, side: str, year: str, pair: str, pool: ModelPool) -> dict[str, object]:
-    """The mean scores of the systems of a language pair, from the file or scored and added to it."""
+def known(
+    args: argparse.Namespace, metric: str, side: str, year: str, pair: str, pool: ModelPool
+) -> dict[str, object]:
+    """The mean scores of the systems of a language pair, from the file or scored and added to
+    it."""
     key = {"year": year, "pair": pair, "metric": metric, "side": side, "segments": args.segments}
     if args.out.exists():
         for _, row in jsonl_rows(args.out):
@@ -114,7 +138,9 @@ def known(args: argparse.Namespace, metric: str, side: str, year: str, pair: str
                 return row
     scorer, drawn = scorer_of(metric, side, pair, pool), draw(args, year, pair)
     [column] = COLUMNS[side]
-    systems = {name: [row["outputs"].get(name) or "" for row in drawn] for name in drawn[0]["outputs"]}
+    systems = {
+        name: [row["outputs"].get(name) or "" for row in drawn] for name in drawn[0]["outputs"]
+    }
     results = scorer.score_systems([row[KEYS[column]] for row in drawn], systems)
     means = {name: float(result.segments.mean()) for name, result in results.items()}
     row = key | {"signature": scorer.signature, "means": means}

@@ -1,5 +1,5 @@
-"""Scores made-up lines as ``mtmetrics score`` does and prints the memory as JSON: ``memory_probe.py ENCODER LINES
-WORKERS``."""
+"""Scores made-up lines as ``mtmetrics score`` does and prints the memory as JSON: ``memory_probe.py
+ENCODER LINES WORKERS``."""
 
 import json
 import resource
@@ -42,7 +42,9 @@ def main() -> None:
     before = peak_mib()
     result = scorer.score_stream(chunked(rows(lines)))[0]
     size = result.segments.nbytes + sum(part.nbytes for part in result.parts.values())
-    print(json.dumps({"lines": lines, "before": before, "peak": peak_mib(), "result": size / 2**20}))
+    print(
+        json.dumps({"lines": lines, "before": before, "peak": peak_mib(), "result": size / 2**20})
+    )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Mines by Word Mover's Distance and prints what it took as JSON: ``mining_probe.py SOURCES TARGETS COUNT ENCODER
-LAYER LP [--map FILE] [--unpruned] [--inverted] [--files]``.
+"""Mines by Word Mover's Distance and prints what it took as JSON: ``mining_probe.py SOURCES TARGETS
+COUNT ENCODER LAYER LP [--map FILE] [--unpruned] [--inverted] [--files]``.
 
-Seconds are those of the processor, all threads together, since other programs may run beside this one.
-"""
+Seconds are those of the processor, all threads together, since other programs may run beside this
+one."""
 
 import argparse
 import dataclasses
@@ -60,8 +60,12 @@ def main() -> None:
     parser.add_argument("layer", type=int)
     parser.add_argument("lp")
     parser.add_argument("--map")
-    parser.add_argument("--unpruned", action="store_true", help="solve all candidates too, and compare the pairs")
-    parser.add_argument("--inverted", action="store_true", help="look for neighbours by an inverted file too")
+    parser.add_argument(
+        "--unpruned", action="store_true", help="solve all candidates too, and compare the pairs"
+    )
+    parser.add_argument(
+        "--inverted", action="store_true", help="look for neighbours by an inverted file too"
+    )
     parser.add_argument("--files", action="store_true", help="keep all vectors in files")
     args = parser.parse_args()
     return_large_blocks()
@@ -74,7 +78,9 @@ def main() -> None:
     encoded, before, clock = encoder.counts.computed, peak_mib(), Clock()
     bound = 0 if args.files else 2**40
     encode = clock.timed("encoding", encode_side)
-    sides = [encode(side, encoder, language=language, memory_bytes=bound) for side, language in given]
+    sides = [
+        encode(side, encoder, language=language, memory_bytes=bound) for side, language in given
+    ]
     with (
         mock.patch.object(Index, "nearest", clock.timed("candidates", Index.nearest)),
         mock.patch.object(words, "closest", clock.timed("transport", closest)),
@@ -95,7 +101,11 @@ def main() -> None:
     if args.unpruned:
         with (
             mock.patch.object(words, "closest", clock.timed("transport, all", closest)),
-            mock.patch.object(words, "relaxed_distances", lambda cost, source, target, starts: np.zeros(len(starts))),
+            mock.patch.object(
+                words,
+                "relaxed_distances",
+                lambda cost, source, target, starts: np.zeros(len(starts)),
+            ),
         ):
             found["same_pairs"] = mine_words(*sides, remapping).pairs() == mined.pairs()
     if args.inverted:
@@ -103,10 +113,14 @@ def main() -> None:
         flat = Index(sides[1].centroids).nearest(queries, 20).rows
         with (
             mock.patch.object(Index, "_make", clock.timed("inverted file, building", Index._make)),
-            mock.patch.object(neighbours, "_propose", clock.timed("inverted file, search", neighbours._propose)),
+            mock.patch.object(
+                neighbours, "_propose", clock.timed("inverted file, search", neighbours._propose)
+            ),
         ):
             inverted = Index(sides[1].centroids, flat_limit=0).nearest(queries, 20).rows
-        found["recall"] = float(np.mean([np.isin(one, two).mean() for one, two in zip(flat, inverted, strict=True)]))
+        found["recall"] = float(
+            np.mean([np.isin(one, two).mean() for one, two in zip(flat, inverted, strict=True)])
+        )
     print(json.dumps(found))
 
 

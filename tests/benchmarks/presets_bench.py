@@ -1,9 +1,9 @@
-"""Measures how many pairs each bundled preset scores in a second of the processor, from text to score:
-``presets_bench.py --data FILE [--metric NAME:PRESET ...] [--json OUT]``. Metrics joined by `` + `` are asked in one
-call; what they cost is also told in multiples of the dearest of them.
+"""Measures how many pairs each bundled preset scores in a second of the processor, from text to
+score: ``presets_bench.py --data FILE [--metric NAME:PRESET ...] [--json OUT]``. Metrics joined by
+`` + `` are asked in one call; what they cost is also told in multiples of the dearest of them.
 
-Models are loaded before; nothing is cached from one turn to the next. Exit code 0 whatever the numbers say.
-"""
+Models are loaded before; nothing is cached from one turn to the next. Exit code 0 whatever the
+numbers say."""
 
 import gc
 import sys
@@ -33,16 +33,21 @@ PRESETS = (
     "bilstm_attention:mini",
     "bilstm:mini",
     "bilstm:mini + bilstm_attention:mini + esim:mini:against=reference",
-    "xmoverscore:mini + sentsim:mini:setting=src-mt + distilscore:mini:against=source + bertr:mini:against=reference + "
-    "uscore:mini + bilstm:mini + bilstm_attention:mini + esim:mini:against=source",
+    "xmoverscore:mini + sentsim:mini:setting=src-mt + distilscore:mini:against=source + "
+    "bertr:mini:against=reference + uscore:mini + bilstm:mini + bilstm_attention:mini + "
+    "esim:mini:against=source",
 )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs all measurements."""
     parser = options(__doc__, data=", de-en, with references", required=True)
-    parser.add_argument("--repeats", type=int, default=2, help="turns of each preset (default: %(default)s)")
-    parser.add_argument("--metric", nargs="+", default=PRESETS, help="NAME:PRESET (default: every bundled preset)")
+    parser.add_argument(
+        "--repeats", type=int, default=2, help="turns of each preset (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--metric", nargs="+", default=PRESETS, help="NAME:PRESET (default: every bundled preset)"
+    )
     args = parser.parse_args(argv)
     data = read_judged_segments(args.data)
     report = Report()
@@ -58,7 +63,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         def score(load: Callable[[], list[Scorer]] = load) -> None:
             score_together(load(), data)
 
-        seconds = alternating({"load and score": score, "load": load}, args.repeats, clock=time.process_time)
+        seconds = alternating(
+            {"load and score": score, "load": load}, args.repeats, clock=time.process_time
+        )
         rates[text] = len(data) / (seconds["load and score"] - seconds["load"])
         report.add(text, rates[text], "pairs/s")
         alone = [rates[name] for name in text.split(" + ") if name in rates]

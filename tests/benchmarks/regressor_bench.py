@@ -1,11 +1,10 @@
-"""Measures what a learned metric takes beside its encoder: ``regressor_bench.py --data FILE [--metric M] [--preset P]
-[--json OUT]``.
+"""Measures what a learned metric takes beside its encoder: ``regressor_bench.py --data FILE
+[--metric M] [--preset P] [--json OUT]``.
 
-The encoder alone encodes both columns of the judged segments up to its last layer, as an untrained metric does; the
-metric encodes them as its networks read them, and scores them. Neither caches anything. Seconds are those
-of the processor, summed over threads, so that other work on the machine matters little. Exit code 0 whatever the
-numbers say.
-"""
+The encoder alone encodes both columns of the judged segments up to its last layer, as an untrained
+metric does; the metric encodes them as its networks read them, and scores them. Neither caches
+anything. Seconds are those of the processor, summed over threads, so that other work on the machine
+matters little. Exit code 0 whatever the numbers say."""
 
 import sys
 import time
@@ -24,7 +23,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = options(__doc__, data="", required=True)
     parser.add_argument("--metric", default="esim", help="a learned metric (default: %(default)s)")
     parser.add_argument("--preset", default="mini", help="a preset of it (default: %(default)s)")
-    parser.add_argument("--repeats", type=int, default=5, help="turns of each contender (default: %(default)s)")
+    parser.add_argument(
+        "--repeats", type=int, default=5, help="turns of each contender (default: %(default)s)"
+    )
     args = parser.parse_args(argv)
     data = read_judged_segments(args.data)
     scorer = load_scorer(args.metric, preset=args.preset, pool=ModelPool(device="cpu"))

@@ -1,9 +1,10 @@
-"""Measures how long `mtmetrics serve` takes for a request: ``service_bench.py --data FILE [--metric NAME ...]``.
+"""Measures how long `mtmetrics serve` takes for a request: ``service_bench.py --data FILE [--metric
+NAME ...]``.
 
-Each metric is served in a process of its own, on one thread, and is sent one segment per request, one after the other
-on one connection: sources and translations of the first segments of a file of judged segments. Prints the median and
-the 95th percentile in milliseconds, and the seconds for all requests.
-"""
+Each metric is served in a process of its own, on one thread, and is sent one segment per request,
+one after the other on one connection: sources and translations of the first segments of a file of
+judged segments. Prints the median and the 95th percentile in milliseconds, and the seconds for all
+requests."""
 
 import argparse
 import http.client
@@ -35,14 +36,28 @@ def main() -> None:
         milliseconds = 1000 * np.array(times(metric, judged.lang_pair, pairs, args.requests))
         middle, slow = np.quantile(milliseconds, (0.5, 0.95))
         print(
-            f"{metric}: {middle:.1f} ms, 95 % {slow:.1f} ms, all {args.requests} in {milliseconds.sum() / 1000:.1f} s"
+            f"{metric}: {middle:.1f} ms, 95 % {slow:.1f} ms, all {args.requests} in "
+            f"{milliseconds.sum() / 1000:.1f} s"
         )
 
 
 def times(metric: str, lang_pair: str, pairs: list[tuple[str, str]], count: int) -> list[float]:
     """The seconds of each request, after some that do not count."""
-    call = [sys.executable, "-m", "mtmetrics", "serve", "--metric", metric, "--lp", lang_pair, "--port", "0"]
-    served = subprocess.Popen(call, stdout=subprocess.PIPE, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    call = [
+        sys.executable,
+        "-m",
+        "mtmetrics",
+        "serve",
+        "--metric",
+        metric,
+        "--lp",
+        lang_pair,
+        "--port",
+        "0",
+    ]
+    served = subprocess.Popen(
+        call, stdout=subprocess.PIPE, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"}
+    )
     try:
         assert served.stdout is not None
         address = served.stdout.readline().split("/")[2]

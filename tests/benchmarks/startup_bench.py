@@ -1,8 +1,8 @@
 """Measures how long the first answer takes: ``startup_bench.py [--json OUT]``.
 
-Processor seconds of whole processes: ``mtmetrics --help``; ``import torch, transformers``; the first score of one pair
-with the bundled preset; and which heavy packages that has imported. Exit code 0 whatever the numbers say.
-"""
+Processor seconds of whole processes: ``mtmetrics --help``; ``import torch, transformers``; the
+first score of one pair with the bundled preset; and which heavy packages that has imported. Exit
+code 0 whatever the numbers say."""
 
 import os
 import resource
@@ -15,8 +15,30 @@ from pathlib import Path
 
 from measure import Report, machine, options
 
-HEAVY = ("datasets", "evaluate", "sentence_transformers", "matplotlib", "ray", "gradio", "faiss", "pandas", "sklearn")
-_SCORE = ("-m", "mtmetrics", "score", "--metric", "xmoverscore", "--preset", "mini", "--lp", "de-en", "--format", "tsv")
+HEAVY = (
+    "datasets",
+    "evaluate",
+    "sentence_transformers",
+    "matplotlib",
+    "ray",
+    "gradio",
+    "faiss",
+    "pandas",
+    "sklearn",
+)
+_SCORE = (
+    "-m",
+    "mtmetrics",
+    "score",
+    "--metric",
+    "xmoverscore",
+    "--preset",
+    "mini",
+    "--lp",
+    "de-en",
+    "--format",
+    "tsv",
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -39,9 +61,15 @@ def main(argv: Sequence[str] | None = None) -> int:
             for name, command in commands.items():
                 seconds[name].append(_processor_seconds(command))
         called = f"import sys, runpy; sys.argv = {[*_SCORE[1:], str(pair)]!r}\n"
-        called += "try:\n    runpy.run_module('mtmetrics', run_name='__main__')\nexcept SystemExit:\n    pass\n"
+        called += (
+            "try:\n "
+            "   runpy.run_module('mtmetrics', run_name='__main__')\nexcept SystemExit:\n "
+            "   pass\n"
+        )
         called += f"print(*(name for name in {HEAVY!r} if name in sys.modules), file=sys.stderr)"
-        done = subprocess.run([sys.executable, "-c", called], capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-c", called], capture_output=True, text=True, check=True
+        )
     middle = {name: statistics.median(values) for name, values in seconds.items()}
     for name, value in middle.items():
         report.add(name, value, "s", "<= 0.25" if name == "mtmetrics --help" else "")

@@ -1,11 +1,12 @@
-"""Makes outputs of other sources to label: ``teaching_data.py --parallel FILE ... --model MBART --out FILE``.
+"""Makes outputs of other sources to label: ``teaching_data.py --parallel FILE ... --model MBART
+--out FILE``.
 
-The files are parallel text into one language (JSON Lines with source, target and origin), named by their language pair.
-A target that has a source in the model's language gets two outputs: its translation, greedy or sampled, and the target
-itself with some words replaced by those that the model would have said there, and now and then a span left out. Each is
-written beside sources of up to two languages that share the target, as rows for ``mtmetrics label``. So the outputs of
-other sources were made from which `esim-mini` learned.
-"""
+The files are parallel text into one language (JSON Lines with source, target and origin), named by
+their language pair. A target that has a source in the model's language gets two outputs: its
+translation, greedy or sampled, and the target itself with some words replaced by those that the
+model would have said there, and now and then a span left out. Each is written beside sources of up
+to two languages that share the target, as rows for ``mtmetrics label``. So the outputs of other
+sources were made from which `esim-mini` learned."""
 
 import json
 import random
@@ -31,11 +32,17 @@ _TOP, _TEMPERATURE = 12, 0.8
 def main(argv: Sequence[str] | None = None) -> int:
     """Writes the rows, and prints how many there are."""
     parser = ArgumentParser(description=__doc__)
-    parser.add_argument("--parallel", nargs="+", required=True, metavar="FILE", help="such as de-en.jsonl.gz")
-    parser.add_argument("--exclude-origin", nargs="*", default=[], metavar="ORIGIN", help="may end in *")
+    parser.add_argument(
+        "--parallel", nargs="+", required=True, metavar="FILE", help="such as de-en.jsonl.gz"
+    )
+    parser.add_argument(
+        "--exclude-origin", nargs="*", default=[], metavar="ORIGIN", help="may end in *"
+    )
     parser.add_argument("--model", default="mini-mbart-de-en", help="default: %(default)s")
     parser.add_argument("--lp", default="de-en", help="of the model (default: %(default)s)")
-    parser.add_argument("--targets", type=int, default=20_000, help="so many are drawn (default: %(default)s)")
+    parser.add_argument(
+        "--targets", type=int, default=20_000, help="so many are drawn (default: %(default)s)"
+    )
     parser.add_argument("--out", required=True, metavar="FILE")
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args(argv)
@@ -55,8 +62,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         for text, output, kind in outputs(chosen, sources, source, args):
             languages = sorted(sources[text])
             for language in rng.sample(languages, min(2, len(languages))):
-                row = {"lp": f"{language}-{target}", "source": sources[text][language], "reference": text}
-                stream.write(json.dumps(row | {"translation": output, "system": kind}, ensure_ascii=False) + "\n")
+                row = {
+                    "lp": f"{language}-{target}",
+                    "source": sources[text][language],
+                    "reference": text,
+                }
+                stream.write(
+                    json.dumps(row | {"translation": output, "system": kind}, ensure_ascii=False)
+                    + "\n"
+                )
                 count += 1
     print(count)
     return 0
@@ -82,16 +96,28 @@ def outputs(
         given = tokenizer([sources[text][language] for text in batch], **options)
         read = {name: given[name] for name in ("input_ids", "attention_mask")}
         kind, how = ("sampled", sampled) if number % 3 == 2 else ("greedy", plain)
-        written = tokenizer.batch_decode(network.generate(**read, generation_config=how), skip_special_tokens=True)
+        written = tokenizer.batch_decode(
+            network.generate(**read, generation_config=how), skip_special_tokens=True
+        )
         labels = tokenizer(text_target=list(batch), **options)["input_ids"]
-        logits = network(**read, labels=labels.masked_fill(labels == tokenizer.pad_token_id, -100)).logits
+        logits = network(
+            **read, labels=labels.masked_fill(labels == tokenizer.pad_token_id, -100)
+        ).logits
         said = torch.distributions.Categorical(logits=logits / _TEMPERATURE).sample().numpy()
         said = np.where(generator.random(said.shape) < 0.5, logits.argmax(-1).numpy(), said)
         for text, translation, own, other in zip(batch, written, labels.numpy(), said, strict=True):
             own, other = own[own != tokenizer.pad_token_id], other[own != tokenizer.pad_token_id]
             # Whole words alone: not where the next piece goes on with the word.
-            whole = words[own] & ~inside[own] & ~np.append(inside[own[1:]], False) & words[other] & ~inside[other]
-            mixed = np.where(whole & (generator.random(len(own)) < generator.uniform(0.05, 0.75)), other, own)
+            whole = (
+                words[own]
+                & ~inside[own]
+                & ~np.append(inside[own[1:]], False)
+                & words[other]
+                & ~inside[other]
+            )
+            mixed = np.where(
+                whole & (generator.random(len(own)) < generator.uniform(0.05, 0.75)), other, own
+            )
             if generator.random() < 0.25 and len(mixed) > 8:
                 size = int(generator.integers(2, len(mixed) // 3 + 1))
                 begin = int(generator.integers(1, len(mixed) - size))

@@ -1,4 +1,5 @@
-"""Tables of cards: defined once, measured once, written wherever they are shown, and what was measured."""
+"""Tables of cards: defined once, measured once, written wherever they are shown, and what was
+measured."""
 
 import dataclasses
 import json
@@ -43,12 +44,19 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         write(tmp_path / card, CARD)
     write(tmp_path / "metrics/thing/tables.toml", TABLES)
     checksum = sha256_file(tmp_path / "hub_artifacts/model/README.md")
-    entry = '[model]\nkind = "encoder"\nrepository = "x/y"\nrevision = "main"\nbundled = true\n[model.files]\n'
+    entry = (
+        '[model]\nkind = "encoder"\nrepository = "x/y"\nrevision = "main"\nbundled = '
+        "true\n[model.files]\n"
+    )
     write(tmp_path / "hub_artifacts/catalog.toml", f'{entry}"README.md" = "{checksum}"')
     for source, judgements in HUMAN.items():
         row = {"lp": f"{source}-en", "source": "x", "reference": "a b c"}
-        rows = [row | {"translation": "a " * n, "human": human} for n, human in enumerate(judgements, 1)]
-        write(tmp_path / f"data/a/{source}-en.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+        rows = [
+            row | {"translation": "a " * n, "human": human} for n, human in enumerate(judgements, 1)
+        ]
+        write(
+            tmp_path / f"data/a/{source}-en.jsonl", "".join(json.dumps(row) + "\n" for row in rows)
+        )
     monkeypatch.setattr(cards, "metric_scripts", lambda: tmp_path / "metrics")
     for module in (cards, mtmetrics.artifacts.catalog):
         monkeypatch.setattr(module, "bundled_artifacts", lambda: tmp_path / "hub_artifacts")
@@ -98,7 +106,10 @@ def test_a_measurement_with_another_signature_is_made_again(tree: Path) -> None:
     cards.write_cards([], tree / "data", ModelPool())
     folder = tree / "metrics/thing"
     good = cards.load_measurements(folder)
-    stale = {key: dataclasses.replace(row, signature="old", pearson={"score": 0.5}) for key, row in good.items()}
+    stale = {
+        key: dataclasses.replace(row, signature="old", pearson={"score": 0.5})
+        for key, row in good.items()
+    }
     cards.save_measurements(folder, stale)
     cards.write_cards([], tree / "data", ModelPool())
     assert cards.load_measurements(folder) == good
@@ -108,16 +119,25 @@ def test_what_was_measured_survives_an_interruption(tree: Path) -> None:
     (tree / "data/a/fi-en.jsonl").unlink()
     with pytest.raises(InputError, match="fi-en.jsonl"):
         cards.write_cards([], tree / "data", ModelPool())
-    assert {file for _, file in cards.load_measurements(tree / "metrics/thing")} == {"a/de-en.jsonl"}
+    assert {file for _, file in cards.load_measurements(tree / "metrics/thing")} == {
+        "a/de-en.jsonl"
+    }
     assert (tree / "README.md").read_text(encoding="utf-8") == CARD
 
 
 def test_from_the_command_line(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = ["--data-root", str(tree / "data"), "--device", "cpu"]
     assert cards.main(["other", *data]) == 2
-    assert capsys.readouterr() == ("", "cards.py: other: has no tables.toml; those with one are: thing\n")
+    assert capsys.readouterr() == (
+        "",
+        "cards.py: other: has no tables.toml; those with one are: thing\n",
+    )
     assert cards.main(["thing", *data]) == 0
-    assert [Path(line).parent.name for line in capsys.readouterr().out.splitlines()] == ["thing", "model", tree.name]
+    assert [Path(line).parent.name for line in capsys.readouterr().out.splitlines()] == [
+        "thing",
+        "model",
+        tree.name,
+    ]
     path = tree / "metrics/thing/tables.toml"
     path.write_text(path.read_text().replace('metric = "chrf"', 'metric = "chrf", part = "lm"'))
     assert cards.main(data) == 1
@@ -144,7 +164,11 @@ def test_a_measurement_that_two_metrics_show_is_stored_with_both(tree: Path) -> 
     shutil.copytree(tree / "metrics/thing", tree / "metrics/other")
     (tree / "metrics/other/README.md").write_text(CARD.replace("thing", "other"), encoding="utf-8")
     cards.write_cards(["thing"], tree / "data", ModelPool())
-    assert cards.load_measurements(tree / "metrics/other") == cards.load_measurements(tree / "metrics/thing") != {}
+    assert (
+        cards.load_measurements(tree / "metrics/other")
+        == cards.load_measurements(tree / "metrics/thing")
+        != {}
+    )
     assert "old" not in (tree / "metrics/other/README.md").read_text(encoding="utf-8")
 
 

@@ -1,12 +1,12 @@
-"""Measures transport shared among worker processes: ``transport_bench.py [--pairs N] [--widths N,N] [--repeats N]
-[--workers N] [--json OUT]``.
+"""Measures transport shared among worker processes: ``transport_bench.py [--pairs N] [--widths N,N]
+[--repeats N] [--workers N] [--json OUT]``.
 
-The encoder is a fake that costs nothing: the same 1,024 pairs of 22 tokens come again and again, as chunks of the
-input. Contenders take turns: this process alone; as many separate processes as there are workers, which share the pairs
-and are started together, so that they say what the machine can do; and this process with its workers. Besides the clock
-counts the processors' time of all processes of a contender, since others may run on the machine. Exit code 0 whatever
-the numbers say: a busy machine is no failure.
-"""
+The encoder is a fake that costs nothing: the same 1,024 pairs of 22 tokens come again and again, as
+chunks of the input. Contenders take turns: this process alone; as many separate processes as there
+are workers, which share the pairs and are started together, so that they say what the machine can
+do; and this process with its workers. Besides the clock counts the processors' time of all
+processes of a contender, since others may run on the machine. Exit code 0 whatever the numbers say:
+a busy machine is no failure."""
 
 import dataclasses
 import json
@@ -27,23 +27,29 @@ from mtmetrics.matching.transport import begun_distances, optimal_flow
 from mtmetrics.matching.workers import shared_empty
 from mtmetrics.models.packed import PackedTokens
 
-os.environ.update(processes._LEFT_OUT)  # for all processes alike: torch takes long to load beside the solver
+os.environ.update(
+    processes._LEFT_OUT
+)  # for all processes alike: torch takes long to load beside the solver
 _TOKENS, _CHUNK = 22, 1024
 
 
 def chunk(width: int) -> list[PackedTokens]:
-    """Both sides of a chunk: random vectors, and the same with as much noise; where workers were started, they can read
-    them, as those that scorers normalise."""
+    """Both sides of a chunk: random vectors, and the same with as much noise; where workers were
+    started, they can read them, as those that scorers normalise."""
     rows = _CHUNK * _TOKENS
     vectors = np.random.default_rng(width).standard_normal((2, rows, width), dtype=np.float32)
     vectors[1] += vectors[0]
     ids = [np.zeros(_TOKENS, dtype=np.int64)] * _CHUNK
     every, whole = np.arange(_CHUNK), np.zeros(_CHUNK, dtype=bool)
-    return [PackedTokens.of_tokens(side, ids, ids, every, whole).normalized(shared_empty) for side in vectors]
+    return [
+        PackedTokens.of_tokens(side, ids, ids, every, whole).normalized(shared_empty)
+        for side in vectors
+    ]
 
 
 def transport(sides: Sequence[PackedTokens], pairs: int, workers: int) -> float:
-    """Sum of all distances; the chunk before is waited for when the next one is begun, as scorers do."""
+    """Sum of all distances; the chunk before is waited for when the next one is begun, as scorers
+    do."""
     total, before = 0.0, None
     for first in range(0, pairs, _CHUNK):
         some = min(_CHUNK, pairs - first)
@@ -99,7 +105,11 @@ def _busy() -> float:
 def measure(report: Report, width: int, pairs: int, workers: int, repeats: int) -> None:
     """One width of vectors."""
     sides = chunk(width)
-    alone, apart, ours = "one process", f"{workers} separate processes", f"one process with {workers} workers"
+    alone, apart, ours = (
+        "one process",
+        f"{workers} separate processes",
+        f"one process with {workers} workers",
+    )
     processes._WORTH = 0
     transport(sides, 100, 1)  # loads the solver
     start = time.monotonic()
@@ -117,22 +127,35 @@ def measure(report: Report, width: int, pairs: int, workers: int, repeats: int) 
     rates = {}
     for name, found in seconds.items():
         share = workers if name == alone else 1
-        rates[name] = [pairs / share / statistics.median(values) for values in zip(*found, strict=True)]
+        rates[name] = [
+            pairs / share / statistics.median(values) for values in zip(*found, strict=True)
+        ]
         for rate, what in zip(rates[name], ("by the clock", "per processor second"), strict=True):
             report.add(f"{width} wide, {name}: pairs a second {what}", rate)
     for number, (what, target) in enumerate((("", ">= 0.9"), (", per processor second", ""))):
         ratio = rates[ours][number] / rates[apart][number]
-        report.add(f"{width} wide: {workers} workers / {workers} separate processes{what}", ratio, "x", target)
-    report.add(f"{width} wide: {workers} workers / one process", rates[ours][0] / rates[alone][0], "x")
+        report.add(
+            f"{width} wide: {workers} workers / {workers} separate processes{what}",
+            ratio,
+            "x",
+            target,
+        )
+    report.add(
+        f"{width} wide: {workers} workers / one process", rates[ours][0] / rates[alone][0], "x"
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs all measurements."""
-    configuration = (bundled_artifacts() / "mini-encoder" / "config.json").read_text(encoding="utf-8")
+    configuration = (bundled_artifacts() / "mini-encoder" / "config.json").read_text(
+        encoding="utf-8"
+    )
     bundled = json.loads(configuration)["hidden_size"]
     parser = options(__doc__)
     parser.add_argument("--pairs", type=int, default=100_000, help="default: %(default)s")
-    parser.add_argument("--widths", default=f"{bundled},768", help="of the vectors (default: %(default)s)")
+    parser.add_argument(
+        "--widths", default=f"{bundled},768", help="of the vectors (default: %(default)s)"
+    )
     parser.add_argument("--repeats", type=int, default=3, help="default: %(default)s")
     parser.add_argument("--workers", type=int, default=2, help="default: %(default)s")
     args = parser.parse_args(argv)

@@ -9,16 +9,39 @@ from typing import Any
 from mtmetrics.judgements.judged import read_judged_segments
 
 PAIRS = 560
-_ONSETS = ("b", "d", "f", "g", "h", "k", "l", "m", "n", "p", "r", "s", "t", "v", "st", "tr", "kl", "sch")
+_ONSETS = (
+    "b",
+    "d",
+    "f",
+    "g",
+    "h",
+    "k",
+    "l",
+    "m",
+    "n",
+    "p",
+    "r",
+    "s",
+    "t",
+    "v",
+    "st",
+    "tr",
+    "kl",
+    "sch",
+)
 _VOWELS = ("a", "e", "i", "o", "u", "ei", "au")
 _CODAS = ("", "", "n", "r", "s", "t", "l", "nd")
 
 
 def made_sentences(count: int, seed: int) -> Iterator[str]:
-    """Yields sentences of invented words: Zipfian frequencies, lengths as in news (about 20 words, from 2 to 80)."""
+    """Yields sentences of invented words: Zipfian frequencies, lengths as in news (about 20 words,
+    from 2 to 80)."""
     letters = random.Random(0)
     parts = (_ONSETS, _VOWELS, _CODAS)
-    vocabulary = ["".join(letters.choice(part) for part in parts * letters.choice((1, 2, 2, 3))) for _ in range(8000)]
+    vocabulary = [
+        "".join(letters.choice(part) for part in parts * letters.choice((1, 2, 2, 3)))
+        for _ in range(8000)
+    ]
     ranks = [1.0 / rank for rank in range(1, len(vocabulary) + 1)]
     cumulative = list(itertools.accumulate(ranks))
     rng = random.Random(seed)
@@ -28,8 +51,8 @@ def made_sentences(count: int, seed: int) -> Iterator[str]:
 
 
 def made_pairs(count: int, seed: int = 0) -> tuple[list[str], list[str]]:
-    """Sources and translations of about the same length each: a translation is another sentence cut or filled up to its
-    source's length."""
+    """Sources and translations of about the same length each: a translation is another sentence cut
+    or filled up to its source's length."""
     sources = list(made_sentences(count, seed))
     spare = " ".join(made_sentences(2 * count, seed + 1)).replace(".", "").split()
     rng = random.Random(seed + 2)
@@ -49,10 +72,14 @@ def judged_or_made(path: str | None) -> tuple[list[str], list[str]]:
     return data.sources[:PAIRS], data.predictions[:PAIRS]
 
 
-def build_encoder(folder: Path, texts: Sequence[str], *, hidden: int = 256, layers: int = 4, heads: int = 4) -> Path:
+def build_encoder(
+    folder: Path, texts: Sequence[str], *, hidden: int = 256, layers: int = 4, heads: int = 4
+) -> Path:
     """Writes an untrained BERT with a WordPiece vocabulary learnt from `texts`."""
     shape = {"hidden_size": hidden, "num_hidden_layers": layers, "num_attention_heads": heads}
-    return _untrained("Bert", folder, texts, intermediate_size=4 * hidden, max_position_embeddings=512, **shape)
+    return _untrained(
+        "Bert", folder, texts, intermediate_size=4 * hidden, max_position_embeddings=512, **shape
+    )
 
 
 def build_language_model(folder: Path, texts: Sequence[str]) -> Path:
@@ -68,7 +95,8 @@ def _untrained(kind: str, folder: Path, texts: Sequence[str], **shape: int) -> P
     tokenizer = _wordpiece(texts)
     torch.manual_seed(0)
     start = tokenizer.cls_token_id
-    # Trained encoders tell tokens apart; with the usual 0.02 untrained vectors would lie close together.
+    # Trained encoders tell tokens apart; with the usual 0.02 untrained vectors would lie close
+    # together.
     common = {"initializer_range": 0.2, "pad_token_id": tokenizer.pad_token_id}
     config = getattr(transformers, f"{kind.removesuffix('LMHead')}Config")(
         vocab_size=len(tokenizer), bos_token_id=start, eos_token_id=start, **common, **shape
@@ -86,9 +114,15 @@ def _wordpiece(texts: Sequence[str]) -> Any:
     tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    trainer = trainers.WordPieceTrainer(vocab_size=8000, special_tokens=special, show_progress=False)
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=8000, special_tokens=special, show_progress=False
+    )
     tokenizer.train_from_iterator(texts, trainer)
     ends = [(token, tokenizer.token_to_id(token)) for token in ("[CLS]", "[SEP]")]
-    tokenizer.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=ends)
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=ends
+    )
     names = dict(zip(("pad_token", "unk_token", "cls_token", "sep_token"), special, strict=True))
-    return transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=512, **names)
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, model_max_length=512, **names
+    )

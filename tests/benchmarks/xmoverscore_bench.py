@@ -1,10 +1,9 @@
-"""Measures what XMoverScore promises in speed, memory and stability: ``xmoverscore_bench.py [--data FILE] [--json
-OUT]``.
+"""Measures what XMoverScore promises in speed, memory and stability: ``xmoverscore_bench.py [--data
+FILE] [--json OUT]``.
 
-Contenders take turns, medians of several repeats are printed, and ratios with the value they should keep. Models are
-small, untrained and built on the fly; without ``--data`` so are the sentences. Exit code 0 whatever the numbers say: a
-busy machine is no failure.
-"""
+Contenders take turns, medians of several repeats are printed, and ratios with the value they should
+keep. Models are small, untrained and built on the fly; without ``--data`` so are the sentences.
+Exit code 0 whatever the numbers say: a busy machine is no failure."""
 
 import os
 import subprocess
@@ -25,22 +24,32 @@ from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.xmoverscore import XMoverScore
 
 
-def transport(report: Report, encoder: TokenEncoder, sources: Sequence[str], predictions: Sequence[str]) -> None:
+def transport(
+    report: Report, encoder: TokenEncoder, sources: Sequence[str], predictions: Sequence[str]
+) -> None:
     """Transport against the naive design and against the bare solver; packing and n-grams apart."""
     from contenders import costs, naive, naive_vectorised, products_alone, solver_alone, unpack
 
     scorer = XMoverScore(encoder)
     start = time.perf_counter()
     encoder.encode([*sources, *predictions])
-    report.add(f"encoding {2 * len(sources)} texts (4 layers, 256 wide)", 1000 * (time.perf_counter() - start), "ms")
+    report.add(
+        f"encoding {2 * len(sources)} texts (4 layers, 256 wide)",
+        1000 * (time.perf_counter() - start),
+        "ms",
+    )
     tokens = encoder.encode(sources), encoder.encode(predictions)
     kept = [side.select(encoder.word_table[side.token_ids]) for side in tokens]
     x, y = (side.ngrams(scorer.ngram).normalized() for side in kept)
     apart = alternating(
         {
-            "packing of encoded texts": lambda: (encoder.encode(sources), encoder.encode(predictions)),
+            "packing of encoded texts": lambda: (
+                encoder.encode(sources),
+                encoder.encode(predictions),
+            ),
             "filter, bigrams and normalisation": lambda: [
-                side.select(encoder.word_table[side.token_ids]).ngrams(scorer.ngram).normalized() for side in tokens
+                side.select(encoder.word_table[side.token_ids]).ngrams(scorer.ngram).normalized()
+                for side in tokens
             ],
         },
         repeats=7,
@@ -61,7 +70,10 @@ def transport(report: Report, encoder: TokenEncoder, sources: Sequence[str], pre
     loops, vectorised = "naive (n+m problem, Python loops)", "naive (n+m problem, vectorised costs)"
     contenders = {loops: lambda: naive(pairs), vectorised: lambda: naive_vectorised(pairs)}
     slow = alternating(contenders | {ours: lambda: word_mover_distances(x, y)}, repeats=3)
-    for name, seconds in [*fast.items(), *((name, value) for name, value in slow.items() if name != ours)]:
+    for name, seconds in [
+        *fast.items(),
+        *((name, value) for name, value in slow.items() if name != ours),
+    ]:
         report.add(f"transport of {len(pairs)} pairs: {name}", 1000 * seconds, "ms")
     report.add("naive, Python loops / ours", slow[loops] / slow[ours], "x", ">= 20")
     report.add("naive, vectorised costs / ours", slow[vectorised] / slow[ours], "x")
@@ -69,17 +81,29 @@ def transport(report: Report, encoder: TokenEncoder, sources: Sequence[str], pre
     report.add("ours / (bare solver + product)", fast[ours] / bare, "x", "<= 1.25")
     distances = word_mover_distances(x, y)
     distances = distances[~np.isnan(distances)]
-    report.add("largest difference between ours and naive", np.abs(distances - naive(pairs)).max(), "", "<= 1e-05")
+    report.add(
+        "largest difference between ours and naive",
+        np.abs(distances - naive(pairs)).max(),
+        "",
+        "<= 1e-05",
+    )
 
 
-def padding(report: Report, folder: Path, sources: Sequence[str], predictions: Sequence[str]) -> None:
+def padding(
+    report: Report, folder: Path, sources: Sequence[str], predictions: Sequence[str]
+) -> None:
     """Padded per real token, and texts computed per unique text of a chunk."""
     encoder = TokenEncoder(folder, cache_bytes=0)
     encoder.encode(sources)
     encoder.encode(predictions)
-    report.add("padded tokens / real tokens", encoder.counts.padded_tokens / encoder.counts.tokens, "x", "<= 1.05")
-    # Duplicates in each column, a second system that shares a third of its outputs, and some untranslated segments; no
-    # cache helps.
+    report.add(
+        "padded tokens / real tokens",
+        encoder.counts.padded_tokens / encoder.counts.tokens,
+        "x",
+        "<= 1.05",
+    )
+    # Duplicates in each column, a second system that shares a third of its outputs, and some
+    # untranslated segments; no cache helps.
     encoder = TokenEncoder(folder, cache_bytes=0)
     some = slice(0, 200)
     columns = [list(column[some]) * 2 for column in (sources, predictions)]
@@ -90,7 +114,12 @@ def padding(report: Report, folder: Path, sources: Sequence[str], predictions: S
         encoder.counts.computed = 0
         scorer.score_stream(iter([chunk]))
         unique = len({text for column in chunk for text in column})
-        report.add(f"texts encoded / unique texts in a chunk, {what}", encoder.counts.computed / unique, "x", "<= 1")
+        report.add(
+            f"texts encoded / unique texts in a chunk, {what}",
+            encoder.counts.computed / unique,
+            "x",
+            "<= 1",
+        )
 
 
 def memory(report: Report, folder: Path) -> None:
@@ -108,7 +137,9 @@ def memory(report: Report, folder: Path) -> None:
     report.add(f"{what}, with two workers", peaks[50_000, 2] / peaks[5_000, 1], "x")
 
 
-def stability(report: Report, encoder: Path, model: Path, sources: Sequence[str], predictions: Sequence[str]) -> None:
+def stability(
+    report: Report, encoder: Path, model: Path, sources: Sequence[str], predictions: Sequence[str]
+) -> None:
     """Largest change of a score under what should not change it (fp32)."""
     count = min(len(sources), 280)
     sources, predictions = list(sources[:count]), list(predictions[:count])
@@ -155,7 +186,9 @@ def command_line(report: Report) -> None:
 def _run(*arguments: str, text: str = "") -> None:
     command = [sys.executable, "-m", "mtmetrics.cli.main", *arguments]
     offline = os.environ | {"HF_HUB_OFFLINE": "1"}
-    done = subprocess.run(command, input=text, capture_output=True, encoding="utf-8", check=False, env=offline)
+    done = subprocess.run(
+        command, input=text, capture_output=True, encoding="utf-8", check=False, env=offline
+    )
     if done.returncode:
         raise SystemExit(f"{' '.join(command)} failed:\n{done.stderr}")
 

@@ -26,12 +26,42 @@ GOOD = ("Das Haus am See ist klein und alt.", "The house at the lake is small an
         ("de-en", "New York, 3. Mai", "NEW YORK 3 mai!", "copy"),
         ("de-en", GOOD[0], "Das Haus an dem See ist klein und sehr alt.", "language"),
         ("de-en", GOOD[1], "The house at the lake is small, and it is old.", "language"),
-        ("de-en", "Am 21.05.2010 kostete es 16,50 Euro.", "On May 21, 2010, it cost 16.50 euros.", None),
-        ("de-en", "Es kamen 1.200 Leute in zwei Bussen.", "There came 1,200 people in 2 buses.", None),
-        ("de-en", "Es kamen 120 Leute in das Haus.", "There came 130 people to the house.", "numbers"),
-        ("de-en", "Es kamen viele Leute in das Haus.", "There came 130 people to the house.", "numbers"),
-        ("ne-en", "सन् १९९४ को पहिलो ठूलो कान्ड थियो।", "It was the first major scandal in 1994.", None),
-        ("ne-en", "सन् १९९४ को पहिलो ठूलो कान्ड थियो।", "It was the first major scandal in 1995.", "numbers"),
+        (
+            "de-en",
+            "Am 21.05.2010 kostete es 16,50 Euro.",
+            "On May 21, 2010, it cost 16.50 euros.",
+            None,
+        ),
+        (
+            "de-en",
+            "Es kamen 1.200 Leute in zwei Bussen.",
+            "There came 1,200 people in 2 buses.",
+            None,
+        ),
+        (
+            "de-en",
+            "Es kamen 120 Leute in das Haus.",
+            "There came 130 people to the house.",
+            "numbers",
+        ),
+        (
+            "de-en",
+            "Es kamen viele Leute in das Haus.",
+            "There came 130 people to the house.",
+            "numbers",
+        ),
+        (
+            "ne-en",
+            "सन् १९९४ को पहिलो ठूलो कान्ड थियो।",
+            "It was the first major scandal in 1994.",
+            None,
+        ),
+        (
+            "ne-en",
+            "सन् १९९४ को पहिलो ठूलो कान्ड थियो।",
+            "It was the first major scandal in 1995.",
+            "numbers",
+        ),
     ],
 )
 def test_checks(lang_pair: str, source: str, target: str, flaw: str | None) -> None:

@@ -27,14 +27,24 @@ def test_best_by_a_metric_with_blank_repeated_and_tied_candidates() -> None:
     assert (cat.index, cat.scores) == (0, [-5, -11])
     assert (nothing.index, nothing.text) == (0, "")
     assert np.isnan(nothing.score)
-    assert reranker.counts == {"sources": 3, "candidates": 8, "blank": 3, "repeated": 2, "tied": 0, "changed": 1}
+    assert reranker.counts == {
+        "sources": 3,
+        "candidates": 8,
+        "blank": 3,
+        "repeated": 2,
+        "tied": 0,
+        "changed": 1,
+    }
     # Of different texts with one score the first wins, and that is counted.
     assert reranker([["abc", "xyz"]], ["das"])[0].text == "abc"
     assert reranker.counts["tied"] == 1
 
 
 def test_a_weighted_sum_with_model_scores() -> None:
-    scores = {"model": [[10.0, -9.0, 0.0, -20.0], [0.0, 1.0], [0.0, 0.0]], "unused": [[9.0] * 4, [9.0] * 2, [9.0] * 2]}
+    scores = {
+        "model": [[10.0, -9.0, 0.0, -20.0], [0.0, 1.0], [0.0, 0.0]],
+        "unused": [[9.0] * 4, [9.0] * 2, [9.0] * 2],
+    }
     names = ("model", "unused")
     for weight, expected in ((0.5, [1, 0, 0]), (1.0, [0, 0, 0]), (7.0, [0, 1, 0])):
         reranker = Reranker(SHORTEST, {"model": weight}, model_scores=names)
@@ -47,7 +57,10 @@ def test_expected_utility_by_plain_loops(metric: str) -> None:
     [choice] = Reranker({metric: load_scorer(metric)}, mbr=True)([texts])
     outside = sacrebleu.CHRF(word_order=2 if metric == "chrfpp" else 0)
     references = texts[:4]  # the repeated text counts twice, the blank one not at all
-    expected = [np.mean([outside.sentence_score(text, [other]).score for other in references]) for text in references]
+    expected = [
+        np.mean([outside.sentence_score(text, [other]).score for other in references])
+        for text in references
+    ]
     assert choice.scores == pytest.approx([*(np.array(expected) / 100), np.nan], nan_ok=True)
     assert choice.index == 1
 
@@ -57,14 +70,19 @@ def test_expected_utility_encodes_each_text_once(tiny_encoder: Path) -> None:
     bounds = {"sss": (-1.0, 1.0), "bertscore": (0.0, 1.0)}
     similar = SentSim(encoder, encoder.means(), bounds, against="reference", normalize="fixed")
     scorers = {"sentsim": (similar, encoder), "bertr": (BERTR(other), other)}
-    lists = [["the house", "a house", "house", "the house"], ["i see the cat", "the cat", " ", "i see a cat"]]
+    lists = [
+        ["the house", "a house", "house", "the house"],
+        ["i see the cat", "the cat", " ", "i see a cat"],
+    ]
     for name, (scorer, read) in scorers.items():
         found = Reranker({name: scorer}, mbr=True)(lists)
         assert read.counts.computed == 6
         for texts, choice in zip(lists, found, strict=True):
             known = [text for text in texts if text.strip()]
             plain = [scorer.score(known, [text] * len(known)).segments.mean() for text in known]
-            assert [score for score in choice.scores if score == score] == pytest.approx(plain, abs=1e-6)
+            assert [score for score in choice.scores if score == score] == pytest.approx(
+                plain, abs=1e-6
+            )
             assert choice.text == known[int(np.argmax(plain))]
 
 
@@ -89,7 +107,12 @@ def test_tuning_finds_the_score_that_people_agree_with() -> None:
 
     def reached() -> float:
         return float(
-            np.mean([item.human[choice.index] for item, choice in zip(lists, reranker.choose(lists), strict=True)])
+            np.mean(
+                [
+                    item.human[choice.index]
+                    for item, choice in zip(lists, reranker.choose(lists), strict=True)
+                ]
+            )
         )
 
     before = reached()
@@ -102,7 +125,10 @@ def test_tuning_finds_the_score_that_people_agree_with() -> None:
 
 
 def test_tuning_on_references(tmp_path: Path) -> None:
-    rows = [("the house", ["a tree", "the house"], [2.0, 1.0]), ("a cat", ["a cat", "dogs"], [0.0, 9.0])]
+    rows = [
+        ("the house", ["a tree", "the house"], [2.0, 1.0]),
+        ("a cat", ["a cat", "dogs"], [0.0, 9.0]),
+    ]
     lists = [NBest(texts, "q", [reference], {"model": scores}) for reference, texts, scores in rows]
     reranker = Reranker({}, {"model": 1.0}, model_scores=["model"])
     with pytest.raises(InputError, match="neither judgements of all candidates"):
@@ -119,7 +145,10 @@ def test_refusals() -> None:
         return reranker([["a"]], ["x"], scores={"model": [list(scores)]})
 
     for call, message in (
-        (lambda: reranker([["a"]], ["x"]), "list 1: no model score 'model', which has a weight; it has: []"),
+        (
+            lambda: reranker([["a"]], ["x"]),
+            "list 1: no model score 'model', which has a weight; it has: []",
+        ),
         (lambda: Reranker(SHORTEST)([["a"]]), "list 1: no source, which length compares with"),
         (lambda: reranker([[]], ["x"]), "list 0: candidates: empty"),
         (lambda: reranker(["text"], ["x"]), "list 0: candidates: a list of strings"),
@@ -127,7 +156,10 @@ def test_refusals() -> None:
         (lambda: scored(float("nan")), "scores model[0] nan: must be a finite"),
         (lambda: reranker([["a"]], ["x", "y"]), "source: 2 rows, but there are 1 lists"),
         (lambda: Reranker({}), "all weights are 0"),
-        (lambda: package.rerank([["a"]], mbr=True), "xmoverscore compares with sources; expected utility (mbr) needs"),
+        (
+            lambda: package.rerank([["a"]], mbr=True),
+            "xmoverscore compares with sources; expected utility (mbr) needs",
+        ),
     ):
         with pytest.raises(InputError) as raised:
             call()
@@ -135,11 +167,17 @@ def test_refusals() -> None:
 
 
 def test_from_python(tiny_preset: Path) -> None:
-    options = {"metric": "xmoverscore", "preset": str(tiny_preset), "lang_pair": "de-en", "dtype": "float32"}
+    options = {
+        "metric": "xmoverscore",
+        "preset": str(tiny_preset),
+        "lang_pair": "de-en",
+        "dtype": "float32",
+    }
     found = package.rerank(LISTS[:2], SOURCES[:2], **options)
     scorer = load_scorer("xmoverscore", str(tiny_preset), lang_pair="de-en")
     for source, texts, choice in zip(SOURCES, LISTS, found, strict=False):
         scores = scorer.score([source] * len(texts), texts).segments
         assert choice.scores == pytest.approx(
-            [np.nan if not t.strip() else s for t, s in zip(texts, scores, strict=True)], nan_ok=True
+            [np.nan if not t.strip() else s for t, s in zip(texts, scores, strict=True)],
+            nan_ok=True,
         )

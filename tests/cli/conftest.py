@@ -25,10 +25,19 @@ def bundle(tmp_path, monkeypatch, tiny_encoder, tiny_lm):
     encoder = TokenEncoder(artifacts / "tiny-encoder")
     meta = {"encoder_fingerprint": encoder.fingerprint, "layer": str(encoder.layer), "lp": "de-en"}
     vectors = np.random.default_rng(0).normal(size=(2, 40, encoder.dim))
-    Remapping.fit("clp", *vectors, meta=meta).save(artifacts / "tiny-maps" / "de-en.clp.safetensors")
+    Remapping.fit("clp", *vectors, meta=meta).save(
+        artifacts / "tiny-maps" / "de-en.clp.safetensors"
+    )
     entries = [CatalogEntry("big-maps", "maps", "org/big-maps", "v1.0.0", False, {"a": "00"})]
-    for name, kind in {"tiny-maps": "maps", "tiny-lm": "language-model", "tiny-encoder": "encoder"}.items():
-        files = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in (artifacts / name).iterdir()}
+    for name, kind in {
+        "tiny-maps": "maps",
+        "tiny-lm": "language-model",
+        "tiny-encoder": "encoder",
+    }.items():
+        files = {
+            path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in (artifacts / name).iterdir()
+        }
         entries.insert(0, CatalogEntry(name, kind, f"org/{name}", "v1.0.0", True, files))
     (artifacts / "catalog.toml").write_text("\n".join(map(entry_toml, entries)))
     shutil.copytree(layout.metric_scripts(), package / "metric_scripts")
@@ -42,17 +51,27 @@ def bundle(tmp_path, monkeypatch, tiny_encoder, tiny_lm):
 
 @pytest.fixture
 def preset(tmp_path, tiny_encoder, tiny_lm):
-    models = f'[encoder]\nmodel = "{tiny_encoder}"\n[language_models.en]\nmodel = "{tiny_lm}"\nweight = 0.5\n'
+    models = (
+        f'[encoder]\nmodel = "{tiny_encoder}"\n[language_models.en]\nmodel = "{tiny_lm}"\nweight '
+        "= 0.5\n"
+    )
     return write(tmp_path / "preset" / "preset.toml", f'metric = "xmoverscore"\n{models}').parent
 
 
 @pytest.fixture
 def data(tmp_path):
-    """Writes judged segments with a reference, a column of scores, and sources that two segments share."""
+    """Writes judged segments with a reference, a column of scores, and sources that two segments
+    share."""
 
     def judged(name="set.jsonl", lang_pair="de-en", **changes):
         rows = [
-            {"lp": lang_pair, "source": source, "translation": text, "translation_tok": text.upper(), "human": human}
+            {
+                "lp": lang_pair,
+                "source": source,
+                "translation": text,
+                "translation_tok": text.upper(),
+                "human": human,
+            }
             | {"reference": text[:9], "sid": i // 2, "sentbleu": human / 2}
             for i, (source, text, human) in enumerate(zip(SOURCES, PREDICTIONS, HUMAN, strict=True))
         ]

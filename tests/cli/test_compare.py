@@ -16,9 +16,19 @@ from mtmetrics.reports.styles import STYLES
 from mtmetrics.scorers.registry import load_scorer
 from mtmetrics.statistics.significance import SEED
 
-SOURCES = ["Das Haus ist klein.", "Der Hund schläft nicht.", "Ich sehe die Katze.", "Ein Baum steht dort."]
+SOURCES = [
+    "Das Haus ist klein.",
+    "Der Hund schläft nicht.",
+    "Ich sehe die Katze.",
+    "Ein Baum steht dort.",
+]
 OUTPUTS = {
-    "good": ["the house is small.", "the dog sleeps not.", "i see the cat.", "a tree stands there."],
+    "good": [
+        "the house is small.",
+        "the dog sleeps not.",
+        "i see the cat.",
+        "a tree stands there.",
+    ],
     "bad": ["the cat", "not", "large large large", "1 2 3"],
     "odd": ["the house is large.", "the dog sleeps.", "i see a tree.", "a house stands."],
 }
@@ -27,27 +37,46 @@ OUTPUTS = {
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    texts = {"src.de": SOURCES, "ref.en": OUTPUTS["good"], **{f"{name}.en": lines for name, lines in OUTPUTS.items()}}
+    texts = {
+        "src.de": SOURCES,
+        "ref.en": OUTPUTS["good"],
+        **{f"{name}.en": lines for name, lines in OUTPUTS.items()},
+    }
     for name, lines in texts.items():
         write(Path(name), "\n".join(lines) + "\n")
-    outputs = [dict(zip(OUTPUTS, texts, strict=True)) for texts in zip(*OUTPUTS.values(), strict=True)]
+    outputs = [
+        dict(zip(OUTPUTS, texts, strict=True)) for texts in zip(*OUTPUTS.values(), strict=True)
+    ]
     columns = zip(SOURCES, OUTPUTS["good"], outputs, strict=True)
     write_jsonl(
-        Path("rows.jsonl"), (dict(zip(("source", "reference", "outputs"), row, strict=True)) for row in columns)
+        Path("rows.jsonl"),
+        (dict(zip(("source", "reference", "outputs"), row, strict=True)) for row in columns),
     )
     write(Path("short.en"), "the house\n")
 
 
 @pytest.fixture
 def compare(files: None, tiny_preset: Path, mtmetrics):
-    return functools.partial(mtmetrics, "compare", "--lp", "de-en", "--preset", tiny_preset, "--device", "cpu")
+    return functools.partial(
+        mtmetrics, "compare", "--lp", "de-en", "--preset", tiny_preset, "--device", "cpu"
+    )
 
 
 PARALLEL = ("-s", "src.de", "-t", "good.en", "bad.en", "odd.en")
 
 
 def test_compares_the_scores_of_the_package(compare, tiny_preset: Path) -> None:
-    settings = ("--full-precision", "--resamples", "100", "--seed", "3", "--test", "bootstrap", "--correction", "none")
+    settings = (
+        "--full-precision",
+        "--resamples",
+        "100",
+        "--seed",
+        "3",
+        "--test",
+        "bootstrap",
+        "--correction",
+        "none",
+    )
     code, out, err = compare(*PARALLEL, *settings)
     assert (code, err) == (0, "")
     shown = json.loads(out)
@@ -58,11 +87,20 @@ def test_compares_the_scores_of_the_package(compare, tiny_preset: Path) -> None:
     (metric,) = shown["metrics"]
     assert metric["metric"] == "xmoverscore"
     assert metric["signature"] == scorer.signature
-    assert [system["system"] for system in metric["systems"]] == [system.name for system in expected.systems]
+    assert [system["system"] for system in metric["systems"]] == [
+        system.name for system in expected.systems
+    ]
     means = [system["mean_score"] for system in metric["systems"]]
     assert means == pytest.approx([system.mean for system in expected.systems])
-    assert [pair["p"] for pair in metric["pairs"]] == pytest.approx(expected.p_values[np.triu_indices(3, 1)])
-    assert (shown["segments"], shown["resamples"], shown["seed"], shown["test"]) == (4, 100, 3, "bootstrap")
+    assert [pair["p"] for pair in metric["pairs"]] == pytest.approx(
+        expected.p_values[np.triu_indices(3, 1)]
+    )
+    assert (shown["segments"], shown["resamples"], shown["seed"], shown["test"]) == (
+        4,
+        100,
+        3,
+        "bootstrap",
+    )
 
 
 def test_several_metrics_share_models(compare, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,9 +114,14 @@ def test_several_metrics_share_models(compare, monkeypatch: pytest.MonkeyPatch) 
 def test_a_metric_of_references_beside_one_of_sources(compare, tiny_encoder: Path) -> None:
     write(Path("greedy/preset.toml"), f'[encoder]\nmodel = "{tiny_encoder}"\n')
     for references in (["ref.en"], ["ref.en", "bad.en"]):
-        code, out, _ = compare(*PARALLEL, "-r", *references, "--metric", "xmoverscore", "--metric", "bertr:greedy")
+        code, out, _ = compare(
+            *PARALLEL, "-r", *references, "--metric", "xmoverscore", "--metric", "bertr:greedy"
+        )
         assert code == 0
-        means = {system["system"]: system["mean_score"] for system in json.loads(out)["metrics"][1]["systems"]}
+        means = {
+            system["system"]: system["mean_score"]
+            for system in json.loads(out)["metrics"][1]["systems"]
+        }
         # The references are the output of one system; with several of them the best one counts.
         assert means["good"] == pytest.approx(1.0)
         assert (means["bad"] == pytest.approx(1.0)) == (len(references) == 2)
@@ -94,7 +137,11 @@ def test_formats_are_the_same_for_both_ways_in(compare, style: str) -> None:
 
 
 def test_choices_and_defaults_are_those_of_the_package() -> None:
-    (parser,) = [action for action in build_parser()._actions if action.choices and "compare" in action.choices]
+    (parser,) = [
+        action
+        for action in build_parser()._actions
+        if action.choices and "compare" in action.choices
+    ]
     actions = {action.dest: action for action in parser.choices["compare"]._actions}
     assert tuple(actions["test"].choices) == tuple(PAIRED_TESTS)
     assert tuple(actions["correction"].choices) == tuple(CORRECTIONS)
@@ -105,7 +152,9 @@ def test_choices_and_defaults_are_those_of_the_package() -> None:
 
 
 @pytest.mark.parametrize("setting", [[], ["--normalize", "batch"]])
-def test_a_metric_that_scales_by_the_call_is_refused(compare, tiny_encoder: Path, setting: list[str]) -> None:
+def test_a_metric_that_scales_by_the_call_is_refused(
+    compare, tiny_encoder: Path, setting: list[str]
+) -> None:
     Path("scaled").mkdir()
     Path("scaled/preset.toml").write_text(
         f'[src-mt]\nwords = "{tiny_encoder}"\nsentences = "{tiny_encoder}"\n'
@@ -127,12 +176,18 @@ def test_a_metric_that_scales_by_the_call_is_refused(compare, tiny_encoder: Path
         (["rows.jsonl", "-s", "src.de"], "either one FILE or"),
         (["none.jsonl"], "none.jsonl: no such file"),
         (["src.de"], "src.de: several systems in one FILE are JSON Lines"),
-        ([*PARALLEL, "--metric", "xmoverscore::setting=mt-ref"], "xmoverscore has no option 'setting'"),
+        (
+            [*PARALLEL, "--metric", "xmoverscore::setting=mt-ref"],
+            "xmoverscore has no option 'setting'",
+        ),
         (
             [*PARALLEL, "-r", "ref.en", "--metric", "sentsim:mini"],
             "sentsim:mini: sentsim compares with the source or the reference: pass",
         ),
-        (["-r", "ref.en", "-t", "good.en", "bad.en"], "xmoverscore compares predictions with sources"),
+        (
+            ["-r", "ref.en", "-t", "good.en", "bad.en"],
+            "xmoverscore compares predictions with sources",
+        ),
         ([*PARALLEL, "--resamples", "10"], "resamples 10: too few"),
         ([*PARALLEL, "--seed", "-1"], "seed -1"),
     ],
@@ -144,10 +199,16 @@ def test_bad_usage_is_one_line(compare, argv: list[str], message: str) -> None:
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ({"outputs": {"good": "x"}}, "'outputs': an object, system name -> translation of good, bad, odd"),
+        (
+            {"outputs": {"good": "x"}},
+            "'outputs': an object, system name -> translation of good, bad, odd",
+        ),
         ({"outputs": ["x"]}, "'outputs': an object"),
         ({"source": None}, "'source': a string is needed, got null"),
-        ({"outputs": dict.fromkeys(OUTPUTS, 1)}, "'outputs', field 'good': a string is needed, got 1"),
+        (
+            {"outputs": dict.fromkeys(OUTPUTS, 1)},
+            "'outputs', field 'good': a string is needed, got 1",
+        ),
     ],
 )
 def test_a_bad_row_of_outputs_is_named(compare, row: dict, message: str) -> None:
@@ -157,7 +218,9 @@ def test_a_bad_row_of_outputs_is_named(compare, row: dict, message: str) -> None
     refused(compare("rows.jsonl"), f"rows.jsonl, line 5, field {message}")
 
 
-def test_scores_that_are_not_finite_end_the_comparison(compare, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scores_that_are_not_finite_end_the_comparison(
+    compare, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("mtmetrics.scorers.xmoverscore.XMoverScore._floor", lambda _: (np.nan, {}))
     Path("bad.en").write_text("the cat\n\nlarge\n1\n")
     code, out, err = compare(*PARALLEL)
@@ -169,11 +232,25 @@ def test_a_system_in_another_script_can_be_given_the_floor(mtmetrics, tmp_path: 
     write(tmp_path / "r", "The house is small.\nNo.\nI see it.\n")
     write(tmp_path / "a", "A house is tiny.\nNo way.\nIt is seen.\n")
     write(tmp_path / "b", "The house is small. дом очень маленький хорошо\nNo.\nI see it.\n")
-    files = ("--metric", "chrf", "--lp", "de-en", "-r", tmp_path / "r", "-t", tmp_path / "a", tmp_path / "b")
+    files = (
+        "--metric",
+        "chrf",
+        "--lp",
+        "de-en",
+        "-r",
+        tmp_path / "r",
+        "-t",
+        tmp_path / "a",
+        tmp_path / "b",
+    )
     means = {}
     for how in ("keep", "floor"):
-        [found] = json.loads(mtmetrics("compare", *files, "--format", "json", "--degenerate", how)[1])["metrics"]
-        means[how] = {Path(system["system"]).name: system["mean_score"] for system in found["systems"]}
+        [found] = json.loads(
+            mtmetrics("compare", *files, "--format", "json", "--degenerate", how)[1]
+        )["metrics"]
+        means[how] = {
+            Path(system["system"]).name: system["mean_score"] for system in found["systems"]
+        }
         assert ("degenerate:floor" in found["signature"]) is (how == "floor")
     assert means["floor"]["b"] < means["keep"]["b"]
     assert means["floor"]["a"] == means["keep"]["a"]
@@ -182,17 +259,42 @@ def test_a_system_in_another_script_can_be_given_the_floor(mtmetrics, tmp_path: 
 def test_metrics_of_four_kinds_in_one_call(mtmetrics, four_metrics) -> None:
     """What a metric scores beside others is what it scores alone."""
     known = example()
-    nine = {name: texts * 9 for name, texts in known.systems.items()}  # enough for a place between 0 and 100
+    nine = {
+        name: texts * 9 for name, texts in known.systems.items()
+    }  # enough for a place between 0 and 100
     for name, texts in {"s": known.sources * 9, "r": known.references * 9, **nine}.items():
         Path(name).write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
-    files = ("compare", "--lp", "de-en", "-s", "s", "-r", "r", "-t", *known.systems, "--format", "json")
-    code, out, err = mtmetrics(*files, *(part for metric in four_metrics for part in ("--metric", metric)))
+    files = (
+        "compare",
+        "--lp",
+        "de-en",
+        "-s",
+        "s",
+        "-r",
+        "r",
+        "-t",
+        *known.systems,
+        "--format",
+        "json",
+    )
+    code, out, err = mtmetrics(
+        *files, *(part for metric in four_metrics for part in ("--metric", metric))
+    )
     assert code == 0, err
     found = json.loads(out)["metrics"]
-    assert [one["signature"].split("|")[0] for one in found] == ["xmoverscore", "comet", "scores", "cmd"]
+    assert [one["signature"].split("|")[0] for one in found] == [
+        "xmoverscore",
+        "comet",
+        "scores",
+        "cmd",
+    ]
     assert [len(one["systems"]) for one in found] == [3] * 4
-    lengths = {name: np.mean([len(text) / 100 for text in texts]) for name, texts in known.systems.items()}
-    assert {one["system"]: one["mean_score"] for one in found[2]["systems"]} == pytest.approx(lengths)
+    lengths = {
+        name: np.mean([len(text) / 100 for text in texts]) for name, texts in known.systems.items()
+    }
+    assert {one["system"]: one["mean_score"] for one in found[2]["systems"]} == pytest.approx(
+        lengths
+    )
     alone = load_scorer("comet", "regression").score_systems(
         list(zip(known.sources, known.references, strict=True)), known.systems
     )

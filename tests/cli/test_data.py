@@ -14,7 +14,10 @@ from mtmetrics.judgements.eval_set import EvalSet
 from mtmetrics.judgements.judged import read_judged
 from mtmetrics.judgements.public_sets import datasets
 
-FILES = {"a.tsv": b"lp\tsource\ttranslation\thuman\n", "b.tsv": b"lp\tsource\ttranslation\thuman\nde-en\ta\tb\t1\n"}
+FILES = {
+    "a.tsv": b"lp\tsource\ttranslation\thuman\n",
+    "b.tsv": b"lp\tsource\ttranslation\thuman\nde-en\ta\tb\t1\n",
+}
 SUMS = {name: hashlib.sha256(data).hexdigest() for name, data in FILES.items()}
 ALL = "".join(f"{SUMS[name]}  {name}\n" for name in FILES)
 
@@ -26,12 +29,15 @@ def run(mtmetrics):
 
 @pytest.fixture
 def served(origin, tmp_path, monkeypatch):
-    """A registry with one set of two files, of which the checksum of the first is known, and an empty cache."""
+    """A registry with one set of two files, of which the checksum of the first is known, and an
+    empty cache."""
     origin.files = {f"/c0ffee/{name}": data for name, data in FILES.items()}
     path = tmp_path / "datasets.toml"
     known = f'"a.tsv" = {{ url = "{origin.url}/c0ffee/a.tsv", sha256 = "{SUMS["a.tsv"]}" }}\n'
     unknown = f'"b.tsv" = {{ url = "{origin.url}/c0ffee/b.tsv" }}\n'
-    path.write_text(f'[small]\nwhat = "two files"\nlicence = "CC0"\n[small.files]\n{known}{unknown}')
+    path.write_text(
+        f'[small]\nwhat = "two files"\nlicence = "CC0"\n[small.files]\n{known}{unknown}'
+    )
     monkeypatch.setattr("mtmetrics.judgements.public_sets.REGISTRY", path)
     monkeypatch.setattr("huggingface_hub.utils._cache_assets.HF_ASSETS_CACHE", tmp_path / "assets")
     return origin
@@ -54,13 +60,19 @@ def test_pull_then_offline(run, served, tmp_path, monkeypatch):
     assert (code, json.loads(out)) == (0, {"small": done})
     recorded = f"that of what came is recorded in {folder / 'SHA256SUMS'}"
     assert err == f"mtmetrics: warning: small: no checksum was known for b.tsv; {recorded}\n"
-    assert {path.name: path.read_bytes() for path in folder.iterdir()} == FILES | {"SHA256SUMS": ALL.encode()}
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == FILES | {
+        "SHA256SUMS": ALL.encode()
+    }
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     code, out, err = run("pull", "small")
     assert (code, err, json.loads(out)["small"]["present"]) == (0, "", ["a.tsv", "b.tsv"])
     assert len(served.requests) == 2
     (folder / "b.tsv").unlink()
-    refused(run("pull", "small"), f"small: b.tsv is not in {folder}, and HF_HUB_OFFLINE forbids to fetch it\n", 1)
+    refused(
+        run("pull", "small"),
+        f"small: b.tsv is not in {folder}, and HF_HUB_OFFLINE forbids to fetch it\n",
+        1,
+    )
     refused(run("pull", "wmt98"), "data 'wmt98': must be one of small\n")
 
 
@@ -69,7 +81,11 @@ def test_a_second_download_must_be_the_first_again(run, served, tmp_path):
     assert run("pull", "small", "--out", tmp_path / "mine")[0] == 0
     (folder / "b.tsv").unlink()
     served.faults = ["tampered"]
-    refused(run("pull", "small", "--out", tmp_path / "mine"), f"expected {SUMS['b.tsv']}; nothing was kept", 1)
+    refused(
+        run("pull", "small", "--out", tmp_path / "mine"),
+        f"expected {SUMS['b.tsv']}; nothing was kept",
+        1,
+    )
     assert sorted(path.name for path in folder.iterdir()) == ["SHA256SUMS", "a.tsv"]
     code, out, err = run("pull", "small", "--out", tmp_path / "mine")
     assert (code, err, json.loads(out)["small"]["fetched"]) == (0, "", ["b.tsv"])
@@ -95,7 +111,10 @@ def test_files_of_others_are_left_alone(run, served, tmp_path, name, why):
 
 def test_a_file_known_by_the_hash_of_git(run, served, tmp_path):
     path = tmp_path / "datasets.toml"
-    known = f'"b.tsv" = {{ url = "{served.url}/c0ffee/b.tsv", git_blob = "{git_blob_sha1(FILES["b.tsv"])}" }}\n'
+    known = (
+        f'"b.tsv" = {{ url = "{served.url}/c0ffee/b.tsv", git_blob = '
+        f'"{git_blob_sha1(FILES["b.tsv"])}" }}\n'
+    )
     path.write_text(f'[small]\nwhat = "a file"\nlicence = "CC0"\n[small.files]\n{known}')
     served.faults = ["tampered"]
     refused(run("pull", "small", "--out", tmp_path), "with the git blob hash", 1)
@@ -106,15 +125,21 @@ def test_a_file_known_by_the_hash_of_git(run, served, tmp_path):
     (tmp_path / "small" / "SHA256SUMS").unlink()
     assert json.loads(run("pull", "small", "--out", tmp_path)[1])["small"]["present"] == ["b.tsv"]
     (tmp_path / "small" / "b.tsv").write_text("mine\n")
-    refused(run("pull", "small", "--out", tmp_path), "b.tsv exists already and it is damaged or another one")
+    refused(
+        run("pull", "small", "--out", tmp_path),
+        "b.tsv exists already and it is damaged or another one",
+    )
 
 
 def test_files_below_one_address_lie_as_they_do_there(run, served, tmp_path):
     served.files = {"/c0ffee/sources/a.tsv": FILES["a.tsv"], "/c0ffee/b.tsv": FILES["b.tsv"]}
     known = (
-        f'"sources/a.tsv" = {{ bytes = 27, sha256 = "{SUMS["a.tsv"]}" }}\n"c.tsv" = {{ url = "b.tsv", bytes = 39 }}\n'
+        f'"sources/a.tsv" = {{ bytes = 27, sha256 = "{SUMS["a.tsv"]}" }}\n"c.tsv" = {{ url = '
+        '"b.tsv", bytes = 39 }\n'
     )
-    head = f'[tree]\nwhat = "a folder"\nlicence = "CC0"\nbase = "{served.url}/c0ffee/"\n[tree.files]\n'
+    head = (
+        f'[tree]\nwhat = "a folder"\nlicence = "CC0"\nbase = "{served.url}/c0ffee/"\n[tree.files]\n'
+    )
     (tmp_path / "datasets.toml").write_text(head + known)
     tree = datasets()["tree"]
     assert (tree.size(tree.files), served.requests) == (66, [])
@@ -122,32 +147,46 @@ def test_files_below_one_address_lie_as_they_do_there(run, served, tmp_path):
     assert (code, json.loads(out)["tree"]["fetched"]) == (0, ["sources/a.tsv", "c.tsv"])
     assert (tmp_path / "tree" / "sources" / "a.tsv").read_bytes() == FILES["a.tsv"]
     assert (tmp_path / "tree" / "c.tsv").read_bytes() == FILES["b.tsv"]
-    assert json.loads(run("pull", "tree", "--out", tmp_path)[1])["tree"]["present"] == ["sources/a.tsv", "c.tsv"]
+    assert json.loads(run("pull", "tree", "--out", tmp_path)[1])["tree"]["present"] == [
+        "sources/a.tsv",
+        "c.tsv",
+    ]
 
 
 def pickled(table, name, origin, tmp_path, data=None):
     """A registry with a pickle of judged segments, served as it is, or as other `data`."""
     whole = pickle.dumps(table, protocol=2)
     origin.files = {f"/c0ffee/{name}.pkl": whole if data is None else data}
-    known = f'sha256 = "{hashlib.sha256(origin.files[f"/c0ffee/{name}.pkl"]).hexdigest()}", pickled = true'
+    known = (
+        f'sha256 = "{hashlib.sha256(origin.files[f"/c0ffee/{name}.pkl"]).hexdigest()}", pickled '
+        "= true"
+    )
     file = f'"de-en.jsonl" = {{ url = "{origin.url}/c0ffee/{name}.pkl", {known} }}\n'
     text = f'[cased]\nwhat = "a pickle"\nlicence = "none"\n[cased.files]\n{file}'
     (tmp_path / "datasets.toml").write_text(text, encoding="utf-8")
 
 
 JUDGED = [["A small house.", "-0.5"], ["Hello.", 1]]
-TABLE = {1: ["deen", "Hallo", "Hello", [], []], 2: ["deen", "Ein kleines Häuschen.", "A little house.", JUDGED, JUDGED]}
+TABLE = {
+    1: ["deen", "Hallo", "Hello", [], []],
+    2: ["deen", "Ein kleines Häuschen.", "A little house.", JUDGED, JUDGED],
+}
 
 
 def test_a_pickle_becomes_json_lines(run, served, mtmetrics, tmp_path):
     pickled(TABLE, "deen", served, tmp_path)
     code, out, err = run("pull", "cased", "--out", tmp_path)
     assert (code, err, json.loads(out)["cased"]["fetched"]) == (0, "", ["de-en.jsonl"])
-    assert sorted(path.name for path in (tmp_path / "cased").iterdir()) == ["SHA256SUMS", "de-en.jsonl"]
+    assert sorted(path.name for path in (tmp_path / "cased").iterdir()) == [
+        "SHA256SUMS",
+        "de-en.jsonl",
+    ]
     [judged] = read_judged(tmp_path / "cased")
     assert (judged.lang_pair, judged.sources) == ("de-en", ["Ein kleines Häuschen."] * 2)
     assert judged.judgements["human"].tolist() == [-0.5, 1.0]
-    assert json.loads(run("pull", "cased", "--out", tmp_path)[1])["cased"]["present"] == ["de-en.jsonl"]
+    assert json.loads(run("pull", "cased", "--out", tmp_path)[1])["cased"]["present"] == [
+        "de-en.jsonl"
+    ]
     assert len(served.requests) == 1
 
 
@@ -163,14 +202,32 @@ class Runs:
     [
         (TABLE, slice(0, -20), "no table of judged segments"),
         (TABLE, slice(0, 0), "no table of judged segments"),
-        ({1: Runs()}, slice(None), "it names posix.mkdir, and only texts, numbers and tables of them are read"),
+        (
+            {1: Runs()},
+            slice(None),
+            "it names posix.mkdir, and only texts, numbers and tables of them are read",
+        ),
         ([1, 2], slice(None), "a dictionary is needed, it holds a list"),
-        ({1: ["deen", "a", None, JUDGED]}, slice(None), "sentence 1: a language pair, texts and judgements are needed"),
-        ({1: ["deen", "a", "b", [["c", "nan"]]]}, slice(None), "sentence 1: the judgement nan is no finite number"),
-        ({1: ["deen", "a", "b", [["c", "high"]]]}, slice(None), "could not convert string to float"),
+        (
+            {1: ["deen", "a", None, JUDGED]},
+            slice(None),
+            "sentence 1: a language pair, texts and judgements are needed",
+        ),
+        (
+            {1: ["deen", "a", "b", [["c", "nan"]]]},
+            slice(None),
+            "sentence 1: the judgement nan is no finite number",
+        ),
+        (
+            {1: ["deen", "a", "b", [["c", "high"]]]},
+            slice(None),
+            "could not convert string to float",
+        ),
     ],
 )
-def test_a_pickle_that_is_damaged_or_names_code_is_refused(run, served, tmp_path, monkeypatch, table, kept, message):
+def test_a_pickle_that_is_damaged_or_names_code_is_refused(
+    run, served, tmp_path, monkeypatch, table, kept, message
+):
     monkeypatch.chdir(tmp_path)
     pickled(table, "deen", served, tmp_path, pickle.dumps(table, protocol=2)[kept])
     refused(run("pull", "cased", "--out", tmp_path), message, 1)
@@ -190,7 +247,9 @@ def test_score_by_sources(run, mtmetrics, tiny_preset, wmt99):
     pair = EvalSet.read(wmt99, "de-en")
     written = pair.metric_scores()["XM-src"]
     assert written.keys() == pair.outputs.keys() == row["systems"].keys()
-    assert row["systems"] == pytest.approx({system: sum(values) / 2 for system, values in written.items()})
+    assert row["systems"] == pytest.approx(
+        {system: sum(values) / 2 for system, values in written.items()}
+    )
     # What is written is what `score` gives for the same lines.
     texts = (wmt99 / "sources" / "de-en.txt", wmt99 / "system-outputs" / "de-en" / "A.txt")
     target = wmt99 / "x.json"
@@ -202,7 +261,18 @@ def test_score_by_sources(run, mtmetrics, tiny_preset, wmt99):
 
 
 def test_score_by_a_reference(run, wmt99):
-    score = ("score", wmt99, "--name", "SS", "--metric", "sentsim", "--preset", "mini", "--lp", "de-en")
+    score = (
+        "score",
+        wmt99,
+        "--name",
+        "SS",
+        "--metric",
+        "sentsim",
+        "--preset",
+        "mini",
+        "--lp",
+        "de-en",
+    )
     refused(run(*score), "both sources and references are given")
     code, out, _ = run(*score, "--setting", "mt-ref", "--reference", "refB")
     assert code == 0
@@ -215,9 +285,14 @@ def test_score_by_a_reference(run, wmt99):
     [
         (["--lp", "ru-en"], "no language pair ru-en; there are: de-en, en-fi"),
         (["--metric", "guess"], "metric 'guess': must be one of"),
-        (["--lp", "de-en", "--reference", "refB"], "--reference refB: xmoverscore compares with the sources here"),
+        (
+            ["--lp", "de-en", "--reference", "refB"],
+            "--reference refB: xmoverscore compares with the sources here",
+        ),
         (["--lp", "de-en", "--reference", "refC"], "no reference 'refC' for de-en"),
     ],
 )
 def test_score_is_refused_before_anything_is_loaded(run, wmt99, arguments, message):
-    refused(run("score", wmt99, "--name", "XM", "--preset", "none-of-that-name", *arguments), message)
+    refused(
+        run("score", wmt99, "--name", "XM", "--preset", "none-of-that-name", *arguments), message
+    )

@@ -25,7 +25,9 @@ def test_what_cannot_be_served(mtmetrics, monkeypatch):
     code, _, err = mtmetrics("demo", "bleu")
     assert (code, "unknown metric 'bleu'; there are: bertr" in err) == (2, True)
     real = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "gradio" else real(name))
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "gradio" else real(name)
+    )
     for name in ([], ["xmoverscore"]):
         code, _, err = mtmetrics("demo", *name)
         assert (code, install_command("app") in err) == (1, True)

@@ -101,7 +101,8 @@ def test_json_lines_and_a_choice_of_segments(call, expected):
 
 def test_other_ways_in(call, expected, tmp_path, monkeypatch):
     source, target = (
-        write(tmp_path / name, "\n".join(lines) + "\n") for name, lines in (("s", SOURCES), ("t", PREDICTIONS))
+        write(tmp_path / name, "\n".join(lines) + "\n")
+        for name, lines in (("s", SOURCES), ("t", PREDICTIONS))
     )
     code, out, _ = call("-s", source, "-t", target, "--segments", "2")
     assert code == 0
@@ -118,7 +119,10 @@ def test_heatmaps(call, tmp_path):
     folder = tmp_path / "new" / "plots"
     code, out, _ = call("--plot", str(folder), "--segments", "2-3", "ROWS")
     assert (code, len(json.loads(out)["segments"])) == (0, 2)
-    assert sorted(path.name for path in folder.iterdir()) == ["segment-0002.png", "segment-0003.png"]
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "segment-0002.png",
+        "segment-0003.png",
+    ]
     assert all(path.read_bytes().startswith(PNG) for path in folder.iterdir())
 
 
@@ -154,7 +158,11 @@ def test_many_heatmaps_only_when_asked_for(call, tmp_path, monkeypatch):
         (["ROWS", "--segments", "1-999999999999"], 2, "there is no segment 999999999999"),
         (["ROWS", "--segments", "1-2-3"], 2, "'1-2-3' is no number or range"),
         ([], 2, "nothing to score"),
-        (["-s", "a", "-t", "b", "c"], 2, "explain takes the translations of one system, got 2 files"),
+        (
+            ["-s", "a", "-t", "b", "c"],
+            2,
+            "explain takes the translations of one system, got 2 files",
+        ),
         (["ROWS", "--preset", "huge"], 2, "unknown preset 'huge'"),
         (["ROWS", "--plot", "ROWS"], 2, "is the input FILE, which it would replace"),
         (["ROWS", "--plot", "/dev/null/folder"], 1, "cannot make the folder"),
@@ -196,7 +204,9 @@ def test_the_worst_come_first(call, expected, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("segments", "drawn"), [("2", ["map.svg"]), ("1-2", ["map-0001.svg", "map-0002.svg"])], ids=["one", "several"]
+    ("segments", "drawn"),
+    [("2", ["map.svg"]), ("1-2", ["map-0001.svg", "map-0002.svg"])],
+    ids=["one", "several"],
 )
 def test_the_ending_of_a_file_is_its_format(call, tmp_path, segments, drawn):
     folder = tmp_path / "new"
@@ -205,7 +215,9 @@ def test_the_ending_of_a_file_is_its_format(call, tmp_path, segments, drawn):
     assert all("<svg" in path.read_text(encoding="utf-8") for path in folder.iterdir())
 
 
-@pytest.mark.parametrize(("no_color", "mark"), [(False, "\x1b[97;41mcat\x1b[0m"), (True, "[[cat]]")])
+@pytest.mark.parametrize(
+    ("no_color", "mark"), [(False, "\x1b[97;41mcat\x1b[0m"), (True, "[[cat]]")]
+)
 def test_text_marks_the_words_at_fault(call, monkeypatch, no_color, mark):
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     monkeypatch.setattr("mtmetrics.matching.word_errors.level", lambda severity: 2)
@@ -231,14 +243,17 @@ def test_words_are_marked_by_their_severity(call, monkeypatch):
     worst, *_, best = sorted(severities, key=severities.get, reverse=True)
     assert 1 >= severities[worst] > severities[best] >= 0
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
-    # Between the two severities lies the bound, so that one of the words is wrong and the other one right.
+    # Between the two severities lies the bound, so that one of the words is wrong and the other one
+    # right.
     bound = (severities[worst] + severities[best]) / 2
     monkeypatch.setattr("mtmetrics.matching.word_errors.LEVELS", (bound, bound))
     code, out, _ = call("--segments", "2", "ROWS")
     assert (code, f"[[{worst}]]" in out, f"[[{best}]]" in out) == (0, True, False)
 
 
-def test_what_speaks_against_pictures_is_said_before_the_worst_are_scored(call, tmp_path, monkeypatch):
+def test_what_speaks_against_pictures_is_said_before_the_worst_are_scored(
+    call, tmp_path, monkeypatch
+):
     monkeypatch.setattr(XMoverScore, "_score_chunk", None)  # nothing is scored
     (tmp_path / "segment-0003.png").write_text("")
     code, _, err = call("--worst", "2", "--plot", tmp_path, "ROWS")
@@ -251,7 +266,9 @@ def test_what_speaks_against_pictures_is_said_before_the_worst_are_scored(call, 
 def test_words_keep_their_marks(mtmetrics, tmp_path):
     words = ["किताब", "पढ़ना", "Cliche\u0301", "com\u00admittee"]
     path = write(tmp_path / "rows.tsv", f"a b\t{' '.join(words)}\n")
-    code, out, _ = mtmetrics("explain", "--metric", "xmoverscore", "--preset", "mini", "--lp", "de-ne", path)
+    code, out, _ = mtmetrics(
+        "explain", "--metric", "xmoverscore", "--preset", "mini", "--lp", "de-ne", path
+    )
     [segment] = json.loads(out)["segments"]
     assert (code, [fault["text"] for fault in segment["faults"]]) == (0, words)
     assert "Cliche\u0301" in segment["alignment"]["prediction"]

@@ -1,4 +1,5 @@
-"""Files as people bring them, behind the options and as FILE: read, or refused with the call that works."""
+"""Files as people bring them, behind the options and as FILE: read, or refused with the call that
+works."""
 
 import bz2
 import gzip
@@ -23,12 +24,24 @@ from mtmetrics.scorers.metric import Column
 Command = Callable[..., tuple[int, str, str]]
 LENGTH = ["--metric", "prediction_length"]
 LINES = "Das Haus ist klein.\nDer Hund schläft nicht.\n"
-ROWS = [{"source": "Das Haus.", "translation": "The house."}, {"source": "Der Hund.", "translation": "The dog!"}]
+ROWS = [
+    {"source": "Das Haus.", "translation": "The house."},
+    {"source": "Der Hund.", "translation": "The dog!"},
+]
 JSON_LINES = "".join(json.dumps(row) + "\n" for row in ROWS)
-SGM = '<srcset setid="n" srclang="any"><doc docid="d">\n<seg id="1">Das Haus.</seg>\n</doc></srcset>\n'
-TMX = '<?xml version="1.0"?>\n<tmx version="1.4"><body><tu><tuv xml:lang="de"><seg>Haus</seg></tuv></tu></body></tmx>\n'
+SGM = (
+    '<srcset setid="n" srclang="any"><doc docid="d">\n<seg id="1">Das '
+    "Haus.</seg>\n</doc></srcset>\n"
+)
+TMX = (
+    '<?xml version="1.0"?>\n<tmx version="1.4"><body><tu><tuv '
+    'xml:lang="de"><seg>Haus</seg></tuv></tu></body></tmx>\n'
+)
 XLIFF = '<?xml version="1.0"?>\n<xliff version="1.2"><file><source>Haus</source></file></xliff>\n'
-WMT = '<?xml version="1.0"?>\n<dataset id="wmt"><doc><src lang="de"><seg id="1">Haus</seg></src></doc></dataset>\n'
+WMT = (
+    '<?xml version="1.0"?>\n<dataset id="wmt"><doc><src lang="de"><seg '
+    'id="1">Haus</seg></src></doc></dataset>\n'
+)
 
 
 def parquet_bytes() -> bytes:
@@ -54,7 +67,10 @@ NO_PLAIN_TEXT = {
     "one.csv": ('translation\n"The house, small."\n', "mtmetrics score"),
     "bare.csv": ("Das Haus.,The house.\nDer Hund.,The dog.\n", "mtmetrics score"),
     "table.en": ("src,mt,ref\na,b,c\n", "mtmetrics score {folder}/table.csv"),
-    "rows.tsv": ("source\ttranslation\nDas Haus.\tThe house.\n", "mtmetrics score {folder}/rows.tsv"),
+    "rows.tsv": (
+        "source\ttranslation\nDas Haus.\tThe house.\n",
+        "mtmetrics score {folder}/rows.tsv",
+    ),
     "rows.parquet": (parquet_bytes(), "mtmetrics score {folder}/rows.parquet"),
     "rows.en": (parquet_bytes(), "mtmetrics score {folder}/rows.parquet"),
     "sheet.xlsx": (b"PK\x03\x04" + bytes(100), "mtmetrics score {folder}/sheet.csv"),
@@ -78,8 +94,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("name", NO_PLAIN_TEXT)
-def test_no_plain_text_is_refused_behind_every_option(mtmetrics: Command, folder: Path, name: str) -> None:
-    advice, path, lines = NO_PLAIN_TEXT[name][1].format(folder=folder), folder / name, folder / "lines"
+def test_no_plain_text_is_refused_behind_every_option(
+    mtmetrics: Command, folder: Path, name: str
+) -> None:
+    advice, path, lines = (
+        NO_PLAIN_TEXT[name][1].format(folder=folder),
+        folder / name,
+        folder / "lines",
+    )
     for files in (["-s", path, "-t", lines], ["-s", lines, "-t", path], ["-r", path, "-t", lines]):
         result = mtmetrics("score", *files, *LENGTH)
         refused(result, advice)
@@ -100,20 +122,39 @@ def test_other_commands_refuse_them_too(mtmetrics: Command, folder: Path, name: 
         ["rerank", "-s", path, "-t", lines, lines, "--metric", "prediction_length"],
         ["rerank", "-t", path, lines, "--metric", "prediction_length"],
         ["probe", "matching", "-s", lines, "-r", path, *LENGTH],
-        ["idf", "--encoder", "mini-encoder", "--text", path, "--languages", "en", "--out", folder / "idf.safetensors"],
+        [
+            "idf",
+            "--encoder",
+            "mini-encoder",
+            "--text",
+            path,
+            "--languages",
+            "en",
+            "--out",
+            folder / "idf.safetensors",
+        ],
     ):
         code, out, err = mtmetrics(*argv)
         assert (code, out) == (2, ""), argv
         assert f"{path}: is " in err, argv
 
 
-@pytest.mark.parametrize("name", ["rows.txt", "array.txt", "table.en", "news.de", "rows.en", "sheet.xlsx", "utf16.en"])
-def test_a_table_that_its_name_does_not_tell_is_refused_as_file(mtmetrics: Command, folder: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["rows.txt", "array.txt", "table.en", "news.de", "rows.en", "sheet.xlsx", "utf16.en"]
+)
+def test_a_table_that_its_name_does_not_tell_is_refused_as_file(
+    mtmetrics: Command, folder: Path, name: str
+) -> None:
     for command in (["score"], ["filter", "--top", 1, "--skip", "language"]):
-        refused(mtmetrics(*command, folder / name, *LENGTH), NO_PLAIN_TEXT[name][1].format(folder=folder))
+        refused(
+            mtmetrics(*command, folder / name, *LENGTH),
+            NO_PLAIN_TEXT[name][1].format(folder=folder),
+        )
 
 
-def test_json_lines_on_standard_input_are_refused(mtmetrics: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_json_lines_on_standard_input_are_refused(
+    mtmetrics: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(JSON_LINES.encode())))
     refused(mtmetrics("score", "-", *LENGTH), "mtmetrics score rows.jsonl")
 
@@ -132,7 +173,9 @@ def test_json_lines_on_standard_input_are_refused(mtmetrics: Command, monkeypatc
         "a\tb\n",
     ],
 )
-def test_plain_text_that_only_looks_strange_is_scored(mtmetrics: Command, tmp_path: Path, text: str) -> None:
+def test_plain_text_that_only_looks_strange_is_scored(
+    mtmetrics: Command, tmp_path: Path, text: str
+) -> None:
     path = write(tmp_path / "a.txt", text.encode())
     code, out, _ = mtmetrics("score", "-s", path, "-t", path, *LENGTH)
     assert (code, len(json.loads(out)["scores"])) == (0, text.count("\n"))
@@ -149,14 +192,22 @@ def test_plain_text_that_only_looks_strange_is_scored(mtmetrics: Command, tmp_pa
     ],
 )
 def test_compressed_files_are_read(
-    mtmetrics: Command, tmp_path: Path, name: str, pack: Callable[[bytes], bytes], monkeypatch: pytest.MonkeyPatch
+    mtmetrics: Command,
+    tmp_path: Path,
+    name: str,
+    pack: Callable[[bytes], bytes],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     plain, packed = write(tmp_path / "plain", LINES), write(tmp_path / name, pack(LINES.encode()))
     expected = json.loads(mtmetrics("score", "-s", plain, "-t", plain, *LENGTH)[1])["scores"]
-    assert json.loads(mtmetrics("score", "-s", packed, "-t", packed, *LENGTH)[1])["scores"] == expected
+    assert (
+        json.loads(mtmetrics("score", "-s", packed, "-t", packed, *LENGTH)[1])["scores"] == expected
+    )
     tsv = pack(b"Das Haus.\tThe house.\n")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(tsv)))
-    assert json.loads(mtmetrics("score", "-", *LENGTH, "--against", "source")[1])["scores"] == [-10.0]
+    assert json.loads(mtmetrics("score", "-", *LENGTH, "--against", "source")[1])["scores"] == [
+        -10.0
+    ]
     damaged = write(tmp_path / f"damaged-{name}", pack(LINES.encode() * 99)[:-9])
     refused(mtmetrics("score", "-s", damaged, "-t", damaged, *LENGTH), "cannot be read")
 
@@ -170,11 +221,16 @@ def test_compressed_files_are_read(
         ("rows.JSONL", JSON_LINES),
         ("rows.json.xz", lzma.compress(json.dumps(ROWS).encode())),
         ("rows.jsonl.bz2", bz2.compress(JSON_LINES.encode())),
-        ("rows.csv.xz", lzma.compress(b"source,translation\nDas Haus.,The house.\nDer Hund.,The dog!\n")),
+        (
+            "rows.csv.xz",
+            lzma.compress(b"source,translation\nDas Haus.,The house.\nDer Hund.,The dog!\n"),
+        ),
         ("rows.tsv.GZ", gzip.compress(b"Das Haus.\tThe house.\nDer Hund.\tThe dog!\n")),
     ],
 )
-def test_tables_by_their_names(mtmetrics: Command, tmp_path: Path, name: str, content: str | bytes) -> None:
+def test_tables_by_their_names(
+    mtmetrics: Command, tmp_path: Path, name: str, content: str | bytes
+) -> None:
     path = write(tmp_path / name, content)
     code, out, err = mtmetrics("score", path, *LENGTH, "--against", "source")
     assert (code, err) == (0, "")
@@ -191,7 +247,10 @@ def test_damaged_arrays(mtmetrics: Command, tmp_path: Path) -> None:
 
 
 def test_carriage_returns_alone_are_noted_once(mtmetrics: Command, tmp_path: Path) -> None:
-    path, plain = write(tmp_path / "mac.txt", b"one\rtwo\rthree\r"), write(tmp_path / "plain", b"one\ntwo\nthree\n")
+    path, plain = (
+        write(tmp_path / "mac.txt", b"one\rtwo\rthree\r"),
+        write(tmp_path / "plain", b"one\ntwo\nthree\n"),
+    )
     code, _, err = mtmetrics("score", "-s", path, "-t", path, *LENGTH)
     assert code == 0
     assert err.count("carriage returns alone") == 1

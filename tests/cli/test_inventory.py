@@ -47,7 +47,10 @@ def no_sockets(monkeypatch):
 
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
     monkeypatch.delenv("HF_EVALUATE_OFFLINE", raising=False)
-    for owner, names in ((socket.socket, ("connect", "connect_ex", "sendto")), (socket, ("getaddrinfo",))):
+    for owner, names in (
+        (socket.socket, ("connect", "connect_ex", "sendto")),
+        (socket, ("getaddrinfo",)),
+    ):
         for name in names:
             monkeypatch.setattr(owner, name, refuse)
     return tried
@@ -56,17 +59,27 @@ def no_sockets(monkeypatch):
 def test_doctor_tells_what_loads_without_a_network(
     mtmetrics, bundle, evaluate_cache, monkeypatch, tmp_path, no_sockets, tiny_encoder
 ):
-    """A preset that is not downloaded is only noted; it loads as soon as its model is in the Hub's cache; maps count as
-    well."""
+    """A preset that is not downloaded is only noted; it loads as soon as its model is in the Hub's
+    cache; maps count as well."""
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
-    for name, model, maps in (("paper", "org/large", "tiny-maps"), ("maps", "tiny-encoder", "big-maps")):
+    for name, model, maps in (
+        ("paper", "org/large", "tiny-maps"),
+        ("maps", "tiny-encoder", "big-maps"),
+    ):
         settings = f'[encoder]\nmodel = "{model}"\n[maps]\nartifact = "{maps}"\nkind = "clp"\n'
         write(presets._FOLDER / "xmoverscore" / f"{name}.toml", settings)
     words = {"src-mt": "tiny-encoder", "mt-ref": "org/large"}
-    tables = [f'[{name}]\nwords = "{it}"\nlayer = 1\nsentences = "tiny-encoder"\n' for name, it in words.items()]
+    tables = [
+        f'[{name}]\nwords = "{it}"\nlayer = 1\nsentences = "tiny-encoder"\n'
+        for name, it in words.items()
+    ]
     write(presets._FOLDER / "sentsim" / "paper.toml", "".join(tables))
     code, out, err = mtmetrics("doctor")
-    found = {text.partition(": ")[0]: (state, text) for state, text in findings(out) if text.startswith("preset ")}
+    found = {
+        text.partition(": ")[0]: (state, text)
+        for state, text in findings(out)
+        if text.startswith("preset ")
+    }
     assert (code, err) == (0, "")
     assert [(name, state) for name, (state, _) in found.items()] == [
         ("preset xmoverscore/maps, against sources", "note"),
@@ -78,8 +91,13 @@ def test_doctor_tells_what_loads_without_a_network(
         ("preset fluency/mini, against sources", "ok"),
         ("preset fluency/paper, against sources", "note"),
     ]
-    assert "does not load offline: the model 'org/large'" in found["preset xmoverscore/paper, against sources"][1]
-    unregistered = "evaluate.load('xmoverscore'): this version is not registered; run 'mtmetrics install'"
+    assert (
+        "does not load offline: the model 'org/large'"
+        in found["preset xmoverscore/paper, against sources"][1]
+    )
+    unregistered = (
+        "evaluate.load('xmoverscore'): this version is not registered; run 'mtmetrics install'"
+    )
     assert ("note", unregistered) in findings(out)
     assert findings(out)[-1] == ("ok", "offline: HF_HUB_OFFLINE unset, HF_EVALUATE_OFFLINE unset")
     snapshot = tmp_path / "hub" / "models--org--large" / "snapshots" / "c0ffee"
@@ -89,8 +107,13 @@ def test_doctor_tells_what_loads_without_a_network(
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     found = findings(mtmetrics("doctor")[1])
     assert ("ok", "preset xmoverscore/paper, against sources: loads and scores offline") in found
-    assert ("ok", "preset sentsim/paper, against sources or references: loads and scores offline") in found
-    assert [state for state, text in found if "evaluate.load('xmoverscore'): registered (" in text] == ["ok"]
+    assert (
+        "ok",
+        "preset sentsim/paper, against sources or references: loads and scores offline",
+    ) in found
+    assert [
+        state for state, text in found if "evaluate.load('xmoverscore'): registered (" in text
+    ] == ["ok"]
     assert found[-1][0] == "note"
     assert not no_sockets
 
@@ -98,11 +121,16 @@ def test_doctor_tells_what_loads_without_a_network(
 def test_doctor_of_this_package(mtmetrics, evaluate_cache, monkeypatch, tmp_path, no_sockets):
     """All presets but those of the papers, and of COMET, score at once."""
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
-    found = [(state, text) for state, text in findings(mtmetrics("doctor")[1]) if text.startswith("preset ")]
+    found = [
+        (state, text)
+        for state, text in findings(mtmetrics("doctor")[1])
+        if text.startswith("preset ")
+    ]
     named = [(metric, name) for metric in METRICS for name in presets.preset_names(metric)]
     named += [("fluency", name) for name in presets.preset_names("xmoverscore")]
     expected = {
-        f"preset {metric}/{name}": "note" if name == "paper" or metric == "comet" else "ok" for metric, name in named
+        f"preset {metric}/{name}": "note" if name == "paper" or metric == "comet" else "ok"
+        for metric, name in named
     }
     assert {text.partition(",")[0]: state for state, text in found} == expected
     assert {"FAIL"}.isdisjoint(state for state, _ in found)
@@ -110,13 +138,18 @@ def test_doctor_of_this_package(mtmetrics, evaluate_cache, monkeypatch, tmp_path
 
 
 def test_doctor_names_all_that_is_wrong(mtmetrics, bundle, evaluate_cache, monkeypatch):
-    """Damaged models, requirements that are not met, a package that cannot be imported; a missing extra is noted."""
+    """Damaged models, requirements that are not met, a package that cannot be imported; a missing
+    extra is noted."""
     weights = bundle / "tiny-lm" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:1000])
     monkeypatch.setitem(sys.modules, "evaluate", None)
     about = Message()
     needed = ["numpy>=2.0", "torch>=999", "no-such-package>=1"]
-    extras = ['no-such-toy>=2; extra == "app"', 'numpy; extra == "plot"', 'mtmetrics[app,plot]; extra == "most"']
+    extras = [
+        'no-such-toy>=2; extra == "app"',
+        'numpy; extra == "plot"',
+        'mtmetrics[app,plot]; extra == "most"',
+    ]
     extras += ['mtmetrics[most]; extra == "all"', 'mtmetrics[all]; extra == "most"']
     for line in needed + extras:
         about["Requires-Dist"] = line
@@ -135,11 +168,16 @@ def test_doctor_names_all_that_is_wrong(mtmetrics, bundle, evaluate_cache, monke
         "module cache: a package cannot be imported",
     ]
     failed = [text for state, text in found if state == "FAIL"]
-    assert [text.startswith(beginning) for text, beginning in zip(failed, expected, strict=True)] == [True] * 6
+    assert [
+        text.startswith(beginning) for text, beginning in zip(failed, expected, strict=True)
+    ] == [True] * 6
     assert ("ok", f"mtmetrics {__version__}") in found
     assert ("ok", f"package numpy {np.__version__}") in found
     for extra in ("app", "most", "all"):
-        assert ("note", f"extra {extra}: lacks no-such-toy>=2 (absent); {install_command(extra)}") in found
+        assert (
+            "note",
+            f"extra {extra}: lacks no-such-toy>=2 (absent); {install_command(extra)}",
+        ) in found
     assert ("ok", "extra plot: installed") in found
     assert found[-1][1].startswith("offline: ")
 
@@ -159,7 +197,10 @@ def test_list_says_what_works_here(mtmetrics: Callable) -> None:
     assert rows["esim", "mini"][::2] == ["source or reference", "yes", rows["esim", "mini"][4]]
     assert rows["esim", "mini"][3] == "esim-mini mini-encoder"
     assert rows["esim", "paper"][2].startswith("no: names no model")
-    found = {row["preset"]: row for row in json.loads(mtmetrics("list", "comet", "--format", "json")[1])["metrics"]}
+    found = {
+        row["preset"]: row
+        for row in json.loads(mtmetrics("list", "comet", "--format", "json")[1])["metrics"]
+    }
     kiwi = found["wmt22-cometkiwi-da"]
     assert (kiwi["licences"], kiwi["megabytes"]) == (["gated, CC BY-NC-SA 4.0"], None)
     assert kiwi["needs"] == ["Unbabel/wmt22-cometkiwi-da"]
@@ -172,7 +213,10 @@ def test_the_command_reports_and_can_be_repeated(evaluate_cache, capsys):
     written = {path: path.stat().st_mtime_ns for path in evaluate_cache.rglob("*.py")}
     assert main(["install", *metric_names()]) == 0
     second = capsys.readouterr().out
-    count, step = len(metric_names()), f'now in Python: evaluate.load("{metric_names()[0]}", "mini")\n'
+    count, step = (
+        len(metric_names()),
+        f'now in Python: evaluate.load("{metric_names()[0]}", "mini")\n',
+    )
     assert first == f"{count} metrics registered; {step}"
     assert second == f"0 metrics registered, {count} were registered already; {step}"
     assert {path: path.stat().st_mtime_ns for path in evaluate_cache.rglob("*.py")} == written
@@ -187,8 +231,8 @@ def test_errors_are_one_line(evaluate_cache, tmp_path, monkeypatch, capsys):
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     assert (
-        f"the module cache of evaluate, {tmp_path / 'file' / 'cache'}, cannot be used (Not a directory); set "
-        "HF_MODULES_CACHE" in error
+        f"the module cache of evaluate, {tmp_path / 'file' / 'cache'}, cannot be used (Not a "
+        "directory); set HF_MODULES_CACHE" in error
     )
 
 
@@ -212,7 +256,10 @@ class Overlap(Scorer):
             ]
             for texts in systems
         ]
-        return [ChunkScores.plain([share**self.settings.power for share in of_system]) for of_system in shares]
+        return [
+            ChunkScores.plain([share**self.settings.power for share in of_system])
+            for of_system in shares
+        ]
 
 
 @pytest.fixture
@@ -234,7 +281,9 @@ def verdicts(mtmetrics, name):
         head, _, columns = text.partition(": ")[0].partition(", against ")
         if head in (f"metric {name}", *(f"preset {name}/{preset}" for preset, _ in listed)):
             for column in columns.split(" or "):
-                told[head.partition("/")[2], {"sources": "source", "references": "reference"}[column]] = state == "ok"
+                told[
+                    head.partition("/")[2], {"sources": "source", "references": "reference"}[column]
+                ] = state == "ok"
     return listed, told
 
 
@@ -298,28 +347,45 @@ def test_list_doctor_and_page_agree(name, mtmetrics, bundle, evaluate_cache, mon
     write(presets._FOLDER / "xmoverscore" / "paper.toml", '[encoder]\nmodel = "org/large"\n')
     write(presets._FOLDER / "xmoverscore" / "empty.toml", "")
     words = {"src-mt": "tiny-encoder", "mt-ref": "org/large"}
-    tables = [f'[{name}]\nwords = "{it}"\nlayer = 1\nsentences = "tiny-encoder"\n' for name, it in words.items()]
+    tables = [
+        f'[{name}]\nwords = "{it}"\nlayer = 1\nsentences = "tiny-encoder"\n'
+        for name, it in words.items()
+    ]
     write(presets._FOLDER / "sentsim" / "paper.toml", "".join(tables))
     offers.cache_clear()
     try:
-        offered = {(offer.spec.preset or "", offer.side) for offer in offers() if offer.spec.metric == name}
+        offered = {
+            (offer.spec.preset or "", offer.side) for offer in offers() if offer.spec.metric == name
+        }
     finally:
         offers.cache_clear()
     listed, told = verdicts(mtmetrics, name)
     assert listed == told
     assert name == "fluency" or {key for key, works in listed.items() if works} == offered
     expected = {
-        "xmoverscore": {("empty", "source"): False, ("mini", "source"): True, ("paper", "source"): False},
+        "xmoverscore": {
+            ("empty", "source"): False,
+            ("mini", "source"): True,
+            ("paper", "source"): False,
+        },
         "sentsim": {("paper", "source"): True, ("paper", "reference"): False},
-        "fluency": {("empty", "source"): False, ("mini", "source"): True, ("paper", "source"): False},
+        "fluency": {
+            ("empty", "source"): False,
+            ("mini", "source"): True,
+            ("paper", "source"): False,
+        },
         "chrf": {("", "reference"): True},
     }
     assert listed == expected[name]
 
 
-def test_a_plugin_that_raises_is_listed_with_its_reason(mtmetrics, no_plugins, evaluate_cache, monkeypatch, bundle):
+def test_a_plugin_that_raises_is_listed_with_its_reason(
+    mtmetrics, no_plugins, evaluate_cache, monkeypatch, bundle
+):
     text = "import mtmetrics\n\n\nclass Broken(mtmetrics.PluginMetric):\n    metric = 'broken'\n\n"
-    write(Path("broken.py"), text + "    def open(self):\n        raise RuntimeError('no licence')\n")
+    write(
+        Path("broken.py"), text + "    def open(self):\n        raise RuntimeError('no licence')\n"
+    )
     monkeypatch.setenv("MTMETRICS_PLUGINS", str(Path("broken.py").resolve()))
     listed, told = verdicts(mtmetrics, "broken")
     assert listed == told == {("", "source"): False}
@@ -345,7 +411,10 @@ class Lengths(mtmetrics.PluginMetric):
         return [self.settings.factor * len(text) for text in predictions]
 """
     load_plugin(write(tmp_path / "lengths.py", text))
-    score = {"score": "[score]\nfactor = 2.0\nagainst = 'reference'\n", "options": "[options]\nfactor = 2.0\n"}
+    score = {
+        "score": "[score]\nfactor = 2.0\nagainst = 'reference'\n",
+        "options": "[options]\nfactor = 2.0\n",
+    }
     assert load("lengths", against="source").score(["x"], ["abc"]).segments.tolist() == [3.0]
     for name, content in score.items():
         folder = write(tmp_path / name / "preset.toml", content).parent

@@ -18,8 +18,18 @@ def outputs(tmp_path: Path) -> Path:
     rows = []
     for number in range(6):
         reference = " ".join(words[: 3 + number % 4])
-        systems = {"a": reference, "b": " ".join(words[1 : 3 + number % 4]), "c": reference if number == 0 else "a cat"}
-        rows.append({"lp": ("de-en", "fi-en")[number % 2], "source": f"haus {number}", "reference": reference})
+        systems = {
+            "a": reference,
+            "b": " ".join(words[1 : 3 + number % 4]),
+            "c": reference if number == 0 else "a cat",
+        }
+        rows.append(
+            {
+                "lp": ("de-en", "fi-en")[number % 2],
+                "source": f"haus {number}",
+                "reference": reference,
+            }
+        )
         rows[-1]["outputs"] = systems
     path = tmp_path / "outputs.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -31,7 +41,9 @@ def read(path: Path) -> list[dict]:
         return [json.loads(line) for line in stream]
 
 
-def test_labels_are_standardised_scores_against_references(mtmetrics: Run, outputs: Path, tmp_path: Path) -> None:
+def test_labels_are_standardised_scores_against_references(
+    mtmetrics: Run, outputs: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "labels.jsonl.gz"
     code, printed, _ = mtmetrics("label", "--metric", "chrf", "--data", outputs, "--out", out)
     assert code == 0
@@ -66,7 +78,9 @@ def test_at_most_so_many_of_a_source_and_failures_with_low_labels(
     assert again.read_text() == out.read_text()
 
 
-def test_worsened_copies_stand_beside_the_better_outputs(mtmetrics: Run, outputs: Path, tmp_path: Path) -> None:
+def test_worsened_copies_stand_beside_the_better_outputs(
+    mtmetrics: Run, outputs: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "labels.jsonl"
     options = ("--metric", "chrf", "--worsened", 6, "--seed", 2)
     code, printed, _ = mtmetrics("label", "--data", outputs, "--out", out, *options)
@@ -75,11 +89,15 @@ def test_worsened_copies_stand_beside_the_better_outputs(mtmetrics: Run, outputs
     copies = [row for row in rows if row["worse"] is not None]
     assert json.loads(printed)["worsened"] == len(copies) > 2
     assert all(row["human"] > 0 and row["worse"] != row["translation"] for row in copies)
-    labels = {(row["source"], row["translation"]): row["human"] for row in rows if row["worse"] is None}
+    labels = {
+        (row["source"], row["translation"]): row["human"] for row in rows if row["worse"] is None
+    }
     assert all(labels[row["source"], row["translation"]] == row["human"] for row in copies)
 
 
-def test_entities_are_undone_and_rows_without_reference_left_out(mtmetrics: Run, tmp_path: Path) -> None:
+def test_entities_are_undone_and_rows_without_reference_left_out(
+    mtmetrics: Run, tmp_path: Path
+) -> None:
     texts = {"google": "&quot;the house&#39;s&quot;", "other": "a &amp; b"}
     rows = [{"lp": "de-en", "source": "das haus", "reference": "the house", "outputs": texts}]
     rows.append({"lp": "de-en", "source": "der hund", "reference": None, "outputs": texts})
@@ -96,7 +114,8 @@ def test_entities_are_undone_and_rows_without_reference_left_out(mtmetrics: Run,
 
 def test_judgements_are_standardised_without_a_metric(mtmetrics: Run, tmp_path: Path) -> None:
     rows = [
-        {"lp": "de-en", "source": f"haus {n}", "reference": "house", "translation": "h", "human": n} for n in (10, 30)
+        {"lp": "de-en", "source": f"haus {n}", "reference": "house", "translation": "h", "human": n}
+        for n in (10, 30)
     ]
     data = tmp_path / "judged.jsonl"
     data.write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -108,7 +127,11 @@ def test_judgements_are_standardised_without_a_metric(mtmetrics: Run, tmp_path: 
     ("rows", "options", "message"),
     [
         ([{"source": "s", "translation": "t"}], [], "no field 'lp' or 'LP'"),
-        ([{"lp": "de-en", "source": " ", "reference": "r", "translation": "t"}], [], "holds no translation"),
+        (
+            [{"lp": "de-en", "source": " ", "reference": "r", "translation": "t"}],
+            [],
+            "holds no translation",
+        ),
         (
             [{"lp": "de-en", "source": "s", "reference": "r", "translation": "t"}],
             [],

@@ -31,9 +31,13 @@ def test_every_example_is_a_call_that_is_understood(parser: argparse.ArgumentPar
 
 
 def test_every_command_has_three_examples(parser: argparse.ArgumentParser) -> None:
-    [commands] = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    [commands] = [
+        action for action in parser._actions if isinstance(action, argparse._SubParsersAction)
+    ]
     shown = [line.split()[1] for line in EXAMPLES.strip().splitlines()]
-    assert {name: shown.count(name) for name in commands.choices if shown.count(name) < 3} == {"doctor": 1}
+    assert {name: shown.count(name) for name in commands.choices if shown.count(name) < 3} == {
+        "doctor": 1
+    }
 
 
 def helped(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
@@ -44,7 +48,9 @@ def helped(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
 
 
 def test_every_command_and_action_has_a_help(parser: argparse.ArgumentParser) -> None:
-    [commands] = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    [commands] = [
+        action for action in parser._actions if isinstance(action, argparse._SubParsersAction)
+    ]
     for command in (*commands.choices.values(), *leaves(parser)):
         assert command.description
         assert "--help" in command.format_help()
@@ -52,7 +58,14 @@ def test_every_command_and_action_has_a_help(parser: argparse.ArgumentParser) ->
 
 def test_options_of_a_metric_stand_in_its_help_alone(capsys: pytest.CaptureFixture[str]) -> None:
     general = helped(capsys, "score")
-    groups = ("\ninput:", "\nmetric:", "\nmodels:", "\noutput:", "\nexamples:", "--metric NAME --help")
+    groups = (
+        "\ninput:",
+        "\nmetric:",
+        "\nmodels:",
+        "\noutput:",
+        "\nexamples:",
+        "--metric NAME --help",
+    )
     assert all(group in general for group in groups)
     assert "--drop-rate" not in general
     own = helped(capsys, "score", "--metric", "xmoverscore:mini")
@@ -60,8 +73,23 @@ def test_options_of_a_metric_stand_in_its_help_alone(capsys: pytest.CaptureFixtu
     assert "--without" not in own
 
 
-WRONG = ("", "no-such-command", "score --no-such-option", "score --format html", "evaluate --data", "plot")
-WRONG += ("plot pie", "plot bars --data x", "probe guess", "probe preference --format tsv", "artifacts", "data", "idf")
+WRONG = (
+    "",
+    "no-such-command",
+    "score --no-such-option",
+    "score --format html",
+    "evaluate --data",
+    "plot",
+)
+WRONG += (
+    "plot pie",
+    "plot bars --data x",
+    "probe guess",
+    "probe preference --format tsv",
+    "artifacts",
+    "data",
+    "idf",
+)
 
 
 @pytest.mark.parametrize("call", WRONG)
@@ -84,7 +112,9 @@ def test_wrong_usage_exits_with_2(capsys: pytest.CaptureFixture[str], call: str)
         "--vers",
     ],
 )
-def test_the_beginning_of_a_name_is_no_option(no_plugins: None, capsys: pytest.CaptureFixture[str], call: str) -> None:
+def test_the_beginning_of_a_name_is_no_option(
+    no_plugins: None, capsys: pytest.CaptureFixture[str], call: str
+) -> None:
     Path("lengths.py").write_text(PLUGIN)
     Path("rows.tsv").write_text("source\ttranslation\na\tb\n")
     with pytest.raises(SystemExit) as stopped:
@@ -101,8 +131,11 @@ def test_all_commands_can_be_quiet(parser: argparse.ArgumentParser) -> None:
 
 
 @pytest.mark.parametrize("argv", [["evaluate", "--recipes"], ["score", "--help"], ["--version"]])
-def test_a_reader_that_went_away_is_no_bug(argv: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """As with ``| head -1``: no traceback, and nothing that the interpreter would complain about when it ends."""
+def test_a_reader_that_went_away_is_no_bug(
+    argv: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with ``| head -1``: no traceback, and nothing that the interpreter would complain about
+    when it ends."""
     reading, writing = os.pipe()
     os.close(reading)
     with open(writing, "w") as gone:

@@ -32,30 +32,52 @@ def texts(tmp_path: Path) -> list[str]:
 
 
 def call(encoder: Path, texts: list[str], out: Path, *argv: str) -> int:
-    return main(["mine", "--lp", "de-en", "--encoder", str(encoder), "--out", str(out), *texts, *argv])
+    return main(
+        ["mine", "--lp", "de-en", "--encoder", str(encoder), "--out", str(out), *texts, *argv]
+    )
 
 
 def test_words_with_a_map(tiny_encoder, texts, tmp_path, capsys):
     encoder, maps = TokenEncoder(tiny_encoder), tmp_path / "maps"
     maps.mkdir()
-    remapping = Remapping.fit("umd", *np.random.default_rng(0).normal(size=(2, 30, 16)), map_meta(encoder, "de-en"))
+    remapping = Remapping.fit(
+        "umd", *np.random.default_rng(0).normal(size=(2, 30, 16)), map_meta(encoder, "de-en")
+    )
     remapping.save(maps / map_file_name("de-en", "umd"))
     out = tmp_path / "pairs.jsonl"
     assert call(tiny_encoder, texts, out, "--share", "1", "--map", "umd", "--maps", str(maps)) == 0
     printed = json.loads(capsys.readouterr().out)
     removed = {"blank": 1, "repeated": 1, "too few tokens": 1}
     assert printed["source"] == printed["source"] | removed | {"lines": 7, "kept": 4, "drawn": 4}
-    expected = mine_words(encode_side(GERMAN, encoder), encode_side(ENGLISH, encoder), remapping, share=1.0)
+    expected = mine_words(
+        encode_side(GERMAN, encoder), encode_side(ENGLISH, encoder), remapping, share=1.0
+    )
     rows = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
     assert [row["score"] for row in rows] == pytest.approx(expected.scores.tolist(), abs=1e-6)
     read, _ = read_pairs([out])
-    assert [(pair.source, pair.target, pair.origin) for pair in read] == [(*pair, "mined") for pair in expected.pairs()]
+    assert [(pair.source, pair.target, pair.origin) for pair in read] == [
+        (*pair, "mined") for pair in expected.pairs()
+    ]
     assert printed["mined"] == expected.counts
 
 
 def test_sentences_of_prepared_text(tiny_encoder, texts, tmp_path, capsys):
     out = tmp_path / "pairs.jsonl"
-    assert call(tiny_encoder, texts, out, "--level", "sentence", "--prepared", "--limit", "2", "--sentences", "6") == 0
+    assert (
+        call(
+            tiny_encoder,
+            texts,
+            out,
+            "--level",
+            "sentence",
+            "--prepared",
+            "--limit",
+            "2",
+            "--sentences",
+            "6",
+        )
+        == 0
+    )
     printed = json.loads(capsys.readouterr().out)
     assert printed["source"] == {"drawn": 6}
     assert len(out.read_text(encoding="utf-8").splitlines()) == 2
@@ -69,18 +91,26 @@ def test_a_cluster_finds_what_one_process_finds(tiny_encoder, texts, tmp_path, c
     one, several = tmp_path / "one.jsonl", tmp_path / "several.jsonl"
     assert call(tiny_encoder, texts, one) == 0
     printed = capsys.readouterr().out
-    # Ray reads these when it is imported: loopback alone, and processes that are not the last to be served.
+    # Ray reads these when it is imported: loopback alone, and processes that are not the last to be
+    # served.
     monkeypatch.setenv("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     monkeypatch.setenv("RAY_worker_niceness", "0")
     ray = pytest.importorskip("ray", reason="needs the extra 'ray'")
-    ray.init("local", num_cpus=3, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    ray.init(
+        "local", num_cpus=3, include_dashboard=False, log_to_driver=False, logging_level="ERROR"
+    )
     try:
         assert call(tiny_encoder, texts, several, "--engine", "ray", "--dtype", "float32") == 0
     finally:
         ray.shutdown()
     assert several.read_text(encoding="utf-8") == one.read_text(encoding="utf-8")
     assert capsys.readouterr().out == printed
-    assert {path.name for path in tmp_path.iterdir()} == {"de.txt", "en.txt", "one.jsonl", "several.jsonl"}
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "de.txt",
+        "en.txt",
+        "one.jsonl",
+        "several.jsonl",
+    }
 
 
 @pytest.mark.parametrize(
@@ -102,7 +132,10 @@ def test_a_cluster_finds_what_one_process_finds(tiny_encoder, texts, tmp_path, c
         (["--memory", "4G", "--engine", "ray"], "--memory has no effect with --engine"),
         (["--cpus-per-worker", "2"], "--cpus-per-worker has no effect without --engine"),
         (["--share", "2"], "--share 2.0: must be above 0 and at most 1"),
-        (["--source-text", "-", "--target-text", "-"], "--source-text and --target-text: both are -"),
+        (
+            ["--source-text", "-", "--target-text", "-"],
+            "--source-text and --target-text: both are -",
+        ),
         (["--encoder", "none"], "none"),
         (["--source-text", "none.txt"], "none.txt: no such file"),
         (["--out", "none/pairs.jsonl"], "--out none/pairs.jsonl: there is no folder none"),
@@ -111,7 +144,9 @@ def test_a_cluster_finds_what_one_process_finds(tiny_encoder, texts, tmp_path, c
 def test_refusals(tiny_encoder, texts, tmp_path, capsys, argv, message):
     out, empty = tmp_path / "pairs.jsonl", tmp_path / "empty.txt"
     empty.write_text("\n")
-    assert call(tiny_encoder, texts, out, *(str(empty) if word == "EMPTY" else word for word in argv)) in (1, 2)
+    assert call(
+        tiny_encoder, texts, out, *(str(empty) if word == "EMPTY" else word for word in argv)
+    ) in (1, 2)
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1

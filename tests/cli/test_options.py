@@ -22,12 +22,20 @@ def test_options_and_presets_go_to_the_metrics_that_they_are_for() -> None:
         texts[0]: MetricSpec("xmoverscore", "mini", (("lm_weight", 0.5), ("ngram", 1))),
         texts[1]: MetricSpec("sentsim", "paper", (("normalize", "fixed"),)),
     }
-    (spec,) = specs("--metric", "sentsim:mini:layer=2", "--combine", "sss+wmd", "--layer", "3").values()
-    assert (spec.metric, spec.preset, dict(spec.options)) == ("sentsim", "mini", {"layer": 2, "combine": "sss+wmd"})
+    (spec,) = specs(
+        "--metric", "sentsim:mini:layer=2", "--combine", "sss+wmd", "--layer", "3"
+    ).values()
+    assert (spec.metric, spec.preset, dict(spec.options)) == (
+        "sentsim",
+        "mini",
+        {"layer": 2, "combine": "sss+wmd"},
+    )
     assert specs() == {"xmoverscore": MetricSpec("xmoverscore", "paper")}
 
 
-def test_progress_is_finer_than_a_chunk_and_stays_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_finer_than_a_chunk_and_stays_at_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     shown = []
 
     class Bar:
@@ -66,7 +74,11 @@ def test_every_setting_is_an_option_of_the_command_line_with_the_same_default() 
 def test_a_list_that_is_given_again_grows_and_replaces_its_default() -> None:
     parser = argparse.ArgumentParser()
     options.add_options(
-        parser, {"--at N ...": ("N of Precision@N", {"type": int, "default": [1, 5]}), "--data FILE ...": ""}
+        parser,
+        {
+            "--at N ...": ("N of Precision@N", {"type": int, "default": [1, 5]}),
+            "--data FILE ...": "",
+        },
     )
     for words, expected in (
         ("--data a --at 1 --data b c", ([1], ["a", "b", "c"])),

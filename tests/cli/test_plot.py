@@ -13,7 +13,13 @@ from mtmetrics.scorers.registry import load_scorer
 from mtmetrics.statistics.correlation import pearson
 
 SOURCES = ["Das Haus ist klein.", "Der Hund schläft.", "Ich sehe die Katze.", "Ein Baum.", "Nein."]
-PREDICTIONS = ["the house is small.", "the dog sleeps.", "i see a cat.", "a tree stands", "the house is large."]
+PREDICTIONS = [
+    "the house is small.",
+    "the dog sleeps.",
+    "i see a cat.",
+    "a tree stands",
+    "the house is large.",
+]
 HUMAN = [1.0, 0.7, 0.1, 0.9, None]
 
 
@@ -34,19 +40,31 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list:
     calls = []
     for name in ("draw_scatter", "draw_bars"):
         real = getattr(plots, name)
-        monkeypatch.setattr(plots, name, lambda *a, real=real, **k: calls.append((*a, k)) or real(*a, **k))
+        monkeypatch.setattr(
+            plots, name, lambda *a, real=real, **k: calls.append((*a, k)) or real(*a, **k)
+        )
     return calls
 
 
 @pytest.fixture
 def parts(tiny_preset: Path) -> dict[str, np.ndarray]:
     """Score and parts of the four judged segments of de-en."""
-    result = load_scorer("xmoverscore", preset=str(tiny_preset), lang_pair="de-en").score(SOURCES, PREDICTIONS)
+    result = load_scorer("xmoverscore", preset=str(tiny_preset), lang_pair="de-en").score(
+        SOURCES, PREDICTIONS
+    )
     return {name: values[:4] for name, values in {"score": result.segments, **result.parts}.items()}
 
 
 def test_scatter_shows_the_judged_segments(plot, parts: dict[str, np.ndarray], drawn: list) -> None:
-    argv = ["--data", "de-en.jsonl", "fi-en.jsonl", "--metric", "xmoverscore", "--column", "sentbleu"]
+    argv = [
+        "--data",
+        "de-en.jsonl",
+        "fi-en.jsonl",
+        "--metric",
+        "xmoverscore",
+        "--column",
+        "sentbleu",
+    ]
     assert plot("scatter", *argv) == (0, "", "")
     [(panels, _)] = drawn
     assert list(panels) == ["de-en", "fi-en"]
@@ -58,7 +76,9 @@ def test_scatter_shows_the_judged_segments(plot, parts: dict[str, np.ndarray], d
     assert Path("plot.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_bars_are_correlations_with_intervals_and_their_mean(plot, parts: dict[str, np.ndarray], drawn: list) -> None:
+def test_bars_are_correlations_with_intervals_and_their_mean(
+    plot, parts: dict[str, np.ndarray], drawn: list
+) -> None:
     assert plot("bars", "--data", "de-en.jsonl", "fi-en.jsonl")[0] == 0
     [(bars, groups, labels)] = drawn
     assert groups == ["de-en", "fi-en", "mean"]
@@ -69,21 +89,34 @@ def test_bars_are_correlations_with_intervals_and_their_mean(plot, parts: dict[s
     assert np.isnan(mean.low)
     assert labels["y_label"] == "pearson with human judgements"
     drawn.clear()
-    assert plot("bars", "--data", "de-en.jsonl", "--column", "sentbleu", "--coefficient", "kendall-b")[0] == 0
+    assert (
+        plot("bars", "--data", "de-en.jsonl", "--column", "sentbleu", "--coefficient", "kendall-b")[
+            0
+        ]
+        == 0
+    )
     [(bars, groups, labels)] = drawn
     assert (list(bars), groups) == (["sentbleu (column)"], ["de-en"])
     assert labels["y_label"] == "kendall-b with human judgements"
 
 
-def test_weights_are_printed_with_the_best_and_a_warning(plot, parts: dict[str, np.ndarray]) -> None:
+def test_weights_are_printed_with_the_best_and_a_warning(
+    plot, parts: dict[str, np.ndarray]
+) -> None:
     code, out, err = plot("weights", "--data", "de-en.jsonl", "--steps", "4")
     assert code == 0
     shown = json.loads(out)
-    assert (shown["metric"], shown["parts"], len(shown["grid"])) == ("xmoverscore", ["mover", "lm"], 5)
+    assert (shown["metric"], shown["parts"], len(shown["grid"])) == (
+        "xmoverscore",
+        ["mover", "lm"],
+        5,
+    )
     middle = shown["grid"][2]
     assert middle["weights"] == {"mover": 0.5, "lm": 0.5}
     expected = pearson(parts["mover"] + parts["lm"], HUMAN[:4]).value
-    assert middle["correlations"]["de-en"] == pytest.approx(expected, rel=1e-5)  # six digits are printed
+    assert middle["correlations"]["de-en"] == pytest.approx(
+        expected, rel=1e-5
+    )  # six digits are printed
     first, second = err.splitlines()
     assert first.startswith("mtmetrics: best weights: mover ")
     assert second.startswith("mtmetrics: warning: weights belong to development data")
@@ -92,7 +125,9 @@ def test_weights_are_printed_with_the_best_and_a_warning(plot, parts: dict[str, 
 
 def test_the_sign_of_a_part_can_be_turned(plot) -> None:
     plain, turned = (
-        json.loads(plot("weights", "--data", "de-en.jsonl", "--steps", "1", f"--parts={parts}")[1])["grid"]
+        json.loads(plot("weights", "--data", "de-en.jsonl", "--steps", "1", f"--parts={parts}")[1])[
+            "grid"
+        ]
         for parts in ("lm,mover", "lm,-mover")
     )
     assert turned[0]["correlations"] == plain[0]["correlations"]
@@ -103,8 +138,13 @@ def test_the_sign_of_a_part_can_be_turned(plot) -> None:
 def test_the_weights_of_uscore_are_those_of_its_word_level(plot, tiny_encoder, tiny_lm) -> None:
     models = {"encoder": tiny_encoder, "sentences": tiny_encoder, "language_models.en": tiny_lm}
     tables = "".join(f'[{table}]\nmodel = "{model}"\n' for table, model in models.items())
-    write(Path("made/preset.toml"), f'{tables}[maps]\nkind = "none"\n[score]\nwithout = ["translation"]\n')
-    code, out, _ = plot("weights", "--data", "de-en.jsonl", "--steps", "2", "--metric", "uscore:made")
+    write(
+        Path("made/preset.toml"),
+        f'{tables}[maps]\nkind = "none"\n[score]\nwithout = ["translation"]\n',
+    )
+    code, out, _ = plot(
+        "weights", "--data", "de-en.jsonl", "--steps", "2", "--metric", "uscore:made"
+    )
     # Its result has the parts wrd and snt too.
     assert (code, json.loads(out)["parts"]) == (0, ["wmd", "lm"])
 
@@ -115,13 +155,28 @@ def test_the_weights_of_uscore_are_those_of_its_word_level(plot, tiny_encoder, t
         (["scatter", "--data", "none.jsonl"], "none.jsonl: no such file"),
         (["scatter", "--data", "de-en.jsonl", "--out", "plot.gif"], "must end in .png, .svg, .pdf"),
         (["scatter", "--data", "de-en.jsonl", "--out", "no/plot.png"], "there is no folder no"),
-        (["bars", "--data", "de-en.jsonl", "--lp", "fi-en"], "holds no row of the language pair fi-en"),
+        (
+            ["bars", "--data", "de-en.jsonl", "--lp", "fi-en"],
+            "holds no row of the language pair fi-en",
+        ),
         (["bars", "--data", "de-en.jsonl", "--column", "bleu"], "no column of numbers 'bleu'"),
-        (["weights", "--data", "de-en.jsonl", "--metric", "a", "--metric", "b"], "the parts of one metric"),
-        (["weights", "--data", "de-en.jsonl", "--parts", "lm"], "two or three of mover, lm are needed, got lm"),
-        (["weights", "--data", "de-en.jsonl", "--parts", "lm,-lm"], "two or three of mover, lm are needed"),
+        (
+            ["weights", "--data", "de-en.jsonl", "--metric", "a", "--metric", "b"],
+            "the parts of one metric",
+        ),
+        (
+            ["weights", "--data", "de-en.jsonl", "--parts", "lm"],
+            "two or three of mover, lm are needed, got lm",
+        ),
+        (
+            ["weights", "--data", "de-en.jsonl", "--parts", "lm,-lm"],
+            "two or three of mover, lm are needed",
+        ),
         (["weights", "--data", "de-en.jsonl", "--parts", "lm,wmd"], "no part 'wmd'"),
-        (["weights", "--data", "de-en.jsonl", "--metric", "prediction_length"], "has no parts to weigh"),
+        (
+            ["weights", "--data", "de-en.jsonl", "--metric", "prediction_length"],
+            "has no parts to weigh",
+        ),
         (["weights", "--data", "de-en.jsonl", "--steps", "0"], "steps 0"),
     ],
 )
@@ -131,7 +186,9 @@ def test_bad_usage_is_one_line_and_leaves_no_file(plot, argv: list[str], message
 
 
 def test_scores_that_are_constant_are_named(plot) -> None:
-    Path("de-en.jsonl").write_text(re.sub('"sentbleu": [0-9]', '"sentbleu": 1', Path("de-en.jsonl").read_text()))
+    Path("de-en.jsonl").write_text(
+        re.sub('"sentbleu": [0-9]', '"sentbleu": 1', Path("de-en.jsonl").read_text())
+    )
     code, _, err = plot("bars", "--data", "de-en.jsonl", "--column", "sentbleu")
     problem = "de-en.jsonl (de-en): no correlation for sentbleu (column): the scores are constant"
     assert (code, err) == (0, f"mtmetrics: warning: {problem}\n")

@@ -9,7 +9,12 @@ from helpers import refused, write
 from mtmetrics.probes.probing import random_order
 from mtmetrics.scorers.registry import load_scorer
 
-SOURCES = ["das haus ist klein", "der hund schläft nicht", "ich sehe die katze", "ein baum steht dort"]
+SOURCES = [
+    "das haus ist klein",
+    "der hund schläft nicht",
+    "ich sehe die katze",
+    "ein baum steht dort",
+]
 REFERENCES = ["the house is small", "the dog sleeps not", "i see the cat", "a tree stands there"]
 
 
@@ -21,27 +26,47 @@ def files(tmp_path: Path) -> dict[str, str]:
         "ref": REFERENCES,
         "own": [f"{reference} there" for reference in REFERENCES],
         "rows.tsv": [f"{source}\t{reference}" for source, reference in rows],
-        "judged.jsonl": [json.dumps({"source": s, "reference": r, "human": n}) for s, r in rows for n in (1, 2)],
+        "judged.jsonl": [
+            json.dumps({"source": s, "reference": r, "human": n}) for s, r in rows for n in (1, 2)
+        ],
         "parallel.jsonl": [json.dumps({"source": s, "target": r, "origin": "x"}) for s, r in rows],
         "words.tsv": ["das\tthe", "haus\thouse", "ist\tis", "klein\tsmall"],
         "empty": [],
     }
-    return {name: str(write(tmp_path / name, "".join(f"{line}\n" for line in it))) for name, it in contents.items()}
+    return {
+        name: str(write(tmp_path / name, "".join(f"{line}\n" for line in it)))
+        for name, it in contents.items()
+    }
 
 
 @pytest.fixture
 def probe(tiny_preset: Path, mtmetrics):
-    return lambda *argv: mtmetrics("probe", *argv, "--preset", tiny_preset, "--lp", "de-en", "--device", "cpu")
+    return lambda *argv: mtmetrics(
+        "probe", *argv, "--preset", tiny_preset, "--lp", "de-en", "--device", "cpu"
+    )
 
 
 def test_preference(probe, files, tiny_preset):
-    given = ["-s", files["src"], "-r", files["ref"], "-t", files["own"], "--word-pairs", files["words.tsv"]]
+    given = [
+        "-s",
+        files["src"],
+        "-r",
+        files["ref"],
+        "-t",
+        files["own"],
+        "--word-pairs",
+        files["words.tsv"],
+    ]
     code, out, err = probe("preference", *given)
     assert code == 0
     shown = json.loads(out)
     assert shown["coverage"] == 4 / 16
     assert "25.0% of the words of the sources have a translation" in err
-    assert [each["modification"] for each in shown["preferences"]] == ["random order", "word by word", files["own"]]
+    assert [each["modification"] for each in shown["preferences"]] == [
+        "random order",
+        "word by word",
+        files["own"],
+    ]
     scorer = load_scorer("xmoverscore", preset=str(tiny_preset), lang_pair="de-en")
     plain = scorer.score(SOURCES, REFERENCES).segments
     modified = [
@@ -84,7 +109,9 @@ def test_robustness(probe, files):
         4 * (1 + len({c["change"] for c in shown["changes"]})),
     )
     assert {change["measure"] for change in shown["changes"]} == {"score", "mover", "lm"}
-    assert {"another word", "a word less", "negation"} <= {change["change"] for change in shown["changes"]}
+    assert {"another word", "a word less", "negation"} <= {
+        change["change"] for change in shown["changes"]
+    }
     table = probe("robustness", files["rows.tsv"], "--format", "table")[1]
     assert "95 % interval" in table
     assert shown["signature"] in table
@@ -98,16 +125,25 @@ def test_ways_in_are_the_same_and_repeated_rows_count_once(probe, files):
 
 @pytest.mark.parametrize(
     ("argv", "head"),
-    [(["preference"], "| modification | measure | n | "), (["matching", "--at", "2", "1"], "| measure | P@1 | P@2 |")],
+    [
+        (["preference"], "| modification | measure | n | "),
+        (["matching", "--at", "2", "1"], "| measure | P@1 | P@2 |"),
+    ],
 )
 def test_parts_tables_and_drawing(probe, files, tmp_path, argv, head):
     plot = tmp_path / "p.png"
-    code, out, _ = probe(argv[0], files["rows.tsv"], *argv[1:], "--parts", "--format", "markdown", "--plot", plot)
+    code, out, _ = probe(
+        argv[0], files["rows.tsv"], *argv[1:], "--parts", "--format", "markdown", "--plot", plot
+    )
     lines = out.splitlines()
     assert code == 0
     assert lines[0].startswith(head)
     column = lines[0].split(" | ").index("measure") if argv == ["preference"] else 0
-    assert [line.split(" | ")[column].removeprefix("| ") for line in lines[2:]] == ["score", "mover", "lm"]
+    assert [line.split(" | ")[column].removeprefix("| ") for line in lines[2:]] == [
+        "score",
+        "mover",
+        "lm",
+    ]
     assert plot.read_bytes().startswith(b"\x89PNG")
 
 
@@ -115,7 +151,12 @@ def test_matching(probe, files, tiny_encoder):
     code, out, _ = probe("matching", files["judged.jsonl"], "--candidates", "3", "--at", "1", "2")
     shown = json.loads(out)
     assert code == 0
-    assert (shown["sentences"], shown["candidates"], shown["nearest"], shown["report"]["segments"]) == (4, 3, None, 12)
+    assert (
+        shown["sentences"],
+        shown["candidates"],
+        shown["nearest"],
+        shown["report"]["segments"],
+    ) == (4, 3, None, 12)
     assert list(shown["precision"]) == ["score"]
     assert 0 <= shown["precision"]["score"]["1"] <= shown["precision"]["score"]["2"] <= 1
     by_vectors = ["--nearest", str(tiny_encoder)]
@@ -149,13 +190,17 @@ def test_tables_with_a_header_and_quotes_are_read(probe, files, tmp_path):
     expected = json.loads(probe("matching", files["rows.tsv"], "--at", "1")[1])
     rows = list(enumerate(zip(SOURCES, REFERENCES, strict=True)))
     contents = {
-        "headed.tsv": "id\tsource\ttranslation\n" + "".join(f"{n}\t{s}\t{r}\n" for n, (s, r) in rows) + "\n",
+        "headed.tsv": "id\tsource\ttranslation\n"
+        + "".join(f"{n}\t{s}\t{r}\n" for n, (s, r) in rows)
+        + "\n",
         "quoted.tsv": '"ref"\t"src"\n' + "".join(f'"{r}"\t"{s}"\n' for _, (s, r) in rows),
         "rows.csv": "mt,reference,source\n" + "".join(f"x,{r},{s}\n" for _, (s, r) in rows),
         "rows.jsonl": "".join(json.dumps({"src": s, "mt": r}) + "\n" for _, (s, r) in rows),
     }
     for name, text in contents.items():
-        assert json.loads(probe("matching", write(tmp_path / name, text), "--at", "1")[1]) == expected
+        assert (
+            json.loads(probe("matching", write(tmp_path / name, text), "--at", "1")[1]) == expected
+        )
     ragged = write(tmp_path / "ragged.tsv", "das haus\tthe house\nder hund\tthe\tdog\n")
     refused(probe("matching", ragged), "ragged.tsv, line 2: 3 column(s), but line 1 has 2")
 

@@ -18,16 +18,23 @@ def test_paths_hold_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         Path(name).mkdir()
     given = {"metric": "xmoverscore", "preset": "mini", "maps": "maps", "layer": 4, "device": "cpu"}
     given |= {"embedding_cache": "new", "local_files_only": True}
-    assert absolute_paths(given) == given | {"maps": f"{tmp_path}/maps", "embedding_cache": f"{tmp_path}/new"}
+    assert absolute_paths(given) == given | {
+        "maps": f"{tmp_path}/maps",
+        "embedding_cache": f"{tmp_path}/new",
+    }
     monkeypatch.setenv("HOME", "/home/me")
     assert absolute_paths({"embedding_cache": "~/new"}) == {"embedding_cache": "/home/me/new"}
     assert absolute_paths({"embedding_cache": None}) == {"embedding_cache": None}
 
 
-def test_filter_hands_over_paths(mtmetrics, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_filter_hands_over_paths(
+    mtmetrics, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen: list[tuple[Filtering, Given, Given]] = []
 
-    def blocks(args: Any, engine: Any, make_worker: Any, texts: Any, settings: Given, out: str) -> list[Given]:
+    def blocks(
+        args: Any, engine: Any, make_worker: Any, texts: Any, settings: Given, out: str
+    ) -> list[Given]:
         seen.append((make_worker.args[0], make_worker.args[2], settings))
         raise InputError("seen")
 
@@ -52,5 +59,8 @@ def test_filter_hands_over_paths(mtmetrics, tmp_path: Path, monkeypatch: pytest.
     assert mtmetrics("filter", *argv, "--metric", "xmoverscore:presets/{lp}:weights=idf")[0] == 2
     [(asked, pool, settings)] = seen
     [spec] = asked.specs.values()
-    assert (spec.preset, dict(spec.options)["weights"]) == (f"{tmp_path}/presets/de-en", f"{tmp_path}/idf")
+    assert (spec.preset, dict(spec.options)["weights"]) == (
+        f"{tmp_path}/presets/de-en",
+        f"{tmp_path}/idf",
+    )
     assert pool["embedding_cache"] == settings["pool"]["embedding_cache"] == f"{tmp_path}/new"

@@ -23,7 +23,11 @@ from mtmetrics.statistics.correlation import pearson
 REFERENCES = ["the house is small", "the dog sleeps in the garden", "who said that today"]
 
 
-OUTPUTS = {"a": REFERENCES, "b": ["the house is big", "the dog sleeps in it", "who said that"], "c": ["x", "y", "z"]}
+OUTPUTS = {
+    "a": REFERENCES,
+    "b": ["the house is big", "the dog sleeps in it", "who said that"],
+    "c": ["x", "y", "z"],
+}
 
 
 SYSTEMS = {"a": 1.0, "b": 0.5, "c": -1.0}
@@ -80,15 +84,28 @@ def public(origin, data, tmp_path, monkeypatch):
     """A registry whose WMT17 has two language pairs, on loopback, and an empty cache."""
     pairs = ("de-en", "en-zh")
     files = "".join(f'"{pair}.jsonl" = {{ url = "{origin.url}/{pair}.jsonl" }}\n' for pair in pairs)
-    origin.files = {f"/{pair}.jsonl": Path(data(f"{pair}.jsonl", pair)).read_bytes() for pair in pairs}
+    origin.files = {
+        f"/{pair}.jsonl": Path(data(f"{pair}.jsonl", pair)).read_bytes() for pair in pairs
+    }
     text = f'[wmt17-cased]\nwhat = "two pairs"\nlicence = "CC0"\n[wmt17-cased.files]\n{files}'
-    monkeypatch.setattr("mtmetrics.judgements.public_sets.REGISTRY", write(tmp_path / "datasets.toml", text))
+    monkeypatch.setattr(
+        "mtmetrics.judgements.public_sets.REGISTRY", write(tmp_path / "datasets.toml", text)
+    )
     monkeypatch.setattr("huggingface_hub.utils._cache_assets.HF_ASSETS_CACHE", tmp_path / "assets")
 
 
 def test_a_recipe_pulls_its_data_and_writes_a_report(mtmetrics, public, tmp_path):
     report = tmp_path / "report"
-    argv = ("--recipe", "mathur2019-table1", "--preset", "nothing", "--format", "json", "--report", report)
+    argv = (
+        "--recipe",
+        "mathur2019-table1",
+        "--preset",
+        "nothing",
+        "--format",
+        "json",
+        "--report",
+        report,
+    )
     code, out, err = mtmetrics("evaluate", *argv)
     assert code == 0
     assert [column["lp"] for column in json.loads(out)["columns"]] == ["de-en"]
@@ -106,12 +123,17 @@ def test_a_figure_is_drawn_by_the_commands_of_its_recipe(mtmetrics, data, tmp_pa
     argv = ("--recipe", "song2021-figure1", "--preset", "none", "--report", report)
     code, out, err = mtmetrics("evaluate", *argv, "--data", data("de-en.jsonl"))
     assert code == 1
-    assert "```bash\nmtmetrics plot scatter --metric sentsim:none:against=source,combine=bertscore " in out
+    assert (
+        "```bash\nmtmetrics plot scatter --metric sentsim:none:against=source,combine=bertscore "
+        in out
+    )
     assert "nothing could be run; the lines above say why" in err
     assert not report.joinpath("song2021-figure1.md").exists()
 
 
-def test_a_figure_that_makes_something_takes_text_and_names_its_model(mtmetrics, data, tmp_path, monkeypatch):
+def test_a_figure_that_makes_something_takes_text_and_names_its_model(
+    mtmetrics, data, tmp_path, monkeypatch
+):
     runs = [
         "score --metric {model} {text[0]} --out {out}/scores.json",
         "plot bars --metric chrf --data {data} --out {out}/f.svg",
@@ -120,13 +142,20 @@ def test_a_figure_that_makes_something_takes_text_and_names_its_model(mtmetrics,
     monkeypatch.setattr("mtmetrics.reports.recipes.load_recipe", lambda _: recipe)
     rows = write(tmp_path / "rows.tsv", "reference\ttranslation\na house\ta house\n")
     argv = ("evaluate", "--recipe", "f", "--report", tmp_path / "r", "--data", data("de-en.jsonl"))
-    code, out, _ = mtmetrics(*argv, "--text", rows, "--batch-tokens", "64", "--embedding-cache", tmp_path / "c")
+    code, out, _ = mtmetrics(
+        *argv, "--text", rows, "--batch-tokens", "64", "--embedding-cache", tmp_path / "c"
+    )
     assert code == 0
     assert f"mtmetrics score --metric chrf {rows} --out" in out
     assert "chrf|" in (tmp_path / "r" / "scores.json").read_text()
     refused(mtmetrics(*argv), "--recipe f: pass --text: rows")
-    refused(mtmetrics(*argv, "--text", rows, "--preset", "mini"), "--recipe f: runs with --preset paper")
-    refused(mtmetrics(*argv, "--text", rows, "--metric", "chrf"), "its calls name their metrics; leave out --metric")
+    refused(
+        mtmetrics(*argv, "--text", rows, "--preset", "mini"), "--recipe f: runs with --preset paper"
+    )
+    refused(
+        mtmetrics(*argv, "--text", rows, "--metric", "chrf"),
+        "its calls name their metrics; leave out --metric",
+    )
 
 
 def test_averages_of_tables_take_the_metrics_and_sets_of_the_user(mtmetrics, data, tmp_path):
@@ -135,8 +164,20 @@ def test_averages_of_tables_take_the_metrics_and_sets_of_the_user(mtmetrics, dat
         path = tmp_path / "sets" / "wmt17-cased" / f"{pair}.jsonl"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(Path(data(f"{pair}.jsonl", pair)).read_bytes())
-    argv = ("evaluate", "--recipe", "belouadi2023-table2", "--preset", "none", "--format", "csv", "--report", tmp_path)
-    code, out, err = mtmetrics(*argv, "--metric", "sentbleu::effective_order=true", "--data", tmp_path / "sets")
+    argv = (
+        "evaluate",
+        "--recipe",
+        "belouadi2023-table2",
+        "--preset",
+        "none",
+        "--format",
+        "csv",
+        "--report",
+        tmp_path,
+    )
+    code, out, err = mtmetrics(
+        *argv, "--metric", "sentbleu::effective_order=true", "--data", tmp_path / "sets"
+    )
     assert code == 0
     rows = {row[0]: row for row in csv.reader(io.StringIO(out))}
     assert rows["metric"][1:5] == ["WMT-16", "WMT-16 published", "WMT-17", "WMT-17 published"]
@@ -148,15 +189,31 @@ def test_averages_of_tables_take_the_metrics_and_sets_of_the_user(mtmetrics, dat
     assert f"mtmetrics: belouadi2023-table4: not run: --data {tmp_path / 'sets'}: {needed}" in err
     written = (tmp_path / "belouadi2023-table2.md").read_text()
     assert "WMT-17: over de-en fi-en; the paper's average is over cs-en de-en fi-en" in written
-    assert "| BLEU [effective\\_order=True] |" in written or "| BLEU [effective_order=True] |" in written
+    assert (
+        "| BLEU [effective\\_order=True] |" in written
+        or "| BLEU [effective_order=True] |" in written
+    )
     assert (tmp_path / "belouadi2023-table2.svg").stat().st_size > 1000
-    refused(mtmetrics(*argv, "--metric", "bertr"), "--metric bertr: recipe belouadi2023-table2 has rows of comet")
+    refused(
+        mtmetrics(*argv, "--metric", "bertr"),
+        "--metric bertr: recipe belouadi2023-table2 has rows of comet",
+    )
     code, _, err = mtmetrics(*argv, "--data", tmp_path / "sets" / "wmt17-cased" / "de-en.jsonl")
     assert (code, "nothing could be run; the lines above say why" in err) == (1, True)
 
 
 def test_a_figure_of_averages_is_drawn_from_files(mtmetrics, system_files, tmp_path):
-    argv = ("evaluate", "--recipe", "zhao2020-figure2", "--preset", "none", "--format", "json", "--report", tmp_path)
+    argv = (
+        "evaluate",
+        "--recipe",
+        "zhao2020-figure2",
+        "--preset",
+        "none",
+        "--format",
+        "json",
+        "--report",
+        tmp_path,
+    )
     code, out, _ = mtmetrics(*argv, "--data", system_files)
     rows = {row["title"]: row for row in json.loads(out)["rows"]}
     assert code == 0
@@ -167,9 +224,13 @@ def test_a_figure_of_averages_is_drawn_from_files(mtmetrics, system_files, tmp_p
 
 
 def test_pictures_of_a_figure_stand_in_its_report(mtmetrics, data, tmp_path, monkeypatch):
-    recipe = Recipe("f", "Figure", "Someone", runs=["plot bars --metric chrf --data {data} --out {out}/f.svg"])
+    recipe = Recipe(
+        "f", "Figure", "Someone", runs=["plot bars --metric chrf --data {data} --out {out}/f.svg"]
+    )
     monkeypatch.setattr("mtmetrics.reports.recipes.load_recipe", lambda _: recipe)
-    code, out, _ = mtmetrics("evaluate", "--recipe", "f", "--report", tmp_path / "r", "--data", data("de-en.jsonl"))
+    code, out, _ = mtmetrics(
+        "evaluate", "--recipe", "f", "--report", tmp_path / "r", "--data", data("de-en.jsonl")
+    )
     written = (tmp_path / "r" / "f.md").read_text()
     assert (code, "![f](f.svg)" in written, out.strip() in written) == (0, True, True)
     assert (tmp_path / "r" / "f.svg").stat().st_size > 1000
@@ -181,7 +242,14 @@ def test_a_recipe_takes_a_preset_for_each_language_pair(mtmetrics, data, preset,
         settings = (preset / "preset.toml").read_text() + f"[score]\nngram = {ngram}\n"
         write(tmp_path / "made" / pair / "preset.toml", settings)
     made = f"{tmp_path}/made/{{lp}}"
-    metric = ("--recipe", "zhao2020-table1", "--metric", f"xmoverscore:{made}:map=none", "--format", "csv")
+    metric = (
+        "--recipe",
+        "zhao2020-table1",
+        "--metric",
+        f"xmoverscore:{made}:map=none",
+        "--format",
+        "csv",
+    )
     code, out, _ = mtmetrics("evaluate", *metric, "--device", "cpu", "--data", *paths)
     rows = {row[0]: row for row in csv.reader(io.StringIO(out))}
     # The map is not that of the paper, the language model is one.
@@ -195,40 +263,92 @@ def test_a_recipe_takes_a_preset_for_each_language_pair(mtmetrics, data, preset,
 def test_rows_of_vectors_that_somebody_computed(mtmetrics, data, tmp_path):
     texts = [*SOURCES, *PREDICTIONS]
     vectors = np.random.default_rng(0).normal(size=(len(texts), 4))
-    pyarrow.parquet.write_table(pyarrow.table({"text": texts, "vector": vectors.tolist()}), tmp_path / "l.parquet")
+    pyarrow.parquet.write_table(
+        pyarrow.table({"text": texts, "vector": vectors.tolist()}), tmp_path / "l.parquet"
+    )
     pairs = write_jsonl(
         tmp_path / "pairs.jsonl",
-        [{"source": source, "target": text} for source, text in zip(SOURCES, PREDICTIONS, strict=True)],
+        [
+            {"source": source, "target": text}
+            for source, text in zip(SOURCES, PREDICTIONS, strict=True)
+        ],
     )
-    remap = ("remap", "--encoder", tmp_path / "l.parquet", "--level", "sentence", "--lp", "de-en", "--parallel", pairs)
+    remap = (
+        "remap",
+        "--encoder",
+        tmp_path / "l.parquet",
+        "--level",
+        "sentence",
+        "--lp",
+        "de-en",
+        "--parallel",
+        pairs,
+    )
     assert mtmetrics(*remap, "--out", tmp_path / "maps")[0] == 0
-    recipe = ("evaluate", "--recipe", "zhao2020-table1", "--preset", "mini", "--format", "csv", "--data", data())
-    code, out, _ = mtmetrics(*recipe, "--vectors", f"LASER={tmp_path}/l.parquet,maps={tmp_path}/maps")
+    recipe = (
+        "evaluate",
+        "--recipe",
+        "zhao2020-table1",
+        "--preset",
+        "mini",
+        "--format",
+        "csv",
+        "--data",
+        data(),
+    )
+    code, out, _ = mtmetrics(
+        *recipe, "--vectors", f"LASER={tmp_path}/l.parquet,maps={tmp_path}/maps"
+    )
     assert code == 0
     rows = {row[0]: row for row in csv.reader(io.StringIO(out))}
     plain = [
-        float(a @ b / np.linalg.norm(a) / np.linalg.norm(b)) for a, b in zip(vectors[:5], vectors[5:], strict=True)
+        float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
+        for a, b in zip(vectors[:5], vectors[5:], strict=True)
     ]
-    assert float(rows["Cosine + LASER [mini]"][1]) == pytest.approx(pearson(plain, HUMAN).value, abs=5e-4)
+    assert float(rows["Cosine + LASER [mini]"][1]) == pytest.approx(
+        pearson(plain, HUMAN).value, abs=5e-4
+    )
     for name in ("Cosine + CLP(LASER)", "Cosine + UMD(LASER)", "Cosine + CLP(LASER) + LM"):
         assert rows[f"{name} [mini]"][1] != ""
     refused(
-        mtmetrics(*recipe, "--vectors", "LASER"), "--vectors LASER: MODEL=FILE.parquet, or MODEL=FILE.parquet,maps="
+        mtmetrics(*recipe, "--vectors", "LASER"),
+        "--vectors LASER: MODEL=FILE.parquet, or MODEL=FILE.parquet,maps=",
     )
-    refused(mtmetrics(*recipe, "--vectors", "LASER=no.parquet"), "--vectors LASER=no.parquet: no.parquet: no such file")
+    refused(
+        mtmetrics(*recipe, "--vectors", "LASER=no.parquet"),
+        "--vectors LASER=no.parquet: no.parquet: no such file",
+    )
 
 
 def test_a_row_that_lacks_a_language_pair_shows_the_others(mtmetrics, data, preset, tmp_path):
     paths = [data(f"{pair}.jsonl", pair) for pair in ("fi-en", "de-en", "ru-en")]
     for pair in ("de-en", "ru-en"):
         write(tmp_path / "made" / pair / "preset.toml", (preset / "preset.toml").read_text())
-    argv = ("evaluate", "--recipe", "zhao2020-table1", "--preset", f"{tmp_path}/made/{{lp}}", "--device", "cpu")
+    argv = (
+        "evaluate",
+        "--recipe",
+        "zhao2020-table1",
+        "--preset",
+        f"{tmp_path}/made/{{lp}}",
+        "--device",
+        "cpu",
+    )
     code, out, err = mtmetrics(*argv, "--format", "csv", "--data", *paths)
     assert code == 0
     head, *rows = csv.reader(io.StringIO(out))
-    assert [name for name in head if name.count("-en") and "published" not in name] == ["de-en", "fi-en", "ru-en"]
-    row = next(dict(zip(head, row, strict=True)) for row in rows if row[0].startswith("Mover-1 + M-BERT"))
-    assert (float(row["de-en"]), row["fi-en"], float(row["ru-en"])) == (float(row["ru-en"]), "", float(row["de-en"]))
+    assert [name for name in head if name.count("-en") and "published" not in name] == [
+        "de-en",
+        "fi-en",
+        "ru-en",
+    ]
+    row = next(
+        dict(zip(head, row, strict=True)) for row in rows if row[0].startswith("Mover-1 + M-BERT")
+    )
+    assert (float(row["de-en"]), row["fi-en"], float(row["ru-en"])) == (
+        float(row["ru-en"]),
+        "",
+        float(row["de-en"]),
+    )
     assert row["average"] == f"{row['de-en']} (2 of 3)"
     # Of the paper's numbers those of the same pairs.
     assert float(row["average published"]) == pytest.approx((0.371 + 0.267) / 2, abs=5e-4)
@@ -245,7 +365,17 @@ def test_a_row_that_lacks_a_language_pair_shows_the_others(mtmetrics, data, pres
 
 def test_a_file_without_references_costs_its_column_alone(mtmetrics, data):
     paths = [data("de-en.jsonl"), data("fi-en.jsonl", "fi-en", reference=None)]
-    argv = ("evaluate", "--recipe", "mathur2019-table1", "--preset", "nothing", "--format", "csv", "--data", *paths)
+    argv = (
+        "evaluate",
+        "--recipe",
+        "mathur2019-table1",
+        "--preset",
+        "nothing",
+        "--format",
+        "csv",
+        "--data",
+        *paths,
+    )
     head, *rows = csv.reader(io.StringIO(mtmetrics(*argv)[1]))
     row = next(dict(zip(head, row, strict=True)) for row in rows if row[0] == "SentBLEU")
     assert (row["de-en"] != "", row["fi-en"]) == (True, "")
@@ -254,34 +384,80 @@ def test_a_file_without_references_costs_its_column_alone(mtmetrics, data):
 
 def test_without_sacrebleu_its_rows_are_left_out(mtmetrics, data, system_files, monkeypatch):
     real = importlib.util.find_spec
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "sacrebleu" else real(name))
+    monkeypatch.setattr(
+        "importlib.util.find_spec", lambda name: None if name == "sacrebleu" else real(name)
+    )
     for recipe, path in (("mathur2019-table1", data()), ("zhao2020-table5", system_files)):
-        argv = ("evaluate", "--recipe", recipe, "--preset", "nothing", "--format", "csv", "--data", path)
+        argv = (
+            "evaluate",
+            "--recipe",
+            recipe,
+            "--preset",
+            "nothing",
+            "--format",
+            "csv",
+            "--data",
+            path,
+        )
         code, out, _ = mtmetrics(*argv)
         assert code == 0
         assert "needs sacrebleu; pip install" in out
 
 
 def test_a_figure_draws_the_rows_of_its_table(mtmetrics, data, tmp_path):
-    argv = ("--preset", "mini", "--format", "json", "--device", "cpu", "--data", data("de-en.jsonl"))
+    argv = (
+        "--preset",
+        "mini",
+        "--format",
+        "json",
+        "--device",
+        "cpu",
+        "--data",
+        data("de-en.jsonl"),
+    )
     figure = ("evaluate", "--recipe", "song2021-figure6", "--report", tmp_path / "r", *argv)
     table = ("evaluate", "--recipe", "song2021-table3", *argv)
     documents = [json.loads(mtmetrics(*call)[1]) for call in (figure, table)]
-    drawn, printed = ([row["values"][0]["value"] for row in document["rows"]] for document in documents)
+    drawn, printed = (
+        [row["values"][0]["value"] for row in document["rows"]] for document in documents
+    )
     assert drawn == printed
     assert len(set(drawn)) == 5
     assert (tmp_path / "r" / "song2021-figure6.svg").stat().st_size > 1000
-    refused(mtmetrics("evaluate", "--recipe", "song2021-figure6", *argv), "say with --report DIR where")
+    refused(
+        mtmetrics("evaluate", "--recipe", "song2021-figure6", *argv), "say with --report DIR where"
+    )
 
 
 def test_a_figure_of_layers_draws_the_part_of_the_paper(mtmetrics, data, tmp_path):
-    argv = ("--preset", "mini", "--format", "json", "--device", "cpu", "--data", data("de-en.jsonl"))
-    code, out, _ = mtmetrics("evaluate", "--recipe", "song2021-figure3", "--report", tmp_path / "r", *argv)
+    argv = (
+        "--preset",
+        "mini",
+        "--format",
+        "json",
+        "--device",
+        "cpu",
+        "--data",
+        data("de-en.jsonl"),
+    )
+    code, out, _ = mtmetrics(
+        "evaluate", "--recipe", "song2021-figure3", "--report", tmp_path / "r", *argv
+    )
     assert code == 0
     rows = json.loads(out)["layers"]
-    assert [(row["measure"], row["layer"]) for row in rows] == [("wmd", layer) for layer in range(7)]
-    options = {"lang_pair": "de-en", "against": "source", "combine": "wmd", "normalize": "batch", "layer": 2}
-    distances = load_scorer("sentsim", preset="mini", **options).score(SOURCES, PREDICTIONS).parts["wmd"]
+    assert [(row["measure"], row["layer"]) for row in rows] == [
+        ("wmd", layer) for layer in range(7)
+    ]
+    options = {
+        "lang_pair": "de-en",
+        "against": "source",
+        "combine": "wmd",
+        "normalize": "batch",
+        "layer": 2,
+    }
+    distances = (
+        load_scorer("sentsim", preset="mini", **options).score(SOURCES, PREDICTIONS).parts["wmd"]
+    )
     assert rows[2]["pearson"]["mean"] == pytest.approx(pearson(-distances, HUMAN).value, abs=1e-5)
     assert (tmp_path / "r" / "song2021-figure3.svg").stat().st_size > 1000
     assert "song2021-figure3.svg" in (tmp_path / "r" / "song2021-figure3.md").read_text()

@@ -19,12 +19,16 @@ PAIRS = [*PAIRS, ("der hund schläft", "the dog sleeps")] * 9
 
 @pytest.fixture
 def parallel(tmp_path: Path) -> str:
-    rows = (f"{source} {number}\t{target} {number}\n" for number, (source, target) in enumerate(PAIRS))
+    rows = (
+        f"{source} {number}\t{target} {number}\n" for number, (source, target) in enumerate(PAIRS)
+    )
     return str(write(tmp_path / "pairs.tsv", "".join(rows)))
 
 
 @pytest.fixture
-def call(tiny_encoder: Path, parallel: str, tmp_path: Path, mtmetrics, monkeypatch: pytest.MonkeyPatch):
+def call(
+    tiny_encoder: Path, parallel: str, tmp_path: Path, mtmetrics, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.chdir(tmp_path)
     return functools.partial(mtmetrics, "remap", "--encoder", tiny_encoder, "--lp", "de-en")
 
@@ -37,10 +41,15 @@ def test_maps_from_parallel_text(call, tiny_encoder):
         ["de-en.clp.safetensors", "de-en.umd+clp.safetensors"],
     )
     encoder, aligner = TokenEncoder(tiny_encoder, layer=2), TokenEncoder(tiny_encoder, layer=1)
-    rows = [(f"{source} {number}", f"{target} {number}") for number, (source, target) in enumerate(PAIRS)]
+    rows = [
+        (f"{source} {number}", f"{target} {number}")
+        for number, (source, target) in enumerate(PAIRS)
+    ]
     source, target = vectors_from_sentences(rows, encoder, aligner)
     loaded = load_map("maps", "de-en", "clp", encoder)
-    assert loaded.apply(source) == pytest.approx(Remapping.fit("clp", source, target).apply(source), abs=1e-3)
+    assert loaded.apply(source) == pytest.approx(
+        Remapping.fit("clp", source, target).apply(source), abs=1e-3
+    )
     assert json.loads(out)[0]["pairs"] == len(source) == int(loaded.meta["pairs"])
     assert (loaded.meta["corpus"], loaded.meta["sentences"]) == ("pairs.tsv", str(len(rows)))
     with pytest.raises(ArtifactError, match="layer 2, but the encoder in use is .* layer 1"):
@@ -59,7 +68,9 @@ def test_maps_of_sentences(call, tiny_encoder):
     rows = [[f"{pair[side]} {number}" for number, pair in enumerate(PAIRS)] for side in (0, 1)]
     source, target = ((tokens := encoder.encode(texts)).means()[tokens.index] for texts in rows)
     loaded = load_map("maps", "de-en", "umd", encoder, level="sentence")
-    assert abs(loaded.source[0] @ Remapping.fit("umd", source, target).source[0]) == pytest.approx(1, abs=1e-4)
+    assert abs(loaded.source[0] @ Remapping.fit("umd", source, target).source[0]) == pytest.approx(
+        1, abs=1e-4
+    )
     assert loaded.meta["pairs"] == str(len(PAIRS))
     with pytest.raises(ArtifactError, match="no clp map"):
         load_map("maps", "de-en", "clp", encoder)
@@ -67,8 +78,13 @@ def test_maps_of_sentences(call, tiny_encoder):
 
 def test_maps_from_given_words(call, tiny_encoder):
     pairs = [("haus", "house"), ("hund", "dog"), ("katze", "cat"), ("\u200d", "nothing")]
-    for count, problem in ((1, "1 pair(s) of vectors determine no map"), (2, "2 pairs of vectors for an encoder of")):
-        write(Path("words.tsv"), "".join(f"{source}\t{target}\n" for source, target in pairs[:count]))
+    for count, problem in (
+        (1, "1 pair(s) of vectors determine no map"),
+        (2, "2 pairs of vectors for an encoder of"),
+    ):
+        write(
+            Path("words.tsv"), "".join(f"{source}\t{target}\n" for source, target in pairs[:count])
+        )
         code, _, err = call("--word-pairs", "words.tsv", "--map", "clp", "--out", "few")
         assert (code, problem in err) == (2 if count == 1 else 0, True)
     write(Path("words.tsv"), "".join(f"{source}\t{target}\n" for source, target in pairs))
@@ -77,7 +93,9 @@ def test_maps_from_given_words(call, tiny_encoder):
     source, target = vectors_from_words(pairs, encoder)
     assert len(source) == 3
     loaded = load_map("maps", "de-en", "umd", encoder)
-    assert abs(loaded.source[0] @ Remapping.fit("umd", source, target).source[0]) == pytest.approx(1, abs=1e-4)
+    assert abs(loaded.source[0] @ Remapping.fit("umd", source, target).source[0]) == pytest.approx(
+        1, abs=1e-4
+    )
 
 
 @pytest.mark.parametrize(
@@ -89,8 +107,14 @@ def test_maps_from_given_words(call, tiny_encoder):
         (["--parallel", "pairs.tsv", "--out", "out", "--sentences", "0"], "--sentences 0"),
         (["--parallel", "pairs.tsv", "--out", "out", "--layer", "9"], "layer 9"),
         (["--word-pairs", "empty.tsv", "--out", "out"], "empty; there are no word pairs"),
-        (["--word-pairs", "blank.tsv", "--out", "out"], "blank.tsv, line 2: a word and its translation are needed"),
-        (["--word-pairs", "empty.tsv", "--out", "out", "--level", "sentence"], "--level sentence needs --parallel"),
+        (
+            ["--word-pairs", "blank.tsv", "--out", "out"],
+            "blank.tsv, line 2: a word and its translation are needed",
+        ),
+        (
+            ["--word-pairs", "empty.tsv", "--out", "out", "--level", "sentence"],
+            "--level sentence needs --parallel",
+        ),
     ],
 )
 def test_refusals_write_nothing(call, argv, message):
@@ -101,24 +125,40 @@ def test_refusals_write_nothing(call, argv, message):
 
 
 def test_a_folder_that_cannot_be_made(call):
-    refused(call("--parallel", "pairs.tsv", "--out", "pairs.tsv/maps"), "cannot make the folder pairs.tsv/maps", 1)
+    refused(
+        call("--parallel", "pairs.tsv", "--out", "pairs.tsv/maps"),
+        "cannot make the folder pairs.tsv/maps",
+        1,
+    )
 
 
 def test_maps_keep_the_name_of_their_pair_and_are_found_by_its_languages(call, tiny_encoder):
-    assert call("--lp", "deu_Latn-eng_Latn", "--parallel", "pairs.tsv", "--map", "clp", "--out", "maps")[0] == 0
+    assert (
+        call(
+            "--lp", "deu_Latn-eng_Latn", "--parallel", "pairs.tsv", "--map", "clp", "--out", "maps"
+        )[0]
+        == 0
+    )
     assert [path.name for path in Path("maps").iterdir()] == ["deu_Latn-eng_Latn.clp.safetensors"]
     encoder = TokenEncoder(tiny_encoder)
-    fingerprints = {load_map("maps", pair, "clp", encoder).fingerprint for pair in ("deu_Latn-eng_Latn", "de-en")}
+    fingerprints = {
+        load_map("maps", pair, "clp", encoder).fingerprint
+        for pair in ("deu_Latn-eng_Latn", "de-en")
+    }
     assert len(fingerprints) == 1
     with pytest.raises(ArtifactError, match="no clp map for language pair fr-en"):
         load_map("maps", "fr-en", "clp", encoder)
 
 
 def test_fewer_sentences_than_asked_are_named(call):
-    code, out, err = call("--parallel", "pairs.tsv", "--out", "all", "--map", "clp", "--sentences", "50")
+    code, out, err = call(
+        "--parallel", "pairs.tsv", "--out", "all", "--map", "clp", "--sentences", "50"
+    )
     assert (code, json.loads(out)[0]["sentences"]) == (0, 27)
     assert "--sentences 50: the text has only 27 sentence pairs; all of them are taken" in err
-    _, out, err = call("--parallel", "pairs.tsv", "--out", "some", "--map", "clp", "--sentences", "20")
+    _, out, err = call(
+        "--parallel", "pairs.tsv", "--out", "some", "--map", "clp", "--sentences", "20"
+    )
     assert json.loads(out)[0]["sentences"] == 20
     assert "--sentences" not in err
     assert "--sentences" not in call("--parallel", "pairs.tsv", "--out", "usual", "--map", "clp")[2]

@@ -25,7 +25,10 @@ def run(mtmetrics: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     write(tmp_path / "other.en", "dwelling\na house\na cat\n\n")
     write(tmp_path / "a.en", "the house\nthe cat\n")
     write(tmp_path / "b.en", "house\ncat\n")
-    marked = "0 ||| the house ||| LM0= -1 ||| 4\n0 ||| house ||| LM0= -2 ||| 0\n1 ||| cat ||| LM0= 3 ||| -1e0\n"
+    marked = (
+        "0 ||| the house ||| LM0= -1 ||| 4\n0 ||| house ||| LM0= -2 ||| 0\n1 ||| cat ||| LM0= 3 "
+        "||| -1e0\n"
+    )
     write(tmp_path / "moses.txt", marked)
     return lambda *argv: mtmetrics("rerank", *argv)
 
@@ -35,7 +38,10 @@ def run(mtmetrics: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     [
         (["nbest.jsonl"], ["house", "cat"]),
         (["nbest.jsonl", "--mix", "model=3"], ["the house", "cat"]),
-        (["nbest.jsonl", "--mix", "prediction_length=0.1", "--mix", "model=3"], ["the house", "the cat"]),
+        (
+            ["nbest.jsonl", "--mix", "prediction_length=0.1", "--mix", "model=3"],
+            ["the house", "the cat"],
+        ),
         (["-s", "s.de", "-t", "two.en", "--nbest", "2"], ["house", "cat"]),
         (["-s", "s.de", "-t", "a.en", "b.en"], ["house", "cat"]),
         (["-s", "s.de", "-t", "two.en", "other.en", "--nbest", "2"], ["house", "cat"]),
@@ -90,7 +96,15 @@ def test_rows_of_the_output_and_the_report(run: Run) -> None:
 def test_tuning_and_expected_utility_on_the_command_line(run: Run) -> None:
     development = [row | {"human": [1, 0, 0][: len(row["candidates"])]} for row in ROWS]
     write_jsonl(Path("dev.jsonl"), development)
-    _, out, _ = run("--metric", "prediction_length", "nbest.jsonl", "--tune", "dev.jsonl", "--report", "report.json")
+    _, out, _ = run(
+        "--metric",
+        "prediction_length",
+        "nbest.jsonl",
+        "--tune",
+        "dev.jsonl",
+        "--report",
+        "report.json",
+    )
     assert [json.loads(line)["index"] for line in out.splitlines()] == [0, 0]
     report = json.loads(Path("report.json").read_text())
     assert report["tuned_on"] == {"file": "dev.jsonl", "lists": 2, "objective": "human"}
@@ -107,11 +121,26 @@ def test_tuning_and_expected_utility_on_the_command_line(run: Run) -> None:
         (["nbest.jsonl", "-t", "two.en"], "nothing to choose from: pass one FILE"),
         (["two.en"], "two.en: JSON Lines are needed"),
         (["bad.jsonl"], "bad.jsonl, line 2: 'candidates' must be a list of strings"),
-        (["-s", "s.de", "-t", "two.en"], "two.en, line 1: NUMBER ||| TEXT ||| FEATURES ||| SCORE is needed"),
-        (["-s", "s.de", "-t", "two.en", "--nbest", "3"], "not a multiple of --nbest 3; source 2 has 1"),
-        (["-s", "s.de", "-t", "two.en", "--nbest", "0"], "--nbest 0: must be a whole number of at least 1"),
-        (["-s", "s.de", "-t", "two.en", "--nbest", "1"], "s.de ends after 2 sources, but two.en goes on"),
-        (["-s", "two.en", "-t", "two.en", "--nbest", "4"], "two.en ends after 1 sources, but two.en goes on"),
+        (
+            ["-s", "s.de", "-t", "two.en"],
+            "two.en, line 1: NUMBER ||| TEXT ||| FEATURES ||| SCORE is needed",
+        ),
+        (
+            ["-s", "s.de", "-t", "two.en", "--nbest", "3"],
+            "not a multiple of --nbest 3; source 2 has 1",
+        ),
+        (
+            ["-s", "s.de", "-t", "two.en", "--nbest", "0"],
+            "--nbest 0: must be a whole number of at least 1",
+        ),
+        (
+            ["-s", "s.de", "-t", "two.en", "--nbest", "1"],
+            "s.de ends after 2 sources, but two.en goes on",
+        ),
+        (
+            ["-s", "two.en", "-t", "two.en", "--nbest", "4"],
+            "two.en ends after 1 sources, but two.en goes on",
+        ),
         (["gap.txt"], "gap.txt: JSON Lines"),
         (["-s", "s.de", "-t", "gap.txt"], "candidates of source 2 stand where those of 1 should"),
         (["nbest.jsonl", "--mix", "modell=1"], "weights can be given to: prediction_length, model"),

@@ -1,5 +1,5 @@
-"""Which columns of the input a metric compares: sources or references, in parallel files, TSV, JSON Lines and
-Parquet."""
+"""Which columns of the input a metric compares: sources or references, in parallel files, TSV, JSON
+Lines and Parquet."""
 
 import argparse
 import io
@@ -19,8 +19,8 @@ from mtmetrics.errors import InputError
 
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files of all kinds with the source s, the predictions p and q, and the references r and R, in the working
-    directory."""
+    """Files of all kinds with the source s, the predictions p and q, and the references r and R, in
+    the working directory."""
     monkeypatch.chdir(tmp_path)
     rows = [{"source": f"s{n}", "translation": f"p{n}", "reference": f"r{n}"} for n in (1, 2)]
     contents = {name: f"{name}1\n{name}2\n" for name in "spqrR"} | {
@@ -38,13 +38,17 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     }
     for name, content in contents.items():
         write(Path(name), content)
-    write_jsonl(Path("comet.jsonl"), ({"src": f"s{n}", "mt": f"p{n}", "ref": f"r{n}"} for n in (1, 2)))
+    write_jsonl(
+        Path("comet.jsonl"), ({"src": f"s{n}", "mt": f"p{n}", "ref": f"r{n}"} for n in (1, 2))
+    )
     write_jsonl(Path("both.jsonl"), rows)
     write_jsonl(Path("source.jsonl"), (row | {"reference": None} for row in rows))
     parquet.write_table(pyarrow.Table.from_pylist(rows), "both.parquet")
 
 
-PRESETS = dict.fromkeys(("xmoverscore", "bertr", "bilstm", "distilscore", "sentsim", "bleu"), "mini")
+PRESETS = dict.fromkeys(
+    ("xmoverscore", "bertr", "bilstm", "distilscore", "sentsim", "bleu"), "mini"
+)
 
 
 def read(metric: str, *argv: str, **options: str | None) -> tuple[list[str], list[list], dict]:
@@ -89,7 +93,9 @@ SOURCE = {"against": "source"}
         ("sentsim", ["source.jsonl"], {}, ["s1", "p1"], SOURCE),
     ],
 )
-def test_columns(files: None, metric: str, argv: list[str], options: dict, first: list, compared: dict) -> None:
+def test_columns(
+    files: None, metric: str, argv: list[str], options: dict, first: list, compared: dict
+) -> None:
     _, rows, found = read(metric, *argv, **options)
     assert len(rows) == 2
     assert rows[0] == first
@@ -99,15 +105,50 @@ def test_columns(files: None, metric: str, argv: list[str], options: dict, first
 @pytest.mark.parametrize(
     ("metric", "argv", "options", "message"),
     [
-        ("sentsim", ["-s", "s", "-r", "r", "-t", "p"], {}, "both .* are given: pass against=.source."),
-        ("sentsim", ["source.jsonl"], {"setting": "mt-ref"}, "compares with references; pass references"),
-        ("xmoverscore", ["-r", "r", "-t", "p"], {}, "xmoverscore compares predictions with sources"),
-        ("bertr", ["both.jsonl"], {"against": "both"}, "bertr compares with sources or references only, not with both"),
-        ("bertr", ["two.tsv"], {}, "two ways for bertr: pass --against source .* or --against reference"),
+        (
+            "sentsim",
+            ["-s", "s", "-r", "r", "-t", "p"],
+            {},
+            "both .* are given: pass against=.source.",
+        ),
+        (
+            "sentsim",
+            ["source.jsonl"],
+            {"setting": "mt-ref"},
+            "compares with references; pass references",
+        ),
+        (
+            "xmoverscore",
+            ["-r", "r", "-t", "p"],
+            {},
+            "xmoverscore compares predictions with sources",
+        ),
+        (
+            "bertr",
+            ["both.jsonl"],
+            {"against": "both"},
+            "bertr compares with sources or references only, not with both",
+        ),
+        (
+            "bertr",
+            ["two.tsv"],
+            {},
+            "two ways for bertr: pass --against source .* or --against reference",
+        ),
         ("xmoverscore", ["half.tsv"], {}, "line 1: 'source TAB Das Haus' looks like half a header"),
         ("xmoverscore", ["twice.tsv"], {}, "'mt', 'translation' both name the translation"),
-        ("xmoverscore", ["six.tsv"], {}, r"line 1: 6 column\(s\), but source TAB translation TAB reference"),
-        ("xmoverscore", ["keys.jsonl"], {}, "no translation; the first row has src, english; what is read is source"),
+        (
+            "xmoverscore",
+            ["six.tsv"],
+            {},
+            r"line 1: 6 column\(s\), but source TAB translation TAB reference",
+        ),
+        (
+            "xmoverscore",
+            ["keys.jsonl"],
+            {},
+            "no translation; the first row has src, english; what is read is source",
+        ),
         ("xmoverscore", ["nul.tsv"], {}, "line 2: holds a NUL byte"),
         ("xmoverscore", ["nul.jsonl"], {}, "line 1: 'translation' holds a NUL character"),
         ("bertr", ["two.tsv", "-r", "r"], {}, "either one FILE or"),
@@ -126,7 +167,9 @@ NAMES = ("src", "mt", "ref")
 
 def as_cells(separator: str, special: str, *, quote_all: bool = False) -> str:
     def cell(text: str) -> str:
-        return '"' + text.replace('"', '""') + '"' if quote_all or set(text) & set(special) else text
+        return (
+            '"' + text.replace('"', '""') + '"' if quote_all or set(text) & set(special) else text
+        )
 
     return "".join(separator.join(map(cell, row)) + "\n" for row in (NAMES, *ROWS)) + "\n"
 
@@ -141,12 +184,17 @@ def as_cells(separator: str, special: str, *, quote_all: bool = False) -> str:
         ("rows.csv", as_cells(",", "", quote_all=True)),
         ("rows.csv", as_cells("\t", '"\t')),
         ("rows.tsv", as_cells(",", '",')),
-        ("rows.jsonl", "".join(json.dumps(dict(zip(NAMES, row, strict=True))) + "\n" for row in ROWS) + "\n"),
+        (
+            "rows.jsonl",
+            "".join(json.dumps(dict(zip(NAMES, row, strict=True))) + "\n" for row in ROWS) + "\n",
+        ),
         ("rows.tsv", "".join("\t".join(row) + "\n" for row in ROWS)),
         ("-", as_cells("\t", '"\t')),
     ],
 )
-def test_one_rule_for_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str) -> None:
+def test_one_rule_for_cells(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str
+) -> None:
     monkeypatch.chdir(tmp_path)
     write(Path("x" + name), text)
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
@@ -157,7 +205,9 @@ def test_one_rule_for_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nam
 def test_systems_in_one_file_are_named_as_elsewhere(tmp_path: Path, mtmetrics: Callable) -> None:
     rows = [{"src": "das Haus", "outputs": {"a": "the house", "b": "house"}}] * 3
     path = write_jsonl(tmp_path / "systems.jsonl", rows)
-    code, out, _ = mtmetrics("compare", path, "--metric", "prediction_length", "--resamples", "100", "--format", "json")
+    code, out, _ = mtmetrics(
+        "compare", path, "--metric", "prediction_length", "--resamples", "100", "--format", "json"
+    )
     assert code == 0
     assert [system["system"] for system in json.loads(out)["metrics"][0]["systems"]] == ["b", "a"]
 

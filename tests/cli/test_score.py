@@ -29,15 +29,26 @@ Score = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def plain(
-    tmp_path: Path, tiny_encoder: Path, tiny_lm: Path, mtmetrics: Score, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    tiny_encoder: Path,
+    tiny_lm: Path,
+    mtmetrics: Score,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> Score:
     """The command in a folder with a preset and files of two segments."""
     monkeypatch.chdir(tmp_path)
     models = f'[encoder]\nmodel = "{tiny_encoder}"\n[language_models.en]\nmodel = "{tiny_lm}"\n'
     write(Path("preset/preset.toml"), models)
     rows = list(zip(SOURCES, PREDICTIONS, strict=True))
-    write_jsonl(Path("rows.jsonl"), ({"source": source, "translation": text} for source, text in rows))
-    contents = {"src.de": SOURCES, "mt.en": PREDICTIONS, "rows.tsv": map("\t".join, rows), "short.en": ["the house"]}
+    write_jsonl(
+        Path("rows.jsonl"), ({"source": source, "translation": text} for source, text in rows)
+    )
+    contents = {
+        "src.de": SOURCES,
+        "mt.en": PREDICTIONS,
+        "rows.tsv": map("\t".join, rows),
+        "short.en": ["the house"],
+    }
     for name, lines in contents.items():
         write(Path(name), "".join(f"{line}\n" for line in lines))
     return functools.partial(mtmetrics, "score", "--preset", "preset", "--lp", "de-en")
@@ -56,10 +67,14 @@ def rows_of(text: str) -> list[dict]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-def test_all_ways_in_give_the_scores_of_the_scorer(score: Score, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_ways_in_give_the_scores_of_the_scorer(
+    score: Score, monkeypatch: pytest.MonkeyPatch
+) -> None:
     expected = scorer().score(SOURCES, PREDICTIONS).as_dict(parts=True)
     for argv in (PARALLEL, ["rows.tsv"], ["rows.jsonl"], ["-"]):
-        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(Path("rows.tsv").read_bytes())))
+        monkeypatch.setattr(
+            "sys.stdin", io.TextIOWrapper(io.BytesIO(Path("rows.tsv").read_bytes()))
+        )
         code, out, _ = score("--parts", *argv)
         assert (code, json.loads(out)) == (0, expected)
 
@@ -75,7 +90,12 @@ def test_several_systems(score: Score) -> None:
     assert score(*PARALLEL, "src.de", "--out", "scores.jsonl", "--ci")[0] == 0
     rows = rows_of(Path("scores.jsonl").read_text())
     assert [row["kind"] for row in rows] == ["segment"] * 4 + ["system"] * 2
-    assert [(row["system"], row["segment"]) for row in rows[:4]] == [("mt", 1), ("src", 1), ("mt", 2), ("src", 2)]
+    assert [(row["system"], row["segment"]) for row in rows[:4]] == [
+        ("mt", 1),
+        ("src", 1),
+        ("mt", 2),
+        ("src", 2),
+    ]
     for row, predictions in zip(rows[4:], (PREDICTIONS, SOURCES), strict=True):
         segments = scorer().score_systems(SOURCES, {"": predictions})[""].segments
         assert row["mean_score"] == pytest.approx(segments.mean())
@@ -128,7 +148,10 @@ def test_parquet_in_and_out(score: Score) -> None:
     assert table["segment"].to_pylist() == [1, 2]
     assert table["score"].to_pylist() == pytest.approx(expected.segments.tolist())
     summary = json.loads(parquet.read_metadata("scores.parquet").metadata[b"mtmetrics"])[0]
-    assert (summary["signature"], summary["mean_score"]) == (expected.signature, pytest.approx(expected.system))
+    assert (summary["signature"], summary["mean_score"]) == (
+        expected.signature,
+        pytest.approx(expected.system),
+    )
 
 
 @pytest.mark.parametrize(
@@ -150,26 +173,52 @@ def test_parquet_in_and_out(score: Score) -> None:
         (["rows.tsv", "--lm", "no/such", "--local-files-only"], 1, "model 'no/such' was not found"),
         (["rows.tsv", "--out", "NO/scores.json"], 2, "there is no folder NO"),
         (["rows.tsv", "--out", "scores.txt"], 2, "pass --format"),
-        (["rows.tsv", "--out", "scores.table"], 2, "--out scores.table: ends in none of .json, .jsonl"),
-        (["rows.tsv", "--out", ".", "--format", "json"], 2, "--out .: is a folder; a file is needed"),
+        (
+            ["rows.tsv", "--out", "scores.table"],
+            2,
+            "--out scores.table: ends in none of .json, .jsonl",
+        ),
+        (
+            ["rows.tsv", "--out", ".", "--format", "json"],
+            2,
+            "--out .: is a folder; a file is needed",
+        ),
         (["-s", "-", "-t", "-"], 2, "-: standard input can be read only once"),
         (["rows.tsv", "--metric", "random:seed=1"], 2, "random has no presets; write random"),
-        (["rows.tsv", "--encoder", "no/such", "--local-files-only"], 1, "mtmetrics: the model 'no/such' was not found"),
+        (
+            ["rows.tsv", "--encoder", "no/such", "--local-files-only"],
+            1,
+            "mtmetrics: the model 'no/such' was not found",
+        ),
         (["rows.tsv", "--format", "parquet"], 2, "needs --out"),
         (["rows.tsv", "--format", "json", "--segments"], 2, "--segments stands below a table"),
         (["rows.tsv", "--metric", "xmoverscore", "--metric", "xmoverscore"], 2, "given twice"),
-        (["rows.tsv", "--metric", "xmoverscore", "--metric", "chrf", "--layer", "1"], 2, "--layer: for which metric?"),
-        (["rows.tsv", "--metric", "xmoverscore", "--metric", "chrf"], 2, "the first of two columns cannot be both"),
+        (
+            ["rows.tsv", "--metric", "xmoverscore", "--metric", "chrf", "--layer", "1"],
+            2,
+            "--layer: for which metric?",
+        ),
+        (
+            ["rows.tsv", "--metric", "xmoverscore", "--metric", "chrf"],
+            2,
+            "the first of two columns cannot be both",
+        ),
     ],
 )
 def test_bad_usage_is_one_line(score: Score, argv: list[str], code: int, message: str) -> None:
-    for name, content in (("EMPTY", b""), ("UNEVEN", b"a\tb\nonly one column\n"), ("LATIN", b"a\tb\n\xff\tb\n")):
+    for name, content in (
+        ("EMPTY", b""),
+        ("UNEVEN", b"a\tb\nonly one column\n"),
+        ("LATIN", b"a\tb\n\xff\tb\n"),
+    ):
         Path(name).write_bytes(content)
     refused(score(*argv), message, code)
 
 
 @pytest.mark.parametrize("form", [None, *FORMATS[1:]])
-def test_interruption_leaves_no_file(score: Score, monkeypatch: pytest.MonkeyPatch, form: str | None) -> None:
+def test_interruption_leaves_no_file(
+    score: Score, monkeypatch: pytest.MonkeyPatch, form: str | None
+) -> None:
     scored = Scorer.score_chunks
 
     def interrupt(self: Scorer, chunks: Iterable[list[list[str]]]) -> Iterator[list[MetricResult]]:
@@ -204,7 +253,8 @@ def test_a_long_file_is_not_kept(score: Score, monkeypatch: pytest.MonkeyPatch) 
 
     lines = 20 * CHUNK_LINES
     monkeypatch.setattr(
-        "mtmetrics.io.tables.iter_cells", lambda *_: ((number, [Line("x"), Line(number)]) for number in range(lines))
+        "mtmetrics.io.tables.iter_cells",
+        lambda *_: ((number, [Line("x"), Line(number)]) for number in range(lines)),
     )
     monkeypatch.setattr("mtmetrics.scorers.xmoverscore.XMoverScore._score_chunk", chunk)
     assert score("rows.tsv", "--out", "scores.parquet")[0] == 0
@@ -230,10 +280,14 @@ def test_several_metrics(score: Score) -> None:
     assert [row["metric"] for row in rows[2:]] == named
 
 
-def test_metrics_that_need_all_first_and_metrics_of_references_in_one_call(plain: Score, tiny_encoder: Path) -> None:
+def test_metrics_that_need_all_first_and_metrics_of_references_in_one_call(
+    plain: Score, tiny_encoder: Path
+) -> None:
     words = f'[src-mt]\nwords = "{tiny_encoder}"\nsentences = "{tiny_encoder}"\n'
     write(Path("scaled/preset.toml"), words)
-    write(Path("both.tsv"), "mt\tref\tsrc\nthe house\tthe house\tdas Haus\na cat\ta dog\tein Hund\n")
+    write(
+        Path("both.tsv"), "mt\tref\tsrc\nthe house\tthe house\tdas Haus\na cat\ta dog\tein Hund\n"
+    )
     names = ("xmoverscore:preset", "chrf", "sentsim:scaled:setting=src-mt,normalize=batch")
     alone = [json.loads(plain("--metric", name, "both.tsv")[1]) for name in names]
     code, out, _ = plain(*(part for name in names for part in ("--metric", name)), "both.tsv")
@@ -255,9 +309,24 @@ def test_metrics_of_one_encoder_share_its_passes(
     monkeypatch.setattr(BatchRunner, "run", counted)
     count = 80  # three columns of which are more than one chunk
     sources = [f"Das Haus hat {number} Zimmer." for number in range(count)]
-    table = "".join(f"{source}\tThe house has {number} rooms.\n" for number, source in enumerate(sources))
-    given = ("score", str(write(tmp_path / "rows.tsv", table)), "--lp", "de-en", "--against", "source")
-    metrics = ("xmoverscore:mini:lm=none", "bertr:mini", "distilscore:mini", "sentsim:mini", "esim:mini")
+    table = "".join(
+        f"{source}\tThe house has {number} rooms.\n" for number, source in enumerate(sources)
+    )
+    given = (
+        "score",
+        str(write(tmp_path / "rows.tsv", table)),
+        "--lp",
+        "de-en",
+        "--against",
+        "source",
+    )
+    metrics = (
+        "xmoverscore:mini:lm=none",
+        "bertr:mini",
+        "distilscore:mini",
+        "sentsim:mini",
+        "esim:mini",
+    )
     code, out, _ = mtmetrics(*given, *(word for metric in metrics for word in ("--metric", metric)))
     assert code == 0
     assert sum(texts) == 2 * count
@@ -268,7 +337,9 @@ def test_metrics_of_one_encoder_share_its_passes(
 
 def test_numbers_have_six_digits_unless_asked(plain: Score) -> None:
     write(Path("three.tsv"), Path("rows.tsv").read_text() + "das haus\tthe house is red\n")
-    short, full = (json.loads(plain("three.tsv", "--ci", *more)[1]) for more in ([], ["--full-precision"]))
+    short, full = (
+        json.loads(plain("three.tsv", "--ci", *more)[1]) for more in ([], ["--full-precision"])
+    )
     assert short["scores"] == [float(f"{score:.6g}") for score in full["scores"]] != full["scores"]
     assert short["ci"]["low"] == float(f"{full['ci']['low']:.6g}")
     assert short["report"] == full["report"]
@@ -282,7 +353,16 @@ def test_a_person_gets_a_table(plain: Score, monkeypatch: pytest.MonkeyPatch) ->
     code, out, err = plain(*PARALLEL, "b.en", "--ci", "--segments")
     lines = out.splitlines()
     assert (code, err) == (0, "")
-    assert lines[0].split() == ["system", "mean", "95", "%", "interval", "segments", "blank", "untranslated"]
+    assert lines[0].split() == [
+        "system",
+        "mean",
+        "95",
+        "%",
+        "interval",
+        "segments",
+        "blank",
+        "untranslated",
+    ]
     assert lines[3].split()[-3:] == ["2", "1", "1"]
     assert lines[5].startswith("xmoverscore|lp:de-en|")
     assert max(map(len, [*lines[:5], *lines[6:]])) <= 80
@@ -297,7 +377,9 @@ def test_a_person_gets_a_table(plain: Score, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_embedding_cache_and_devices_change_no_score(plain: Score) -> None:
     cache = ("--embedding-cache", "cache")
-    first, written, read = (plain("--device", "cpu", *argv, "rows.tsv") for argv in ((), cache, cache))
+    first, written, read = (
+        plain("--device", "cpu", *argv, "rows.tsv") for argv in ((), cache, cache)
+    )
     assert first[0] == 0
     assert first == written == read
     assert plain("--device", "cpu,cpu", "rows.tsv")[0] == 0
@@ -316,13 +398,18 @@ def test_a_device_that_is_not_there_is_bad_usage(plain: Score, device: str) -> N
 def test_a_name_in_gz_is_compressed(score: Score) -> None:
     assert score("--out", "scores.jsonl.gz", "rows.tsv")[0] == 0
     assert score("--out", "scores.jsonl", "rows.tsv")[0] == 0
-    assert gzip.decompress(Path("scores.jsonl.gz").read_bytes()) == Path("scores.jsonl").read_bytes()
+    assert (
+        gzip.decompress(Path("scores.jsonl.gz").read_bytes()) == Path("scores.jsonl").read_bytes()
+    )
     refused(score("--out", "scores.parquet.gz", "rows.tsv"), "no .gz")
 
 
 def test_names_of_files_are_not_taken_for_settings(score: Score) -> None:
     refused(score("-s", "seed=1/ref.en", "-t", "mt.en"), "mtmetrics: seed=1/ref.en: no such file")
-    refused(score("-s", "data/layer=4/ref.en", "-t", "mt.en"), "mtmetrics: data/layer=4/ref.en: no such file")
+    refused(
+        score("-s", "data/layer=4/ref.en", "-t", "mt.en"),
+        "mtmetrics: data/layer=4/ref.en: no such file",
+    )
 
 
 @pytest.mark.parametrize(
@@ -345,13 +432,25 @@ def test_values_in_a_metric_have_the_type_of_the_option(
     assert error.count("\n") == 1
 
 
-def test_output_that_is_no_translation_is_kept_floored_or_left_out(plain: Score, tmp_path: Path) -> None:
+def test_output_that_is_no_translation_is_kept_floored_or_left_out(
+    plain: Score, tmp_path: Path
+) -> None:
     sources, good = ["Das Haus ist klein.", "Nein."], ["The house is small.", "No."]
     bad = ["дом очень маленький", "No."]
     files = {"s": sources, "good": good, "bad": bad}
     for name, texts in files.items():
         write(tmp_path / name, "".join(f"{text}\n" for text in texts))
-    call = ("--metric", "chrf", "--lp", "de-en", "-r", tmp_path / "good", "-t", tmp_path / "good", tmp_path / "bad")
+    call = (
+        "--metric",
+        "chrf",
+        "--lp",
+        "de-en",
+        "-r",
+        tmp_path / "good",
+        "-t",
+        tmp_path / "good",
+        tmp_path / "bad",
+    )
     found = {}
     for how in ("keep", "floor", "null"):
         code, out, _ = plain(*call, "--format", "jsonl", "--degenerate", how)
@@ -373,7 +472,18 @@ def test_output_that_is_no_translation_is_kept_floored_or_left_out(plain: Score,
 def test_all_may_be_left_out(plain: Score, tmp_path: Path) -> None:
     write(tmp_path / "r", "The house is small.\n")
     write(tmp_path / "t", "дом очень маленький\n")
-    call = ("--metric", "chrf", "--lp", "de-en", "-r", tmp_path / "r", "-t", tmp_path / "t", "--degenerate", "null")
+    call = (
+        "--metric",
+        "chrf",
+        "--lp",
+        "de-en",
+        "-r",
+        tmp_path / "r",
+        "-t",
+        tmp_path / "t",
+        "--degenerate",
+        "null",
+    )
     code, out, _ = plain(*call, "--format", "json", "--ci")
     assert (code, json.loads(out)["mean_score"]) == (0, None)
     assert plain(*call, "--format", "table")[0] == 0
@@ -383,10 +493,24 @@ def test_all_may_be_left_out(plain: Score, tmp_path: Path) -> None:
 
 
 def test_names_and_numbers_keep_their_scores(mtmetrics: Score, tmp_path: Path) -> None:
-    rows = [("2019", "2019"), ("Angela Merkel", "Angela Merkel"), ("Tor! Tor! Tor! Tor!", "Goal! Goal! Goal! Goal!")]
+    rows = [
+        ("2019", "2019"),
+        ("Angela Merkel", "Angela Merkel"),
+        ("Tor! Tor! Tor! Tor!", "Goal! Goal! Goal! Goal!"),
+    ]
     rows.append(("Das Haus ist klein!", "DAS HAUS IST KLEIN!"))
     path = write(tmp_path / "rows.tsv", "".join(f"{source}\t{text}\n" for source, text in rows))
-    command = ("score", "--metric", "source_length", "--lp", "de-en", "--degenerate", "floor", "--format", "jsonl")
+    command = (
+        "score",
+        "--metric",
+        "source_length",
+        "--lp",
+        "de-en",
+        "--degenerate",
+        "floor",
+        "--format",
+        "jsonl",
+    )
     code, out, _ = mtmetrics(*command, path)
     lines = rows_of(out)
     assert (code, [line["score"] for line in lines[:4]]) == (0, [-4.0, -13.0, -19.0, -1000.0])
@@ -395,5 +519,10 @@ def test_names_and_numbers_keep_their_scores(mtmetrics: Score, tmp_path: Path) -
 def test_two_files_of_references_stand_in_the_signature(mtmetrics: Score, tmp_path: Path) -> None:
     files = {name: write(tmp_path / name, "a house\n") for name in ("mt", "one", "two")}
     command = ("score", "--metric", "chrf", "--lp", "de-en", "-t", files["mt"], "-r", files["one"])
-    signatures = [json.loads(mtmetrics(*command, *more)[1])["signature"] for more in ([], [files["two"]])]
-    assert ("|nrefs:1|case:" in signatures[0], "|nrefs:2|combine:max|case:" in signatures[1]) == (True, True)
+    signatures = [
+        json.loads(mtmetrics(*command, *more)[1])["signature"] for more in ([], [files["two"]])
+    ]
+    assert ("|nrefs:1|case:" in signatures[0], "|nrefs:2|combine:max|case:" in signatures[1]) == (
+        True,
+        True,
+    )

@@ -15,21 +15,38 @@ from helpers import refused
 
 
 def test_on_the_command_line_until_ctrl_c(tmp_path: Path) -> None:
-    argv = [sys.executable, "-m", "mtmetrics", "serve", "--metric", "prediction_length", "--port", "0"]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as running:
+    argv = [
+        sys.executable,
+        "-m",
+        "mtmetrics",
+        "serve",
+        "--metric",
+        "prediction_length",
+        "--port",
+        "0",
+    ]
+    with subprocess.Popen(
+        argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path
+    ) as running:
         address, signature = running.stdout.readline().split()
         assert signature.startswith("prediction_length|")
         for number in range(200):
             sent = json.dumps({"source": "x", "translation": "y" * number}).encode()
-            with urllib.request.urlopen(urllib.request.Request(address, sent), timeout=10) as answer:
+            with urllib.request.urlopen(
+                urllib.request.Request(address, sent), timeout=10
+            ) as answer:
                 assert len(json.load(answer)["scores"]) == 1
         with pytest.raises(urllib.error.HTTPError, match="400"):
             urllib.request.urlopen(urllib.request.Request(address, b"{"), timeout=10)
         for name in ("evil.example", "evil.example:80"):
             with pytest.raises(urllib.error.HTTPError, match="421"):
-                urllib.request.urlopen(urllib.request.Request(address, b"{", {"Host": name}), timeout=10)
+                urllib.request.urlopen(
+                    urllib.request.Request(address, b"{", {"Host": name}), timeout=10
+                )
         # Somebody goes away in the middle of a request.
-        with socket.create_connection(("127.0.0.1", int(address.split(":")[2].split("/")[0]))) as broken:
+        with socket.create_connection(
+            ("127.0.0.1", int(address.split(":")[2].split("/")[0]))
+        ) as broken:
             broken.sendall(b"POST /score HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{")
         with urllib.request.urlopen(address.replace("score", "health"), timeout=10) as answer:
             assert json.load(answer)["status"] == "ok"

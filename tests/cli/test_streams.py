@@ -1,4 +1,5 @@
-"""Where commands write: files that are links, devices, pipes or inputs, and standard output in any state."""
+"""Where commands write: files that are links, devices, pipes or inputs, and standard output in any
+state."""
 
 import io
 import json
@@ -52,7 +53,10 @@ def test_output_that_is_an_input_is_refused(mtmetrics: Command, files: Path, out
 def test_one_output_is_not_another(mtmetrics: Command, files: Path) -> None:
     write(files / "pairs.tsv", "Das Haus.\tThe house.\n")
     refused(mtmetrics(*FILTER, "--out", "pairs.tsv"), "--out pairs.tsv: is the input FILE")
-    refused(mtmetrics(*FILTER, "--out", "new.tsv", "--report", "./new.tsv"), "./new.tsv: is --out new.tsv, too")
+    refused(
+        mtmetrics(*FILTER, "--out", "new.tsv", "--report", "./new.tsv"),
+        "./new.tsv: is --out new.tsv, too",
+    )
     assert mtmetrics(*FILTER, "--out", "new.tsv", "--report", "report.json")[0] == 0
 
 
@@ -60,7 +64,11 @@ def test_links_and_modes_stay(mtmetrics: Command, files: Path) -> None:
     (files / "folder").mkdir()
     target = write(files / "folder" / "scores.json", b"old")
     target.chmod(0o640)
-    for name, place in (("first", "folder/scores.json"), ("second", "first"), ("dangling", "folder/new.json")):
+    for name, place in (
+        ("first", "folder/scores.json"),
+        ("second", "first"),
+        ("dangling", "folder/new.json"),
+    ):
         (files / name).symlink_to(place)
     for name in ("first", "second", "dangling"):
         assert mtmetrics(*SCORE, "--out", name)[0] == 0
@@ -92,12 +100,22 @@ def test_devices_and_pipes_are_written_directly(mtmetrics: Command, files: Path)
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 def test_a_full_disk_is_one_line_with_the_name_of_the_file(mtmetrics: Command, files: Path) -> None:
-    refused(mtmetrics(*SCORE, "--out", "/dev/full"), "cannot write /dev/full: No space left on device", code=1)
+    refused(
+        mtmetrics(*SCORE, "--out", "/dev/full"),
+        "cannot write /dev/full: No space left on device",
+        code=1,
+    )
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)]
+)
 def test_a_signal_leaves_nothing_behind(
-    mtmetrics: Command, files: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, code: int
+    mtmetrics: Command,
+    files: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    number: signal.Signals,
+    code: int,
 ) -> None:
     before, handler = sorted(os.listdir(files)), signal.getsignal(number)
     during: list[list[str]] = []
@@ -117,7 +135,10 @@ def test_a_signal_leaves_nothing_behind(
 @pytest.mark.parametrize(
     ("error", "message"),
     [
-        (OSError(30, "Read-only file system", "/dev/shm/x"), "mtmetrics: /dev/shm/x: Read-only file system\n"),
+        (
+            OSError(30, "Read-only file system", "/dev/shm/x"),
+            "mtmetrics: /dev/shm/x: Read-only file system\n",
+        ),
         (OSError(24, "Too many open files"), "mtmetrics: Too many open files\n"),
     ],
 )
@@ -141,7 +162,9 @@ class Shell:
 
 @pytest.mark.parametrize("encoding", ["latin-1", "ascii", "cp1252"])
 @pytest.mark.parametrize("form", ["json", "jsonl", "tsv", "csv", "markdown"])
-def test_machine_formats_are_utf8(files: Path, monkeypatch: pytest.MonkeyPatch, encoding: str, form: str) -> None:
+def test_machine_formats_are_utf8(
+    files: Path, monkeypatch: pytest.MonkeyPatch, encoding: str, form: str
+) -> None:
     os.rename(files / "t", files / "ż…")
     shell = Shell(monkeypatch, encoding)
     argv = [word if word != "t" else "ż…" for word in SCORE]
@@ -151,7 +174,9 @@ def test_machine_formats_are_utf8(files: Path, monkeypatch: pytest.MonkeyPatch, 
 
 
 @pytest.mark.parametrize("encoding", ["latin-1", "ascii"])
-def test_other_commands_write_utf8_too(files: Path, monkeypatch: pytest.MonkeyPatch, encoding: str) -> None:
+def test_other_commands_write_utf8_too(
+    files: Path, monkeypatch: pytest.MonkeyPatch, encoding: str
+) -> None:
     write(files / "pairs.tsv", "Das Haus.\tThe house… ż\n")
     for argv in (
         FILTER,
@@ -168,7 +193,9 @@ def test_other_commands_write_utf8_too(files: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("encoding", ["latin-1", "ascii"])
-def test_tables_lose_what_the_encoding_lacks(files: Path, monkeypatch: pytest.MonkeyPatch, encoding: str) -> None:
+def test_tables_lose_what_the_encoding_lacks(
+    files: Path, monkeypatch: pytest.MonkeyPatch, encoding: str
+) -> None:
     os.rename(files / "t", files / "żt")
     for argv in (
         ["score", "-s", "s", "-t", "żt", *LENGTH, "--format", "table", "--segments"],
@@ -180,7 +207,9 @@ def test_tables_lose_what_the_encoding_lacks(files: Path, monkeypatch: pytest.Mo
         assert "?" in shell.bytes.getvalue().decode(encoding), argv
 
 
-def test_no_standard_output(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_standard_output(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(sys, "stdout", None)
     assert main(["list"]) == 1
     assert capsys.readouterr().err.startswith("mtmetrics: standard output is closed")
@@ -197,7 +226,10 @@ def test_full_and_abandoned_output_in_one_shell(files: Path) -> None:
     """
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["1"] * 4
-    full, closed = "mtmetrics: standard output: No space left on device", "mtmetrics: standard output is closed"
+    full, closed = (
+        "mtmetrics: standard output: No space left on device",
+        "mtmetrics: standard output is closed",
+    )
     lines = done.stderr.splitlines()
     assert lines[:2] == [full, full]
     assert lines[2].startswith(closed)

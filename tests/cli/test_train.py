@@ -27,20 +27,40 @@ def parse(*argv: str) -> argparse.Namespace:
     ("argv", "run", "given", "config"),
     [
         (
-            "lm --mono en.txt:1-5=news --exclude-origin a b* --weight news=3 --seed 4 --layers 5 --matrix-lr 0.01 "
-            "--bf16",
-            {"output": Path("out"), "seed": 4, "work": Path("out.work"), "overwrite": False, "restart": False},
-            {"mono": ["en.txt:1-5=news"], "exclude": ["a", "b*"], "weights": {"news": 3}, "side": "target"},
+            "lm --mono en.txt:1-5=news --exclude-origin a b* --weight news=3 --seed 4 --layers "
+            "5 --matrix-lr 0.01 --bf16",
+            {
+                "output": Path("out"),
+                "seed": 4,
+                "work": Path("out.work"),
+                "overwrite": False,
+                "restart": False,
+            },
+            {
+                "mono": ["en.txt:1-5=news"],
+                "exclude": ["a", "b*"],
+                "weights": {"news": 3},
+                "side": "target",
+            },
             configs.LMConfig(layers=5, matrix_lr=0.01, bf16=True),
         ),
         (
-            "encoder --parallel a.jsonl b.tsv --begin t --judged j --cap ms-*=40 --english 0.25 --work w --restart "
-            "--overwrite",
+            "encoder --parallel a.jsonl b.tsv --begin t --judged j --cap ms-*=40 --english 0.25 "
+            "--work w --restart --overwrite",
             {"seed": 1, "work": Path("w"), "overwrite": True, "restart": True},
-            {"text": ParallelText(["a.jsonl", "b.tsv"], [], {"ms-*": 40}), "judged": ["j"], "begin": "t"},
+            {
+                "text": ParallelText(["a.jsonl", "b.tsv"], [], {"ms-*": 40}),
+                "judged": ["j"],
+                "begin": "t",
+            },
             configs.EncoderConfig(english=0.25),
         ),
-        ("distil --parallel a --teacher t --student s", {}, {"student": "s"}, configs.DistilConfig()),
+        (
+            "distil --parallel a --teacher t --student s",
+            {},
+            {"student": "s"},
+            configs.DistilConfig(),
+        ),
         ("contrastive --parallel a --model m", {}, {"model": "m"}, configs.ContrastiveConfig()),
         (
             "translation --parallel a --model m --lp de-en --cap a=4 --exclude-origin b",
@@ -49,7 +69,10 @@ def parse(*argv: str) -> argparse.Namespace:
             configs.TranslationConfig(),
         ),
         (
-            "regressor --judged j --where n>=2 --encoder e --seeds 7 8 --curve 50,100 --architecture bilstm",
+            (
+                "regressor --judged j --where n>=2 --encoder e --seeds 7 8 --curve 50,100 "
+                "--architecture bilstm"
+            ),
             {"seed": 7},
             {
                 "files": JudgedFiles(["j"], [], Condition("n", "2", 2.0, True)),
@@ -61,7 +84,10 @@ def parse(*argv: str) -> argparse.Namespace:
             configs.RegressorConfig(architecture="bilstm"),
         ),
         (
-            "regressor --judged j --encoder e --composition transformer --repeat a=.5 --layer-lr 1e-4 --no-bf16",
+            (
+                "regressor --judged j --encoder e --composition transformer --repeat a=.5 "
+                "--layer-lr 1e-4 --no-bf16"
+            ),
             {"seed": 1},
             {"files": JudgedFiles(["j"], []), "repeats": {"a": 0.5}, "begin": None},
             configs.CompositionConfig(layer_lr=1e-4),
@@ -104,7 +130,9 @@ def test_bad_calls_are_one_line_and_leave_nothing(
         parse("regressor", "--out", "o", "--judged", "j", "--encoder", "e", "--curve", "5-6")
     assert "'5-6': numbers joined by commas are needed, such as 500,1000" in capsys.readouterr().err
     monkeypatch.chdir(tmp_path)
-    arguments = parse("encoder", "--out", "out", "--parallel", "none.jsonl", "--begin", "mini-encoder")
+    arguments = parse(
+        "encoder", "--out", "out", "--parallel", "none.jsonl", "--begin", "mini-encoder"
+    )
     with pytest.raises(InputError, match=r"none\.jsonl: no such file"):
         arguments.run(arguments)
     arguments = parse("lm", "--out", "out", "--mono", "none.txt", "--weight", "news")

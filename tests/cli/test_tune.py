@@ -1,4 +1,5 @@
-"""``mtmetrics tune`` in process: what it finds, what it gains, the preset that it writes, and what is refused."""
+"""``mtmetrics tune`` in process: what it finds, what it gains, the preset that it writes, and what
+is refused."""
 
 import functools
 import itertools
@@ -21,7 +22,11 @@ ENDS = ["is small.", "sleeps not!", "stands there.", "is red, red, red.", "goes 
 def rows() -> list[dict[str, str]]:
     texts = itertools.product(NOUNS, range(len(VERBS)), (0, 2))
     return [
-        {"lp": "de-en", "source": f"{noun} {VERBS[verb]}", "translation": f"the {noun[:3]} {ENDS[verb - shift]}"}
+        {
+            "lp": "de-en",
+            "source": f"{noun} {VERBS[verb]}",
+            "translation": f"the {noun[:3]} {ENDS[verb - shift]}",
+        }
         for noun, verb, shift in texts
     ]
 
@@ -31,8 +36,12 @@ def judged(rows, tiny_preset, tmp_path):
     """Writes judgements that are the scores with some options, and noise that is no one's."""
 
     def made(count: int = 80, noise: float = 0.0, **options) -> str:
-        scorer = load_scorer("xmoverscore", str(tiny_preset), lang_pair="de-en", map="none", **options)
-        scores = scorer.score(*([row[name] for row in rows] for name in ("source", "translation"))).segments
+        scorer = load_scorer(
+            "xmoverscore", str(tiny_preset), lang_pair="de-en", map="none", **options
+        )
+        scores = scorer.score(
+            *([row[name] for row in rows] for name in ("source", "translation"))
+        ).segments
         scores = scores + noise * np.random.default_rng(1).normal(size=len(scores))
         made = ({**row, "human": float(score)} for row, score in zip(rows, scores, strict=True))
         return str(write_jsonl(tmp_path / "judged.jsonl", itertools.islice(made, count)))
@@ -43,10 +52,14 @@ def judged(rows, tiny_preset, tmp_path):
 @pytest.fixture
 def tune(mtmetrics, tiny_preset, tmp_path):
     metric = ("--metric", f"xmoverscore:{tiny_preset}:map=none")
-    return functools.partial(mtmetrics, "tune", *metric, "--device", "cpu", "--out", tmp_path / "tuned")
+    return functools.partial(
+        mtmetrics, "tune", *metric, "--device", "cpu", "--out", tmp_path / "tuned"
+    )
 
 
-def test_finds_what_people_went_by_and_writes_it_as_a_preset(tune, judged, rows, tiny_preset, tmp_path) -> None:
+def test_finds_what_people_went_by_and_writes_it_as_a_preset(
+    tune, judged, rows, tiny_preset, tmp_path
+) -> None:
     data = judged(layer=1, lm_weight=0.3)
     code, out, err = tune("--data", data, "--format", "json")
     assert code == 0
@@ -58,7 +71,9 @@ def test_finds_what_people_went_by_and_writes_it_as_a_preset(tune, judged, rows,
     assert json.loads((tmp_path / "tuned" / "tuning.json").read_text())["judgements"] == 80
     texts = [[row[name] for row in rows] for name in ("source", "translation")]
     mine = load_scorer("xmoverscore", str(tmp_path / "tuned"), lang_pair="de-en")
-    same = load_scorer("xmoverscore", str(tiny_preset), lang_pair="de-en", map="none", layer=1, lm_weight=0.3)
+    same = load_scorer(
+        "xmoverscore", str(tiny_preset), lang_pair="de-en", map="none", layer=1, lm_weight=0.3
+    )
     assert mine.score(*texts).segments == pytest.approx(same.score(*texts).segments)
     assert found["signatures"] == [mine.signature]
 
@@ -72,7 +87,9 @@ def test_what_is_only_noise_is_no_gain(tune, judged) -> None:
 
 def test_only_what_is_asked_for_is_tried(tune, judged, tmp_path) -> None:
     data = judged(layer=2)
-    code, out, _ = tune("--data", data, "--try", "layer=2,3", "--coefficient", "spearman", "--format", "json")
+    code, out, _ = tune(
+        "--data", data, "--try", "layer=2,3", "--coefficient", "spearman", "--format", "json"
+    )
     assert code == 0
     found = json.loads(out)
     [step] = found["steps"]
@@ -104,7 +121,9 @@ def deeper_encoder(tiny_encoder, tmp_path) -> Path:
 def tune_words(mtmetrics, tiny_preset, tmp_path):
     """As `tune`, without the language model, which sees nothing of encoders."""
     metric = ("--metric", f"xmoverscore:{tiny_preset}:map=none,lm=none")
-    return functools.partial(mtmetrics, "tune", *metric, "--folds", "2", "--out", tmp_path / "tuned", "--overwrite")
+    return functools.partial(
+        mtmetrics, "tune", *metric, "--folds", "2", "--out", tmp_path / "tuned", "--overwrite"
+    )
 
 
 @pytest.mark.parametrize("layers", ["all", "2,4", "4"])
@@ -133,9 +152,13 @@ def test_encoders_are_compared_at_every_layer_that_is_asked_for(
     assert f"{deeper_encoder}, layer 4" in table
 
 
-def test_encoders_alone_are_compared_at_their_own_layer(tune_words, judged, deeper_encoder, tiny_encoder) -> None:
+def test_encoders_alone_are_compared_at_their_own_layer(
+    tune_words, judged, deeper_encoder, tiny_encoder
+) -> None:
     data = judged(encoder=str(deeper_encoder), layer=4, lm="none")
-    code, out, _ = tune_words("--data", data, "--try", f"encoder={tiny_encoder},{deeper_encoder}", "--format", "json")
+    code, out, _ = tune_words(
+        "--data", data, "--try", f"encoder={tiny_encoder},{deeper_encoder}", "--format", "json"
+    )
     [step] = json.loads(out)["steps"]
     assert (code, step["chosen"] == str(deeper_encoder)) == (0, False)
     assert all("layer" not in row for row in step["tried"])
@@ -147,7 +170,19 @@ def test_a_layer_that_another_encoder_lacks_does_not_rule_it_out(
     data = judged(layer=1)
     metric = f"xmoverscore:{tiny_preset}:map=none,encoder={deeper_encoder},layer=4"
     tried = ("--try", f"encoder={tiny_encoder}", "--try", "layer=all")
-    call = ("--metric", metric, "--data", data, *tried, "--folds", "2", "--format", "json", "--out", tmp_path / "tuned")
+    call = (
+        "--metric",
+        metric,
+        "--data",
+        data,
+        *tried,
+        "--folds",
+        "2",
+        "--format",
+        "json",
+        "--out",
+        tmp_path / "tuned",
+    )
     code, out, err = mtmetrics("tune", *call)
     assert (code, err) == (0, "")
     chosen = {step["option"]: step["chosen"] for step in json.loads(out)["steps"]}
@@ -155,7 +190,9 @@ def test_a_layer_that_another_encoder_lacks_does_not_rule_it_out(
 
 
 def test_values_that_do_not_go_together_are_left_out(tune, judged) -> None:
-    code, out, err = tune("--data", judged(), "--try", "pieces=all", "--try", "encoder=none", "--format", "json")
+    code, out, err = tune(
+        "--data", judged(), "--try", "pieces=all", "--try", "encoder=none", "--format", "json"
+    )
     [_, step] = json.loads(out)["steps"]
     assert (code, step["chosen"]) == (0, None)
     assert "mtmetrics: warning: not tried: encoder=none: " in err
@@ -163,7 +200,10 @@ def test_values_that_do_not_go_together_are_left_out(tune, judged) -> None:
 
 def test_judgements_that_are_all_equal_are_refused(tune, judged) -> None:
     path = judged()
-    rows = [json.loads(line) | {"human": 1.0} for line in Path(path).read_text(encoding="utf-8").splitlines()]
+    rows = [
+        json.loads(line) | {"human": 1.0}
+        for line in Path(path).read_text(encoding="utf-8").splitlines()
+    ]
     message = "judged.jsonl: no agreement to tune by: the human judgements are constant"
     refused(tune("--data", str(write_jsonl(Path(path), rows))), message)
 
@@ -194,7 +234,9 @@ def test_a_plugin_is_tuned_without_a_preset(no_plugins, mtmetrics, rows) -> None
     code, _, err = mtmetrics("tune", *call, "--data", "judged.jsonl", "--out", "tuned")
     assert (code, err) == (0, "")
     write_jsonl(Path("rows.jsonl"), rows[:2])
-    code, out, err = mtmetrics("score", "--plugin", "lengths.py", "--metric", "lengths:tuned", "rows.jsonl")
+    code, out, err = mtmetrics(
+        "score", "--plugin", "lengths.py", "--metric", "lengths:tuned", "rows.jsonl"
+    )
     assert (code, err, json.loads(out)["scores"]) == (0, "", [row["human"] for row in judged[:2]])
 
 
@@ -202,7 +244,10 @@ def test_a_plugin_is_tuned_without_a_preset(no_plugins, mtmetrics, rows) -> None
     ("argv", "message"),
     [
         (["--try", "layer"], "--try layer: OPTION=VALUE,VALUE is needed"),
-        (["--try", "layer=1", "--try", "layer=2"], "--try layer=2: OPTION=VALUE,VALUE is needed, once for each option"),
+        (
+            ["--try", "layer=1", "--try", "layer=2"],
+            "--try layer=2: OPTION=VALUE,VALUE is needed, once for each option",
+        ),
         (["--try", "layer=one"], "'layer=one' cannot be used; a whole number is needed"),
         (["--try", "layers=1"], "xmoverscore has no option 'layers'"),
         (["--folds", "1"], "folds 1: must be from 2 to the number of judgements, 80"),
@@ -220,5 +265,11 @@ def test_too_few_judgements_are_refused(tune, judged, mtmetrics, tmp_path) -> No
     refused(tune("--data", judged(49)), "49 judged segments; at least 50 are needed")
     data, out = judged(), tmp_path / "out"
     random = ("--metric", "random", "--try", "seed=1,2")
-    refused(mtmetrics("tune", *random, "--data", data, "--out", out), "--metric random: takes no presets")
-    refused(mtmetrics("tune", "--metric", "esim", "--data", data, "--out", out), "esim: no options are tuned by")
+    refused(
+        mtmetrics("tune", *random, "--data", data, "--out", out),
+        "--metric random: takes no presets",
+    )
+    refused(
+        mtmetrics("tune", "--metric", "esim", "--data", data, "--out", out),
+        "esim: no options are tuned by",
+    )

@@ -33,9 +33,18 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def published(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> Iterator[LoopbackHub]:
-    """A Hub with every bundled artifact and every Space, pushed by the command line after a dry run."""
+    """A Hub with every bundled artifact and every Space, pushed by the command line after a dry
+    run."""
     folder = tmp_path_factory.mktemp("published")
-    artifacts = ["artifacts", "push", "--all", "--namespace", "org", "--catalog", folder / "catalog.toml"]
+    artifacts = [
+        "artifacts",
+        "push",
+        "--all",
+        "--namespace",
+        "org",
+        "--catalog",
+        folder / "catalog.toml",
+    ]
     spaces = ["space", "push", *metric_names(), COMPARE, "--namespace", "org", "--wheel", wheel]
     with serving() as server:
         server.catalog = folder / "catalog.toml"

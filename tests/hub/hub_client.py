@@ -9,7 +9,8 @@ from pathlib import Path
 from loopback import LoopbackHub
 
 SOURCE_ROOT = Path(__file__).parents[2] / "tools"
-# Runs one command line after the other; prints a line of JSON with exit code, output and messages of each.
+# Runs one command line after the other; prints a line of JSON with exit code, output and messages
+# of each.
 COMMANDS = """
 import contextlib, io, json, os, sys
 from mtmetrics.cli.main import main
@@ -23,16 +24,25 @@ for step in json.loads(sys.argv[1]):
 
 
 class Client:
-    """Starts processes that know only the loopback Hub and a home, whatever the environment of the tests says."""
+    """Starts processes that know only the loopback Hub and a home, whatever the environment of the
+    tests says."""
 
     def __init__(self, hub: LoopbackHub, home: Path) -> None:
         self.hub, self.home = hub, home
 
-    def start(self, program: str, *argv: str, cwd: Path | None = None, **environment: str) -> subprocess.Popen:
+    def start(
+        self, program: str, *argv: str, cwd: Path | None = None, **environment: str
+    ) -> subprocess.Popen:
         foreign = ("HF_", "HUGGING", "TRANSFORMERS_", "MTMETRICS_", "SENTENCE_")
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+        inherited = {
+            name: value for name, value in os.environ.items() if not name.startswith(foreign)
+        }
         settings = {"HF_ENDPOINT": self.hub.url, "HF_HOME": str(self.home), "HF_TOKEN": "hf_test"}
-        settings |= {"HF_HUB_DISABLE_XET": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "HF_UPDATE_DOWNLOAD_COUNTS": "0"}
+        settings |= {
+            "HF_HUB_DISABLE_XET": "1",
+            "HF_HUB_DISABLE_TELEMETRY": "1",
+            "HF_UPDATE_DOWNLOAD_COUNTS": "0",
+        }
         settings |= {"NO_PROXY": "127.0.0.1", "PYTHONPATH": str(SOURCE_ROOT)}
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
         command = [sys.executable, "-c", program, *argv]
@@ -43,13 +53,16 @@ class Client:
         return finished(self.start(program, *argv, cwd=cwd, **environment))
 
     def commands(self, *steps: list[str] | dict, **environment: str) -> list[tuple[int, str, str]]:
-        """Exit code, output and messages of command lines that run one after the other in one process."""
+        """Exit code, output and messages of command lines that run one after the other in one
+        process."""
         rows = self.run(COMMANDS, as_steps(*steps), **environment).splitlines()
         return [tuple(json.loads(row)) for row in rows]
 
 
 def as_steps(*steps: list[str] | dict) -> str:
-    return json.dumps([step if isinstance(step, dict) else {"arguments": list(map(str, step))} for step in steps])
+    return json.dumps(
+        [step if isinstance(step, dict) else {"arguments": list(map(str, step))} for step in steps]
+    )
 
 
 def finished(process: subprocess.Popen) -> str:

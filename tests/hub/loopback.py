@@ -1,8 +1,8 @@
-"""A Hugging Face Hub on loopback: the routes that its client calls, over repositories that are kept in memory.
+"""A Hugging Face Hub on loopback: the routes that its client calls, over repositories that are kept
+in memory.
 
-It answers as the Hub does to `huggingface_hub` 2.4 and `evaluate` 0.4.6. It has no Xet storage, no CDN and no gated
-repositories, and it builds no Spaces.
-"""
+It answers as the Hub does to `huggingface_hub` 2.4 and `evaluate` 0.4.6. It has no Xet storage, no
+CDN and no gated repositories, and it builds no Spaces."""
 
 import base64
 import contextlib
@@ -53,7 +53,10 @@ class Repository:
     tags: dict[str, str] = field(default_factory=dict)
 
     def commit(self, branch: str, files: dict[str, Content]) -> str:
-        text = f"{self.name} {len(self.commits)} {sorted((path, content.etag) for path, content in files.items())}"
+        text = (
+            f"{self.name} {len(self.commits)} "
+            f"{sorted((path, content.etag) for path, content in files.items())}"
+        )
         oid = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
         self.commits[oid] = files
         self.branches[branch] = oid
@@ -79,20 +82,29 @@ class LoopbackHub:
     """The server."""
 
     def __init__(self) -> None:
-        self.repositories: dict[tuple[str, str], Repository] = {}  # by kind (``models``, ...) and name
+        self.repositories: dict[
+            tuple[str, str], Repository
+        ] = {}  # by kind (``models``, ...) and name
         self.large: dict[str, bytes] = {}  # contents of large files that were uploaded, by sha256
         self.requests: list[str] = []  # method and path of each
-        self.stall: str | None = None  # part of a path: uploads to it get no answer, downloads from it stop half-way
+        self.stall: str | None = (
+            None  # part of a path: uploads to it get no answer, downloads from it stop half-way
+        )
         self.stalled = threading.Event()  # set when that has happened
         self.tampered: str | None = None  # end of a path whose content is changed on its way out
         self.url = ""
 
     def __getitem__(self, name: str) -> Repository:
         kind, _, rest = name.partition("/")
-        return self.repositories[(kind, rest)] if kind in _KINDS else self.repositories[("models", name)]
+        return (
+            self.repositories[(kind, rest)]
+            if kind in _KINDS
+            else self.repositories[("models", name)]
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers one request; the path is split before it is decoded, since names of branches may hold slashes."""
+        """Answers one request; the path is split before it is decoded, since names of branches may
+        hold slashes."""
         request = Request(scope, receive)
         parts = [urllib.parse.unquote(part) for part in scope["raw_path"].decode().split("/")[1:]]
         self.requests.append(f"{request.method} {scope['raw_path'].decode()}")
@@ -122,7 +134,10 @@ class LoopbackHub:
                 self._require_write(request, repository.name)
                 return await self._write(request, repository, rest)
         path = "/".join(parts)
-        kind = next((kind for kind, prefix in _KINDS.items() if prefix and path.startswith(prefix)), "models")
+        kind = next(
+            (kind for kind, prefix in _KINDS.items() if prefix and path.startswith(prefix)),
+            "models",
+        )
         owner, name, *rest = parts[1:] if _KINDS[kind] else parts
         repository = self._repository(request, kind, f"{owner}/{name.removesuffix('.git')}")
         match request.method, rest:
@@ -141,13 +156,18 @@ class LoopbackHub:
                 return self._info(repository, revision)
             case ["refs"]:
                 branches, tags = (
-                    [{"name": name, "ref": f"refs/{where}/{name}", "targetCommit": oid} for name, oid in refs.items()]
+                    [
+                        {"name": name, "ref": f"refs/{where}/{name}", "targetCommit": oid}
+                        for name, oid in refs.items()
+                    ]
                     for where, refs in (("heads", repository.branches), ("tags", repository.tags))
                 )
                 return JSONResponse({"branches": branches, "tags": tags, "converts": []})
             case ["tree", revision]:
                 _, files = self._commit(repository, revision)
-                return JSONResponse([_tree_row(path, content) for path, content in sorted(files.items())])
+                return JSONResponse(
+                    [_tree_row(path, content) for path, content in sorted(files.items())]
+                )
         raise RefusedError(404, f"no such route: GET {rest}")
 
     async def _write(self, request: Request, repository: Repository, rest: list[str]) -> Response:
@@ -158,7 +178,9 @@ class LoopbackHub:
                 for path in [asked["path"] for asked in (await request.json())["files"]]:
                     mode = "lfs" if path.endswith(_LARGE) else "regular"
                     oid = files[path].etag if path in files else None
-                    rows.append({"path": path, "uploadMode": mode, "shouldIgnore": False, "oid": oid})
+                    rows.append(
+                        {"path": path, "uploadMode": mode, "shouldIgnore": False, "oid": oid}
+                    )
                 return JSONResponse({"files": rows})
             case ["commit", revision]:
                 lines = (await request.body()).splitlines()
@@ -182,7 +204,10 @@ class LoopbackHub:
         # The second is what clients before 1 say.
         private = asked.get("visibility") == "private" or bool(asked.get("private"))
         repository = self.repositories[kind, name] = Repository(kind, name, private)
-        repository.commit("main", {".gitattributes": Content(b"*.safetensors filter=lfs diff=lfs merge=lfs -text\n")})
+        repository.commit(
+            "main",
+            {".gitattributes": Content(b"*.safetensors filter=lfs diff=lfs merge=lfs -text\n")},
+        )
         return JSONResponse({"url": url})
 
     async def _upload(self, request: Request, sha256: str) -> Response:
@@ -210,7 +235,9 @@ class LoopbackHub:
             match line["key"]:
                 case "header":
                     if value.get("parentCommit", head) != head:
-                        raise RefusedError(412, "A commit has happened since. Please refresh and try again.")
+                        raise RefusedError(
+                            412, "A commit has happened since. Please refresh and try again."
+                        )
                 case "file":
                     files[value["path"]] = Content(base64.b64decode(value["content"]))
                 case "lfsFile":
@@ -222,20 +249,28 @@ class LoopbackHub:
                 case other:
                     raise RefusedError(400, f"{other}: unknown")
         oid = repository.commit(revision, files)
-        return JSONResponse({"commitOid": oid, "commitUrl": f"{self.url}/{repository.name}/commit/{oid}"})
+        return JSONResponse(
+            {"commitOid": oid, "commitUrl": f"{self.url}/{repository.name}/commit/{oid}"}
+        )
 
     def _info(self, repository: Repository, revision: str) -> Response:
         oid, files = self._commit(repository, revision)
         about = {"id": repository.name, "sha": oid, "private": repository.private, "tags": []}
         return JSONResponse(about | {"siblings": [{"rfilename": path} for path in files]})
 
-    def _resolve(self, request: Request, repository: Repository, revision: str, path: str) -> Response:
+    def _resolve(
+        self, request: Request, repository: Repository, revision: str, path: str
+    ) -> Response:
         oid, files = self._commit(repository, revision)
         if path not in files:
             raise RefusedError(404, "Entry not found", "EntryNotFound", **{"X-Repo-Commit": oid})
         content = files[path]
         data = content.data
-        headers = {"X-Repo-Commit": oid, "ETag": f'"{content.etag}"', "Content-Length": str(len(data))}
+        headers = {
+            "X-Repo-Commit": oid,
+            "ETag": f'"{content.etag}"',
+            "Content-Length": str(len(data)),
+        }
         headers["Accept-Ranges"] = "bytes"
         if content.sha256:
             headers |= {"X-Linked-Etag": headers["ETag"], "X-Linked-Size": str(len(data))}
@@ -247,7 +282,10 @@ class LoopbackHub:
         if span:
             start, whole = int(span[1]), len(data)
             status, data = 206, data[start:]
-            headers |= {"Content-Range": f"bytes {start}-{whole - 1}/{whole}", "Content-Length": str(len(data))}
+            headers |= {
+                "Content-Range": f"bytes {start}-{whole - 1}/{whole}",
+                "Content-Length": str(len(data)),
+            }
         if self.stall and self.stall in request.url.path:
             return StreamingResponse(self._half(request, data), status, headers)
         return Response(data, status, headers)
@@ -270,7 +308,9 @@ class LoopbackHub:
 
     def _repository(self, request: Request, kind: str, name: str) -> Repository:
         repository = self.repositories.get((kind, name))
-        if repository is None or (repository.private and name.split("/")[0] not in self._writable(request)):
+        if repository is None or (
+            repository.private and name.split("/")[0] not in self._writable(request)
+        ):
             raise RefusedError(404, "Repository not found", "RepoNotFound")
         return repository
 
@@ -297,11 +337,19 @@ def _validated(card: str) -> Response:
 
 
 def _tree_row(path: str, content: Content) -> dict:
-    row = {"type": "file", "path": path, "size": len(content.data), "oid": git_blob_sha1(content.data)}
+    row = {
+        "type": "file",
+        "path": path,
+        "size": len(content.data),
+        "oid": git_blob_sha1(content.data),
+    }
     if content.sha256:
         # Git itself knows a large file by a pointer to it.
         size = len(content.data)
-        about = f"version https://git-lfs.github.com/spec/v1\noid sha256:{content.sha256}\nsize {size}\n"
+        about = (
+            f"version https://git-lfs.github.com/spec/v1\noid sha256:{content.sha256}\nsize "
+            f"{size}\n"
+        )
         large = {"oid": content.sha256, "size": size, "pointerSize": len(about)}
         row |= {"oid": git_blob_sha1(about.encode()), "lfs": large}
     return row
@@ -311,7 +359,9 @@ def _tree_row(path: str, content: Content) -> dict:
 def serving() -> Iterator[LoopbackHub]:
     """An empty Hub that listens on a free port of loopback."""
     hub = LoopbackHub()
-    server = uvicorn.Server(uvicorn.Config(hub, log_level="warning", timeout_graceful_shutdown=1, lifespan="off"))
+    server = uvicorn.Server(
+        uvicorn.Config(hub, log_level="warning", timeout_graceful_shutdown=1, lifespan="off")
+    )
     with socket.create_server(("127.0.0.1", 0)) as listening:
         hub.url = f"http://127.0.0.1:{listening.getsockname()[1]}"
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)

@@ -1,4 +1,5 @@
-"""A production of UScore on the Hub: a repository for each model, and a preset that names them at their versions."""
+"""A production of UScore on the Hub: a repository for each model, and a preset that names them at
+their versions."""
 
 import json
 import shutil
@@ -31,38 +32,70 @@ from mtmetrics.scorers.registry import load_scorer
 scorer = load_scorer("uscore", preset="org/my-uscore", lang_pair="de-en", pool=ModelPool(device="cpu"))
 print(json.dumps(scorer.score(["das haus", "der hund"], ["the house", "a dog"]).segments.tolist()))
 """
-RESULT = {"task": {"type": "t"}, "dataset": {"type": "d", "name": "D"}, "metrics": [{"type": "pearsonr", "value": 0.5}]}
-HEAD = {"license": "cc-by-4.0", "language": ["de", "en"], "library_name": "mtmetrics", "tags": ["uscore"]}
-HEAD |= {"base_model": [], "datasets": [], "metrics": ["pearsonr"], "model-index": [{"name": "u", "results": [RESULT]}]}
+RESULT = {
+    "task": {"type": "t"},
+    "dataset": {"type": "d", "name": "D"},
+    "metrics": [{"type": "pearsonr", "value": 0.5}],
+}
+HEAD = {
+    "license": "cc-by-4.0",
+    "language": ["de", "en"],
+    "library_name": "mtmetrics",
+    "tags": ["uscore"],
+}
+HEAD |= {
+    "base_model": [],
+    "datasets": [],
+    "metrics": ["pearsonr"],
+    "model-index": [{"name": "u", "results": [RESULT]}],
+}
 
 
 @pytest.fixture
 def production(tiny_encoder, tiny_lm, tmp_path: Path) -> Path:
     """A folder as `produce_uscore` makes it."""
     folder = tmp_path / "my-uscore"
-    for part, model in {"encoder": tiny_encoder, "sentences": tiny_encoder, "language_model": tiny_lm}.items():
+    for part, model in {
+        "encoder": tiny_encoder,
+        "sentences": tiny_encoder,
+        "language_model": tiny_lm,
+    }.items():
         shutil.copytree(model, folder / part)
-    (folder / "language_model" / "README.md").write_text("---\nlicense: mit\n---\n\n# Of somebody else\n")
+    (folder / "language_model" / "README.md").write_text(
+        "---\nlicense: mit\n---\n\n# Of somebody else\n"
+    )
     encoder = TokenEncoder(folder / "encoder", layer=2)
     (folder / "maps").mkdir()
     matrix, _ = np.linalg.qr(np.random.default_rng(0).normal(size=(16, 16)))
-    Remapping("clp", (matrix,), meta=map_meta(encoder, "de-en")).save(folder / "maps" / map_file_name("de-en", "clp"))
+    Remapping("clp", (matrix,), meta=map_meta(encoder, "de-en")).save(
+        folder / "maps" / map_file_name("de-en", "clp")
+    )
     (folder / "preset.toml").write_text(
         'metric = "uscore"\nlang_pair = "de-en"\n\n'
         '[encoder]\nmodel = "encoder"\nlayer = 2\n\n[maps]\nartifact = "maps"\nkind = "clp"\n\n'
         '[sentences]\nmodel = "sentences"\n\n[language_models.en]\nmodel = "language_model"\n\n'
         '[score]\nwithout = ["translation"]\n'
     )
-    text = "## Use\n\n```bash\nmtmetrics score --preset DIR\n```\n\n`DIR` is this folder.\n\n## Limits\n"
+    text = (
+        "## Use\n\n```bash\nmtmetrics score --preset DIR\n```\n\n`DIR` is this folder.\n\n## "
+        "Limits\n"
+    )
     (folder / "README.md").write_text(f"---\n{yaml.safe_dump(HEAD)}---\n\n{text}")
     (folder / "work").mkdir()
     (folder / "work" / "mined.jsonl").write_text("private")
     return folder
 
 
-def test_models_and_preset_are_repositories_that_name_each_other(hub: LoopbackHub, production, tmp_path) -> None:
+def test_models_and_preset_are_repositories_that_name_each_other(
+    hub: LoopbackHub, production, tmp_path
+) -> None:
     client = Client(hub, tmp_path / "first")
-    parts = ["org/my-uscore-encoder", "org/my-uscore-maps", "org/my-uscore-sentences", "org/my-uscore-language-model"]
+    parts = [
+        "org/my-uscore-encoder",
+        "org/my-uscore-maps",
+        "org/my-uscore-sentences",
+        "org/my-uscore-language-model",
+    ]
     made = json.loads(client.run(PUBLISH, str(production)))
     assert made == [[name, "v1.1.0"] for name in (*parts, "org/my-uscore")]
     assert set(hub["org/my-uscore"].files()) == {".gitattributes", "README.md", "preset.toml"}
@@ -72,7 +105,8 @@ def test_models_and_preset_are_repositories_that_name_each_other(hub: LoopbackHu
     pinned = {"revision": "v1.1.0", "fingerprint": own_map.fingerprint}
     assert preset["maps"] == {"artifact": "org/my-uscore-maps", "kind": "clp", **pinned}
     licences = {
-        name: yaml.safe_load(hub[name].files()["README.md"].decode().split("---")[1])["license"] for name in parts
+        name: yaml.safe_load(hub[name].files()["README.md"].decode().split("---")[1])["license"]
+        for name in parts
     }
     assert licences.pop("org/my-uscore-language-model") == "mit"
     assert {*licences.values()} == {"cc-by-4.0"}
@@ -82,10 +116,19 @@ def test_models_and_preset_are_repositories_that_name_each_other(hub: LoopbackHu
     assert "`DIR`" not in card
     for name in parts:
         assert f"[{name}](https://huggingface.co/{name}/tree/v1.1.0)" in card
-        assert "[org/my-uscore](https://huggingface.co/org/my-uscore)" in hub[name].files()["README.md"].decode()
+        assert (
+            "[org/my-uscore](https://huggingface.co/org/my-uscore)"
+            in hub[name].files()["README.md"].decode()
+        )
     texts = ["das haus", "der hund"], ["the house", "a dog"]
-    own = load_scorer("uscore", preset=str(production), lang_pair="de-en").score(*texts).segments.tolist()
-    assert json.loads(Client(hub, tmp_path / "second").run(SCORE, HF_TOKEN="")) == pytest.approx(own, abs=1e-6)
+    own = (
+        load_scorer("uscore", preset=str(production), lang_pair="de-en")
+        .score(*texts)
+        .segments.tolist()
+    )
+    assert json.loads(Client(hub, tmp_path / "second").run(SCORE, HF_TOKEN="")) == pytest.approx(
+        own, abs=1e-6
+    )
     # Published again, nothing is new, and no version is counted up.
     commits = {name: len(hub[name].commits) for name in (*parts, "org/my-uscore")}
     assert json.loads(client.run(PUBLISH, str(production))) == made
@@ -95,15 +138,23 @@ def test_models_and_preset_are_repositories_that_name_each_other(hub: LoopbackHu
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--publish", "org"], "--publish: --license is missing: under which licence others may use the weights"),
+        (
+            ["--publish", "org"],
+            "--publish: --license is missing: under which licence others may use the weights",
+        ),
         (
             ["--publish", "org", "--license", "mit"],
             "--publish: --judged is missing: the card states how far",
         ),
-        (["--publish", "no such org"], "--publish no such org: with --out, no such org/made is no repository"),
+        (
+            ["--publish", "no such org"],
+            "--publish no such org: with --out, no such org/made is no repository",
+        ),
     ],
 )
-def test_what_cannot_be_published_is_refused_before_the_work(mtmetrics, tmp_path, options, message) -> None:
+def test_what_cannot_be_published_is_refused_before_the_work(
+    mtmetrics, tmp_path, options, message
+) -> None:
     given = ["uscore", "--lp", "de-en", "--source-text", "de.txt", "--target-text", "en.txt"]
     code, _, err = mtmetrics(*given, "--out", tmp_path / "made", *options)
     assert code == 2

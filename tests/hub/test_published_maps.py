@@ -1,4 +1,5 @@
-"""The authors' maps as a repository: made, pushed, taken one file at a time; the authors' own where that fails."""
+"""The authors' maps as a repository: made, pushed, taken one file at a time; the authors' own where
+that fails."""
 
 import shutil
 from pathlib import Path
@@ -50,13 +51,23 @@ def test_maps_are_published_and_pulled(hub: LoopbackHub, origin, model, tmp_path
         process = Client(hub, tmp_path / home).start(PROGRAM, *argv, MTMETRICS_NAMESPACE="org")
         lines, messages = process.communicate(timeout=180)
         assert process.returncode == 0, messages
-        return [line for line in lines.splitlines() if line.startswith(("exit", "authors", "hub", "cache"))], messages
+        return [
+            line
+            for line in lines.splitlines()
+            if line.startswith(("exit", "authors", "hub", "cache"))
+        ], messages
 
     make = f"main artifacts import-published --out {out}"
-    push = f"main artifacts push {out} --namespace org --execute --catalog {tmp_path / 'recorded.toml'}"
+    push = (
+        f"main artifacts push {out} --namespace org --execute --catalog "
+        f"{tmp_path / 'recorded.toml'}"
+    )
     before, said = run("first", "load")
     assert "fetched the published map europarl-v7.de-en.2k.3.BAM" in said
-    assert "not from the Hub (layer-3/de-en.clp.safetensors of the Hub repository org/xmoverscore-maps" in said
+    assert (
+        "not from the Hub (layer-3/de-en.clp.safetensors of the Hub repository org/xmoverscore-maps"
+        in said
+    )
     assert run("second", make, push)[0] == ["exit 0", "exit 0"]
     asked = len(origin.requests)
     assert "layer-3/en-ru.umd.safetensors" in hub["org/xmoverscore-maps"].files()
@@ -75,4 +86,7 @@ def test_maps_are_published_and_pulled(hub: LoopbackHub, origin, model, tmp_path
     assert run("second", push)[0] == ["exit 0"]
     again, said = run("fourth", "load")
     assert again == before
-    assert "of the Hub repository org/xmoverscore-maps (revision main) is not the map that is made of" in said
+    assert (
+        "of the Hub repository org/xmoverscore-maps (revision main) is not the map that is made of"
+        in said
+    )

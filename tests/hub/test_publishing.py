@@ -1,5 +1,5 @@
-"""Everything this package publishes, through the real client: dry run, push, second push, changes, two at once, an
-interruption."""
+"""Everything this package publishes, through the real client: dry run, push, second push, changes,
+two at once, an interruption."""
 
 import json
 import shutil
@@ -38,10 +38,17 @@ def test_every_artifact_and_every_space_is_pushed(published):
     assert list(recorded) == bundled()
     for name in bundled():
         own = bundled_artifacts() / name
-        files = {path.relative_to(own).as_posix(): path.read_bytes() for path in own.rglob("*") if path.is_file()}
+        files = {
+            path.relative_to(own).as_posix(): path.read_bytes()
+            for path in own.rglob("*")
+            if path.is_file()
+        }
         there = published[f"org/{name}"].files("v1.1.0")
         assert there == files | {".gitattributes": there[".gitattributes"]}
-        assert (recorded[name]["repository"], recorded[name]["revision"]) == (f"org/{name}", "v1.1.0")
+        assert (recorded[name]["repository"], recorded[name]["revision"]) == (
+            f"org/{name}",
+            "v1.1.0",
+        )
         assert recorded[name]["files"] == catalog()[name].files
     for name in (*metric_names(), COMPARE):
         files = published[f"spaces/org/{name}"].files("v1.1.0")
@@ -72,7 +79,9 @@ def test_only_what_changed_is_sent(client, hub, folder, tmp_path):
     assert repository.private
     assert "work/mined.tsv" not in repository.files()
     assert "lm/model.safetensors" in repository.files()
-    assert 'kind = "preset"\nrepository = "org/my-uscore"\nrevision = "v1.1.0"\nbundled = false' in err
+    assert (
+        'kind = "preset"\nrepository = "org/my-uscore"\nrevision = "v1.1.0"\nbundled = false' in err
+    )
     assert "hf_test" not in out + err
     first = len(json.loads(out)["changes"])
     assert first == 10
@@ -81,14 +90,21 @@ def test_only_what_changed_is_sent(client, hub, folder, tmp_path):
     hub.requests.clear()
     (folder / "preset.toml").write_text('metric = "uscore"\ndescription = "changed"\n')
     (folder / "lm" / "training.json").unlink()
-    [(_, out, _), (code, again, _)] = client.commands([*push, "--catalog", tmp_path / "catalog.toml"], push)
+    [(_, out, _), (code, again, _)] = client.commands(
+        [*push, "--catalog", tmp_path / "catalog.toml"], push
+    )
     assert out.splitlines()[0] == "org/my-uscore (model, 9 files, v1.1.1): update, 0.0 MB to send"
     size = len(repository.files("v1.1.0")["lm/training.json"])
     assert out.splitlines()[1:] == [f"  - lm/training.json  {size}", "  ~ preset.toml  42"]
-    assert (code, again.splitlines()) == (0, ["org/my-uscore (model, 9 files, v1.1.1): nothing to do, 0.0 MB to send"])
+    assert (code, again.splitlines()) == (
+        0,
+        ["org/my-uscore (model, 9 files, v1.1.1): nothing to do, 0.0 MB to send"],
+    )
     assert [request.split("/")[-2] for request in writes(hub)] == ["preupload", "commit", "tag"]
     assert "lm/training.json" not in repository.files("v1.1.1")
-    assert tomllib.loads((tmp_path / "catalog.toml").read_text())["my-uscore"]["revision"] == "v1.1.1"
+    assert (
+        tomllib.loads((tmp_path / "catalog.toml").read_text())["my-uscore"]["revision"] == "v1.1.1"
+    )
 
 
 def start_push(client: Client, folder: Path, catalog_file: Path) -> subprocess.Popen:
@@ -106,7 +122,9 @@ def test_an_interrupted_upload_leaves_nothing_and_goes_on(client, hub, folder, t
     assert not (tmp_path / "catalog.toml").exists()
     hub.stall = None
     # Two at once: one finishes it, the other finds nothing to do or tries again.
-    rivals = [start_push(client, folder, tmp_path / f"catalog-{number}.toml") for number in range(2)]
+    rivals = [
+        start_push(client, folder, tmp_path / f"catalog-{number}.toml") for number in range(2)
+    ]
     assert [json.loads(finished(process))[0] for process in rivals] == [0, 0]
     repository = hub["org/my-uscore"]
     assert len(repository.commits) == 2
@@ -118,10 +136,16 @@ def test_an_interrupted_upload_leaves_nothing_and_goes_on(client, hub, folder, t
 def test_refusals(client, hub, folder):
     asked = {"hf_wrong": "org", "": "org", "hf_test": "others"}
     push = ["artifacts", "push", str(folder), "--execute", "--namespace"]
-    steps = ({"arguments": [*push, name], "environment": {"HF_TOKEN": token}} for token, name in asked.items())
+    steps = (
+        {"arguments": [*push, name], "environment": {"HF_TOKEN": token}}
+        for token, name in asked.items()
+    )
     results = client.commands(*steps)
     assert [code for code, _, _ in results] == [1, 1, 1]
-    unknown = "the Hub refused (401): it does not know the token, or there is none; log in by 'hf auth login'"
+    unknown = (
+        "the Hub refused (401): it does not know the token, or there is none; log in by 'hf "
+        "auth login'"
+    )
     assert unknown in results[0][2]
     assert unknown in results[1][2]
     assert "others/my-uscore: the Hub refused (403): the token may not write there" in results[2][2]

@@ -1,4 +1,5 @@
-"""What was pushed is pulled, verified, loaded and used, by this package and by the libraries that know the Hub."""
+"""What was pushed is pulled, verified, loaded and used, by this package and by the libraries that
+know the Hub."""
 
 import json
 import shutil
@@ -82,10 +83,16 @@ def test_pull_verify_and_score(client, bare_package, tmp_path):
         assert pulled["folder"] == str(out / name)
         assert (pulled["repository"], pulled["revision"]) == (f"org/{name}", "v1.1.0")
         assert pulled["fetched"] == sorted(catalog()[name].files)
-    assert all(pulled["fetched"] == [] for report in (again, cached) for pulled in json.loads(report[1]).values())
+    assert all(
+        pulled["fetched"] == []
+        for report in (again, cached)
+        for pulled in json.loads(report[1]).values()
+    )
     assert len(verified[1].splitlines()) == len(on_hub())
     assert not any(path.name.startswith(".") for path in out.rglob("*"))
-    rows = client.run(SCORES, str(bare_package), str(out), HF_TOKEN="", MTMETRICS_NAMESPACE="org").splitlines()
+    rows = client.run(
+        SCORES, str(bare_package), str(out), HF_TOKEN="", MTMETRICS_NAMESPACE="org"
+    ).splitlines()
     assert [row.split()[0] for row in rows] == ["bundled", "hub", "cache", "folder"]
     assert len({row.partition(" ")[2] for row in rows}) == 1
 
@@ -112,9 +119,16 @@ def test_an_interrupted_download_goes_on_in_two_processes(client, published, tmp
     # Not whole in the cache; older clients give what is there, of which a file is found missing.
     assert "the Hub repository org/mini-lm-en (revision v1.1.0)" in offline[2]
     # Two at once, into one cache and one folder.
-    both = [client.start(COMMANDS, as_steps(pull, [*pull, "--out", str(tmp_path / "out")])) for _ in range(2)]
-    assert [[json.loads(line)[0] for line in finished(process).splitlines()] for process in both] == [[0, 0], [0, 0]]
-    verified, again = client.commands(["artifacts", "verify", str(tmp_path / "out")], pull, HF_HUB_OFFLINE="1")
+    both = [
+        client.start(COMMANDS, as_steps(pull, [*pull, "--out", str(tmp_path / "out")]))
+        for _ in range(2)
+    ]
+    assert [
+        [json.loads(line)[0] for line in finished(process).splitlines()] for process in both
+    ] == [[0, 0], [0, 0]]
+    verified, again = client.commands(
+        ["artifacts", "verify", str(tmp_path / "out")], pull, HF_HUB_OFFLINE="1"
+    )
     assert (verified[0], again[0]) == (0, 0)
     assert json.loads(again[1])["mini-lm-en"]["fetched"] == []
 
@@ -127,21 +141,33 @@ def test_what_is_not_as_the_catalog_says_is_refused(client, published):
     [(code, out, err)] = client.commands(pull("org"))
     published.tampered = None
     assert (code, out) == (1, "")
-    damaged = "model.safetensors of the Hub repository org/mini-lm-en (revision v1.1.0) is damaged or was changed: its "
+    damaged = (
+        "model.safetensors of the Hub repository org/mini-lm-en (revision v1.1.0) is damaged or "
+        "was changed: its "
+    )
     assert damaged + "sha256 is" in err
     assert err.count("\n") == 1
     whole = published["org/mini-lm-en"]
-    without = {path: content for path, content in whole.commits[whole.oid("main")].items() if path != "config.json"}
+    without = {
+        path: content
+        for path, content in whole.commits[whole.oid("main")].items()
+        if path != "config.json"
+    }
     for namespace, tag in (("untagged", "v0.9.0"), ("partial", "v1.1.0")):
         repository = Repository("models", f"{namespace}/mini-lm-en")
         repository.tags[tag] = repository.commit("main", without)
         published.repositories["models", repository.name] = repository
-    again, untagged, partial, nobody = client.commands(*map(pull, ("org", "untagged", "partial", "nobody")))
+    again, untagged, partial, nobody = client.commands(
+        *map(pull, ("org", "untagged", "partial", "nobody"))
+    )
     # What was damaged did not stay in the cache.
     assert json.loads(again[1])["mini-lm-en"]["fetched"] == ["model.safetensors"]
     assert [code for code, _, _ in (untagged, partial, nobody)] == [1, 1, 1]
     assert "untagged/mini-lm-en (revision v1.1.0): the Hub has no such revision" in untagged[2]
-    assert "partial/mini-lm-en (revision v1.1.0) does not hold config.json, which the catalog lists" in partial[2]
+    assert (
+        "partial/mini-lm-en (revision v1.1.0) does not hold config.json, which the catalog lists"
+        in partial[2]
+    )
     assert "nobody/mini-lm-en (revision v1.1.0): the Hub has no such repository" in nobody[2]
 
 
@@ -192,20 +218,25 @@ print("evaluate:", abs(result["mean_score"] - own.system) < 1e-6, result["signat
 
 
 def test_what_other_libraries_make_of_it(client, published, tmp_path):
-    """`AutoModel` and `SentenceTransformer` there and back, a regressor, and ``evaluate.load`` of a Space in an empty
-    folder."""
+    """`AutoModel` and `SentenceTransformer` there and back, a regressor, and ``evaluate.load`` of a
+    Space in an empty folder."""
     (tmp_path / "empty").mkdir()
-    lines = [line for line in client.run(LIBRARIES, cwd=tmp_path / "empty").splitlines() if ": " in line]
+    lines = [
+        line for line in client.run(LIBRARIES, cwd=tmp_path / "empty").splitlines() if ": " in line
+    ]
     auto, sentences, regressor, tokens, absent, unknown, metric = lines
     assert auto == "AutoModel: True 42000"
     assert sentences == "SentenceTransformer: True (1, 384)"
     assert regressor == "Regressor: True True esim"
     assert tokens == "TokenEncoder: True"
     assert absent.startswith(
-        "refused: the model 'org/none' was not found as a folder, as a bundled artifact, in the cache"
+        "refused: the model 'org/none' was not found as a folder, as a bundled artifact, in the "
+        "cache"
     )
     assert "the Hub has no such repository" in absent
-    assert "the Hub repository org/mini-encoder (revision v9): the Hub has no such revision" in unknown
+    assert (
+        "the Hub repository org/mini-encoder (revision v9): the Hub has no such revision" in unknown
+    )
     assert "model.safetensors" in published["org/sentences"].files()
     assert metric == "evaluate: True True"
     script = "GET /spaces/org/xmoverscore/resolve/main/xmoverscore.py"

@@ -14,14 +14,30 @@ from mtmetrics.scorers.registry import load_scorer
 def models(tiny_encoder: Path, tiny_lm: Path) -> dict[str, tuple[Any, Any]]:
     """An encoder and decoder, and a decoder alone, of random weights."""
     import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer, BartConfig, BartForConditionalGeneration
+    from transformers import (
+        AutoModelForCausalLM,
+        AutoTokenizer,
+        BartConfig,
+        BartForConditionalGeneration,
+    )
 
     tokenizer = AutoTokenizer.from_pretrained(tiny_encoder)
     torch.manual_seed(0)
-    sides = {f"{side}_{name}": 2 for side in ("encoder", "decoder") for name in ("layers", "attention_heads")}
+    sides = {
+        f"{side}_{name}": 2
+        for side in ("encoder", "decoder")
+        for name in ("layers", "attention_heads")
+    }
     special = {"bos_token_id": 2, "eos_token_id": 3, "pad_token_id": 0, "decoder_start_token_id": 2}
-    sizes = {"d_model": 16, "encoder_ffn_dim": 32, "decoder_ffn_dim": 32, "max_position_embeddings": 64}
-    config = BartConfig(vocab_size=len(tokenizer), init_std=0.5, forced_eos_token_id=3, **sides, **special, **sizes)
+    sizes = {
+        "d_model": 16,
+        "encoder_ffn_dim": 32,
+        "decoder_ffn_dim": 32,
+        "max_position_embeddings": 64,
+    }
+    config = BartConfig(
+        vocab_size=len(tokenizer), init_std=0.5, forced_eos_token_id=3, **sides, **special, **sizes
+    )
     alone = AutoTokenizer.from_pretrained(tiny_lm, padding_side="left", pad_token="<s>")
     return {
         "encoder and decoder": (BartForConditionalGeneration(config).eval(), tokenizer),
@@ -36,11 +52,15 @@ def test_the_shortest_of_the_beams_is_taken(models: dict[str, tuple[Any, Any]], 
     seen = []
     reranker = mtmetrics.Reranker({"length": load_scorer("prediction_length")})
 
-    def noting(candidates: list[list[str]], texts: list[str], *, scores: dict[str, Any]) -> list[Any]:
+    def noting(
+        candidates: list[list[str]], texts: list[str], *, scores: dict[str, Any]
+    ) -> list[Any]:
         seen.append((candidates, texts, scores))
         return reranker(candidates, texts)
 
-    made = mtmetrics.generate(model, tokenizer, sources, rerank=noting, batch=2, num_beams=4, max_new_tokens=6)
+    made = mtmetrics.generate(
+        model, tokenizer, sources, rerank=noting, batch=2, num_beams=4, max_new_tokens=6
+    )
     assert [texts for _, texts, _ in seen] == [sources[:2], sources[2:]]
     candidates = [texts for block, _, _ in seen for texts in block]
     assert [len(texts) for texts in candidates] == [4] * 3

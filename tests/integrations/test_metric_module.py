@@ -42,7 +42,9 @@ def metric(load):
 
 
 def expected(preset, lang_pair="de-en", **options):
-    return load_scorer("xmoverscore", preset=str(preset), lang_pair=lang_pair, **options).score(SOURCES, PREDICTIONS)
+    return load_scorer("xmoverscore", preset=str(preset), lang_pair=lang_pair, **options).score(
+        SOURCES, PREDICTIONS
+    )
 
 
 def test_numbers_equal_the_scorer(metric, tiny_preset):
@@ -57,13 +59,34 @@ def test_numbers_equal_the_command_line(metric, tiny_preset, tmp_path, capsys):
     rows = tmp_path / "rows.tsv"
     lines = [f"{source}\t{text}\n" for source, text in zip(SOURCES, PREDICTIONS, strict=True)]
     rows.write_text("".join(lines), encoding="utf-8")
-    assert main(["score", "--preset", str(tiny_preset), "--lp", "de-en", "--parts", "--full-precision", str(rows)]) == 0
+    assert (
+        main(
+            [
+                "score",
+                "--preset",
+                str(tiny_preset),
+                "--lp",
+                "de-en",
+                "--parts",
+                "--full-precision",
+                str(rows),
+            ]
+        )
+        == 0
+    )
     result = metric.compute(**CALL, return_parts=True)
     assert json.loads(capsys.readouterr().out) == result
 
 
 def test_every_option_reaches_the_scorer(metric, tiny_preset):
-    options = {"variant": "uscore", "layer": 2, "ngram": 2, "distance": "cosine", "map": "none", "lm": "none"}
+    options = {
+        "variant": "uscore",
+        "layer": 2,
+        "ngram": 2,
+        "distance": "cosine",
+        "map": "none",
+        "lm": "none",
+    }
     options |= {"drop_rate": 0.3, "workers": 1}
     result = metric.compute(**CALL, **options)
     assert result == expected(tiny_preset, **options).as_dict()
@@ -78,7 +101,14 @@ def test_alignments_and_interval(metric, tiny_preset):
     assert json.loads(json.dumps(result)) == result
     distances = [alignment["total"] for alignment in result["alignments"]]
     assert distances == pytest.approx((1 - plain.parts["mover"]).tolist())
-    assert result["alignments"][1]["source"] == ["[CLS]", "Der", "Hund", "schläft", "nicht", "[SEP]"]
+    assert result["alignments"][1]["source"] == [
+        "[CLS]",
+        "Der",
+        "Hund",
+        "schläft",
+        "nicht",
+        "[SEP]",
+    ]
     cosine = metric.compute(**CALL, similarity="cosine", map="none")
     assert cosine == expected(tiny_preset, similarity="cosine", map="none").as_dict()
     with pytest.raises(InputError, match="nothing to align"):
@@ -89,14 +119,19 @@ def test_keywords_of_load_are_defaults(load, tiny_preset):
     metric = load(preset=tiny_preset, lang_pair="de-en", ngram=2, return_scores=False)
     result = metric.compute(sources=SOURCES, predictions=PREDICTIONS)
     assert result == expected(tiny_preset, ngram=2).as_dict(scores=False)
-    assert "|ngram:3|" in metric.compute(sources=SOURCES, predictions=PREDICTIONS, ngram=3)["signature"]
+    assert (
+        "|ngram:3|"
+        in metric.compute(sources=SOURCES, predictions=PREDICTIONS, ngram=3)["signature"]
+    )
 
 
 def test_keywords_of_the_models(load, tiny_preset, tmp_path):
     for loaded, computed in ((0, 6), (6, 0)):
         metric = load(preset=tiny_preset, device=["cpu", "cpu"], embedding_cache=tmp_path / "cache")
         result = metric.compute(**CALL)
-        assert result["scores"] == pytest.approx(expected(tiny_preset).as_dict()["scores"], abs=1e-5)
+        assert result["scores"] == pytest.approx(
+            expected(tiny_preset).as_dict()["scores"], abs=1e-5
+        )
         counts = metric.scorer(lang_pair="de-en").encoder.counts
         assert (counts.loaded, counts.computed) == (loaded, computed)
 
@@ -107,7 +142,9 @@ def test_texts_come_back_from_the_store_unchanged(metric, monkeypatch):
     seen = []
     monkeypatch.setattr(type(metric), "scorer", lambda self, **_: seen)
     monkeypatch.setattr(
-        type(metric), "_compute", lambda self, sources, predictions, lang_pair: seen.extend([sources, predictions])
+        type(metric),
+        "_compute",
+        lambda self, sources, predictions, lang_pair: seen.extend([sources, predictions]),
     )
     metric.compute(sources=odd, predictions=odd[::-1], lang_pair="de-en")
     assert seen == [odd, odd[::-1]]
@@ -149,13 +186,19 @@ def test_a_failed_call_keeps_what_was_added(load, tiny_preset, keep_in_memory, e
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"predictions": PREDICTIONS[:2]}, "predictions has 2 segments but sources has 3; they must be parallel"),
+        (
+            {"predictions": PREDICTIONS[:2]},
+            "predictions has 2 segments but sources has 3; they must be parallel",
+        ),
         ({"sources": ["a", None, "c"]}, r"sources\[1\]: a string is needed, got None"),
         ({"sources": None}, "sources is missing; xmoverscore needs sources and predictions"),
         ({"sources": None, "predictions": None}, "nothing to score; pass sources=, predictions="),
         (
             {"lang_pairs": "de-en"},
-            "compute: xmoverscore has no keyword 'lang_pairs'; it takes: sources, predictions, lang_pair",
+            (
+                "compute: xmoverscore has no keyword 'lang_pairs'; it takes: sources, predictions, "
+                "lang_pair"
+            ),
         ),
         ({"lang_pair": None}, "language pair None"),
         ({"variant": "acl21"}, "variant 'acl21': must be one of acl20, release, uscore"),
@@ -182,20 +225,52 @@ def test_missing_language_pair(metric):
             {"sources": ["a", None, "c"], "predictions": ["a", "b", "c"]},
             r"sources\[1\]: a string is needed, got None",
         ),
-        ("add_batch", {"sources": ["a"], "predictions": ["a", "b"]}, "predictions has 2 segments but sources has 1"),
-        ("add_batch", {"sources": ["a"]}, "predictions is missing; xmoverscore needs sources and predictions"),
+        (
+            "add_batch",
+            {"sources": ["a"], "predictions": ["a", "b"]},
+            "predictions has 2 segments but sources has 1",
+        ),
+        (
+            "add_batch",
+            {"sources": ["a"]},
+            "predictions is missing; xmoverscore needs sources and predictions",
+        ),
         (
             "add_batch",
             {"source": ["a"], "predictions": ["a"]},
             "add_batch: .* no keyword 'source'; it takes: sources, predictions",
         ),
         ("add", {"source": None, "prediction": "a"}, "sources is missing"),
-        ("add", {"source": ["a"], "prediction": "a"}, r"sources\[0\]: a string is needed, got \['a'\]"),
-        ("add", {"source": "a", "prediction": "a", "score": 1}, "add: xmoverscore has no keyword 'score'"),
-        ("add", {"sources": "a"}, "predictions is missing; xmoverscore needs sources and predictions"),
-        ("add", {"sources": ["a"], "predictions": ["a"]}, r"sources\[0\]: a string is needed, got \['a'\]"),
-        ("add", {"sources": "a", "source": "b", "prediction": "a"}, "source and sources are the same column"),
-        ("add", {"source": "a", "predictions": "a", "prediction": "b"}, "prediction and predictions are the same"),
+        (
+            "add",
+            {"source": ["a"], "prediction": "a"},
+            r"sources\[0\]: a string is needed, got \['a'\]",
+        ),
+        (
+            "add",
+            {"source": "a", "prediction": "a", "score": 1},
+            "add: xmoverscore has no keyword 'score'",
+        ),
+        (
+            "add",
+            {"sources": "a"},
+            "predictions is missing; xmoverscore needs sources and predictions",
+        ),
+        (
+            "add",
+            {"sources": ["a"], "predictions": ["a"]},
+            r"sources\[0\]: a string is needed, got \['a'\]",
+        ),
+        (
+            "add",
+            {"sources": "a", "source": "b", "prediction": "a"},
+            "source and sources are the same column",
+        ),
+        (
+            "add",
+            {"source": "a", "predictions": "a", "prediction": "b"},
+            "prediction and predictions are the same",
+        ),
     ],
 )
 def test_wrong_additions_are_refused_and_leave_nothing(metric, call, arguments, message):
@@ -206,7 +281,12 @@ def test_wrong_additions_are_refused_and_leave_nothing(metric, call, arguments, 
 
 @pytest.mark.parametrize(
     "names",
-    [("source", "prediction"), ("sources", "predictions"), ("source", "predictions"), ("sources", "prediction")],
+    [
+        ("source", "prediction"),
+        ("sources", "predictions"),
+        ("source", "predictions"),
+        ("sources", "prediction"),
+    ],
 )
 def test_segments_are_added_by_either_name(metric, tiny_preset, names):
     for texts in zip(SOURCES, PREDICTIONS, strict=True):
@@ -224,10 +304,22 @@ def test_combine_adds_single_segments(metric, tiny_preset):
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [
-        (("nope",), {}, "unknown preset 'nope' for metric xmoverscore; there are: mini, paper; for a folder"),
-        (("mini",), {"preset": "elsewhere"}, "config name 'mini' and preset='elsewhere' both name a preset"),
+        (
+            ("nope",),
+            {},
+            "unknown preset 'nope' for metric xmoverscore; there are: mini, paper; for a folder",
+        ),
+        (
+            ("mini",),
+            {"preset": "elsewhere"},
+            "config name 'mini' and preset='elsewhere' both name a preset",
+        ),
         ((), {"preset": "elsewhere"}, "unknown preset 'elsewhere'"),
-        ((), {"presets": "mini"}, "evaluate.load: xmoverscore has no keyword 'presets'; it takes: preset, device"),
+        (
+            (),
+            {"presets": "mini"},
+            "evaluate.load: xmoverscore has no keyword 'presets'; it takes: preset, device",
+        ),
         ((), {"device": ["cpu", 99]}, "device 99 cannot be used here"),
         ((), {"batch_tokens": 0}, "batch_tokens 0: must be a whole number"),
     ],
@@ -250,7 +342,9 @@ def test_a_folder_is_no_config_name(load, tiny_preset, tmp_path, monkeypatch):
 @pytest.mark.parametrize("way", ["local_files_only", "download_config", "HF_EVALUATE_OFFLINE"])
 def test_offline_is_honoured(load, monkeypatch, way):
     seen = []
-    monkeypatch.setattr(MetricModule, "scorer", lambda self, **_: seen.append(self.pool.local_files_only))
+    monkeypatch.setattr(
+        MetricModule, "scorer", lambda self, **_: seen.append(self.pool.local_files_only)
+    )
     monkeypatch.setattr(evaluate.config, "HF_EVALUATE_OFFLINE", way == "HF_EVALUATE_OFFLINE")
     options = {
         "local_files_only": {"local_files_only": True},
@@ -268,34 +362,54 @@ def test_the_default_preset_is_that_of_the_paper(load, monkeypatch):
 
 def test_cache_that_cannot_be_written(load, tiny_preset, tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(MTMetricsError, match=r"the cache of evaluate cannot be written: .*pass cache_dir="):
+    with pytest.raises(
+        MTMetricsError, match=r"the cache of evaluate cannot be written: .*pass cache_dir="
+    ):
         load(preset=tiny_preset, cache_dir=str(tmp_path / "file" / "cache"))
 
 
 def test_blank_segments_are_counted_with_one_warning(metric):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        result = metric.compute(sources=["Das Haus", " ", "x"], predictions=["the house", "a", "x"], lang_pair="de-en")
+        result = metric.compute(
+            sources=["Das Haus", " ", "x"], predictions=["the house", "a", "x"], lang_pair="de-en"
+        )
     assert result["report"] == InputReport(3, blank=1, identical=1).as_dict()
     assert [str(warning.message) for warning in caught if warning.category is UserWarning] == [
-        "of 3 segments: 1 blank (floor score; segment 2), 1 identical to the source (untranslated?; segment 3)"
+        (
+            "of 3 segments: 1 blank (floor score; segment 2), 1 identical to the source "
+            "(untranslated?; segment 3)"
+        )
     ]
 
 
-def test_combine_gives_each_metric_the_columns_that_it_compares(metric, tiny_preset, tiny_encoder, tmp_path):
+def test_combine_gives_each_metric_the_columns_that_it_compares(
+    metric, tiny_preset, tiny_encoder, tmp_path
+):
     models = f'words = "{tiny_encoder}"\nsentences = "{tiny_encoder}"\n'
     write(tmp_path / "words" / "preset.toml", f'[encoder]\nmodel = "{tiny_encoder}"\n')
     write(tmp_path / "both" / "preset.toml", f"[src-mt]\n{models}[mt-ref]\n{models}")
     write(tmp_path / "references" / "preset.toml", f"[mt-ref]\n{models}")
-    others = {"bertr": {"preset": tmp_path / "words"}, "distilscore": {"preset": tmp_path / "words"}}
-    modules = {name: evaluate.load(mtmetrics.metric_path(name), **options) for name, options in others.items()}
+    others = {
+        "bertr": {"preset": tmp_path / "words"},
+        "distilscore": {"preset": tmp_path / "words"},
+    }
+    modules = {
+        name: evaluate.load(mtmetrics.metric_path(name), **options)
+        for name, options in others.items()
+    }
     for name, options in {
         "sentsim": {"preset": tmp_path / "references"},
         "told": {"preset": tmp_path / "both"},
     }.items():
         setting = {"setting": "src-mt"} if name == "told" else {}
         modules[name] = evaluate.load(mtmetrics.metric_path("sentsim"), **options, **setting)
-    columns = {"sources": SOURCES, "predictions": PREDICTIONS, "references": PREDICTIONS, "lang_pair": "de-en"}
+    columns = {
+        "sources": SOURCES,
+        "predictions": PREDICTIONS,
+        "references": PREDICTIONS,
+        "lang_pair": "de-en",
+    }
     combined = evaluate.combine({"xmoverscore": metric, **modules})
     result = combined.compute(**columns)
     assert result["xmoverscore_mean_score"] == expected(tiny_preset).system
@@ -307,23 +421,31 @@ def test_combine_gives_each_metric_the_columns_that_it_compares(metric, tiny_pre
     texts = {name: columns[name] for name in ("sources", "predictions", "references")}
     for first, last in ((0, 2), (2, 3)):
         combined.add_batch(**{name: column[first:last] for name, column in texts.items()})
-    assert combined.compute(lang_pair="de-en")["bertr_scores"] == pytest.approx(result["bertr_scores"])
+    assert combined.compute(lang_pair="de-en")["bertr_scores"] == pytest.approx(
+        result["bertr_scores"]
+    )
 
 
 def test_all_metrics_are_combined(evaluate_cache):
     names = [name for name in metric_names() if name != "comet"]
     assert len(names) == 8
-    combined = evaluate.combine([evaluate.load(mtmetrics.metric_path(name), "mini") for name in names])
+    combined = evaluate.combine(
+        [evaluate.load(mtmetrics.metric_path(name), "mini") for name in names]
+    )
     texts = {"sources": ["Das Haus ist klein."], "predictions": ["The house is small."]}
     texts["references"] = ["The house is little."]
-    with pytest.raises(InputError, match="sentsim: both sources and references are given: pass against='source'"):
+    with pytest.raises(
+        InputError, match="sentsim: both sources and references are given: pass against='source'"
+    ):
         combined.compute(**texts, lang_pair="de-en")
     result = combined.compute(**texts, lang_pair="de-en", against="reference")
     assert {f"{name}_mean_score" for name in names} <= result.keys()
     assert "|set:mt-ref|" in result["sentsim_signature"]
     assert "|against:reference|" in result["distilscore_signature"]
     assert result["xmoverscore_mean_score"] == pytest.approx(
-        mtmetrics.load("xmoverscore", "mini", lang_pair="de-en").score(texts["sources"], texts["predictions"]).system
+        mtmetrics.load("xmoverscore", "mini", lang_pair="de-en")
+        .score(texts["sources"], texts["predictions"])
+        .system
     )
 
 
@@ -334,8 +456,8 @@ def test_name_and_documentation(metric):
 
 
 def test_the_script_alone_is_enough(evaluate_cache, tiny_preset, tmp_path, monkeypatch):
-    """As from the Hub, where `evaluate` fetches the script and nothing beside it; relative path, another working
-    directory."""
+    """As from the Hub, where `evaluate` fetches the script and nothing beside it; relative path,
+    another working directory."""
     folder = tmp_path / "elsewhere" / "xmoverscore"
     folder.mkdir(parents=True)
     shutil.copy(Path(mtmetrics.metric_path("xmoverscore")) / "xmoverscore.py", folder)

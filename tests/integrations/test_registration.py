@@ -20,13 +20,20 @@ def offline(request, monkeypatch):
     monkeypatch.setattr(evaluate.config, "HF_EVALUATE_OFFLINE", request.param)
 
 
-def test_the_bare_name_loads_in_any_folder(evaluate_cache, offline, tiny_preset, tmp_path, monkeypatch):
+def test_the_bare_name_loads_in_any_folder(
+    evaluate_cache, offline, tiny_preset, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(FileNotFoundError):
         evaluate.load("xmoverscore", preset=str(tiny_preset))
     install()
     metric = evaluate.load("xmoverscore", preset=str(tiny_preset))
-    assert metric.compute(sources=["Das Haus"], predictions=["the house"], lang_pair="de-en")["report"]["segments"] == 1
+    assert (
+        metric.compute(sources=["Das Haus"], predictions=["the house"], lang_pair="de-en")[
+            "report"
+        ]["segments"]
+        == 1
+    )
 
 
 def test_another_version_is_replaced_even_if_it_is_younger_or_differs_only_in_a_comment(
@@ -34,7 +41,9 @@ def test_another_version_is_replaced_even_if_it_is_younger_or_differs_only_in_a_
 ):
     ours = install_module._script("xmoverscore").read_text(encoding="utf-8")
     other = tmp_path / "xmoverscore.py"
-    commented = ours.replace("import mtmetrics\n", "import mtmetrics  # a comment leaves the hash as it is\n")
+    commented = ours.replace(
+        "import mtmetrics\n", "import mtmetrics  # a comment leaves the hash as it is\n"
+    )
     for text in ("import evaluate\n", commented, "import evaluate\n"):
         other.write_text(text, encoding="utf-8")
         with monkeypatch.context() as patch:
@@ -48,7 +57,9 @@ def test_another_version_is_replaced_even_if_it_is_younger_or_differs_only_in_a_
 
 
 def test_an_interrupted_copy_is_no_registration(evaluate_cache):
-    (evaluate_cache / "evaluate_modules" / "metrics" / "evaluate-metric--xmoverscore").mkdir(parents=True)
+    (evaluate_cache / "evaluate_modules" / "metrics" / "evaluate-metric--xmoverscore").mkdir(
+        parents=True
+    )
     assert registered("xmoverscore") is None
     [registration] = install(["xmoverscore"])
     registration.path.write_text("")

@@ -1,4 +1,5 @@
-"""A metric behind HTTP: right answers, one line for wrong requests, and bounds of sizes and of those who wait."""
+"""A metric behind HTTP: right answers, one line for wrong requests, and bounds of sizes and of
+those who wait."""
 
 import json
 import threading
@@ -24,7 +25,9 @@ ROWS = [{"source": "das Haus", "translation": "the house"}, {"source": "ja", "tr
 @pytest.fixture
 def client() -> Iterator[TestClient]:
     scorer = load_scorer("source_length", lang_pair="de-en")
-    with TestClient(Service(scorer, threshold=-3.0, most_segments=4, most_bytes=2000).app()) as client:
+    with TestClient(
+        Service(scorer, threshold=-3.0, most_segments=4, most_bytes=2000).app()
+    ) as client:
         yield client
 
 
@@ -43,7 +46,9 @@ def test_segments_are_scored_as_by_the_metric_itself(client: TestClient) -> None
     assert found["report"]["blank"] == 1
     status, one = post(client, {**ROWS[0], "threshold": 5})
     assert (status, one["scores"], one["accepted"]) == (200, found["scores"][:1], [False])
-    assert post(client, {"segments": ROWS[:1], "threshold": None})[1].keys() == one.keys() - {"accepted"}
+    assert post(client, {"segments": ROWS[:1], "threshold": None})[1].keys() == one.keys() - {
+        "accepted"
+    }
 
 
 def test_references_and_both_sides() -> None:
@@ -65,23 +70,57 @@ def test_references_and_both_sides() -> None:
         ({"segments": {}}, 400, "segments: a list of objects is needed"),
         ({"segments": ["x"]}, 400, "segments[0]: no source"),
         ({"segments": [ROWS[0], {"source": "x"}]}, 400, "segments[1]: no translation"),
-        ({"segments": [{"source": None, "translation": "x"}]}, 400, "segments[0].source: a string is needed, got None"),
-        ({"segments": ROWS, "metric": "x"}, 400, "unknown key 'metric'; there are: segments, threshold"),
+        (
+            {"segments": [{"source": None, "translation": "x"}]},
+            400,
+            "segments[0].source: a string is needed, got None",
+        ),
+        (
+            {"segments": ROWS, "metric": "x"},
+            400,
+            "unknown key 'metric'; there are: segments, threshold",
+        ),
         ({"segments": ROWS, "threshold": "x"}, 400, "threshold 'x': must be a finite number"),
-        ('{"source": "a", "translation": "a", "threshold": NaN}', 400, "threshold nan: must be a finite number"),
+        (
+            '{"source": "a", "translation": "a", "threshold": NaN}',
+            400,
+            "threshold nan: must be a finite number",
+        ),
         ({"segments": ROWS, "threshold": 10**400}, 400, "threshold 1000"),
-        (r'{"source": "\ud800", "translation": "a"}', 400, "segments[0].source: holds a lone surrogate"),
-        (r'{"source": "a", "translation": "a\udc80"}', 400, "segments[0].translation: holds a lone surrogate"),
-        (b'{"source": "\xed\xa0\x80", "translation": "a"}', 400, "segments[0].source: holds a lone surrogate"),
+        (
+            r'{"source": "\ud800", "translation": "a"}',
+            400,
+            "segments[0].source: holds a lone surrogate",
+        ),
+        (
+            r'{"source": "a", "translation": "a\udc80"}',
+            400,
+            "segments[0].translation: holds a lone surrogate",
+        ),
+        (
+            b'{"source": "\xed\xa0\x80", "translation": "a"}',
+            400,
+            "segments[0].source: holds a lone surrogate",
+        ),
         (r'{"\ud800": "a", "segments": []}', 400, r"unknown key '\ud800'"),
-        (r'{"source": "a", "translation": ["\ud800"]}', 400, "segments[0].translation: a string is needed"),
-        (r'{"source": "a\u0000", "translation": "a"}', 400, "segments[0].source: holds a NUL character"),
+        (
+            r'{"source": "a", "translation": ["\ud800"]}',
+            400,
+            "segments[0].translation: a string is needed",
+        ),
+        (
+            r'{"source": "a\u0000", "translation": "a"}',
+            400,
+            "segments[0].source: holds a NUL character",
+        ),
         ({"segments": ROWS * 3}, 413, "segments: 6 of them, at most 4 are taken at once"),
         ({"source": "x" * 3000, "translation": ""}, 413, "the request is larger than 2,000 bytes"),
         (b"x" * 10_000_000, 413, "the request is larger than 2,000 bytes"),
     ],
 )
-def test_wrong_requests_get_one_line(client: TestClient, content: Any, status: int, message: str) -> None:
+def test_wrong_requests_get_one_line(
+    client: TestClient, content: Any, status: int, message: str
+) -> None:
     found, answer = post(client, content)
     assert (found, list(answer)) == (status, ["error"])
     assert answer["error"].startswith(message)
@@ -90,7 +129,9 @@ def test_wrong_requests_get_one_line(client: TestClient, content: Any, status: i
 
 
 def test_text_outside_the_basic_plane_is_scored(client: TestClient) -> None:
-    assert post(client, r'{"source": "\ud83d\ude00", "translation": "\ud83d\ude00"}')[1]["scores"] == [-1.0]
+    assert post(client, r'{"source": "\ud83d\ude00", "translation": "\ud83d\ude00"}')[1][
+        "scores"
+    ] == [-1.0]
 
 
 @pytest.mark.parametrize(
@@ -105,7 +146,9 @@ def test_text_outside_the_basic_plane_is_scored(client: TestClient) -> None:
         ("POST", "/no%0Asuch%20place", 404),
     ],
 )
-def test_other_ways_and_places_get_one_line_of_json(client: TestClient, method: str, path: str, status: int) -> None:
+def test_other_ways_and_places_get_one_line_of_json(
+    client: TestClient, method: str, path: str, status: int
+) -> None:
     answer = client.request(method, path, follow_redirects=False)
     assert (answer.status_code, list(answer.json())) == (status, ["error"])
     assert answer.headers["content-type"] == "application/json"
@@ -115,7 +158,11 @@ def test_other_ways_and_places_get_one_line_of_json(client: TestClient, method: 
 
 def test_health(client: TestClient) -> None:
     health = client.get("/health").json()
-    assert (health["status"], health["waiting"], health["version"]) == ("ok", 0, mtmetrics.__version__)
+    assert (health["status"], health["waiting"], health["version"]) == (
+        "ok",
+        0,
+        mtmetrics.__version__,
+    )
 
 
 def test_a_fault_of_the_service_is_json_too() -> None:
@@ -137,15 +184,30 @@ def test_a_fault_of_the_service_is_json_too() -> None:
             "127.0.0.1",
             "127.0.0.1",
             ["127.0.0.1:8765", "localhost:8765", "LOCALHOST.", "localhost:9000", "[::1]:8765"],
-            ["evil.example", "evil.example:8765", "localhost.evil.example", "127.0.0.1.evil.example", "", "[::1", "0"],
+            [
+                "evil.example",
+                "evil.example:8765",
+                "localhost.evil.example",
+                "127.0.0.1.evil.example",
+                "",
+                "[::1",
+                "0",
+            ],
         ),
         ("::1", "::1", ["[::1]:8765", "localhost"], ["evil.example:8765", "[::2]:8765"]),
-        ("mt.example", "192.0.2.1", ["mt.example:8765", "MT.example", "192.0.2.1:8765"], ["localhost", "evil.example"]),
+        (
+            "mt.example",
+            "192.0.2.1",
+            ["mt.example:8765", "MT.example", "192.0.2.1:8765"],
+            ["localhost", "evil.example"],
+        ),
         ("0.0.0.0", "0.0.0.0", ["evil.example", "mt:8765"], []),
         ("::", "::", ["evil.example", "mt:8765"], []),
     ],
 )
-def test_the_host_is_one_that_it_listens_on(host: str, address: str, answered: list[str], refused: list[str]) -> None:
+def test_the_host_is_one_that_it_listens_on(
+    host: str, address: str, answered: list[str], refused: list[str]
+) -> None:
     service = Service(PredictionLength(), hosts=host_names(host, address))
     with TestClient(service.app()) as client:
         for name in answered:
@@ -167,7 +229,9 @@ def test_no_more_wait_than_may() -> None:
 
     with TestClient(Service(Slow(), most_waiting=2).app()) as client:
         answers: list[tuple[int, dict[str, Any]]] = []
-        waiting = [threading.Thread(target=lambda: answers.append(post(client, ROWS[0]))) for _ in range(2)]
+        waiting = [
+            threading.Thread(target=lambda: answers.append(post(client, ROWS[0]))) for _ in range(2)
+        ]
         for thread in waiting:
             thread.start()
         begun.wait(10)

@@ -30,12 +30,15 @@ def scorer(tiny_preset):
 
 @pytest.fixture
 def load(evaluate_cache):
-    return lambda name, *arguments, **options: evaluate.load(mtmetrics.metric_path(name), *arguments, **options)
+    return lambda name, *arguments, **options: evaluate.load(
+        mtmetrics.metric_path(name), *arguments, **options
+    )
 
 
 @pytest.fixture
 def evaluated(tokenizer):
-    """As if the model had generated the references, in another order; all are padded by -100, as the trainer does."""
+    """As if the model had generated the references, in another order; all are padded by -100, as
+    the trainer does."""
 
     def tokens(texts):
         rows = [tokenizer(text)["input_ids"] for text in texts]
@@ -59,15 +62,35 @@ def trainer(tokenizer, tmp_path):
 
     torch.manual_seed(0)
     pad, end = tokenizer.pad_token_id, tokenizer.sep_token_id
-    tokens = {"vocab_size": len(tokenizer), "decoder_start_token_id": pad, "pad_token_id": pad, "eos_token_id": end}
-    model = T5ForConditionalGeneration(T5Config(d_model=16, d_kv=8, d_ff=32, num_layers=1, num_heads=2, **tokens))
-    data = datasets.Dataset.from_list([tokenizer(source, text_target=reference) for source, reference in PAIRS])
+    tokens = {
+        "vocab_size": len(tokenizer),
+        "decoder_start_token_id": pad,
+        "pad_token_id": pad,
+        "eos_token_id": end,
+    }
+    model = T5ForConditionalGeneration(
+        T5Config(d_model=16, d_kv=8, d_ff=32, num_layers=1, num_heads=2, **tokens)
+    )
+    data = datasets.Dataset.from_list(
+        [tokenizer(source, text_target=reference) for source, reference in PAIRS]
+    )
 
     def made(compute_metrics, **arguments):
-        arguments |= {"eval_strategy": "epoch", "save_strategy": "no", "report_to": [], "disable_tqdm": True}
-        arguments |= {"per_device_train_batch_size": 2, "per_device_eval_batch_size": 2, "num_train_epochs": 2}
+        arguments |= {
+            "eval_strategy": "epoch",
+            "save_strategy": "no",
+            "report_to": [],
+            "disable_tqdm": True,
+        }
+        arguments |= {
+            "per_device_train_batch_size": 2,
+            "per_device_eval_batch_size": 2,
+            "num_train_epochs": 2,
+        }
         folder = str(tmp_path / "run")
-        settings = Seq2SeqTrainingArguments(folder, use_cpu=True, generation_max_length=8, **arguments)
+        settings = Seq2SeqTrainingArguments(
+            folder, use_cpu=True, generation_max_length=8, **arguments
+        )
         sets = {"train_dataset": data, "eval_dataset": data}
         collator = DataCollatorForSeq2Seq(tokenizer, model=model)
         return Seq2SeqTrainer(model, settings, collator, compute_metrics=compute_metrics, **sets)
@@ -83,7 +106,9 @@ def test_the_metric_is_logged_every_epoch(trainer, tokenizer, load, scorer, tiny
     logged = [entry for entry in run.state.log_history if "eval_mean_score" in entry]
     assert [entry["epoch"] for entry in logged] == [1, 2]
     generated = run.predict(run.eval_dataset).predictions
-    texts = tokenizer.batch_decode(np.where(generated < 0, tokenizer.pad_token_id, generated), skip_special_tokens=True)
+    texts = tokenizer.batch_decode(
+        np.where(generated < 0, tokenizer.pad_token_id, generated), skip_special_tokens=True
+    )
     expected = scorer.score(SOURCES, texts)
     assert logged[-1]["eval_mean_score"] == pytest.approx(expected.system)
     assert logged[-1]["eval_mover_part"] == pytest.approx(expected.parts["mover"].mean())
@@ -113,11 +138,17 @@ def test_sources_as_inputs_or_as_texts(evaluated, tokenizer, scorer):
 def test_what_a_module_compares_with(evaluated, tokenizer, load, tiny_encoder):
     options = {"encoder": str(tiny_encoder), "layer": 2, "map": "none"}
     metric = load("bertr", "mini", **options)
-    for given, against in (({}, "reference"), ({"against": "source"}, "source"), ({"sources": SOURCES}, "source")):
+    for given, against in (
+        ({}, "reference"),
+        ({"against": "source"}, "source"),
+        ({"sources": SOURCES}, "source"),
+    ):
         others = REFERENCES if against == "reference" else SOURCES
         scorer = load_scorer("bertr", preset="mini", lang_pair="de-en", against=against, **options)
         expected = scorer.score(others, REFERENCES[::-1])
-        result = mtmetrics.make_compute_metrics(metric, tokenizer, lang_pair="de-en", **given)(evaluated)
+        result = mtmetrics.make_compute_metrics(metric, tokenizer, lang_pair="de-en", **given)(
+            evaluated
+        )
         assert result == pytest.approx({"mean_score": expected.system})
     assert load("bertr", "mini", against="source", **options).scorer_options["against"] == "source"
 
@@ -129,10 +160,22 @@ def test_wrong_options_are_refused_before_the_training(tokenizer, load, scorer, 
     for wrong, message in [
         (lambda: make(metric, tokenizer, lang_pair="deen"), "language pair 'deen'"),
         (lambda: make(metric, tokenizer), "language pair None"),
-        (lambda: make(metric, tokenizer, lang_pairs="de-en"), "xmoverscore has no option 'lang_pairs'"),
-        (lambda: make(metric, tokenizer, ["a", None], lang_pair="de-en"), r"sources\[1\]: a string is needed"),
-        (lambda: make(scorer, tokenizer, lang_pair="de-en"), "lang_pair: options are for evaluate modules"),
-        (lambda: make(sentsim, tokenizer, lang_pair="de-en"), "pass against='source' or against='reference'"),
+        (
+            lambda: make(metric, tokenizer, lang_pairs="de-en"),
+            "xmoverscore has no option 'lang_pairs'",
+        ),
+        (
+            lambda: make(metric, tokenizer, ["a", None], lang_pair="de-en"),
+            r"sources\[1\]: a string is needed",
+        ),
+        (
+            lambda: make(scorer, tokenizer, lang_pair="de-en"),
+            "lang_pair: options are for evaluate modules",
+        ),
+        (
+            lambda: make(sentsim, tokenizer, lang_pair="de-en"),
+            "pass against='source' or against='reference'",
+        ),
         (
             lambda: make(sentsim, tokenizer, SOURCES, lang_pair="de-en", setting="mt-ref"),
             "sources: .*does not read them",
@@ -149,7 +192,10 @@ def test_modules_of_others(evaluated, tokenizer):
             self.features = {"predictions": "string", "references": "string"}
 
         def compute(self, predictions, references, scale):
-            same = [prediction == reference for prediction, reference in zip(predictions, references, strict=True)]
+            same = [
+                prediction == reference
+                for prediction, reference in zip(predictions, references, strict=True)
+            ]
             return {"exact": np.float32(scale * sum(same)), "counts": same, "signature": "exact"}
 
     assert mtmetrics.make_compute_metrics(Exact(), tokenizer, scale=2)(evaluated) == {"exact": 2.0}
@@ -158,11 +204,15 @@ def test_modules_of_others(evaluated, tokenizer):
 def test_several_metrics_are_logged_in_one_training(trainer, tokenizer, load, scorer, tiny_preset):
     metrics = {"mover": load("xmoverscore", preset=tiny_preset), "overlap": load_scorer("chrf")}
     compute_metrics = mtmetrics.make_compute_metrics(metrics, tokenizer, SOURCES, lang_pair="de-en")
-    run = trainer(compute_metrics, predict_with_generate=True, metric_for_best_model="overlap_mean_score")
+    run = trainer(
+        compute_metrics, predict_with_generate=True, metric_for_best_model="overlap_mean_score"
+    )
     run.train()
     logged = [entry for entry in run.state.log_history if "eval_loss" in entry][-1]
     generated = run.predict(run.eval_dataset).predictions
-    texts = tokenizer.batch_decode(np.where(generated < 0, tokenizer.pad_token_id, generated), skip_special_tokens=True)
+    texts = tokenizer.batch_decode(
+        np.where(generated < 0, tokenizer.pad_token_id, generated), skip_special_tokens=True
+    )
     expected = scorer.score(SOURCES, texts)
     assert logged["eval_mover_mean_score"] == pytest.approx(expected.system)
     assert logged["eval_mover_lm_part"] == pytest.approx(expected.parts["lm"].mean())
@@ -170,7 +220,9 @@ def test_several_metrics_are_logged_in_one_training(trainer, tokenizer, load, sc
     assert "eval_mean_score" not in logged
 
 
-def test_several_metrics_have_their_names_before_their_numbers(evaluated, tokenizer, load, scorer, tiny_encoder):
+def test_several_metrics_have_their_names_before_their_numbers(
+    evaluated, tokenizer, load, scorer, tiny_encoder
+):
     options = {"encoder": str(tiny_encoder), "layer": 2, "map": "none"}
     bertr = load("bertr", "mini", **options)
     listed = [scorer, bertr, load_scorer("chrf")]
@@ -181,13 +233,21 @@ def test_several_metrics_have_their_names_before_their_numbers(evaluated, tokeni
         "bertr": make(bertr, tokenizer, lang_pair="de-en"),  # against references, as is usual
         "chrf": make(load_scorer("chrf"), tokenizer),
     }
-    expected = {f"{name}_{key}": value for name, one in alone.items() for key, value in one(evaluated).items()}
+    expected = {
+        f"{name}_{key}": value
+        for name, one in alone.items()
+        for key, value in one(evaluated).items()
+    }
     assert result == pytest.approx(expected)
     assert {type(value) for value in result.values()} == {float}
     # Functions that are made one by one can be joined, too.
-    apart = [make([one], tokenizer, *([SOURCES] if one is scorer else [])) for one in (scorer, listed[2])]
+    apart = [
+        make([one], tokenizer, *([SOURCES] if one is scorer else [])) for one in (scorer, listed[2])
+    ]
     apart.append(make({"bertr": bertr}, tokenizer, lang_pair="de-en"))
-    assert {key: value for one in apart for key, value in one(evaluated).items()} == pytest.approx(expected)
+    assert {key: value for one in apart for key, value in one(evaluated).items()} == pytest.approx(
+        expected
+    )
 
 
 def test_two_of_the_same_metric_need_names(evaluated, tokenizer, scorer):
@@ -201,7 +261,10 @@ def test_two_of_the_same_metric_need_names(evaluated, tokenizer, scorer):
     for wrong, message in [
         (lambda: make([], tokenizer), "metric: empty"),
         (lambda: make({}, tokenizer), "metric: empty"),
-        (lambda: make([scorer, other], tokenizer, lang_pair="de-en"), "lang_pair: options are for evaluate modules"),
+        (
+            lambda: make([scorer, other], tokenizer, lang_pair="de-en"),
+            "lang_pair: options are for evaluate modules",
+        ),
         (lambda: make([scorer, "chrf"], tokenizer), "got str"),
         (lambda: make([load_scorer("chrf")], tokenizer, SOURCES), "sources: .*does not read them"),
     ]:

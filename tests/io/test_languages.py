@@ -21,7 +21,13 @@ ENGLISH = [
     "I see the cat on the roof of the neighbour.",
     "In the garden there is a tree with red apples.",
 ]
-RUSSIAN = ["Дом в конце улицы маленький.", "Мы долго ждали автобус.", "Собака не спит.", "Я вижу кошку.", "Там дерево."]
+RUSSIAN = [
+    "Дом в конце улицы маленький.",
+    "Мы долго ждали автобус.",
+    "Собака не спит.",
+    "Я вижу кошку.",
+    "Там дерево.",
+]
 
 
 def warnings_of(pair: str | None, columns: list[str], rows: list[tuple[str, ...]]) -> list[str]:
@@ -35,10 +41,30 @@ def warnings_of(pair: str | None, columns: list[str], rows: list[tuple[str, ...]
     ("pair", "sources", "predictions", "expected"),
     [
         ("de-en", GERMAN, ENGLISH, ""),
-        ("de-en", ENGLISH, GERMAN, "sources are to be 'de', but 5 of 5 segments look like 'en'; is --lp de-en right"),
-        ("ru-en", RUSSIAN, GERMAN, "predictions are to be 'en', but 5 of 5 segments look like 'de'"),
-        ("ru-en", GERMAN, ENGLISH, "sources are to be 'ru', but 5 of 5 segments are in Latin letters"),
-        ("de-en", RUSSIAN, ENGLISH, "sources are to be 'de', but 5 of 5 segments are in Cyrillic letters"),
+        (
+            "de-en",
+            ENGLISH,
+            GERMAN,
+            "sources are to be 'de', but 5 of 5 segments look like 'en'; is --lp de-en right",
+        ),
+        (
+            "ru-en",
+            RUSSIAN,
+            GERMAN,
+            "predictions are to be 'en', but 5 of 5 segments look like 'de'",
+        ),
+        (
+            "ru-en",
+            GERMAN,
+            ENGLISH,
+            "sources are to be 'ru', but 5 of 5 segments are in Latin letters",
+        ),
+        (
+            "de-en",
+            RUSSIAN,
+            ENGLISH,
+            "sources are to be 'de', but 5 of 5 segments are in Cyrillic letters",
+        ),
         # Most of a file, not some segments of it; and no guess from a few.
         ("de-en", GERMAN[:3] + ENGLISH[:2], ENGLISH, ""),
         ("de-en", ENGLISH[:4], GERMAN[:4], ""),
@@ -49,7 +75,9 @@ def test_one_warning_where_most_of_a_file_is_something_else(
     pair: str | None, sources: list[str], predictions: list[str], expected: str
 ) -> None:
     pytest.importorskip("py3langid", reason="needs the extra 'mining'")
-    messages = warnings_of(pair, ["sources", "predictions"], list(zip(sources, predictions, strict=False)))
+    messages = warnings_of(
+        pair, ["sources", "predictions"], list(zip(sources, predictions, strict=False))
+    )
     assert len(messages) == bool(expected)
     assert "".join(messages).startswith(expected)
 

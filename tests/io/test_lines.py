@@ -51,5 +51,8 @@ def test_the_first_difference_of_two_plans_is_named() -> None:
     plan = {"rows": 3, "settings": {"dtype": "float32", "layers": [1, 2]}}
     assert first_difference(plan, plan) is None
     assert first_difference(plan, plan | {"rows": 4}) == "rows 3, not 4"
-    assert first_difference(plan, plan | {"settings": {"dtype": "float32"}}) == "layers [1, 2], not null"
+    assert (
+        first_difference(plan, plan | {"settings": {"dtype": "float32"}})
+        == "layers [1, 2], not null"
+    )
     assert first_difference(plan, plan | {"seed": "x"}) == "seed null, not 'x'"

@@ -1,4 +1,5 @@
-"""N-best lists of Moses and Marian: fields are counted from the right, and what cannot be decided is refused."""
+"""N-best lists of Moses and Marian: fields are counted from the right, and what cannot be decided
+is refused."""
 
 from pathlib import Path
 
@@ -10,7 +11,9 @@ from mtmetrics.io.nbest import read_candidates
 
 
 def candidates(tmp_path: Path, *lines: str) -> list[tuple[str, float]]:
-    lists = list(read_candidates(write(tmp_path / "n.best", "".join(f"{line}\n" for line in lines))))
+    lists = list(
+        read_candidates(write(tmp_path / "n.best", "".join(f"{line}\n" for line in lines)))
+    )
     return [(candidate.text, candidate.score) for group in lists for candidate in group]
 
 
@@ -26,23 +29,32 @@ def candidates(tmp_path: Path, *lines: str) -> list[tuple[str, float]]:
         ("0 ||| a ||| b ||| LM0= -1 ||| 4", ("a ||| b", 4.0)),
         ("0 ||| a ||| b ||| c 5 ||| F0= -1 F1= 2 ||| 4", ("a ||| b ||| c 5", 4.0)),
         ("0 ||| a |||| b ||| LM0= -1 ||| 4", ("a |||| b", 4.0)),
-        # Alignments behind the score, as Moses has them, or before the features, as Marian has them.
+        # Alignments behind the score, as Moses has them, or before the features, as Marian has
+        # them.
         ("0 ||| the house ||| LM0= -1 ||| -1.5 ||| 0-0 1-1", ("the house", -1.5)),
         ("0 ||| the ||| house ||| LM0= -1 ||| -1.5 ||| 0-0 1-1", ("the ||| house", -1.5)),
         ("0 |||  ||| LM0= -1 ||| -1.5 ||| ", ("", -1.5)),
         ("0 |||  ||| LM0= -1 ||| -1.5 |||", ("", -1.5)),
         ("0 ||| the house ||| 0-0 1-1 ||| F0= -2 ||| -0.7", ("the house", -0.7)),
-        ("0 ||| the house ||| 0-0 1-1 ||| WordScores= -1 -2 ||| F0= -2 ||| -0.7", ("the house", -0.7)),
+        (
+            "0 ||| the house ||| 0-0 1-1 ||| WordScores= -1 -2 ||| F0= -2 ||| -0.7",
+            ("the house", -0.7),
+        ),
     ],
 )
-def test_fields_are_counted_from_the_right(tmp_path: Path, line: str, expected: tuple[str, float]) -> None:
+def test_fields_are_counted_from_the_right(
+    tmp_path: Path, line: str, expected: tuple[str, float]
+) -> None:
     assert candidates(tmp_path, line) == [expected]
 
 
 def test_line_1_says_whether_alignments_stand_before_the_features(tmp_path: Path) -> None:
     plain, scored = "0 ||| it was ||| F0= -2 ||| -1", "0 ||| it was ||| 2-1 ||| F0= -2 ||| -1"
     assert candidates(tmp_path, plain, scored) == [("it was", -1.0), ("it was ||| 2-1", -1.0)]
-    assert candidates(tmp_path, scored, "0 |||  |||  ||| F0= 0 ||| 0") == [("it was", -1.0), ("", 0.0)]
+    assert candidates(tmp_path, scored, "0 |||  |||  ||| F0= 0 ||| 0") == [
+        ("it was", -1.0),
+        ("", 0.0),
+    ]
     with pytest.raises(InputError, match="n.best, line 2: has not the same fields as line 1"):
         candidates(tmp_path, scored, plain)
 

@@ -1,4 +1,5 @@
-"""Rows that are written are read back equal, in every format; what a format would lose is refused before."""
+"""Rows that are written are read back equal, in every format; what a format would lose is refused
+before."""
 
 import contextlib
 import tempfile
@@ -27,7 +28,9 @@ def written(folder: str | Path, form: str, rows: list[dict], names: list[str] = 
     columns = Columns(form, names)
     for number, row in enumerate(rows, 1):
         columns.add(Row(f"row {number}", row))
-    mode = {"mode": "wb"} if form == "parquet" else {"mode": "w", "encoding": "utf-8", "newline": "\n"}
+    mode = (
+        {"mode": "wb"} if form == "parquet" else {"mode": "w", "encoding": "utf-8", "newline": "\n"}
+    )
     with open(path, **mode) as stream, contextlib.closing(RowWriter(stream, columns)) as writer:
         writer.write(rows)
     table = open_table(path)
@@ -38,30 +41,45 @@ def values(texts: st.SearchStrategy[str]) -> st.SearchStrategy[list[Any]]:
     """Two values of one type, of those that JSON has."""
     plain = st.sampled_from([texts, WHOLE, FRACTIONS, st.booleans(), st.none()])
     kinds = plain.flatmap(
-        lambda kind: st.sampled_from([kind, st.lists(kind, max_size=3), st.fixed_dictionaries({"a": kind, "b": texts})])
+        lambda kind: st.sampled_from(
+            [kind, st.lists(kind, max_size=3), st.fixed_dictionaries({"a": kind, "b": texts})]
+        )
     )
     return kinds.flatmap(lambda kind: st.lists(kind | st.none(), min_size=2, max_size=2))
 
 
 @settings(deadline=None, max_examples=150)
-@given(st.lists(st.fixed_dictionaries(dict.fromkeys(("source", "target", "note"), TEXTS)), min_size=1, max_size=5))
+@given(
+    st.lists(
+        st.fixed_dictionaries(dict.fromkeys(("source", "target", "note"), TEXTS)),
+        min_size=1,
+        max_size=5,
+    )
+)
 def test_rows_of_texts_are_read_back(rows: list[dict]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for form in FORMS:
-            if form == "tsv" and any(set("\t\n") & set(text) for row in rows for text in row.values()):
+            if form == "tsv" and any(
+                set("\t\n") & set(text) for row in rows for text in row.values()
+            ):
                 with pytest.raises(InputError, match="holds a tab or a line break"):
                     written(folder, form, rows)
                 continue
             # Lines end in \n for all readers of text, also within a cell of CSV.
             end = "\n" if form == "csv" else "\r\n"
-            expected = [{name: text.replace("\r\n", end) for name, text in row.items()} for row in rows]
+            expected = [
+                {name: text.replace("\r\n", end) for name, text in row.items()} for row in rows
+            ]
             assert written(folder, form, rows) == expected
 
 
 @settings(deadline=None, max_examples=150)
 @given(values(TEXTS), values(TEXTS))
 def test_rows_of_any_values_are_read_back(one: list[Any], other: list[Any]) -> None:
-    rows = [{"source": "x", "target": "y", "one": a, "other": b} for a, b in zip(one, other, strict=True)]
+    rows = [
+        {"source": "x", "target": "y", "one": a, "other": b}
+        for a, b in zip(one, other, strict=True)
+    ]
     with tempfile.TemporaryDirectory() as folder:
         for form in ("jsonl", "parquet"):
             assert written(folder, form, rows) == rows
@@ -97,8 +115,16 @@ def test_parquet_loses_nothing(tmp_path: Path, seen: list, expected: list | None
     [
         ("parquet", [2**64], "row 1: column 'w': 18446744073709551616 has more than 64 bits"),
         ("parquet", [-1, 2**63], "row 2: column 'w': 9223372036854775808 has more than 64 bits"),
-        ("parquet", [[-(2**63) - 1]], "row 1: column 'w': -9223372036854775809 has more than 64 bits"),
-        ("parquet", [2**53 + 1, 0.5], "row 2: .*numbers with a fraction .0.5. and 9007199254740993 in row 1"),
+        (
+            "parquet",
+            [[-(2**63) - 1]],
+            "row 1: column 'w': -9223372036854775809 has more than 64 bits",
+        ),
+        (
+            "parquet",
+            [2**53 + 1, 0.5],
+            "row 2: .*numbers with a fraction .0.5. and 9007199254740993 in row 1",
+        ),
         ("parquet", [0.5, 2**53 + 1], "row 2: .*and 9007199254740993 in row 2"),
         ("parquet", [1, "x"], "row 2: column 'w' holds a text .'x'., but a number in row 1"),
         ("parquet", [True, 1], "row 2: column 'w' holds a number .1., but true or false in row 1"),

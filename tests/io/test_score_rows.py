@@ -19,8 +19,13 @@ NUMBERS = st.none() | st.floats(allow_nan=False)
 
 @st.composite
 def score_rows(draw: st.DrawFn) -> list[ScoreRow]:
-    """Rows of one file: one metric with a part, or two metrics; with what is unusual, or without."""
-    columns = draw(st.sampled_from([["score"], ["score", "lm"], ["chrf", "bertr:mini", "bertr:mini precision"]]))
+    """Rows of one file: one metric with a part, or two metrics; with what is unusual, or
+    without."""
+    columns = draw(
+        st.sampled_from(
+            [["score"], ["score", "lm"], ["chrf", "bertr:mini", "bertr:mini precision"]]
+        )
+    )
     unusual = draw(st.booleans())
     row = st.builds(
         ScoreRow,
@@ -40,9 +45,18 @@ def test_rows_of_scores_are_read_back(rows: list[ScoreRow]) -> None:
         for form in ("tsv", "csv", "jsonl", "parquet"):
             path = Path(folder) / f"scores.{form}"
             systems = [row.system for row in rows]
-            columns = ScoreRow.columns(form, systems, first.values, unusual=first.unusual is not None)
-            mode = {"mode": "wb"} if form == "parquet" else {"mode": "w", "encoding": "utf-8", "newline": "\n"}
-            with open(path, **mode) as stream, contextlib.closing(RowWriter(stream, columns)) as writer:
+            columns = ScoreRow.columns(
+                form, systems, first.values, unusual=first.unusual is not None
+            )
+            mode = (
+                {"mode": "wb"}
+                if form == "parquet"
+                else {"mode": "w", "encoding": "utf-8", "newline": "\n"}
+            )
+            with (
+                open(path, **mode) as stream,
+                contextlib.closing(RowWriter(stream, columns)) as writer,
+            ):
                 writer.write(row.fields(form) for row in rows)
             table = open_table(path)
             assert table is not None

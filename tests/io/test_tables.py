@@ -1,4 +1,5 @@
-"""Rows of cells, JSON Lines and Parquet through one reader, and the errors that name file and line."""
+"""Rows of cells, JSON Lines and Parquet through one reader, and the errors that name file and
+line."""
 
 import io
 import warnings
@@ -34,8 +35,12 @@ def test_jsonl_errors(tmp_path: Path) -> None:
     assert next(lines).fields == {"a": "\U0001f600 \\ud83d"}
     with pytest.raises(InputError, match="c.jsonl, line 2: holds a lone surrogate"):
         next(lines)
-    lines = b'{"source": "x", "translation": "y", "human": 1}\n{"source": "x", "translation": null}\n'
-    with pytest.raises(InputError, match="d.jsonl, line 2: 'translation' must be a string, got null"):
+    lines = (
+        b'{"source": "x", "translation": "y", "human": 1}\n{"source": "x", "translation": null}\n'
+    )
+    with pytest.raises(
+        InputError, match="d.jsonl, line 2: 'translation' must be a string, got null"
+    ):
         texts(write(tmp_path / "d.jsonl", lines), "source", "translation")
 
 
@@ -45,7 +50,11 @@ def test_cells_without_a_header(tmp_path: Path) -> None:
         {"source": "x", "translation": "y", "column3": "z"},
         {"source": "", "translation": "z", "column3": ""},
     ]
-    assert rows(write(tmp_path / "empty.tsv", "")) == rows(write(tmp_path / "blank.tsv", "\n \n")) == []
+    assert (
+        rows(write(tmp_path / "empty.tsv", ""))
+        == rows(write(tmp_path / "blank.tsv", "\n \n"))
+        == []
+    )
     for text, message in (
         ("x\ty\nx\n", "line 2: 1 column"),
         ("x\ty\nx\ty\tz\n", r"line 2: 3 column\(s\), but line 1 has 2"),
@@ -105,7 +114,9 @@ def test_a_header_row_is_known(tmp_path: Path) -> None:
         ("source\tmt\nein Hund\ta dog\n", False),
     ],
 )
-def test_a_first_line_that_looks_like_names_is_noted(tmp_path: Path, text: str, is_noted: bool) -> None:
+def test_a_first_line_that_looks_like_names_is_noted(
+    tmp_path: Path, text: str, is_noted: bool
+) -> None:
     path = write(tmp_path / "a.tsv", text)
     with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always")
@@ -114,7 +125,8 @@ def test_a_first_line_that_looks_like_names_is_noted(tmp_path: Path, text: str, 
 
 
 def test_quoted_cells_between_tabs(tmp_path: Path) -> None:
-    """What pandas writes for a tab, a quote or a line break in a cell; other quotes belong to the text."""
+    """What pandas writes for a tab, a quote or a line break in a cell; other quotes belong to the
+    text."""
     texts_of_rows = [
         ['"Ja", sagte er.', "He said yes."],
         ['"Ja."', '"Yes."'],
@@ -140,7 +152,9 @@ def test_quoted_cells_between_tabs(tmp_path: Path) -> None:
     assert rows(write(tmp_path / "b.tsv", 'source\tmt\t"the ""id"""\na\tb\tc\n')) == [
         {"source": "a", "mt": "b", 'the "id"': "c"}
     ]
-    quoted = write(tmp_path / "c.tsv", '"source"\t"mt"\t"n"\n"Ja."\t"a ""b"""\t1\n"x\n\ty"\t""\t2\n')
+    quoted = write(
+        tmp_path / "c.tsv", '"source"\t"mt"\t"n"\n"Ja."\t"a ""b"""\t1\n"x\n\ty"\t""\t2\n'
+    )
     assert texts(quoted, "source", "mt", "n") == [["Ja.", 'a "b"', "1"], ["x\n\ty", "", "2"]]
     with pytest.raises(InputError, match="d.tsv, line 2: not valid CSV"):
         rows(write(tmp_path / "d.tsv", '"source"\t"mt"\n"a \\"b\\""\t"c"\n'))
@@ -162,9 +176,13 @@ def test_csv_has_a_header_and_quotes(tmp_path: Path) -> None:
     assert list(opened.texts(("source", "translation"))) == [["x", "y, z"], ["u\nv", ""]]
     with pytest.raises(InputError, match="a.csv.gz, line 2: no field 'reference'; the row has: 'a"):
         texts(table, "reference")
-    with pytest.raises(InputError, match=r"b.csv, line 2: 1 field\(s\), but the header has 2: source, target"):
+    with pytest.raises(
+        InputError, match=r"b.csv, line 2: 1 field\(s\), but the header has 2: source, target"
+    ):
         texts(write(tmp_path / "b.csv", "source,target\nx\n"), "source")
-    assert texts(write(tmp_path / "tabs.csv", "x\ty, z\n"), "source", "translation") == [["x", "y, z"]]
+    assert texts(write(tmp_path / "tabs.csv", "x\ty, z\n"), "source", "translation") == [
+        ["x", "y, z"]
+    ]
     assert rows(write(tmp_path / "empty.csv", "")) == []
 
 
@@ -172,12 +190,16 @@ def test_parquet(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     parquet.write_table(pyarrow.table({"translation": ["y", "z"], "source": ["x", "w"]}), path)
     assert texts(path, "source", "translation") == [["x", "y"], ["w", "z"]]
-    with pytest.raises(InputError, match="a.parquet: no column 'reference'; the file has: translation, source"):
+    with pytest.raises(
+        InputError, match="a.parquet: no column 'reference'; the file has: translation, source"
+    ):
         texts(path, "reference")
     parquet.write_table(pyarrow.table({"source": ["x", None]}), path)
     with pytest.raises(InputError, match="a.parquet, row 2: 'source' must be a string, got null"):
         texts(path, "source")
-    twice = pyarrow.Table.from_arrays([pyarrow.array(["x"]), pyarrow.array(["y"])], names=["source", "source"])
+    twice = pyarrow.Table.from_arrays(
+        [pyarrow.array(["x"]), pyarrow.array(["y"])], names=["source", "source"]
+    )
     parquet.write_table(twice, tmp_path / "twice.parquet")
     with pytest.raises(InputError, match="twice.parquet: the column 'source' stands there twice"):
         rows(tmp_path / "twice.parquet")
@@ -200,7 +222,9 @@ def test_lists_of_words(tmp_path: Path) -> None:
     assert read_word_pairs(path) == [("Hund", "dog"), ("ja", "yes")]
     headed = write(tmp_path / "headed.tsv", "target\tsource\ndog\tHund\n")
     assert read_word_pairs(headed) == [("Hund", "dog")]
-    assert read_word_pairs(write(tmp_path / "en-de.tsv", "source\tQuelle\n")) == [("source", "Quelle")]
+    assert read_word_pairs(write(tmp_path / "en-de.tsv", "source\tQuelle\n")) == [
+        ("source", "Quelle")
+    ]
     for text, message in (
         ("", "empty"),
         ("a\tb\nHund\n", "line 2: 1 column.*word TAB translation"),

@@ -38,7 +38,8 @@ def test_visible(text, seen):
 
 
 @pytest.mark.parametrize(
-    "text", ["", " \n", "\u200b", "\u00ad \u2060", "\u202a\u202c", "\u200d\u200c", "\ufe0f", "\u3164"]
+    "text",
+    ["", " \n", "\u200b", "\u00ad \u2060", "\u202a\u202c", "\u200d\u200c", "\ufe0f", "\u3164"],
 )
 def test_blank(text):
     assert is_blank(text)

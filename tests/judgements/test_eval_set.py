@@ -25,15 +25,25 @@ def test_texts(wmt99, tmp_path):
     with pytest.raises(InputError, match="no reference 'refC' for de-en; there are: refA, refB"):
         pair.reference("refC")
     assert EvalSet.read(wmt99, "en-fi").reference() is None
-    with pytest.raises(InputError, match=r"no sources/XX-YY\.txt; a test set of mt-metrics-eval is needed"):
+    with pytest.raises(
+        InputError, match=r"no sources/XX-YY\.txt; a test set of mt-metrics-eval is needed"
+    ):
         lang_pairs(tmp_path)
 
 
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("references/de-en.refB.txt", "one\n", r"refB\.txt: 1 lines, but .*sources/de-en\.txt has 2"),
-        ("system-outputs/de-en/A.txt", "one\ntwo\nthree\n", r"A\.txt: 3 lines, but .*sources/de-en\.txt has 2"),
+        (
+            "references/de-en.refB.txt",
+            "one\n",
+            r"refB\.txt: 1 lines, but .*sources/de-en\.txt has 2",
+        ),
+        (
+            "system-outputs/de-en/A.txt",
+            "one\ntwo\nthree\n",
+            r"A\.txt: 3 lines, but .*sources/de-en\.txt has 2",
+        ),
         ("sources/de-en.txt", "", r"de-en\.txt: empty; there is nothing to score"),
         *(
             ("human-scores/de-en.mqm.seg.score", text, rf"mqm\.seg\.score{message}")
@@ -61,7 +71,9 @@ def test_written_scores_are_read_back(wmt99):
     assert files["seg"].read_text() == "A\t0.1\nA\t0.2\nB.0\t1.0\nB.0\t-1.0\n"
     assert files["sys"].read_text() == "A\t0.15000000000000002\nB.0\t0.0\n"
     assert pair.metric_scores()["my.metric-2-refA"] == SCORES
-    exists = r"my\.metric-2-refA\.seg\.score exists already; choose another name or pass --overwrite"
+    exists = (
+        r"my\.metric-2-refA\.seg\.score exists already; choose another name or pass --overwrite"
+    )
     with pytest.raises(InputError, match=exists):
         pair.write_metric_scores("my.metric-2", "refA", SCORES)
     pair.write_metric_scores("my.metric-2", "refA", SCORES | {"A": [0.0, 0.0]}, overwrite=True)
@@ -72,13 +84,20 @@ def test_which_outputs_a_metric_scores(wmt99):
     pair = EvalSet.read(wmt99, "de-en")
     assert list(pair.scored_systems("src")) == ["A", "B.0", "refA"]
     assert list(pair.scored_systems("refB")) == ["A", "B.0", "refA"]
-    assert list(pair.scored_systems("refA.refB")) == list(pair.scored_systems("all")) == ["A", "B.0"]
+    assert (
+        list(pair.scored_systems("refA.refB")) == list(pair.scored_systems("all")) == ["A", "B.0"]
+    )
 
 
 @pytest.mark.parametrize(
     ("metric", "references", "scores", "message"),
     [
-        ("m", "src", SCORES, "scores of A, B.0, but mt-metrics-eval needs 2 finite scores of each of A, B.0, refA"),
+        (
+            "m",
+            "src",
+            SCORES,
+            "scores of A, B.0, but mt-metrics-eval needs 2 finite scores of each of A, B.0, refA",
+        ),
         ("m", "refA", SCORES | {"A": [0]}, "2 finite scores of each of A, B.0"),
         ("m", "refA", SCORES | {"A": [0, float("nan")]}, "2 finite scores of each of A, B.0"),
         ("m", "refC", SCORES, "no reference 'refC' for de-en"),
@@ -113,8 +132,14 @@ def test_judged_segments(wmt99):
 
 def test_judged_systems(wmt99):
     [systems] = read_judged_systems(wmt99)
-    assert systems.judgements[["system", "human"]].to_numpy().tolist() == [["A", -0.5], ["B.0", -5.0]]
-    assert [rows["translation"].tolist() for rows in systems.outputs().values()] == [["house", "dog"], ["horse", ""]]
+    assert systems.judgements[["system", "human"]].to_numpy().tolist() == [
+        ["A", -0.5],
+        ["B.0", -5.0],
+    ]
+    assert [rows["translation"].tolist() for rows in systems.outputs().values()] == [
+        ["house", "dog"],
+        ["horse", ""],
+    ]
     assert systems.references == ["the house", "the dog"] * 2
 
 
@@ -126,7 +151,9 @@ def test_which_judgements_count(wmt99):
     (human / "de-en.wmt-raw.seg.score").rename(human / "de-en.mine.seg.score")
     assert len(read_judged(wmt99)[0]) == 4
     (human / "de-en.wmt-z.seg.score").rename(human / "de-en.yours.seg.score")
-    with pytest.raises(InputError, match="de-en has the scores mine, yours; one of them must be called mqm, "):
+    with pytest.raises(
+        InputError, match="de-en has the scores mine, yours; one of them must be called mqm, "
+    ):
         read_judged(wmt99)
     (human / "de-en.yours.seg.score").unlink()
     assert read_judged(wmt99)[0].rows["system"].tolist() == ["A", "A"]
@@ -150,4 +177,6 @@ def test_no_references(wmt99):
 
 
 def test_a_pair_under_another_code(wmt99):
-    assert [judged.lang_pair for judged in read_judged(wmt99, lang_pair="deu_Latn-eng")] == ["de-en"]
+    assert [judged.lang_pair for judged in read_judged(wmt99, lang_pair="deu_Latn-eng")] == [
+        "de-en"
+    ]

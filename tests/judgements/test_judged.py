@@ -1,4 +1,5 @@
-"""Judged data: our own layouts of segments and of whole systems, several pairs in a file, running text."""
+"""Judged data: our own layouts of segments and of whole systems, several pairs in a file, running
+text."""
 
 import io
 import json
@@ -9,17 +10,42 @@ import pytest
 from helpers import columns, write_rows
 
 from mtmetrics.errors import InputError
-from mtmetrics.judgements.judged import Judged, read_judged, read_judged_segments, read_judged_systems
+from mtmetrics.judgements.judged import (
+    Judged,
+    read_judged,
+    read_judged_segments,
+    read_judged_systems,
+)
 
-ROW = {"lp": "de-en", "source": "Hallo", "translation": "hello", "translation_tok": "hel lo", "reference": "hi"}
+ROW = {
+    "lp": "de-en",
+    "source": "Hallo",
+    "translation": "hello",
+    "translation_tok": "hel lo",
+    "reference": "hi",
+}
 ROW |= {"system": "A", "human": 0.5}
 
 
 def test_reads_the_columns_in_order(tmp_path, monkeypatch):
-    second = {"lp": "de-en", "source": "Grüß Gott\u2028!", "translation": "", "human": -2, "reference": None, "sid": 7}
+    second = {
+        "lp": "de-en",
+        "source": "Grüß Gott\u2028!",
+        "translation": "",
+        "human": -2,
+        "reference": None,
+        "sid": 7,
+    }
     segments = read_judged_segments(write_rows(tmp_path / "a.jsonl", ROW, second))
-    assert (segments.file, segments.lang_pair, len(segments)) == (str(tmp_path / "a.jsonl"), "de-en", 2)
-    assert (segments.sources, segments.predictions) == (["Hallo", "Grüß Gott\u2028!"], ["hello", ""])
+    assert (segments.file, segments.lang_pair, len(segments)) == (
+        str(tmp_path / "a.jsonl"),
+        "de-en",
+        2,
+    )
+    assert (segments.sources, segments.predictions) == (
+        ["Hallo", "Grüß Gott\u2028!"],
+        ["hello", ""],
+    )
     assert (segments.references, segments.human.tolist()) == (["hi", None], [0.5, -2.0])
     assert segments.rows["system"].tolist() == ["A", None]
     assert (segments.level, list(segments.outputs())) == ("segment", [""])
@@ -48,7 +74,10 @@ def test_reads_the_columns_in_order(tmp_path, monkeypatch):
             )
         ),
         *(
-            ([{name: ROW[name] for name in ROW if name != field}], rf"line 1: no field '{field}'.*has: '.*'system'")
+            (
+                [{name: ROW[name] for name in ROW if name != field}],
+                rf"line 1: no field '{field}'.*has: '.*'system'",
+            )
             for field in ("lp", "source", "translation", "human")
         ),
         ([ROW | {"lp": "German"}], r"line 1, field 'lp': language pair 'German'"),
@@ -79,10 +108,15 @@ def test_missing_judgements_and_other_columns(tmp_path):
     np.testing.assert_equal(segments.column("sentbleu"), [0.5, np.nan, None])
     assert segments.column("late") == [None, None, 2]
     for name in ("domain", "kept", "hter", "mixed", "human"):
-        with pytest.raises(InputError, match=rf"a\.jsonl: no column of numbers '{name}'; there are: sentbleu, late$"):
+        with pytest.raises(
+            InputError,
+            match=rf"a\.jsonl: no column of numbers '{name}'; there are: sentbleu, late$",
+        ):
             segments.column(name)
     # Where a row has no item, all are numbers of sources.
-    segments = read_judged_segments(write_rows(tmp_path / "b.jsonl", ROW | {"sid": 7}, ROW | {"source": "Tag"}, ROW))
+    segments = read_judged_segments(
+        write_rows(tmp_path / "b.jsonl", ROW | {"sid": 7}, ROW | {"source": "Tag"}, ROW)
+    )
     assert segments.rows["item"].tolist() == ["1", "2", "1"]
     with pytest.raises(InputError, match="there are: none"):
         segments.column("raw")
@@ -90,10 +124,13 @@ def test_missing_judgements_and_other_columns(tmp_path):
 
 def test_names_of_common_training_files(tmp_path):
     path = write_rows(
-        tmp_path / "a.jsonl", {"lp": "de-en", "src": "x", "mt": "y", "ref": "z", "sys": "A", "score": 0.5}
+        tmp_path / "a.jsonl",
+        {"lp": "de-en", "src": "x", "mt": "y", "ref": "z", "sys": "A", "score": 0.5},
     )
     segments = read_judged_segments(path)
-    assert columns(segments, "source", "translation", "reference", "system", "human") == [["x", "y", "z", "A", 0.5]]
+    assert columns(segments, "source", "translation", "reference", "system", "human") == [
+        ["x", "y", "z", "A", 0.5]
+    ]
     with pytest.raises(InputError, match="line 1: no field 'translation_tok'; the row has"):
         read_judged_segments(path, prediction_field="translation_tok")
 
@@ -101,7 +138,10 @@ def test_names_of_common_training_files(tmp_path):
 def test_several_pairs_in_a_file_and_a_folder(tmp_path):
     finnish = ROW | {"lp": "fi-en"}
     mixed = write_rows(tmp_path / "b.jsonl", ROW, finnish, ROW)
-    assert [(pair.lang_pair, len(pair)) for pair in read_judged(mixed)] == [("de-en", 2), ("fi-en", 1)]
+    assert [(pair.lang_pair, len(pair)) for pair in read_judged(mixed)] == [
+        ("de-en", 2),
+        ("fi-en", 1),
+    ]
     write_rows(tmp_path / "a.jsonl", finnish)
     (tmp_path / "README.md").write_text("no data\n")
     found = [(Path(pair.file).name, pair.lang_pair) for pair in read_judged(tmp_path)]
@@ -110,13 +150,18 @@ def test_several_pairs_in_a_file_and_a_folder(tmp_path):
     with pytest.raises(InputError, match="holds no row of the language pair ru-en"):
         read_judged(tmp_path, lang_pair="ru-en")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match=r"empty: holds no judged data; files \*\.tar, .* are read"):
+    with pytest.raises(
+        InputError, match=r"empty: holds no judged data; files \*\.tar, .* are read"
+    ):
         read_judged(tmp_path / "empty")
 
 
 # Judged systems in our own layout.
 
-HUMAN = [{"lp": "de-en", "system": "A.1", "human": 0.5}, {"lp": "de-en", "system": "B", "human": -1}]
+HUMAN = [
+    {"lp": "de-en", "system": "A.1", "human": 0.5},
+    {"lp": "de-en", "system": "B", "human": -1},
+]
 OUTPUTS = [
     {"lp": "de-en", "sid": 1, "source": "Haus", "reference": "House", "reference_tok": "house"}
     | {"outputs": {"B": "b", "A.1": "a", "C": "c"}},
@@ -133,7 +178,10 @@ def test_judgements_and_outputs_are_joined_by_name(tmp_path):
     path = write_systems(tmp_path)
     [systems] = read_judged_systems(path)
     assert (systems.file, systems.lang_pair, systems.level) == (str(path), "de-en", "system")
-    assert systems.judgements[["system", "human"]].to_numpy().tolist() == [["A.1", 0.5], ["B", -1.0]]
+    assert systems.judgements[["system", "human"]].to_numpy().tolist() == [
+        ["A.1", 0.5],
+        ["B", -1.0],
+    ]
     outputs = {name: rows["translation"].tolist() for name, rows in systems.outputs().items()}
     assert outputs == {"A.1": ["a", ""], "B": ["b", "d"]}
     assert (systems.sources, systems.references) == (["Haus", "Hund"] * 2, ["House", None] * 2)
@@ -144,10 +192,16 @@ def test_judgements_and_outputs_are_joined_by_name(tmp_path):
 
 def test_a_folder_of_systems(tmp_path):
     write_systems(tmp_path)
-    write_systems(tmp_path, *([row | {"lp": "fi-en"} for row in rows] for rows in (HUMAN, OUTPUTS)), name="fi-en")
+    write_systems(
+        tmp_path,
+        *([row | {"lp": "fi-en"} for row in rows] for rows in (HUMAN, OUTPUTS)),
+        name="fi-en",
+    )
     write_rows(tmp_path / "ru-en.jsonl", HUMAN[0])
     assert [pair.lang_pair for pair in read_judged_systems(tmp_path)] == ["de-en", "fi-en"]
-    assert [pair.lang_pair for pair in read_judged_systems(tmp_path, lang_pair="fi-en")] == ["fi-en"]
+    assert [pair.lang_pair for pair in read_judged_systems(tmp_path, lang_pair="fi-en")] == [
+        "fi-en"
+    ]
     with pytest.raises(InputError, match="no language pair tr-en; there are: de-en, fi-en"):
         read_judged_systems(tmp_path, lang_pair="tr-en")
     (tmp_path / "empty").mkdir()
@@ -165,13 +219,41 @@ def test_a_folder_of_systems(tmp_path):
     [
         ([], OUTPUTS, r"de-en\.jsonl: holds no row"),
         (HUMAN, [], r"de-en\.outputs\.jsonl\.gz: holds no row"),
-        ([*HUMAN, HUMAN[0]], OUTPUTS, r"de-en\.jsonl, line 3, field 'system': 'A\.1' has a judgement already"),
-        ([HUMAN[0] | {"human": None}], OUTPUTS, r"line 1, field 'human': a finite number is needed, got null"),
-        ([*HUMAN, HUMAN[0] | {"lp": "fi-en"}], OUTPUTS, r"line 3, field 'lp': 'fi-en', but the lines before"),
-        (HUMAN, [OUTPUTS[0] | {"lp": "fi-en"}], r"jsonl\.gz, line 1, field 'lp': 'fi-en', but .*jsonl is of de-en"),
-        (HUMAN, [OUTPUTS[0] | {"outputs": {"A.1": "a"}}], r"'outputs': no translation of the judged system 'B'"),
-        (HUMAN, [OUTPUTS[0] | {"outputs": {"A.1": "a", "B": 3}}], "'outputs', field 'B': a string is needed, got 3"),
-        (HUMAN, [OUTPUTS[0] | {"outputs": ["a"]}], r"'outputs': an object, system name -> translation, is needed"),
+        (
+            [*HUMAN, HUMAN[0]],
+            OUTPUTS,
+            r"de-en\.jsonl, line 3, field 'system': 'A\.1' has a judgement already",
+        ),
+        (
+            [HUMAN[0] | {"human": None}],
+            OUTPUTS,
+            r"line 1, field 'human': a finite number is needed, got null",
+        ),
+        (
+            [*HUMAN, HUMAN[0] | {"lp": "fi-en"}],
+            OUTPUTS,
+            r"line 3, field 'lp': 'fi-en', but the lines before",
+        ),
+        (
+            HUMAN,
+            [OUTPUTS[0] | {"lp": "fi-en"}],
+            r"jsonl\.gz, line 1, field 'lp': 'fi-en', but .*jsonl is of de-en",
+        ),
+        (
+            HUMAN,
+            [OUTPUTS[0] | {"outputs": {"A.1": "a"}}],
+            r"'outputs': no translation of the judged system 'B'",
+        ),
+        (
+            HUMAN,
+            [OUTPUTS[0] | {"outputs": {"A.1": "a", "B": 3}}],
+            "'outputs', field 'B': a string is needed, got 3",
+        ),
+        (
+            HUMAN,
+            [OUTPUTS[0] | {"outputs": ["a"]}],
+            r"'outputs': an object, system name -> translation, is needed",
+        ),
     ],
 )
 def test_errors_of_systems_name_the_place(tmp_path, human, outputs, message):

@@ -19,10 +19,12 @@ TASK = {
     "references/newstest2018-csen-ref.en": "one\ntwo\nthree\n",
     "system-outputs/cs-en/newstest2018.A.1.cs-en": "a1\na2\na3\n",
     "system-outputs/cs-en/newstest2018.B_b.2.cs-en": "b1\nb2\nb3\n",
-    "DA-seglevel.csv": "LP DATA SYSTEM SID HUMAN\ncs-en newstest2018 gone.9+A.1 2 0.5\ncs-en newstest2018 B-b.2 1 -1\n"
+    "DA-seglevel.csv": "LP DATA SYSTEM SID HUMAN\ncs-en newstest2018 gone.9+A.1 2 0.5\ncs-en "
+    "newstest2018 B-b.2 1 -1\n"
     "en-fi newstest2018 A.1 1 0\n",
     # As published: the header lacks a name.
-    "RR-seglevel.csv": "LP DATA SID BETTER\ncs-en newstest2018 3 A.1 B-b.2.cs-en\ncs-en newstest2018 1 B-b.2 A.1\n"
+    "RR-seglevel.csv": "LP DATA SID BETTER\ncs-en newstest2018 3 A.1 B-b.2.cs-en\ncs-en "
+    "newstest2018 1 B-b.2 A.1\n"
     "cs-en newstest2018 3 B-b.2 A.1\n",
     "DA-syslevel.csv": "LP HUMAN SYSTEM\ncs-en 0.25 B_b.2\ncs-en -0.5 A.1\n",
 }
@@ -60,10 +62,15 @@ def test_whole_systems_of_a_metrics_task(task: Path) -> None:
     for path in (task, task / "DA-syslevel.csv"):
         [systems] = read_judged_systems(path)
         assert systems.level == "system"
-        assert systems.judgements[["system", "human"]].to_numpy().tolist() == [["B_b.2", 0.25], ["A.1", -0.5]]
+        assert systems.judgements[["system", "human"]].to_numpy().tolist() == [
+            ["B_b.2", 0.25],
+            ["A.1", -0.5],
+        ]
         outputs = {name: rows["translation"].tolist() for name, rows in systems.outputs().items()}
         assert outputs == {"B_b.2": ["b1", "b2", "b3"], "A.1": ["a1", "a2", "a3"]}
-    with pytest.raises(InputError, match=r"DA-syslevel\.csv: judges systems, not segments; pass --level system"):
+    with pytest.raises(
+        InputError, match=r"DA-syslevel\.csv: judges systems, not segments; pass --level system"
+    ):
         read_judged(task / "DA-syslevel.csv")
     with pytest.raises(InputError, match=r"RR-seglevel\.csv: judges segments, not systems"):
         read_judged_systems(task / "RR-seglevel.csv")
@@ -75,7 +82,9 @@ def test_a_folder_is_searched_for_all_of_them(task: Path) -> None:
     for name in names:
         (task / name).rename(task / "manual-evaluation" / name)
     found = read_judged(task, lang_pair="cs-en")
-    assert [(Path(part.file).name, part.pairs is None) for part in found] == [*zip(names, (True, False), strict=True)]
+    assert [(Path(part.file).name, part.pairs is None) for part in found] == [
+        *zip(names, (True, False), strict=True)
+    ]
     [alone] = read_judged(task / "manual-evaluation" / "RR-seglevel.csv")
     assert alone.sources == found[1].sources
     with pytest.raises(InputError, match="holds no row of the language pair de-en"):
@@ -86,7 +95,9 @@ def test_a_folder_is_searched_for_all_of_them(task: Path) -> None:
         read_judged(task)
 
 
-SINGLE = "HITId\tWorkerId\tInput.src\tInput.trg\tInput.item\thit\tsys_id\trid\ttype\tsid\tscore\ttime"
+SINGLE = (
+    "HITId\tWorkerId\tInput.src\tInput.trg\tInput.item\thit\tsys_id\trid\ttype\tsid\tscore\ttime"
+)
 
 
 def single(system: str, kind: str, line: int, score: str) -> str:
@@ -113,16 +124,24 @@ def test_single_judgements_of_a_news_task(task: Path) -> None:
     # Where the same judgements stand there for each system by itself, a folder gives them once.
     for name in ("DA-seglevel.csv", "RR-seglevel.csv", "DA-syslevel.csv"):
         (task / name).unlink()
-    write(task / "analysis" / "ad-csen-good-stnd-redup.csv", f"{SINGLE}\n{single('A.1', 'SYSTEM', 2, '3')}\n")
+    write(
+        task / "analysis" / "ad-csen-good-stnd-redup.csv",
+        f"{SINGLE}\n{single('A.1', 'SYSTEM', 2, '3')}\n",
+    )
     [found] = read_judged(task)
     assert columns(found, *names) == [["dva", "a2", 3.0, 1]]
     write(file, f"{SINGLE}\n{single('A.1', 'SYSTEM', 'document-1.4', '1')}\n")
-    with pytest.raises(InputError, match=r"ad-csen-good-stnd\.csv, line 2: HITId .* are needed, got"):
+    with pytest.raises(
+        InputError, match=r"ad-csen-good-stnd\.csv, line 2: HITId .* are needed, got"
+    ):
         read_judged(file)
 
 
 def test_means_of_a_news_task(task: Path) -> None:
-    file = write(task / "ad-seg-scores-cs-en.csv", "SYS SID RAW.SCR Z.SCR N \nA.1 2 71 0.25 3 \nB_b.2 1 9 -1 1 \n")
+    file = write(
+        task / "ad-seg-scores-cs-en.csv",
+        "SYS SID RAW.SCR Z.SCR N \nA.1 2 71 0.25 3 \nB_b.2 1 9 -1 1 \n",
+    )
     [segments] = read_judged(file)
     expected = [["a2", "A.1", 0.25, 3], ["b1", "B_b.2", -1.0, 1]]
     assert columns(segments, "translation", "system", "human", "judgements") == expected
@@ -136,10 +155,16 @@ def test_multidimensional_quality_metrics_of_2020(tmp_path: Path) -> None:
         table: "system mqm_avg_score seg_id\nHuman-A.0 -5.67 2\nHuman-A.0 None 1\n",
     }
     [segments] = read_judged(lay(tmp_path, files) / table)
-    assert (segments.lang_pair, segments.sources, segments.predictions) == ("zh-en", ["二", "一"], ["two", "one"])
+    assert (segments.lang_pair, segments.sources, segments.predictions) == (
+        "zh-en",
+        ["二", "一"],
+        ["two", "one"],
+    )
     assert (segments.references, segments.judgements["human"].tolist()) == ([None, None], [-5.67])
     write(tmp_path / "again/newstest2020-zhen-src.zh", "x\n")
-    with pytest.raises(InputError, match=r"holds newstest2020-zhen-src\.zh, .*\.txt; a folder with one test set"):
+    with pytest.raises(
+        InputError, match=r"holds newstest2020-zhen-src\.zh, .*\.txt; a folder with one test set"
+    ):
         read_judged(tmp_path / table)
 
 
@@ -149,7 +174,10 @@ def test_multidimensional_quality_metrics_of_2020(tmp_path: Path) -> None:
         ("cs-en newstest2018 A.1 4 0.5", "line 2: line 4, but the source has 3 lines"),
         ("cs-en newstest2018 A.1 0 0.5", "line 2: line 0, but the source has 3 lines"),
         ("cs-en newstest2018 C 1 0.5", "line 2: no output of 'C'; there are: A.1, B-b.2"),
-        ("cs-en newstest2018 A.1 1 good", r"line 2: LP DATA SYSTEM SID HUMAN are needed, got 'cs-en .*'good'"),
+        (
+            "cs-en newstest2018 A.1 1 good",
+            r"line 2: LP DATA SYSTEM SID HUMAN are needed, got 'cs-en .*'good'",
+        ),
         ("cs-en newstest2018 A.1 1 inf", "line 2: a finite judgement is needed, got inf"),
         ("cs-en newstest2018 A.1", "line 2: LP DATA SYSTEM SID HUMAN are needed"),
         ("en-fi newstest2018 A.1 1 1", "no texts of en-fi in .*; put there the sources"),

@@ -30,19 +30,28 @@ def test_every_file_has_a_fixed_address_and_every_set_files_that_are_read(tmp_pa
 
 def test_texts_of_a_metrics_task_lie_where_its_reader_looks_for_them():
     """Every pair with a system has the source and the reference of its test set."""
-    for year, pairs in (("17", "cs de fi lv ru tr zh"), ("18", "cs de et fi ru tr zh"), ("19", "de fi gu kk lt ru zh")):
+    for year, pairs in (
+        ("17", "cs de fi lv ru tr zh"),
+        ("18", "cs de et fi ru tr zh"),
+        ("19", "de fi gu kk lt ru zh"),
+    ):
         files = datasets.datasets()[f"wmt{year}-metrics"].files
         systems = {name.split("/")[1] for name in files if name.startswith("system-outputs/")}
         assert systems == {f"{source}-en" for source in pairs.split()}
         for pair in systems:
             source, target = pair.split("-")
             name = f"newstest20{year}-{source}{target}"
-            assert {f"source/{name}-src.{source}", f"references/{name}-ref.{target}"} <= files.keys()
+            assert {
+                f"source/{name}-src.{source}",
+                f"references/{name}-ref.{target}",
+            } <= files.keys()
 
 
 def test_a_malformed_registry(tmp_path, monkeypatch):
     path = tmp_path / "datasets.toml"
     path.write_text('[one]\nwhat = "a set"\n')
     monkeypatch.setattr(datasets, "REGISTRY", path)
-    with pytest.raises(ArtifactError, match=r"datasets\.toml: the registry of data cannot be read \(KeyError"):
+    with pytest.raises(
+        ArtifactError, match=r"datasets\.toml: the registry of data cannot be read \(KeyError"
+    ):
         datasets.datasets()

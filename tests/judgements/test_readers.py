@@ -1,4 +1,5 @@
-"""Layouts of judged data: tables with a header, files whose names say their pair, archives, captions."""
+"""Layouts of judged data: tables with a header, files whose names say their pair, archives,
+captions."""
 
 from pathlib import Path
 
@@ -36,17 +37,30 @@ def test_collection_of_wmt_judgements(tmp_path):
     german, finnish = read_judged(path)
     assert (german.lang_pair, finnish.lang_pair) == ("de-en", "fi-en")
     assert columns(german, "system", "item") == [["A", "1"], ["B", "1"]]
-    np.testing.assert_equal(german.rows[["human", "raw"]].to_numpy(), [[0.5, 75.0], [np.nan, np.nan]])
+    np.testing.assert_equal(
+        german.rows[["human", "raw"]].to_numpy(), [[0.5, 75.0], [np.nan, np.nan]]
+    )
     assert (german.column("annotators"), german.column("year")) == ([2.0, 2.0], [2020.0, 2020.0])
-    assert (finnish.sources, finnish.predictions, finnish.references) == (["Talo, iso"], ['a "big"\nhouse'], [None])
+    assert (finnish.sources, finnish.predictions, finnish.references) == (
+        ["Talo, iso"],
+        ['a "big"\nhouse'],
+        [None],
+    )
     assert "raw" not in finnish.rows
 
 
 def test_a_pair_that_is_given(tmp_path):
     path = write_rows(
-        tmp_path / "mine.tsv", "human\tsource\ttranslation\titem", "1\tHaus\thouse\tx", "", "0\tHaus\tNone\tx"
+        tmp_path / "mine.tsv",
+        "human\tsource\ttranslation\titem",
+        "1\tHaus\thouse\tx",
+        "",
+        "0\tHaus\tNone\tx",
     )
-    with pytest.raises(InputError, match=r"mine\.tsv, line 2: no field 'lp' or 'LP'; the row has: 'human', 'source'"):
+    with pytest.raises(
+        InputError,
+        match=r"mine\.tsv, line 2: no field 'lp' or 'LP'; the row has: 'human', 'source'",
+    ):
         read_judged(path)
     with pytest.raises(InputError, match=r"mine\.tsv, line 2, field 'lp': language pair 'german'"):
         read_judged(path, lang_pair="german")
@@ -70,14 +84,33 @@ MLQE = (
 @pytest.mark.parametrize(
     ("name", "lines", "message"),
     [
-        *((name, ["", " "], "holds no row") for name in ("a.jsonl", "a.tsv", "a.csv", "dev.deen.df.short.tsv")),
+        *(
+            (name, ["", " "], "holds no row")
+            for name in ("a.jsonl", "a.tsv", "a.csv", "dev.deen.df.short.tsv")
+        ),
         ("a.tsv", [HEAD], "holds no row"),
-        ("a.tsv", [HEAD, "de-en\ta\tb"], r"line 2: 3 field\(s\), but the header has 4: lp, source, trans"),
-        ("a.tsv", [HEAD, "de-en\ta\tb\tgood"], "line 2, field 'human': a finite number is needed, got 'good'"),
-        ("a.tsv", ["lp\tsource\ttranslation", "de-en\ta\tb"], "line 2: no field 'human' or 'score'"),
+        (
+            "a.tsv",
+            [HEAD, "de-en\ta\tb"],
+            r"line 2: 3 field\(s\), but the header has 4: lp, source, trans",
+        ),
+        (
+            "a.tsv",
+            [HEAD, "de-en\ta\tb\tgood"],
+            "line 2, field 'human': a finite number is needed, got 'good'",
+        ),
+        (
+            "a.tsv",
+            ["lp\tsource\ttranslation", "de-en\ta\tb"],
+            "line 2: no field 'human' or 'score'",
+        ),
         ("a.tsv", ["lp\tsource\tsource\thuman"], "line 1: the column 'source' stands there twice"),
         ("a.csv", ["lp,src,mt,score", 'de-en,a,"b'], "line 2: not valid CSV"),
-        ("a.csv", ["LP DATA SID HUMAN", "de-en wmt A 1"], "line 1: a header with .* known by their names"),
+        (
+            "a.csv",
+            ["LP DATA SID HUMAN", "de-en wmt A 1"],
+            "line 1: a header with .* known by their names",
+        ),
         ("a.csv", [",,"], "line 1: a header with"),
         ("dev.df.short.tsv", [MLQE], r"a name such as dev\.ende\.df\.short\.tsv is needed"),
     ],
@@ -95,7 +128,11 @@ DA = {
 }
 
 
-QE = {"de-zh-test21/test21.src": "eins\n", "de-zh-test21/test21.mt": "一\n", "de-zh-test21/test21.da": "78.5\n"}
+QE = {
+    "de-zh-test21/test21.src": "eins\n",
+    "de-zh-test21/test21.mt": "一\n",
+    "de-zh-test21/test21.da": "78.5\n",
+}
 
 
 @pytest.mark.parametrize("archive", [None, "packed.tar.gz"])
@@ -111,15 +148,28 @@ def test_layouts_in_folders_and_archives(tmp_path: Path, archive: str | None) ->
     assert segments.lang_pair == "en-de"
     assert (segments.sources, segments.predictions) == (['See "it', "Go"], ['Sieh "es', "Geh"])
     assert (segments.references, segments.human.tolist()) == ([None, None], [0.2, -1.0])
-    assert (segments.rows["raw"].tolist(), segments.column("model_scores")) == ([71.0, 20.0], [-0.4, -0.5])
-    with pytest.raises(InputError, match="no column of numbers 'scores'; there are: index, model_scores"):
+    assert (segments.rows["raw"].tolist(), segments.column("model_scores")) == (
+        [71.0, 20.0],
+        [-0.4, -0.5],
+    )
+    with pytest.raises(
+        InputError, match="no column of numbers 'scores'; there are: index, model_scores"
+    ):
         segments.column("scores")
     assert [len(found) for found in two] == ([2, 2] if archive is None else [4])
     [segments] = da
     assert (segments.lang_pair, segments.human.tolist()) == ("cs-en", [-0.25, 1.5])
-    assert (segments.sources, segments.predictions, segments.references) == (["jeden", "dva"], ["one", ""], ["1", "2"])
+    assert (segments.sources, segments.predictions, segments.references) == (
+        ["jeden", "dva"],
+        ["one", ""],
+        ["1", "2"],
+    )
     [segments] = qe
-    assert (segments.lang_pair, segments.human.tolist(), segments.references) == ("de-zh", [78.5], [None])
+    assert (segments.lang_pair, segments.human.tolist(), segments.references) == (
+        "de-zh",
+        [78.5],
+        [None],
+    )
 
 
 def test_a_folder_of_archives(tmp_path):
@@ -128,12 +178,18 @@ def test_a_folder_of_archives(tmp_path):
         lay(tmp_path, {f"{name}/dev.{pair}.df.short.tsv": MLQE}, f"{name}.tar.gz")
     (tmp_path / "SHA256SUMS").write_text("not judged data\n")
     found = [(Path(pair.file).name, pair.lang_pair) for pair in read_judged(tmp_path)]
-    assert found == [(f"{name}.tar.gz", name[:5]) for name in ("en-de-dev", "et-en-dev", "et-en-test")]
-    assert [Path(pair.file).name for pair in read_judged(tmp_path, lang_pair="en-de")] == ["en-de-dev.tar.gz"]
+    assert found == [
+        (f"{name}.tar.gz", name[:5]) for name in ("en-de-dev", "et-en-dev", "et-en-test")
+    ]
+    assert [Path(pair.file).name for pair in read_judged(tmp_path, lang_pair="en-de")] == [
+        "en-de-dev.tar.gz"
+    ]
     cut = tmp_path / "cut.tar.gz"
     cut.write_bytes((tmp_path / "en-de-dev.tar.gz").read_bytes()[:50])
     for file, message in {
-        lay(tmp_path, {"README": "x"}, "none.tar.gz"): r"none\.tar\.gz: holds no judged data; .* tables of MLQE-PE",
+        lay(
+            tmp_path, {"README": "x"}, "none.tar.gz"
+        ): r"none\.tar\.gz: holds no judged data; .* tables of MLQE-PE",
         cut: r"cut\.tar\.gz: cannot be read as a tar archive",
         tmp_path / "gone.tar": r"gone\.tar: cannot be read as a tar archive",
     }.items():
@@ -144,9 +200,18 @@ def test_a_folder_of_archives(tmp_path):
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ({"DAseg.newstest2016.mt-system.cs-en": "one\n"}, "differ in their number of lines: human 2, source 2, trans"),
-        ({"DAseg.newstest2016.human.cs-en": "1\ngood\n"}, "line 2, field 'human': a finite number is needed"),
-        ({"DAseg.newstest2016.source.cs-en": None}, r"no .*DAseg\.newstest2016\.source\.cs-en beside it"),
+        (
+            {"DAseg.newstest2016.mt-system.cs-en": "one\n"},
+            "differ in their number of lines: human 2, source 2, trans",
+        ),
+        (
+            {"DAseg.newstest2016.human.cs-en": "1\ngood\n"},
+            "line 2, field 'human': a finite number is needed",
+        ),
+        (
+            {"DAseg.newstest2016.source.cs-en": None},
+            r"no .*DAseg\.newstest2016\.source\.cs-en beside it",
+        ),
         ({"test21/test21.da": "1\n"}, "the folder must be called XX-YY-"),
     ],
 )
@@ -158,7 +223,10 @@ def test_files_that_do_not_fit(tmp_path: Path, files: dict[str, str | None], mes
 
 @pytest.mark.parametrize("text", ["sid", "=2", "sid=", "sid>2", "sid>=many", "sid>=", ""])
 def test_conditions_that_say_nothing(text: str) -> None:
-    with pytest.raises(InputError, match=f"--where {text}: FIELD=VALUE or FIELD>=NUMBER is needed, such as year=2020"):
+    with pytest.raises(
+        InputError,
+        match=f"--where {text}: FIELD=VALUE or FIELD>=NUMBER is needed, such as year=2020",
+    ):
         Condition.parse(text)
 
 
@@ -178,10 +246,15 @@ def test_captions(tmp_path: Path) -> None:
     judged = {"1.jpg": [["ein Hund", 0.5], ["ein Haus", -1]], "2.jpg": []}
     write_rows(tmp_path / "MMTtranslationdict_de.json", judged)
     write_rows(tmp_path / "MMTsourcedict.json", {"1.jpg": "a dog"})
-    with pytest.raises(InputError, match=r"MMTtranslationdict_de\.json: not the published layout .*MMTgolddict_de"):
+    with pytest.raises(
+        InputError, match=r"MMTtranslationdict_de\.json: not the published layout .*MMTgolddict_de"
+    ):
         read_judged(tmp_path)
     write_rows(tmp_path / "MMTgolddict_de.json", {"1.jpg": "Hund"})
     [segments] = read_judged(tmp_path)
     assert segments.lang_pair == "en-de"
-    expected = [["1.jpg", "a dog", "Hund", "ein Hund", 0.5], ["1.jpg", "a dog", "Hund", "ein Haus", -1.0]]
+    expected = [
+        ["1.jpg", "a dog", "Hund", "ein Hund", 0.5],
+        ["1.jpg", "a dog", "Hund", "ein Haus", -1.0],
+    ]
     assert columns(segments, "item", "source", "reference", "translation", "human") == expected

@@ -11,13 +11,19 @@ from mtmetrics.matching.greedy import bertr, bertscore
 from mtmetrics.models.packed import PackedTokens
 
 
-def pack(texts: list[list[float]], special: bool = False, weights: list[float] | None = None) -> PackedTokens:
-    """Packs unit vectors, given by their angles in degrees; with `special`, the first of each text is a special
-    token."""
+def pack(
+    texts: list[list[float]], special: bool = False, weights: list[float] | None = None
+) -> PackedTokens:
+    """Packs unit vectors, given by their angles in degrees; with `special`, the first of each text
+    is a special token."""
     radians = [np.radians(np.array(text, dtype=np.float64)) for text in texts]
-    tokens = packed([np.stack([np.cos(text), np.sin(text)], axis=1) for text in radians], weights=weights)
+    tokens = packed(
+        [np.stack([np.cos(text), np.sin(text)], axis=1) for text in radians], weights=weights
+    )
     if special:
-        tokens.words[[first for first, length in zip(tokens.offsets, tokens.lengths, strict=False) if length]] = -1
+        tokens.words[
+            [first for first, length in zip(tokens.offsets, tokens.lengths, strict=False) if length]
+        ] = -1
     return tokens
 
 
@@ -41,14 +47,16 @@ def test_bertscore_weighs_tokens() -> None:
 
 
 def test_special_tokens_are_partners_of_bertscore_without_weight_of_their_own() -> None:
-    # The special tokens, at 0 and at 100 degrees, would score worst, but the second is the best partner of the
-    # prediction's token.
+    # The special tokens, at 0 and at 100 degrees, would score worst, but the second is the best
+    # partner of the prediction's token.
     prediction, reference = pack([[0, 90]], special=True), pack([[100, 10]], special=True)
     scores = bertscore(prediction, reference)
     assert scores.precision == pytest.approx([cosine(10)], abs=1e-6)
     assert scores.recall == pytest.approx([cosine(10)], abs=1e-6)
     assert bertr(prediction, reference) == pytest.approx([cosine(80)], abs=1e-6)
-    assert bertr(prediction, reference, special_tokens=True) == pytest.approx([cosine(10)], abs=1e-6)
+    assert bertr(prediction, reference, special_tokens=True) == pytest.approx(
+        [cosine(10)], abs=1e-6
+    )
 
 
 def test_bertr_covers_the_reference_alone() -> None:
@@ -65,7 +73,13 @@ def test_texts_without_words_have_no_score() -> None:
     expected = [True, True, True, True, False]
     for values in (*bertscore(predictions, references), bertr(predictions, references)):
         assert np.isnan(values).tolist() == expected
-    assert np.isnan(bertr(predictions, references, special_tokens=True)).tolist() == [False, False, False, True, False]
+    assert np.isnan(bertr(predictions, references, special_tokens=True)).tolist() == [
+        False,
+        False,
+        False,
+        True,
+        False,
+    ]
 
 
 def test_a_side_without_weight_loses_its_own_number() -> None:
@@ -84,7 +98,8 @@ def test_orthogonal_texts_have_an_f1_of_0() -> None:
 def test_threads_order_and_repetition_change_nothing_and_sides_swap() -> None:
     generator = np.random.default_rng(3)
     left, right = (
-        [generator.uniform(0, 360, generator.integers(1, 15)).tolist() for _ in range(150)] for _ in range(2)
+        [generator.uniform(0, 360, generator.integers(1, 15)).tolist() for _ in range(150)]
+        for _ in range(2)
     )
     one = bertscore(pack(left), pack(right))
     for found, expected in zip(bertscore(pack(left), pack(right), threads=4), one, strict=True):

@@ -35,18 +35,27 @@ def test_shares_of_unigrams_bigrams_and_short_texts():
 def test_pieces_of_a_word_are_summed():
     source = units(["ab"], np.ones((2, 1)))
     target = units("cd", np.eye(2))
-    plan = word_plan(source, target, np.array([[0.5, 0.0], [0.0, 0.5]]), np.array([[0.2, 0.4], [0.6, 1.0]]))
+    plan = word_plan(
+        source, target, np.array([[0.5, 0.0], [0.0, 0.5]]), np.array([[0.2, 0.4], [0.6, 1.0]])
+    )
     assert plan.mass.tolist() == [[0.5, 0.5]]
     assert plan.values.tolist() == [[0.2, 1.0]]
     assert plan.total == pytest.approx(0.6)
 
 
 def test_idle_words_show_their_mean_distance():
-    source, moved, cost = units("ab", np.eye(2)), np.diag([0.5, 0.5]), np.array([[0.1, 0.3], [0.5, 0.7]])
+    source, moved, cost = (
+        units("ab", np.eye(2)),
+        np.diag([0.5, 0.5]),
+        np.array([[0.1, 0.3], [0.5, 0.7]]),
+    )
     plan = word_plan(source, units("c", np.ones((2, 1))), moved, cost)
     assert plan.mass.tolist() == [[0.5], [0.5]]
     assert plan.values.tolist() == [[0.1], [0.7]]
-    assert word_plan(source, units("cd", np.eye(2)), moved, cost).values.tolist() == [[0.1, 0.3], [0.5, 0.7]]
+    assert word_plan(source, units("cd", np.eye(2)), moved, cost).values.tolist() == [
+        [0.1, 0.3],
+        [0.5, 0.7],
+    ]
 
 
 def test_the_distance_of_bigrams_is_kept():
@@ -67,7 +76,9 @@ def test_greedy_matches_add_up_to_recall_and_to_the_mean_with_precision():
     assert recall.mass.tolist() == [[0.5, 0, 0], [0.5, 0, 0]]
     assert recall.total == pytest.approx((0.9 + 0.8) / 2)
     # The last piece of the translation has no weight of its own.
-    both = greedy_plan(text("ab"), text("xyz"), cosines, (0, np.ones(2)), (1, np.array([1.0, 1.0, 0.0])))
+    both = greedy_plan(
+        text("ab"), text("xyz"), cosines, (0, np.ones(2)), (1, np.array([1.0, 1.0, 0.0]))
+    )
     assert both.mass.tolist() == [[0.5, 0, 0], [0.25, 0.25, 0]]
     assert both.total == pytest.approx(((0.9 + 0.8) / 2 + (0.9 + 0.3) / 2) / 2)
     assert (both.cells, both.spans.tolist()) == ("cosine", [[0, 1], [1, 2], [2, 3]])

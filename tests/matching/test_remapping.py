@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.matching.remapping import Remapping, apply_clp, apply_umd, fit_clp, fit_umd
 
-META = {"encoder": "tiny", "encoder_fingerprint": "01234567", "layer": "2", "lp": "de-en", "corpus": "words.tsv"}
+META = {
+    "encoder": "tiny",
+    "encoder_fingerprint": "01234567",
+    "layer": "2",
+    "lp": "de-en",
+    "corpus": "words.tsv",
+}
 
 
 def rotation(seed: int, dim: int = 6) -> np.ndarray:
@@ -32,7 +38,11 @@ def test_umd_finds_and_removes_the_direction(seed: int) -> None:
     generator = np.random.default_rng(seed)
     direction = rotation(seed)[0]
     target = generator.normal(size=(200, 6))
-    source = target + 5 * np.outer(1 + generator.random(200), direction) + 1e-3 * generator.normal(size=(200, 6))
+    source = (
+        target
+        + 5 * np.outer(1 + generator.random(200), direction)
+        + 1e-3 * generator.normal(size=(200, 6))
+    )
     fitted = fit_umd(source, target)
     assert abs(fitted @ direction) == pytest.approx(1, abs=1e-4)
     assert np.linalg.norm(fitted) == pytest.approx(1, abs=1e-5)
@@ -69,7 +79,9 @@ def test_sides() -> None:
     direction = directions[0]
     vectors = np.eye(6, dtype=np.float32)
     assert Remapping("clp", (matrix,), (other,)).apply(vectors, "target") == pytest.approx(other)
-    assert Remapping("umd", (direction,)).apply(vectors, "target") == pytest.approx(apply_umd(vectors, direction))
+    assert Remapping("umd", (direction,)).apply(vectors, "target") == pytest.approx(
+        apply_umd(vectors, direction)
+    )
     with pytest.raises(InputError, match="sides='both' cannot be used"):
         Remapping("clp", (matrix,)).apply(vectors, "target")
 
@@ -78,7 +90,13 @@ def test_umd_vector_shapes() -> None:
     direction = rotation(3)[0]
     assert Remapping("umd", (direction,)).source[0].shape == (6,)
     assert Remapping("umd", (direction[None],)).source[0].shape == (6,)
-    for wrong in (np.float32(0.5), np.array([0.5]), direction[:, None], np.eye(6), np.full(6, np.nan)):
+    for wrong in (
+        np.float32(0.5),
+        np.array([0.5]),
+        direction[:, None],
+        np.eye(6),
+        np.full(6, np.nan),
+    ):
         with pytest.raises(InputError, match=r"umd: a vector \(d,\) or \(1, d\)"):
             Remapping("umd", (wrong,))
     for wrong in (direction, np.ones((6, 5)), np.full((6, 6), np.inf)):
@@ -104,13 +122,17 @@ def test_bad_pairs_and_kinds() -> None:
 @pytest.mark.parametrize("kind", ["clp", "umd", "clp+umd"])
 def test_files_round_trip(tmp_path: Path, kind: str) -> None:
     generator = np.random.default_rng(0)
-    fitted = Remapping.fit(kind, generator.normal(size=(30, 6)), generator.normal(size=(30, 6)), META)
+    fitted = Remapping.fit(
+        kind, generator.normal(size=(30, 6)), generator.normal(size=(30, 6)), META
+    )
     path = tmp_path / "de-en.safetensors"
     fitted.save(path)
     loaded = Remapping.load(path)
     assert loaded.meta == META | {"pairs": "30"}
     assert (loaded.kind, loaded.fingerprint) == (kind, fitted.fingerprint)
-    assert all(np.array_equal(one, two) for one, two in zip(loaded.source, fitted.source, strict=True))
+    assert all(
+        np.array_equal(one, two) for one, two in zip(loaded.source, fitted.source, strict=True)
+    )
     assert [path.name for path in tmp_path.iterdir()] == ["de-en.safetensors"]
 
 
@@ -130,13 +152,17 @@ def test_damaged_and_foreign_files(tmp_path: Path) -> None:
         with open(path, "r+b") as stream:
             stream.seek(position, 2)
             stream.write(b"\x01")
-        with pytest.raises(ArtifactError, match="damaged, its numbers have the fingerprint .*, not "):
+        with pytest.raises(
+            ArtifactError, match="damaged, its numbers have the fingerprint .*, not "
+        ):
             Remapping.load(path)
     save_file({"x": np.eye(2)}, path)
     with pytest.raises(ArtifactError, match="not made by 'mtmetrics remap'"):
         Remapping.load(path)
     save_file(
-        {"source.0": np.ones((2, 3), dtype=np.float32)}, path, metadata={"format": "mtmetrics-remap-1", "kind": "clp"}
+        {"source.0": np.ones((2, 3), dtype=np.float32)},
+        path,
+        metadata={"format": "mtmetrics-remap-1", "kind": "clp"},
     )
     with pytest.raises(ArtifactError, match=r"map\.safetensors: map step clp: a square matrix"):
         Remapping.load(path)
@@ -158,7 +184,12 @@ def test_a_map_without_fingerprint_is_known_by_the_name_of_its_encoder() -> None
     for folder in ("google-bert/", "", "someone/"):
         name = f"{folder}bert-base-multilingual-cased"
         remapping.require_encoder("m", name, "01234567", 12)
-    for name in ("bert-base-multilingual-uncased", "google-bert", "bert-base-multilingual-cased/other", "?"):
+    for name in (
+        "bert-base-multilingual-uncased",
+        "google-bert",
+        "bert-base-multilingual-cased/other",
+        "?",
+    ):
         message = r"multilingual-cased \(fingerprint not recorded\) layer 12, .*artifacts import m "
         with pytest.raises(ArtifactError, match=message):
             remapping.require_encoder("m", name, "01234567", 12)
@@ -171,4 +202,6 @@ def test_a_map_without_fingerprint_is_known_by_the_name_of_its_encoder() -> None
     with pytest.raises(ArtifactError, match="fitted for .*-cased#01234567 layer 12"):
         bound.require_encoder("m", "google-bert/bert-base-multilingual-cased", "deadbeef", 12)
     with pytest.raises(ArtifactError, match=r"fitted for \? \(fingerprint not recorded\)"):
-        Remapping("clp", (np.eye(6),), meta={"layer": "12"}).require_encoder("m", "x", "01234567", 12)
+        Remapping("clp", (np.eye(6),), meta={"layer": "12"}).require_encoder(
+            "m", "x", "01234567", 12
+        )

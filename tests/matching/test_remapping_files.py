@@ -19,7 +19,10 @@ from mtmetrics.scorers.xmoverscore import XMoverScore
 NAME = "xmoverscore-published"
 DE_EN = "/c0ffee/mapping/layer-3/europarl-v7.de-en.2k.3.BAM"
 OF_LAYER_3 = "for layer 3 word maps were published: clp for de-en en-ru; umd for de-en en-ru"
-SOURCES, PREDICTIONS = ["das haus ist klein", "ich sehe die katze"], ["the house is small", "i see the cat"]
+SOURCES, PREDICTIONS = (
+    ["das haus ist klein", "ich sehe die katze"],
+    ["the house is small", "i see the cat"],
+)
 
 
 @pytest.fixture
@@ -40,25 +43,33 @@ def offline(monkeypatch):
 
 def cached(tmp_path):
     assets = tmp_path / "assets"
-    return sorted(path.relative_to(assets).as_posix() for path in assets.rglob("*") if path.is_file())
+    return sorted(
+        path.relative_to(assets).as_posix() for path in assets.rglob("*") if path.is_file()
+    )
 
 
 def test_the_way_of_the_paper_preset(published, model, tmp_path, caplog, offline):
     (model.parent / "preset.toml").write_text(
-        f'[encoder]\nmodel = "bert-base-multilingual-cased"\nlayer = 3\n[maps]\nartifact = "{NAME}"\nkind = "clp"\n'
+        '[encoder]\nmodel = "bert-base-multilingual-cased"\nlayer = 3\n[maps]\nartifact = '
+        f'"{NAME}"\nkind = "clp"\n'
     )
-    result = XMoverScore.from_preset(str(model.parent), lang_pair="de-en").score(SOURCES, PREDICTIONS)
-    matrix = np.frombuffer(published.files[DE_EN][-16 * 16 * 4 :], dtype=np.float32).reshape(16, 16)
-    expected = XMoverScore(TokenEncoder(model), remapping=Remapping("clp", (matrix,)), lang_pair="de-en").score(
+    result = XMoverScore.from_preset(str(model.parent), lang_pair="de-en").score(
         SOURCES, PREDICTIONS
     )
+    matrix = np.frombuffer(published.files[DE_EN][-16 * 16 * 4 :], dtype=np.float32).reshape(16, 16)
+    expected = XMoverScore(
+        TokenEncoder(model), remapping=Remapping("clp", (matrix,)), lang_pair="de-en"
+    ).score(SOURCES, PREDICTIONS)
     assert result.segments.tolist() == expected.segments.tolist()
     assert published.requests == [DE_EN]
     [record] = caplog.records
     assert (record.name, record.levelno) == ("mtmetrics", logging.WARNING)
-    target = tmp_path / "assets" / "mtmetrics" / NAME / "c0ffee" / "layer-3" / "de-en.clp.safetensors"
+    target = (
+        tmp_path / "assets" / "mtmetrics" / NAME / "c0ffee" / "layer-3" / "de-en.clp.safetensors"
+    )
     assert record.getMessage() == (
-        f"fetched the published map europarl-v7.de-en.2k.3.BAM (1 kB) from {published.url}{DE_EN}; kept as {target}"
+        "fetched the published map europarl-v7.de-en.2k.3.BAM (1 kB) from "
+        f"{published.url}{DE_EN}; kept as {target}"
     )
     assert cached(tmp_path) == [target.relative_to(tmp_path / "assets").as_posix()]
     meta = Remapping.load(target).meta
@@ -74,8 +85,13 @@ def test_the_way_of_the_paper_preset(published, model, tmp_path, caplog, offline
         "licence": "Apache-2.0",
     }
     offline()
-    again = XMoverScore.from_preset(str(model.parent), lang_pair="de-en").score(SOURCES, PREDICTIONS)
-    assert (again.signature, again.segments.tolist()) == (result.signature, result.segments.tolist())
+    again = XMoverScore.from_preset(str(model.parent), lang_pair="de-en").score(
+        SOURCES, PREDICTIONS
+    )
+    assert (again.signature, again.segments.tolist()) == (
+        result.signature,
+        result.segments.tolist(),
+    )
     assert len(published.requests) == len(caplog.records) == 1
 
 
@@ -86,10 +102,10 @@ def test_offline_nothing_is_asked(published, encoder, tmp_path, offline, by_argu
         load_map(NAME, "de-en", "umd", encoder, local_files_only=by_argument)
     path = tmp_path / "assets" / "mtmetrics" / NAME / "c0ffee" / "layer-3" / "de-en.umd.safetensors"
     assert str(error.value) == (
-        f"europarl-v7.de-en.2k.3.GBDD (umd map for de-en, layer 3) is not in the folder {NAME}, not bundled, and not "
-        f"at {path}"
-        "; the network was not asked (HF_HUB_OFFLINE or local_files_only); "
-        f"where there is a network, 'mtmetrics artifacts pull {NAME} --lp de-en' fetches it"
+        f"europarl-v7.de-en.2k.3.GBDD (umd map for de-en, layer 3) is not in the folder {NAME}, "
+        f"not bundled, and not at {path}; the network was not asked (HF_HUB_OFFLINE or "
+        f"local_files_only); where there is a network, 'mtmetrics artifacts pull {NAME} --lp "
+        "de-en' fetches it"
     )
     assert published.requests == []
 
@@ -116,7 +132,8 @@ def test_a_damaged_copy_is_never_used(published, encoder, tmp_path, caplog, offl
 
 
 @pytest.mark.parametrize(
-    ("fault", "message"), [("tampered", "damaged or not the file"), ("html", "a web page"), ("404", "404 Not Found")]
+    ("fault", "message"),
+    [("tampered", "damaged or not the file"), ("html", "a web page"), ("404", "404 Not Found")],
 )
 def test_a_failed_download_keeps_nothing(published, encoder, tmp_path, fault, message):
     published.faults = [fault]
@@ -139,8 +156,13 @@ def test_a_failed_download_keeps_nothing(published, encoder, tmp_path, fault, me
 def test_what_was_never_published(published, model, pair, kind, layer, offer):
     with pytest.raises(ArtifactError) as error:
         load_map(NAME, pair, kind, TokenEncoder(model, layer=layer))
-    assert str(error.value).startswith(f"no {kind} map for language pair {pair} in {NAME}; {offer}; looked as ")
-    assert f"mtmetrics remap --encoder {model} --layer {layer} --lp {pair} --map {kind} --parallel" in str(error.value)
+    assert str(error.value).startswith(
+        f"no {kind} map for language pair {pair} in {NAME}; {offer}; looked as "
+    )
+    assert (
+        f"mtmetrics remap --encoder {model} --layer {layer} --lp {pair} --map {kind} --parallel"
+        in str(error.value)
+    )
     assert published.requests == []
 
 
@@ -162,10 +184,10 @@ def test_other_models_and_copies(published, tiny_encoder, tmp_path):
     [file] = cached(tmp_path)
     path = tmp_path / "assets" / file
     assert str(error.value) == (
-        f"map {path}: fitted for google-bert/bert-base-multilingual-cased (fingerprint not recorded) layer 3, but "
-        "the encoder in use is "
-        f"tiny-encoder#{encoder.fingerprint} layer 3; if that is a copy of google-bert/bert-base-multilingual-cased, "
-        f"'mtmetrics artifacts import {path} --encoder FOLDER --out DIR' binds the map to it"
+        f"map {path}: fitted for google-bert/bert-base-multilingual-cased (fingerprint not "
+        f"recorded) layer 3, but the encoder in use is tiny-encoder#{encoder.fingerprint} layer "
+        "3; if that is a copy of google-bert/bert-base-multilingual-cased, 'mtmetrics artifacts "
+        f"import {path} --encoder FOLDER --out DIR' binds the map to it"
     )
 
 
@@ -196,12 +218,16 @@ def test_sentence_maps_are_kept_apart(tmp_path):
     fitted = Remapping("clp", (np.eye(4),), meta=meta | {"level": "sentence"})
     fitted.save(tmp_path / map_file_name("de-en", "clp", "sentence"))
     assert load_map(tmp_path, "de-en", "clp", Sentences(), level="sentence").level == "sentence"
-    with pytest.raises(ArtifactError, match="no clp map for language pair de-en in .*; looked as a folder"):
+    with pytest.raises(
+        ArtifactError, match="no clp map for language pair de-en in .*; looked as a folder"
+    ):
         load_map(tmp_path, "de-en", "clp", Sentences())
     message = "fitted on sentence vectors, but word vectors are to be mapped; .*--level word"
     with pytest.raises(ArtifactError, match=message):
         load_map(tmp_path / "de-en.sentence-clp.safetensors", "de-en", "clp", Sentences())
-    message = "no sentence-umd map .*: mtmetrics remap --encoder models/labse --level sentence --lp de-en"
+    message = (
+        "no sentence-umd map .*: mtmetrics remap --encoder models/labse --level sentence --lp de-en"
+    )
     with pytest.raises(ArtifactError, match=message):
         load_map(tmp_path, "de-en", "umd", Sentences(), level="sentence")
     message = "no sentence-clp map .* it has sentence-clp for: de-en; looked as a folder"
@@ -212,7 +238,9 @@ def test_sentence_maps_are_kept_apart(tmp_path):
 
 
 def test_published_maps_are_word_maps(published, encoder):
-    message = "no sentence-clp map for language pair de-en in .* for layer 3 word maps were published"
+    message = (
+        "no sentence-clp map for language pair de-en in .* for layer 3 word maps were published"
+    )
     with pytest.raises(ArtifactError, match=message):
         load_map(NAME, "de-en", "clp", encoder, level="sentence")
     with pytest.raises(ArtifactError, match="word maps were published for the layers 2, 3"):
@@ -227,11 +255,18 @@ def test_a_folder_with_layers(tmp_path, model):
         folder.mkdir(parents=True)
         Remapping("umd", (np.eye(16)[layer],), meta=meta).save(folder / "de-en.umd.safetensors")
     for layer in (2, 3):
-        assert load_map(tmp_path / "maps", "de-en", "umd", TokenEncoder(model, layer=layer)).source[0].argmax() == layer
+        assert (
+            load_map(tmp_path / "maps", "de-en", "umd", TokenEncoder(model, layer=layer))
+            .source[0]
+            .argmax()
+            == layer
+        )
 
 
 def test_an_unknown_artifact_and_a_cache_that_cannot_be_made(published, encoder, tmp_path):
-    message = "no clp map for language pair de-en in nowhere; looked as a folder, as a bundled artifact; "
+    message = (
+        "no clp map for language pair de-en in nowhere; looked as a folder, as a bundled artifact; "
+    )
     with pytest.raises(ArtifactError, match=message):
         load_map("nowhere", "de-en", "clp", encoder)
     (tmp_path / "assets").write_text("")
@@ -244,7 +279,9 @@ def test_the_pool_passes_local_files_only(published, model):
         f'[encoder]\nmodel = "{model}"\n[maps]\nartifact = "{NAME}"\nkind = "clp"\n'
     )
     with pytest.raises(ArtifactError, match="the network was not asked"):
-        XMoverScore.from_preset(str(model.parent), lang_pair="de-en", pool=ModelPool(local_files_only=True))
+        XMoverScore.from_preset(
+            str(model.parent), lang_pair="de-en", pool=ModelPool(local_files_only=True)
+        )
 
 
 def test_the_example_of_published_maps_that_ships_with_the_package(encoder):
@@ -257,4 +294,9 @@ def test_the_example_of_published_maps_that_ships_with_the_package(encoder):
         np.testing.assert_allclose(removed.apply(vectors) @ removed.source[0], 0, atol=1e-4)
         assert removed.meta["licence"] == "Apache-2.0"
     with pytest.raises(ArtifactError, match="layer"):
-        load_map("xmoverscore-maps-example", "de-en", "umd", SimpleNamespace(**{**vars(read), "layer": 12}))
+        load_map(
+            "xmoverscore-maps-example",
+            "de-en",
+            "umd",
+            SimpleNamespace(**{**vars(read), "layer": 12}),
+        )

@@ -1,4 +1,5 @@
-"""Transport against values worked out by hand, against POT's public function, and under its symmetries."""
+"""Transport against values worked out by hand, against POT's public function, and under its
+symmetries."""
 
 import os
 from collections.abc import Callable
@@ -41,7 +42,10 @@ def random_problem(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def random_texts(count: int, seed: int) -> list[list[np.ndarray]]:
     generator = np.random.default_rng(seed)
-    return [[generator.normal(size=(generator.integers(0, 15), 8)) for _ in range(count)] for _ in range(2)]
+    return [
+        [generator.normal(size=(generator.integers(0, 15), 8)) for _ in range(count)]
+        for _ in range(2)
+    ]
 
 
 def test_moves_mass_by_hand() -> None:
@@ -60,9 +64,15 @@ def test_agrees_with_pot_and_is_symmetric(seed: int) -> None:
     assert value == pytest.approx(ot.emd2(source, target, cost), abs=1e-12)
     assert flow.sum(1) == pytest.approx(source)
     assert flow.sum(0) == pytest.approx(target)
-    assert optimal_flow(np.ascontiguousarray(cost.T), target, source)[1] == pytest.approx(value, abs=1e-12)
-    rows, columns = (np.random.default_rng(seed).permutation(len(side)) for side in (source, target))
-    shuffled = optimal_flow(np.ascontiguousarray(cost[rows][:, columns]), source[rows], target[columns])[1]
+    assert optimal_flow(np.ascontiguousarray(cost.T), target, source)[1] == pytest.approx(
+        value, abs=1e-12
+    )
+    rows, columns = (
+        np.random.default_rng(seed).permutation(len(side)) for side in (source, target)
+    )
+    shuffled = optimal_flow(
+        np.ascontiguousarray(cost[rows][:, columns]), source[rows], target[columns]
+    )[1]
     assert shuffled == pytest.approx(value, abs=1e-12)
 
 
@@ -72,7 +82,10 @@ def test_unequal_masses_are_an_error() -> None:
 
 
 def test_distances_of_equal_orthogonal_and_opposite_vectors() -> None:
-    x, y = np.array([[1.0, 0.0]], dtype=np.float32), np.array([[1, 0], [0, 1], [-1, 0]], dtype=np.float32)
+    x, y = (
+        np.array([[1.0, 0.0]], dtype=np.float32),
+        np.array([[1, 0], [0, 1], [-1, 0]], dtype=np.float32),
+    )
     assert cost_matrix(x, y, "sqeuclidean")[0] == pytest.approx([0, 2, 4])
     assert cost_matrix(x, y, "euclidean")[0] == pytest.approx([0, 2**0.5, 2])
     assert cost_matrix(x, y, "cosine")[0] == pytest.approx([0, 1, 2])
@@ -85,7 +98,10 @@ def test_equal_vectors_have_no_euclidean_distance() -> None:
 
 
 def test_euclidean_distances_of_vectors_of_any_length() -> None:
-    x, y = np.array([[0, 0], [3, 4]], dtype=np.float32), np.array([[3, 4], [3, 0], [6, 8]], dtype=np.float32)
+    x, y = (
+        np.array([[0, 0], [3, 4]], dtype=np.float32),
+        np.array([[3, 4], [3, 0], [6, 8]], dtype=np.float32),
+    )
     assert euclidean_distances(x, y) == pytest.approx(np.array([[5, 3, 10], [0, 4, 5]]))
     generator = np.random.default_rng(0)
     long = 20 * generator.normal(size=(9, 300)).astype(np.float32)
@@ -102,7 +118,9 @@ def test_order_and_duplicates_change_nothing(distance: str) -> None:
     left, right = random_texts(150, 3)
     one = word_mover_distances(pack(left), pack(right), distance)
     order = generator.permutation(150)
-    again = word_mover_distances(pack([left[i] for i in order]), pack([right[i] for i in order]), distance)
+    again = word_mover_distances(
+        pack([left[i] for i in order]), pack([right[i] for i in order]), distance
+    )
     assert np.array_equal(again, one[order], equal_nan=True)
     swapped = word_mover_distances(pack(right), pack(left), distance)
     assert swapped == pytest.approx(one, abs=1e-6, nan_ok=True)
@@ -115,18 +133,25 @@ def test_worker_processes_change_nothing_and_a_killed_one_is_an_error_of_one_lin
     sides = [pack(texts) for texts in random_texts(120, 4)]
     ways = [(distance, optimal_flow) for distance in (*DISTANCES, euclidean_distances)]
     ways.append(("euclidean", RoundedPartialTransport(0.3)))
-    alone = [word_mover_distances(*sides, distance, transport=transport) for distance, transport in ways]
+    alone = [
+        word_mover_distances(*sides, distance, transport=transport) for distance, transport in ways
+    ]
     processes()
     begun = [begun_distances(*sides, distance, transport, 2) for distance, transport in ways]
     assert not any(later.ready for later in begun)
-    assert all(np.array_equal(later(), values, equal_nan=True) for later, values in zip(begun, alone, strict=True))
+    assert all(
+        np.array_equal(later(), values, equal_nan=True)
+        for later, values in zip(begun, alone, strict=True)
+    )
     assert np.isnan(alone[0]).any()
     for _ in range(3):  # as many as may wait, and one
         with pytest.raises(TypeError, match="takes exactly one argument"):
             workers.pool_for(2, 1).solve(len, [np.zeros(3)], [0])()
     with pytest.raises(BrokenProcessPool):
         workers.pool_for(2, 1).executor.submit(os._exit, 1).result()
-    with pytest.raises(MTMetricsError, match=r"worker process .* was killed .*--workers 1") as raised:
+    with pytest.raises(
+        MTMetricsError, match=r"worker process .* was killed .*--workers 1"
+    ) as raised:
         word_mover_distances(*sides, workers=2)
     assert "\n" not in str(raised.value)
     processes()
@@ -151,8 +176,14 @@ def test_weights_shift_mass_and_empty_sides_are_nan() -> None:
     weighted = word_mover_distances(pack([x], [3.0, 1.0]), pack([y]))
     assert plain == pytest.approx([1.0])
     assert weighted == pytest.approx([0.5])
-    assert np.isnan(word_mover_distances(pack([np.zeros((0, 2)), x]), pack([y, y]))).tolist() == [True, False]
-    assert np.isnan(word_mover_distances(pack([x, np.zeros((0, 2))]), pack([y, y]))).tolist() == [False, True]
+    assert np.isnan(word_mover_distances(pack([np.zeros((0, 2)), x]), pack([y, y]))).tolist() == [
+        True,
+        False,
+    ]
+    assert np.isnan(word_mover_distances(pack([x, np.zeros((0, 2))]), pack([y, y]))).tolist() == [
+        False,
+        True,
+    ]
     assert np.isnan(word_mover_distances(pack([x], [0.0, 0.0]), pack([y]))).tolist() == [True]
     assert word_mover_distances(pack([x], [1.0, 0.0]), pack([y])) == pytest.approx([0.0])
 
@@ -181,24 +212,37 @@ def test_partial_transport_never_costs_more_and_rounding_is_small(seed: int, rat
 def test_rounded_partial_transport_does_not_depend_on_the_order_of_the_sides(seed: int) -> None:
     cost, source, target = random_problem(seed)
     source, target = np.full(len(source), 1 / len(source)), np.full(len(target), 1 / len(target))
-    if len({float(np.floor(len(side) * np.floor(1e6 / len(side) + 0.5))) for side in (source, target)}) == 1:
+    if (
+        len(
+            {
+                float(np.floor(len(side) * np.floor(1e6 / len(side) + 0.5)))
+                for side in (source, target)
+            }
+        )
+        == 1
+    ):
         return  # equal totals: the old solver itself depends on the order then
     transport = RoundedPartialTransport(0.3)
     value = transport(cost, source, target)[1]
-    assert transport(np.ascontiguousarray(cost.T), target, source)[1] == pytest.approx(value, abs=1e-12)
+    assert transport(np.ascontiguousarray(cost.T), target, source)[1] == pytest.approx(
+        value, abs=1e-12
+    )
 
 
 def test_halves_are_rounded_as_in_the_published_code() -> None:
-    # 1e6 / 128 = 7812.5; the 1e-9 that is added to all masses, and to their total more often, makes it a little less.
+    # 1e6 / 128 = 7812.5; the 1e-9 that is added to all masses, and to their total more often, makes
+    # it a little less.
     flow, _ = RoundedPartialTransport(0.0)(np.ones((1, 128)), np.ones(1), np.full(128, 1 / 128))
     assert np.unique(flow) == pytest.approx([0.007812], abs=1e-9)
 
 
 def test_relaxed_distance_by_hand() -> None:
     half = np.full(2, 0.5)
-    # Rows go to column 0 for nothing, and column 1 costs at least 1: both directions together find the exact 1/2.
+    # Rows go to column 0 for nothing, and column 1 costs at least 1: both directions together find
+    # the exact 1/2.
     cost = np.array([[0.0, 1.0], [0.0, 2.0]])
-    # By rows 0.5 (row 1); what is left for column 1 is 1, of which half its mass: plain relaxation would stop at 0.5.
+    # By rows 0.5 (row 1); what is left for column 1 is 1, of which half its mass: plain relaxation
+    # would stop at 0.5.
     both = np.array([[0.0, 1.0], [1.0, 2.0]])
     for matrix, exact in ((cost, 0.5), (both, 1.0)):
         assert relaxed_distances(matrix, half, half, np.array([0])) == pytest.approx([exact])
@@ -209,7 +253,9 @@ def test_relaxed_distance_by_hand() -> None:
 
 @given(st.integers(0, 10**6), st.sampled_from(DISTANCES), st.floats(0.01, 5.0))
 @settings(max_examples=80, deadline=None)
-def test_bounds_lie_between_the_plain_relaxation_and_the_distance(seed: int, distance: str, spread: float) -> None:
+def test_bounds_lie_between_the_plain_relaxation_and_the_distance(
+    seed: int, distance: str, spread: float
+) -> None:
     generator = np.random.default_rng(seed)
     lengths = generator.integers(1, 9, 6).tolist()
     # Texts of random unit vectors around a common one, randomly weighted.
@@ -229,9 +275,13 @@ def test_bounds_lie_between_the_plain_relaxation_and_the_distance(seed: int, dis
         plain = max(source @ cost[:, columns].min(1), cost[:, columns].min(0) @ target[columns])
         assert plain - 1e-12 <= bounds[text] <= exact + 1e-9
         apart = np.linalg.norm(means[0] - means[text + 1])
-        assert {"euclidean": apart, "sqeuclidean": apart**2, "cosine": apart**2 / 2}[distance] <= exact + 1e-5
+        assert {"euclidean": apart, "sqeuclidean": apart**2, "cosine": apart**2 / 2}[
+            distance
+        ] <= exact + 1e-5
 
 
 def test_centroids_are_weighted_and_zero_for_nothing() -> None:
     texts = np.array([[1, 0], [0, 1]]), np.zeros((0, 2)), np.array([[0, -1]])
-    assert centroids(packed(texts, weights=[3, 1, 7])) == pytest.approx(np.array([[0.75, 0.25], [0, 0], [0, -1]]))
+    assert centroids(packed(texts, weights=[3, 1, 7])) == pytest.approx(
+        np.array([[0.75, 0.25], [0, 0], [0, -1]])
+    )

@@ -60,7 +60,9 @@ def test_transport_blames_words_for_the_cost_of_what_they_receive():
     # [CLS], "a", "b": the special token belongs to no word.
     mass = [[0.2, 0.1, 0.0], [0.0, 0.3, 0.4]]
     values = [[0.5, 1.0, 0.0], [0.9, 0.2, 1.5]]
-    found = match_evidence(alignment(mass, values, "cost", [(0, 0), (0, 1), (2, 3)], unrelated=2.0), lack=0.86)
+    found = match_evidence(
+        alignment(mass, values, "cost", [(0, 0), (0, 1), (2, 3)], unrelated=2.0), lack=0.86
+    )
     assert found.lack == pytest.approx([0.1, 0.16, 0.6])
     assert found.severity == pytest.approx([0.25, 0.4 / 2, 0.75])
     first, second = word_faults("a b", [found])
@@ -70,7 +72,9 @@ def test_transport_blames_words_for_the_cost_of_what_they_receive():
 
 def test_greedy_matching_blames_a_word_that_nothing_is_like_whoever_was_matched():
     # All of recall goes to the first piece, which is right.
-    found = match_evidence(alignment([[0.5, 0.0], [0.5, 0.0]], [[0.9, 0.1], [0.7, 0.2]], "cosine", [(0, 1), (2, 3)]))
+    found = match_evidence(
+        alignment([[0.5, 0.0], [0.5, 0.0]], [[0.9, 0.1], [0.7, 0.2]], "cosine", [(0, 1), (2, 3)])
+    )
     assert [fault.severity for fault in word_faults("a b", [found])] == pytest.approx([0.1, 0.8])
     assert [fault.share for fault in word_faults("a b", [found])] == pytest.approx([1 / 9, 8 / 9])
 
@@ -78,12 +82,16 @@ def test_greedy_matching_blames_a_word_that_nothing_is_like_whoever_was_matched(
 def test_several_kinds_of_evidence_and_pieces_of_words():
     match = Evidence(spans_of([(0, 4), (5, 6)]), np.array([1.0, 2.0]), np.array([0.2, 0.6]))
     # Two pieces of the first word; the full stop has a loss alone.
-    losses = loss_evidence(spans_of([(0, 2), (2, 4), (5, 6), (6, 7)]), np.array([8.0, 2.0, 5.0, 1.0]), 4.0, lack=1.6)
+    losses = loss_evidence(
+        spans_of([(0, 2), (2, 4), (5, 6), (6, 7)]), np.array([8.0, 2.0, 5.0, 1.0]), 4.0, lack=1.6
+    )
     assert losses.lack == pytest.approx([0.8, 0.2, 0.5, 0.1])
     assert losses.severity == pytest.approx([1.0, 0.5, 1.0, 0.25])
     words = word_faults("abcd e.", [match, losses])
     assert [(word.start, word.end) for word in words] == [(0, 4), (5, 6), (6, 7)]
-    assert [word.severity for word in words] == pytest.approx([(0.2 + 0.75) / 2, (0.6 + 1) / 2, 0.125])
+    assert [word.severity for word in words] == pytest.approx(
+        [(0.2 + 0.75) / 2, (0.6 + 1) / 2, 0.125]
+    )
     assert [word.share for word in words] == pytest.approx(np.array([2.0, 2.5, 0.1]) / 4.6)
 
 

@@ -61,13 +61,20 @@ def test_where_no_process_can_be_started_the_pairs_are_solved_here_with_one_warn
     sides = [packed([np.arange(6.0).reshape(3, 2) + i, np.ones((2, 2)) * i]) for i in (1, 2)]
     with pytest.warns(UserWarning, match="solved one after the other") as warned:
         shared = [word_mover_distances(*sides, euclidean_distances, workers=2) for _ in range(3)]
-    assert [str(warning.message)[:39] for warning in warned] == ["worker processes cannot be started here"]
+    assert [str(warning.message)[:39] for warning in warned] == [
+        "worker processes cannot be started here"
+    ]
     alone = word_mover_distances(*sides, euclidean_distances, workers=1)
     assert all(np.array_equal(values, alone) for values in shared)
 
 
 def test_the_end_of_a_program_that_has_workers_is_silent() -> None:
-    started = "workers.pool_for(2, workers._WORTH + 1); next(iter(workers._pools.values())).started.result()"
+    started = (
+        "workers.pool_for(2, workers._WORTH + 1); "
+        "next(iter(workers._pools.values())).started.result()"
+    )
     program = f"import torch\nfrom mtmetrics.matching import transport, workers\n{started}\n"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     assert (done.stdout, done.stderr) == ("", "")

@@ -9,8 +9,11 @@ from mtmetrics.page.offers import offers
 
 
 @pytest.fixture
-def preset(name: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A preset of the metric that works offline: of COMET, which nothing is bundled of, one with random weights."""
+def preset(
+    name: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[str]:
+    """A preset of the metric that works offline: of COMET, which nothing is bundled of, one with
+    random weights."""
     if name != "comet":
         yield "mini"
         return

@@ -36,7 +36,9 @@ class Client:
         head = f'--edge\r\nContent-Disposition: form-data; name="files"; filename="{name}"\r\n'
         head += "Content-Type: text/plain\r\n\r\n"
         answer = self.open(
-            "gradio_api/upload", head.encode() + content + b"\r\n--edge--\r\n", "multipart/form-data; boundary=edge"
+            "gradio_api/upload",
+            head.encode() + content + b"\r\n--edge--\r\n",
+            "multipart/form-data; boundary=edge",
         )
         return {"path": json.loads(answer)[0], "meta": {"_type": "gradio.FileData"}}
 
@@ -58,7 +60,13 @@ def test_uploads_are_limited(client):
 
 @pytest.mark.parametrize(
     "path",
-    ["/etc/passwd", "../../../../etc/passwd", __file__, "tests/conftest.py", f"{tempfile.gettempdir()}/../etc/passwd"],
+    [
+        "/etc/passwd",
+        "../../../../etc/passwd",
+        __file__,
+        "tests/conftest.py",
+        f"{tempfile.gettempdir()}/../etc/passwd",
+    ],
 )
 def test_files_that_were_not_uploaded_are_out_of_reach(client, path):
     for quoted in (path, urllib.parse.quote(path, safe="")):
@@ -73,7 +81,9 @@ def test_page_loads_nothing_from_elsewhere(client):
     for host in ("googleapis", "gstatic", "cdnjs", "jsdelivr", "unpkg"):
         assert host not in page
         assert host not in json.dumps(config)
-    assert not config["stylesheets"] or all(sheet.startswith(("/", ".")) for sheet in config["stylesheets"])
+    assert not config["stylesheets"] or all(
+        sheet.startswith(("/", ".")) for sheet in config["stylesheets"]
+    )
 
 
 @pytest.mark.parametrize("name", metric_names())
@@ -81,8 +91,16 @@ def test_the_page_of_a_metric_offers_it_alone(name, preset):
     here = [offer for offer in offers() if offer.spec.metric == name]
     side = next(side for side in COLUMNS if any(offer.side == side for offer in here))
     given = {*COLUMNS[side]}
-    shown = {offer.key: offer.label for offer in here if offer.side == side and offer.fits(given, "de-en")}
-    groups = [part["props"] for part in build_page(name).config["components"] if part["type"] == "checkboxgroup"]
+    shown = {
+        offer.key: offer.label
+        for offer in here
+        if offer.side == side and offer.fits(given, "de-en")
+    }
+    groups = [
+        part["props"]
+        for part in build_page(name).config["components"]
+        if part["type"] == "checkboxgroup"
+    ]
     offered = {key: label for group in groups for label, key in group["choices"]}
     assert offered == shown
     assert [key for group in groups for key in group["value"]] == [next(iter(shown))]
@@ -97,14 +115,21 @@ def test_the_script_serves_its_page(name, preset, monkeypatch):
         def block_thread(self):
             served.append("blocked")
 
-    monkeypatch.setattr("mtmetrics.page.theme.serve", lambda app: served.append(app.title) or Served())
+    monkeypatch.setattr(
+        "mtmetrics.page.theme.serve", lambda app: served.append(app.title) or Served()
+    )
     runpy.run_path(str(metric_scripts() / name / "app.py"), run_name="__main__")
-    assert served == ["mtmetrics: compare" if name == COMPARE else build_page(name).title, "blocked"]
+    assert served == [
+        "mtmetrics: compare" if name == COMPARE else build_page(name).title,
+        "blocked",
+    ]
 
 
 def test_the_page_needs_what_all_metrics_and_the_baselines_need():
     def needed(name):
-        return set((metric_scripts() / name / "requirements.txt").read_text(encoding="utf-8").splitlines())
+        return set(
+            (metric_scripts() / name / "requirements.txt").read_text(encoding="utf-8").splitlines()
+        )
 
     assert needed(COMPARE) == set().union(*map(needed, metric_names())) | {"sacrebleu >= 2.4"}
 

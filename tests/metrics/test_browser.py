@@ -87,9 +87,9 @@ class Page:
         from selenium.common.exceptions import StaleElementReferenceException
         from selenium.webdriver.support.wait import WebDriverWait
 
-        return WebDriverWait(self.driver, PATIENCE, ignored_exceptions=[StaleElementReferenceException]).until(
-            lambda _: condition()
-        )
+        return WebDriverWait(
+            self.driver, PATIENCE, ignored_exceptions=[StaleElementReferenceException]
+        ).until(lambda _: condition())
 
     def click(self, path: str) -> None:
         """Clicks on an element, wherever the page has been scrolled to."""
@@ -102,18 +102,39 @@ class Page:
     def upload(self, paths: dict[str, list[Path]]) -> None:
         """Chooses files by the label of their field; of a label its beginning is enough."""
         for label, files in paths.items():
-            block = f"//div[contains(@class, 'block')][.//label[contains(normalize-space(), '{label}')]]"
-            self.wait(lambda block=block: self.driver.find_elements("xpath", f"{block}//input[@type='file']"))
-            self.driver.find_element("xpath", f"{block}//input[@type='file']").send_keys("\n".join(map(str, files)))
+            block = (
+                "//div[contains(@class, 'block')][.//label[contains(normalize-space(), "
+                f"'{label}')]]"
+            )
+            self.wait(
+                lambda block=block: self.driver.find_elements(
+                    "xpath", f"{block}//input[@type='file']"
+                )
+            )
+            self.driver.find_element("xpath", f"{block}//input[@type='file']").send_keys(
+                "\n".join(map(str, files))
+            )
 
     def assert_sound(self) -> None:
         """Nothing reaches beyond the right edge, and nothing was asked of another host."""
-        assert self.driver.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
-        events = [json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")]
-        sent = [event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"]
-        asked = [urllib.parse.urlsplit(url) for url in sent if not url.startswith(("data:", "chrome"))]
+        assert self.driver.execute_script(
+            "return document.documentElement.scrollWidth <= window.innerWidth"
+        )
+        events = [
+            json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")
+        ]
+        sent = [
+            event["params"]["request"]["url"]
+            for event in events
+            if event["method"] == "Network.requestWillBeSent"
+        ]
+        asked = [
+            urllib.parse.urlsplit(url) for url in sent if not url.startswith(("data:", "chrome"))
+        ]
         assert {url.hostname for url in asked} == {"127.0.0.1"}
-        assert [entry for entry in self.driver.get_log("browser") if entry["level"] == "SEVERE"] == []
+        assert [
+            entry for entry in self.driver.get_log("browser") if entry["level"] == "SEVERE"
+        ] == []
 
 
 @pytest.fixture(scope="module")
@@ -145,10 +166,16 @@ def scored() -> dict[str, dict[str, Any]]:
     found = {}
     for title, column, options in (
         ("XMoverScore mini", known.sources, {"metric": "xmoverscore", "preset": "mini"}),
-        ("SentSim mini (source)", known.sources, {"metric": "sentsim", "preset": "mini", "setting": "src-mt"}),
+        (
+            "SentSim mini (source)",
+            known.sources,
+            {"metric": "sentsim", "preset": "mini", "setting": "src-mt"},
+        ),
         ("chrF", known.references, {"metric": "chrf"}),
     ):
-        found[title] = load_scorer(**options, lang_pair="de-en", pool=pool).score_systems(column, known.systems)
+        found[title] = load_scorer(**options, lang_pair="de-en", pool=pool).score_systems(
+            column, known.systems
+        )
     return found
 
 
@@ -159,7 +186,11 @@ def files(folder: Path) -> dict[str, list[Path]]:
     for name, texts in columns.items():
         (folder / name).write_text("\n".join(texts) + "\n", encoding="utf-8")
     systems = [folder / f"{name}.en" for name in known.systems]
-    return {"Source": [folder / "source.de"], "References": [folder / "reference.en"], "Systems": systems}
+    return {
+        "Source": [folder / "source.de"],
+        "References": [folder / "reference.en"],
+        "Systems": systems,
+    }
 
 
 def cell(system: str, metric: str) -> str:
@@ -167,26 +198,36 @@ def cell(system: str, metric: str) -> str:
 
 
 def test_upload_table_download(page, scored, tmp_path):
-    """What is shown and what is downloaded are the scorers' values; a click draws what was matched."""
+    """What is shown and what is downloaded are the scorers' values; a click draws what was
+    matched."""
     page.open(1280)
     page.upload(files(tmp_path))
-    page.one("//*[contains(@class, 'mt-facts')][contains(., '12 segments with sources and references, 3 systems')]")
+    page.one(
+        "//*[contains(@class, 'mt-facts')][contains(., '12 segments with sources and "
+        "references, 3 systems')]"
+    )
     page.one("//*[normalize-space()='Against references']")
     page.click(COMPARE)
     page.one(TABLE)
     for metric, systems in scored.items():
         for name, result in systems.items():
-            assert page.one(f"{cell(name, metric)}/span[contains(@class, 'mt-mean')]").text == four_decimals(
-                result.system
-            )
+            assert page.one(
+                f"{cell(name, metric)}/span[contains(@class, 'mt-mean')]"
+            ).text == four_decimals(result.system)
     assert "careful" in page.one("//p[@class='mt-verdict']").text
     assert len(page.all("//div[@class='mt-figures']/figure/*[name()='svg']")) == 6
-    # The segment on which the systems disagree most stands first; its scores and words are those of the scorer.
+    # The segment on which the systems disagree most stands first; its scores and words are those of
+    # the scorer.
     page.one(OUTPUT)
     by_segment = [result.segments for result in scored["XMoverScore mini"].values()]
-    first = max(range(12), key=lambda row: max(column[row] for column in by_segment) - min(c[row] for c in by_segment))
+    first = max(
+        range(12),
+        key=lambda row: max(column[row] for column in by_segment) - min(c[row] for c in by_segment),
+    )
     assert page.one("//span[@class='mt-number']").text == str(first + 1)
-    assert page.all(f"{OUTPUT}//span[@class='mt-chosen']/b")[1].text == four_decimals(by_segment[1][first])
+    assert page.all(f"{OUTPUT}//span[@class='mt-chosen']/b")[1].text == four_decimals(
+        by_segment[1][first]
+    )
     assert page.all(f"{OUTPUT}//mark")
     page.click(f"({OUTPUT})[2]")
     assert int(page.one(PICTURE).get_attribute("naturalWidth")) > 300
@@ -202,7 +243,8 @@ def test_upload_table_download(page, scored, tmp_path):
 
 
 def test_texts_are_pasted_on_a_phone(page):
-    """The result stands below the input, within the width; a wrong input is a message that stays."""
+    """The result stands below the input, within the width; a wrong input is a message that
+    stays."""
     page.open(PHONE)
     page.click("//button[normalize-space()='Paste']")
     page.type("References, if there are any", "The house is small.\nThe dog sleeps.")
@@ -214,7 +256,9 @@ def test_texts_are_pasted_on_a_phone(page):
     page.one(f"//*[@id='mt-status']//*[@role='alert'][contains(., '{wrong}')]")
     page.assert_sound()
     page.type("Translations of system 2", "\nThe cat eats.")
-    page.one("//*[contains(@class, 'mt-facts')][contains(., '2 segments with references, 2 systems')]")
+    page.one(
+        "//*[contains(@class, 'mt-facts')][contains(., '2 segments with references, 2 systems')]"
+    )
     assert not page.all("//*[normalize-space()='Against the source, without references']")
     page.click(COMPARE)
     table = page.one(TABLE)

@@ -1,4 +1,5 @@
-"""What `evaluate` offers around ``compute``, for every metric with the models that its examples use."""
+"""What `evaluate` offers around ``compute``, for every metric with the models that its examples
+use."""
 
 import concurrent.futures
 
@@ -45,13 +46,18 @@ def load(name, preset, evaluate_cache):
     """Loads the module, told which column it compares with where it has no usual one."""
     metric = METRICS[name]
     told = {} if metric.usual or len(metric.sides) == 1 else {"against": "source"}
-    return lambda **options: evaluate.load(mtmetrics.metric_path(name), preset, lang_pair="de-en", **told, **options)
+    return lambda **options: evaluate.load(
+        mtmetrics.metric_path(name), preset, lang_pair="de-en", **told, **options
+    )
 
 
 @pytest.fixture
 def texts(name):
     """The columns that the metric usually reads."""
-    return {column: TEXTS[column] for column in ("predictions", *COLUMNS[METRICS[name].usual or "source"])}
+    return {
+        column: TEXTS[column]
+        for column in ("predictions", *COLUMNS[METRICS[name].usual or "source"])
+    }
 
 
 def rows(texts, first, last):
@@ -70,7 +76,9 @@ def test_columns_and_batches(load, texts):
     assert len(expected["scores"]) == 3
     table = datasets.Dataset.from_dict(texts)
     assert_same(metric.compute(**{name: table[name] for name in texts}), expected)
-    assert_same(metric.compute(**{name: np.array(column) for name, column in texts.items()}), expected)
+    assert_same(
+        metric.compute(**{name: np.array(column) for name, column in texts.items()}), expected
+    )
     metric.add_batch(**rows(texts, 0, 2))
     metric.add(**{name.removesuffix("s"): column[2] for name, column in texts.items()})
     assert_same(metric.compute(), expected)
@@ -82,7 +90,8 @@ def test_two_processes_share_the_rows(load, texts):
     """As two processes do, each in a thread of its own; the first one has the result."""
     expected = load().compute(**texts)
     modules = [
-        load(num_process=2, process_id=process, experiment_id="shared", keep_in_memory=False) for process in range(2)
+        load(num_process=2, process_id=process, experiment_id="shared", keep_in_memory=False)
+        for process in range(2)
     ]
 
     def process(number):
@@ -101,7 +110,9 @@ def test_combined_with_sacrebleu(load, texts, tmp_path):
     (tmp_path / "sacrebleu" / "sacrebleu.py").write_text(SACREBLEU)
     bleu = evaluate.load(str(tmp_path / "sacrebleu"))
     metric = load()
-    expected = metric.compute(**texts) | bleu.compute(**{name: TEXTS[name] for name in ("predictions", "references")})
+    expected = metric.compute(**texts) | bleu.compute(
+        **{name: TEXTS[name] for name in ("predictions", "references")}
+    )
     combined = evaluate.combine([metric, bleu])
     for columns in (texts | {"references": TEXTS["references"]}, TEXTS):
         for first, last in ((0, 2), (2, 3)):

@@ -1,5 +1,5 @@
-"""Every folder under ``metrics/``: runs its own examples from a copy, and keeps the rules for scripts and
-cards."""
+"""Every folder under ``metrics/``: runs its own examples from a copy, and keeps the rules for
+scripts and cards."""
 
 import ast
 import configparser
@@ -36,7 +36,11 @@ CARD_SECTIONS = [
 @pytest.fixture
 def copied(name, tmp_path, monkeypatch):
     """A copy of the folder elsewhere, which is the working directory then."""
-    shutil.copytree(metric_scripts() / name, tmp_path / "copy" / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        metric_scripts() / name,
+        tmp_path / "copy" / name,
+        ignore=shutil.ignore_patterns("__pycache__"),
+    )
     monkeypatch.chdir(tmp_path / "copy")
     return name
 
@@ -46,7 +50,9 @@ def run_examples(text, title):
     examples = doctest.DocTestParser().get_doctest(text, {}, title, title, 0)
     assert examples.examples
     output: list[str] = []
-    results = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS, verbose=False).run(examples, out=output.append)
+    results = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS, verbose=False).run(
+        examples, out=output.append
+    )
     assert not results.failed, "".join(output)
 
 
@@ -68,7 +74,8 @@ def test_script_keeps_the_rules_of_evaluate(name):
     text = (metric_scripts() / name / f"{name}.py").read_text(encoding="utf-8")
     assert "'''" not in text
     assert text.count("\n") <= 60
-    # `evaluate` reads imports line by line, with a regular expression that takes a trailing comment for an address.
+    # `evaluate` reads imports line by line, with a regular expression that takes a trailing comment
+    # for an address.
     imports = [line for line in text.splitlines() if re.match(r"\s*(import|from)\s", line)]
     assert imports
     assert all(re.fullmatch(r"import [\w.]+", line) for line in imports), imports
@@ -81,8 +88,15 @@ def test_script_keeps_the_rules_of_evaluate(name):
 def test_every_keyword_is_documented(name, preset, evaluate_cache):
     module = evaluate.load(str(metric_scripts() / name), preset)
     card = (metric_scripts() / name / "README.md").read_text(encoding="utf-8")
-    for keyword in [*METRICS[name].columns, "predictions", *METRICS[name].keywords(), *module.returns()]:
-        assert re.search(rf"^    {keyword} \(`", module.inputs_description, flags=re.MULTILINE), f"docstring: {keyword}"
+    for keyword in [
+        *METRICS[name].columns,
+        "predictions",
+        *METRICS[name].keywords(),
+        *module.returns(),
+    ]:
+        assert re.search(rf"^    {keyword} \(`", module.inputs_description, flags=re.MULTILINE), (
+            f"docstring: {keyword}"
+        )
         assert f"**{keyword}** (`" in card, f"card: {keyword}"
 
 
@@ -96,11 +110,18 @@ def test_card(name):
     assert about["title"]
     assert len(about["description"]) > 40
     headings = re.findall(
-        r"^#+ .*", re.sub(r"^```.*?^```", "", body, flags=re.MULTILINE | re.DOTALL), flags=re.MULTILINE
+        r"^#+ .*",
+        re.sub(r"^```.*?^```", "", body, flags=re.MULTILINE | re.DOTALL),
+        flags=re.MULTILINE,
     )
-    found = [next((heading for heading in headings if heading.startswith(section)), None) for section in CARD_SECTIONS]
+    found = [
+        next((heading for heading in headings if heading.startswith(section)), None)
+        for section in CARD_SECTIONS
+    ]
     assert None not in found, dict(zip(CARD_SECTIONS, found, strict=True))
-    assert [headings.index(heading) for heading in found] == sorted(headings.index(heading) for heading in found)
+    assert [headings.index(heading) for heading in found] == sorted(
+        headings.index(heading) for heading in found
+    )
 
 
 def test_averages_in_the_card(name):
@@ -108,11 +129,15 @@ def test_averages_in_the_card(name):
     card = (metric_scripts() / name / "README.md").read_text(encoding="utf-8")
     rows = 0
     for table in re.findall(r"(?:^\|.*\n)+", card, flags=re.MULTILINE):
-        header, _, *lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
+        header, _, *lines = [
+            [cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()
+        ]
         if header[-1] in {"average", "mean"}:
             for line in lines:
                 values = [float(cell) for cell in line[1:] if cell]
-                assert values[-1] == pytest.approx(sum(values[:-1]) / len(values[:-1]), abs=0.00101), line
+                assert values[-1] == pytest.approx(
+                    sum(values[:-1]) / len(values[:-1]), abs=0.00101
+                ), line
                 rows += 1
     assert rows
 
@@ -125,27 +150,37 @@ def keys(table, place=()):
 
 
 def test_preset_in_the_card(name, tmp_path):
-    """It shows every key of the preset `paper`, or of the usual one of COMET, and none that the metric does not
-    know."""
+    """It shows every key of the preset `paper`, or of the usual one of COMET, and none that the
+    metric does not know."""
     usual = METRICS[name].usual_preset() if name == "comet" else "paper"
     card = (metric_scripts() / name / "README.md").read_text(encoding="utf-8")
     [text] = re.findall(r"^```toml\n(.*?)^```", card, flags=re.MULTILINE | re.DOTALL)
     (tmp_path / "preset.toml").write_text(text, encoding="utf-8")
     shown, shipped = (presets.load_preset(name, preset) for preset in (tmp_path, usual))
-    others = [("language_models", language) for language in ("de", "zh", "ru")]  # tables like that of English
+    others = [
+        ("language_models", language) for language in ("de", "zh", "ru")
+    ]  # tables like that of English
     needed = {place for place in keys(shipped.settings) if place[:2] not in others}
     assert needed - {("description",)} <= keys(shown.settings)
     METRICS[name].made_by().open_preset(str(tmp_path), None, {})
 
 
 def test_requirements_are_those_of_the_package_without_its_name(name):
-    """Not `mtmetrics` itself, which a Space holds a copy of: whoever takes that name on an index could be installed."""
+    """Not `mtmetrics` itself, which a Space holds a copy of: whoever takes that name on an index
+    could be installed."""
     setup = configparser.ConfigParser()
     setup.read(source_tree() / "setup.cfg")
     extras = setup["options.extras_require"]
     tables = [setup["options"]["install_requires"], extras["app"], extras["plot"]]
-    wanted = sorted(line for table in tables for line in table.split("\n") if line and not line.startswith("mtmetrics"))
-    assert (metric_scripts() / name / "requirements.txt").read_text(encoding="utf-8").splitlines() == wanted
+    wanted = sorted(
+        line
+        for table in tables
+        for line in table.split("\n")
+        if line and not line.startswith("mtmetrics")
+    )
+    assert (metric_scripts() / name / "requirements.txt").read_text(
+        encoding="utf-8"
+    ).splitlines() == wanted
 
 
 def test_what_evaluate_shows_of_a_metric(name, preset, evaluate_cache):

@@ -1,4 +1,5 @@
-"""Preparation of monolingual text: every filter on its own line, and texts that are no use at all."""
+"""Preparation of monolingual text: every filter on its own line, and texts that are no use at
+all."""
 
 import gzip
 from pathlib import Path
@@ -56,23 +57,44 @@ def test_one_sentence(sentence: str) -> None:
     ],
 )
 def test_several_sentences(language: str, line: str) -> None:
-    with pytest.raises(InputError, match=r"none of its 1 lines can be used \(1 of several sentences\)"):
+    with pytest.raises(
+        InputError, match=r"none of its 1 lines can be used \(1 of several sentences\)"
+    ):
         prepare([line], language, name="text", identify=False)
 
 
 def test_tokenisers() -> None:
-    assert tokeniser("en")("It's a dog, isn't it?") == ["It", "'s", "a", "dog", ",", "isn", "'t", "it", "?"]
+    assert tokeniser("en")("It's a dog, isn't it?") == [
+        "It",
+        "'s",
+        "a",
+        "dog",
+        ",",
+        "isn",
+        "'t",
+        "it",
+        "?",
+    ]
     assert len(tokeniser("zh")("我们在中国学习语言。")) < 8
     # Vowel signs and joiners stay in their words; Moses' rules would take "ශ්‍රී" apart.
     assert tokeniser("si")("ශ්‍රී ලංකාවේ අගනුවර කොළඹ ය.") == ["ශ්‍රී", "ලංකාවේ", "අගනුවර", "කොළඹ", "ය", "."]
-    assert tokeniser("ne")("नेपालको राजधानी काठमाडौं हो।") == ["नेपालको", "राजधानी", "काठमाडौं", "हो", "।"]
+    assert tokeniser("ne")("नेपालको राजधानी काठमाडौं हो।") == [
+        "नेपालको",
+        "राजधानी",
+        "काठमाडौं",
+        "हो",
+        "।",
+    ]
     assert words_and_marks("東京は大きい!") == [*"東京は大きい!"]
     assert words_and_marks("(a b1)--c") == ["(", "a", "b1", ")", "-", "-", "c"]
 
 
 @pytest.mark.parametrize(
     ("language", "sentence"),
-    [("ne", "नेपालको राजधानी काठमाडौं एक ठूलो सहर हो ।"), ("si", "ශ්‍රී ලංකාවේ අගනුවර ශ්‍රී ජයවර්ධනපුර කෝට්ටේ වේ.")],
+    [
+        ("ne", "नेपालको राजधानी काठमाडौं एक ठूलो सहर हो ।"),
+        ("si", "ශ්‍රී ලංකාවේ අගනුවර ශ්‍රී ජයවර්ධනපුර කෝට්ටේ වේ."),
+    ],
 )
 def test_languages_without_a_tokeniser_of_their_own(language: str, sentence: str) -> None:
     assert prepare([sentence], language, name="text").sentences == [sentence]
@@ -104,8 +126,14 @@ def test_a_file_in_another_language_is_refused() -> None:
     ("content", "message"),
     [
         (b"", "text: empty; there are no sentences"),
-        (gzip.compress(b"Der Hund " * 40000), r"of its 1 lines can be used \(1 over 1000 characters\)"),
-        (f"{CLEAN}\nDer ".encode() + b"B\xe4r", r"text, line 2: byte 6 \(0xe4\) is not valid UTF-8"),
+        (
+            gzip.compress(b"Der Hund " * 40000),
+            r"of its 1 lines can be used \(1 over 1000 characters\)",
+        ),
+        (
+            f"{CLEAN}\nDer ".encode() + b"B\xe4r",
+            r"text, line 2: byte 6 \(0xe4\) is not valid UTF-8",
+        ),
     ],
 )
 def test_texts_without_sentences_are_refused(tmp_path: Path, content: bytes, message: str) -> None:
@@ -116,7 +144,10 @@ def test_texts_without_sentences_are_refused(tmp_path: Path, content: bytes, mes
 
 
 def test_a_language_that_cannot_be_identified() -> None:
-    message = "language 'tlh': py3langid does not know it, so do without the language filter; it knows: .* de "
+    message = (
+        "language 'tlh': py3langid does not know it, so do without the language filter; it "
+        "knows: .* de "
+    )
     with pytest.raises(InputError, match=message):
         prepare(["tlhIngan maH je maH"], "tlh", name="x")
     assert prepare(["tlhIngan maH je maH"], "tlh", name="x", identify=False).counts["kept"] == 1

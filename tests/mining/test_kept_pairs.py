@@ -23,18 +23,31 @@ def test_copies(source: str, target: str, copied: bool) -> None:
 
 
 def test_best_first_each_target_once_and_no_copies() -> None:
-    sources = ["eins zwei drei", "rot grün blau", "hund katze maus", "tokyo, japan", "bei licht besehen", "..."]
+    sources = [
+        "eins zwei drei",
+        "rot grün blau",
+        "hund katze maus",
+        "tokyo, japan",
+        "bei licht besehen",
+        "...",
+    ]
     targets = ["one two three", "dog cat mouse", "tokyo, japan!", "day and night"]
     scores = np.array([-0.3, -0.1, -0.2, -0.01, -0.4, np.nan])
     mined = select(scores, np.array([0, 1, 1, 2, 3, -1]), sources, targets, limit=2)
-    # The copy is the best pair, "dog cat mouse" goes to the better of its two sources, and the last one is over the
-    # limit.
-    assert mined.pairs() == [("rot grün blau", "dog cat mouse"), ("eins zwei drei", "one two three")]
+    # The copy is the best pair, "dog cat mouse" goes to the better of its two sources, and the last
+    # one is over the limit.
+    assert mined.pairs() == [
+        ("rot grün blau", "dog cat mouse"),
+        ("eins zwei drei", "one two three"),
+    ]
     assert mined.scores.tolist() == [-0.1, -0.3]
     left_out = dict.fromkeys(("unmatched", "copies", "repeated targets", "beyond the limit"), 1)
     assert mined.counts == {"sources": 6, "targets": 4, **left_out, "kept": 2}
     mined = select(scores, np.array([0, 1, 1, 2, 3, -1]), sources, targets, limit=2, once=False)
-    assert mined.pairs() == [("rot grün blau", "dog cat mouse"), ("hund katze maus", "dog cat mouse")]
+    assert mined.pairs() == [
+        ("rot grün blau", "dog cat mouse"),
+        ("hund katze maus", "dog cat mouse"),
+    ]
 
 
 def test_a_copy_does_not_use_up_its_target() -> None:
@@ -44,5 +57,7 @@ def test_a_copy_does_not_use_up_its_target() -> None:
 
 
 def test_nothing_left_is_an_error() -> None:
-    with pytest.raises(InputError, match="no pairs were mined: 1 of 2 sources have no match, 1 are copies"):
+    with pytest.raises(
+        InputError, match="no pairs were mined: 1 of 2 sources have no match, 1 are copies"
+    ):
         select(np.array([np.nan, 1.0]), np.array([-1, 0]), ["a b c", "x y z"], ["x y z"], limit=5)

@@ -1,4 +1,5 @@
-"""Nearest neighbours: by hand, against plain sorting, and the same whatever the index and the shards."""
+"""Nearest neighbours: by hand, against plain sorting, and the same whatever the index and the
+shards."""
 
 from pathlib import Path
 
@@ -39,7 +40,9 @@ def test_agrees_with_sorting_all_distances() -> None:
 @pytest.mark.parametrize("measure", ["euclidean", "cosine"])
 def test_shards_change_nothing(measure: str) -> None:
     queries, base = points(50, 1), points(90, 2)
-    whole, parts = (Index(base, measure=measure, shard=shard).nearest(queries, 4) for shard in (1000, 40))
+    whole, parts = (
+        Index(base, measure=measure, shard=shard).nearest(queries, 4) for shard in (1000, 40)
+    )
     assert parts.rows.tolist() == whole.rows.tolist()
     assert parts.values == pytest.approx(whole.values, abs=1e-6)
 
@@ -51,15 +54,22 @@ def test_an_inverted_file_finds_most_neighbours_with_exact_values() -> None:
     base = (np.repeat(centres, 50, axis=0) + points(2000, 3)).astype(np.float32)
     queries = (centres + points(40, 4)).astype(np.float32)
     exact, found = Index(base).nearest(queries, 5), Index(base, flat_limit=100).nearest(queries, 5)
-    shared = [len(set(one) & set(two)) for one, two in zip(exact.rows.tolist(), found.rows.tolist(), strict=True)]
+    shared = [
+        len(set(one) & set(two))
+        for one, two in zip(exact.rows.tolist(), found.rows.tolist(), strict=True)
+    ]
     assert np.mean(shared) > 4.7
-    assert found.values == pytest.approx(np.linalg.norm(queries[:, None] - base[found.rows], axis=2), abs=1e-5)
+    assert found.values == pytest.approx(
+        np.linalg.norm(queries[:, None] - base[found.rows], axis=2), abs=1e-5
+    )
     again = Index(base, flat_limit=100).nearest(queries, 5)
     assert again.rows.tolist() == found.rows.tolist()
 
 
 def test_more_lists_are_searched_where_few_hold_too_little() -> None:
-    base = np.concatenate([np.zeros((60, 4)), points(60, 1, 4)]).astype(np.float32)  # sixty equal points share a list
+    base = np.concatenate([np.zeros((60, 4)), points(60, 1, 4)]).astype(
+        np.float32
+    )  # sixty equal points share a list
     found = Index(base, flat_limit=10).nearest(base[60:], 25)
     assert (found.rows >= 0).all()
     assert all(len(set(row)) == 25 for row in found.rows.tolist())
@@ -74,11 +84,18 @@ def test_few_rows_and_wrong_settings() -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_inverted_files_lie_with_the_rows_and_are_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_inverted_files_lie_with_the_rows_and_are_made_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rows, queries = Rows([points(300, 1)], tmp_path), points(5, 2)
     found = Index(rows, flat_limit=10, shard=150).nearest(queries, 3)
-    assert {path.name for path in tmp_path.iterdir()} == {"inverted-0-150.faiss", "inverted-150-300.faiss"}
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "inverted-0-150.faiss",
+        "inverted-150-300.faiss",
+    }
     monkeypatch.setattr("faiss.index_factory", None)
     again = Index(rows, flat_limit=10, shard=150).nearest(queries, 3)
     assert again.rows.tolist() == found.rows.tolist()
-    assert found.values == pytest.approx(np.linalg.norm(queries[:, None] - rows[:][found.rows], axis=2), abs=1e-6)
+    assert found.values == pytest.approx(
+        np.linalg.norm(queries[:, None] - rows[:][found.rows], axis=2), abs=1e-6
+    )

@@ -12,7 +12,8 @@ from mtmetrics.models.token_encoder import TokenEncoder
 
 
 def test_margin_by_hand() -> None:
-    # k = 1: a source's cosine with its nearest target over the mean of that cosine and of the target's best.
+    # k = 1: a source's cosine with its nearest target over the mean of that cosine and of the
+    # target's best.
     x, y = np.array([[1.0, 0.0], [0.8, 0.6]]), np.array([[1.0, 0.0]])
     found = ratio_margins(x, y, k=1)
     assert found.targets.tolist() == [0, 0]
@@ -22,8 +23,13 @@ def test_margin_by_hand() -> None:
 def test_agrees_with_equation_5() -> None:
     generator = np.random.default_rng(0)
     x, y = generator.normal(size=(2, 40, 6)) + 1.0
-    cosines = (x / np.linalg.norm(x, axis=1, keepdims=True)) @ (y / np.linalg.norm(y, axis=1, keepdims=True)).T
-    forward, backward = np.sort(cosines, axis=1)[:, -5:].sum(1), np.sort(cosines, axis=0)[-5:].sum(0)
+    cosines = (x / np.linalg.norm(x, axis=1, keepdims=True)) @ (
+        y / np.linalg.norm(y, axis=1, keepdims=True)
+    ).T
+    forward, backward = (
+        np.sort(cosines, axis=1)[:, -5:].sum(1),
+        np.sort(cosines, axis=0)[-5:].sum(0),
+    )
     margins = cosines / (forward[:, None] / 10 + backward / 10)
     near = cosines >= np.sort(cosines, axis=1)[:, [-5]]
     expected = np.where(near, margins, -np.inf)
@@ -43,7 +49,13 @@ def test_a_hub_loses_against_a_mutual_neighbour() -> None:
 
 def test_mines_distinct_sentences(tiny_encoder: Path) -> None:
     encoder = TokenEncoder(tiny_encoder).means()
-    sources = ["der hund schläft nicht", "ich sehe die katze", " ", "der hund schläft nicht", "das haus ist groß"]
+    sources = [
+        "der hund schläft nicht",
+        "ich sehe die katze",
+        " ",
+        "der hund schläft nicht",
+        "das haus ist groß",
+    ]
     targets = ["i see the cat", "the dog sleeps", "", "a large tree", "i see the cat"]
     sides = encode_side(sources, encoder), encode_side(targets, encoder)
     mined = mine_sentences(*sides, k=3)

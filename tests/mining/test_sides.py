@@ -1,4 +1,5 @@
-"""Blocks change nothing: neither where the vectors lie, nor how they are divided, nor who does the tasks."""
+"""Blocks change nothing: neither where the vectors lie, nor how they are divided, nor who does the
+tasks."""
 
 import functools
 import gc
@@ -43,7 +44,9 @@ def encoder(tiny_encoder: Path) -> TokenEncoder:
 def texts(vocabulary: list[str], count: int) -> list[str]:
     """Sentences, the last of them punctuation alone."""
     generator = random.Random(0)
-    lines = [" ".join(generator.choices(vocabulary, k=generator.randrange(2, 7))) for _ in range(count)]
+    lines = [
+        " ".join(generator.choices(vocabulary, k=generator.randrange(2, 7))) for _ in range(count)
+    ]
     return [*lines, "?", "! !", ". . ?"]
 
 
@@ -82,7 +85,9 @@ def test_words_in_blocks_are_those_of_one_block(encoder, tmp_path, divide, memor
     assert (found.targets[-3:] == -1).all()
     # Bound of memory: in files, the words of a block in one; they vanish with the sides.
     files = len(list(tmp_path.rglob("words-*.npy")))
-    assert files == (0 if memory_bytes == 2**30 else sum(-(-len(side.texts) // 17) for side in several))
+    assert files == (
+        0 if memory_bytes == 2**30 else sum(-(-len(side.texts) // 17) for side in several)
+    )
     del several
     gc.collect()
     assert not list(tmp_path.iterdir())
@@ -104,7 +109,9 @@ def test_margins_in_blocks_are_those_of_one_block(encoder, tmp_path, divide, mem
 def test_half_precision_changes_distances_little(encoder, tmp_path):
     lines = texts(GERMAN, 140), texts(ENGLISH, 120)
     memory, files = (
-        find_closest(*(encode_side(side, encoder, memory_bytes=room, folder=tmp_path) for side in lines), k=9)
+        find_closest(
+            *(encode_side(side, encoder, memory_bytes=room, folder=tmp_path) for side in lines), k=9
+        )
         for room in (2**30, 0)
     )
     assert files.distances == pytest.approx(memory.distances, abs=1e-3, nan_ok=True)
@@ -115,9 +122,17 @@ def test_rows_are_those_of_one_array(tmp_path):
     whole = np.random.default_rng(0).normal(size=(20, 3)).astype(np.float16)
     np.save(tmp_path / "part.npy", whole[4:4])
     np.save(tmp_path / "more.npy", whole[4:15])
-    rows = Rows([whole[:4], *(str(tmp_path / f"{name}.npy") for name in ("part", "more")), whole[15:]])
+    rows = Rows(
+        [whole[:4], *(str(tmp_path / f"{name}.npy") for name in ("part", "more")), whole[15:]]
+    )
     assert rows.shape == (20, 3)
-    for wanted in (slice(None), slice(2, 17), slice(1, 19, 4), slice(7, 7), np.array([0, 3, 4, 14, 15, 19])):
+    for wanted in (
+        slice(None),
+        slice(2, 17),
+        slice(1, 19, 4),
+        slice(7, 7),
+        np.array([0, 3, 4, 14, 15, 19]),
+    ):
         assert rows[wanted].tolist() == whole[wanted].tolist()
 
 

@@ -1,4 +1,5 @@
-"""The word level: pruning changes nothing, sentences are encoded once, what comes out is the best; aligned words."""
+"""The word level: pruning changes nothing, sentences are encoded once, what comes out is the best;
+aligned words."""
 
 import dataclasses
 from pathlib import Path
@@ -18,9 +19,20 @@ from mtmetrics.mining.word_level import closest, find_closest, mine_words
 from mtmetrics.models.packed import PackedTokens
 from mtmetrics.models.token_encoder import TokenEncoder
 
-GERMAN = ["der hund schläft nicht", "ich sehe die katze", "das haus ist groß", "ein baum steht dort"]
+GERMAN = [
+    "der hund schläft nicht",
+    "ich sehe die katze",
+    "das haus ist groß",
+    "ein baum steht dort",
+]
 GERMAN += ["das haus ist klein"]
-ENGLISH = ["a tree stands there", "the cat sleeps", "i see the dog", "the house is small", "the dog sleeps"]
+ENGLISH = [
+    "a tree stands there",
+    "the cat sleeps",
+    "i see the dog",
+    "the house is small",
+    "the dog sleeps",
+]
 ENGLISH += ["a large house"]
 
 
@@ -34,7 +46,9 @@ def packed(generator: np.random.Generator, lengths: list[int], dim: int = 5) -> 
     number = np.zeros(rows, dtype=np.int64)
     vectors = (np.eye(dim)[0] + generator.normal(size=(rows, dim))).astype(np.float32)
     offsets, cut = np.concatenate([[0], np.cumsum(lengths)]), np.zeros(len(lengths), dtype=bool)
-    return PackedTokens(vectors, offsets, np.ones(rows), number, number, np.arange(len(lengths)), cut).normalized()
+    return PackedTokens(
+        vectors, offsets, np.ones(rows), number, number, np.arange(len(lengths)), cut
+    ).normalized()
 
 
 @given(st.integers(0, 10**6))
@@ -47,14 +61,19 @@ def test_pruning_gives_what_solving_all_gives(seed):
     y = dataclasses.replace(y, index=np.where(y.index == 3, 4, y.index))
     found = closest(x, y, candidates)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(words, "relaxed_distances", lambda cost, source, target, starts: np.zeros(len(starts)))
+        patch.setattr(
+            words, "relaxed_distances", lambda cost, source, target, starts: np.zeros(len(starts))
+        )
         whole = closest(x, y, candidates)
     assert found.targets.tolist() == whole.targets.tolist()
     assert np.array_equal(found.distances, whole.distances, equal_nan=True)
     assert found.solved + found.skipped == whole.solved
     assert whole.skipped == 0
     for source, row in enumerate(candidates):
-        sides = dataclasses.replace(x, index=np.full(6, source)), dataclasses.replace(y, index=y.index[row])
+        sides = (
+            dataclasses.replace(x, index=np.full(6, source)),
+            dataclasses.replace(y, index=y.index[row]),
+        )
         values = word_mover_distances(*sides)
         if np.isnan(values).all():
             assert found.targets[source] == -1
@@ -62,7 +81,9 @@ def test_pruning_gives_what_solving_all_gives(seed):
         else:
             # Products in float32 depend a little on what is multiplied beside them.
             assert found.distances[source] == pytest.approx(np.nanmin(values), abs=1e-6)
-            assert values[row.tolist().index(found.targets[source])] == pytest.approx(np.nanmin(values), abs=1e-6)
+            assert values[row.tolist().index(found.targets[source])] == pytest.approx(
+                np.nanmin(values), abs=1e-6
+            )
 
 
 def test_threads_change_nothing():
@@ -81,14 +102,18 @@ def test_finds_the_lowest_distance_of_all_where_k_covers_all(encoder):
     found, targets = find_closest(x, y, k=99), y.take(slice(None))
     for source in range(len(GERMAN)):
         one = dataclasses.replace(x.take(slice(None)), index=np.full(len(ENGLISH), source))
-        assert found.distances[source] == pytest.approx(word_mover_distances(one, targets).min(), abs=1e-6)
+        assert found.distances[source] == pytest.approx(
+            word_mover_distances(one, targets).min(), abs=1e-6
+        )
 
 
 def test_a_map_is_applied_to_the_sources_alone(encoder):
     sides = encode_side(GERMAN, encoder), encode_side(ENGLISH, encoder)
     direction = np.random.default_rng(0).normal(size=encoder.dim)
     remapping = Remapping("umd", (direction / np.linalg.norm(direction),))
-    mapped = dataclasses.replace(sides[0], words=Rows([sides[0].take(slice(None), remapping).vectors]))
+    mapped = dataclasses.replace(
+        sides[0], words=Rows([sides[0].take(slice(None), remapping).vectors])
+    )
     found, expected = find_closest(*sides, remapping, k=3), find_closest(mapped, sides[1], k=3)
     assert found.distances == pytest.approx(expected.distances, abs=1e-6)
     assert found.distances != pytest.approx(find_closest(*sides, k=3).distances, abs=1e-3)
@@ -114,7 +139,9 @@ def test_refusals(encoder):
         with pytest.raises(InputError, match="share"):
             mine_words(side, side, share=share)
     # Both sides the same: all pairs are copies.
-    with pytest.raises(InputError, match="no pairs were mined: 0 of 5 sources have no match, 5 are copies"):
+    with pytest.raises(
+        InputError, match="no pairs were mined: 0 of 5 sources have no match, 5 are copies"
+    ):
         mine_words(side, side)
     with pytest.raises(InputError, match="no words could be aligned in 2 sentence pairs"):
         words.vectors_from_sentences([("", "the house")] * 2, encoder, encoder)
@@ -125,7 +152,9 @@ def test_refusals(encoder):
 def test_words_of_equal_sentences_are_aligned_with_themselves(encoder):
     """The vectors are sharpened so that each piece has one partner: itself."""
     encode = encoder.encode_words
-    encoder.encode_words = lambda *given: encode(*given).with_vectors(lambda vectors: np.float32(100) * vectors)
+    encoder.encode_words = lambda *given: encode(*given).with_vectors(
+        lambda vectors: np.float32(100) * vectors
+    )
     sentences = [["the", "house", "xyz"], ["ich", "sehe"], [], ["the", "dog"]]
     found = words.words_from_sentences([(sentence, sentence) for sentence in sentences], encoder)
     assert found == [(word, word) for sentence in sentences for word in sentence]
@@ -136,5 +165,6 @@ def test_words_are_those_of_the_alignment(encoder):
     [aligned] = align_words(encoder.encode_words([source]), encoder.encode_words([target]))
     assert aligned
     assert (
-        words.words_from_sentences([(source, target)] * 2, encoder) == [(source[a], target[b]) for a, b in aligned] * 2
+        words.words_from_sentences([(source, target)] * 2, encoder)
+        == [(source[a], target[b]) for a, b in aligned] * 2
     )

@@ -20,7 +20,15 @@ from mtmetrics.models.cache import EmbeddingCache, EncodedText
 from mtmetrics.models.runner import TextCache
 from mtmetrics.models.token_encoder import TokenEncoder
 
-TEXTS = ["Das Haus ist klein.", "the dog", "", "I see the cat", "the dog", "a " * 200, "unknown 字 words"]
+TEXTS = [
+    "Das Haus ist klein.",
+    "the dog",
+    "",
+    "I see the cat",
+    "the dog",
+    "a " * 200,
+    "unknown 字 words",
+]
 
 
 def encoded(number: int, tokens: int = 3, dim: int = 4) -> EncodedText:
@@ -46,7 +54,9 @@ def test_the_least_recently_used_texts_are_forgotten() -> None:
 
     def values(*texts: str) -> list[str]:
         computed.clear()
-        return cache.values(texts, lambda missing: computed.extend(missing) or [text * 2 for text in missing])
+        return cache.values(
+            texts, lambda missing: computed.extend(missing) or [text * 2 for text in missing]
+        )
 
     assert values("aa", "b", "aa") == ["aaaa", "bb", "aaaa"]
     assert computed == ["aa", "b"]
@@ -60,7 +70,12 @@ def test_the_least_recently_used_texts_are_forgotten() -> None:
 
 
 def test_what_was_written_comes_back_exactly(tmp_path: Path) -> None:
-    texts = {"a": encoded(0), "b": encoded(1, tokens=0), ("a",): encoded(2), ("a", "b"): encoded(3, tokens=500)}
+    texts = {
+        "a": encoded(0),
+        "b": encoded(1, tokens=0),
+        ("a",): encoded(2),
+        ("a", "b"): encoded(3, tokens=500),
+    }
     opened(tmp_path).write(texts.items())
     cache = opened(tmp_path)
     found = cache.find([*texts, "c", ("b",), "A"])
@@ -76,13 +91,20 @@ def test_what_was_written_comes_back_exactly(tmp_path: Path) -> None:
 
 def test_a_second_run_reads_everything(tiny_encoder: Path, tmp_path: Path) -> None:
     plain = TokenEncoder(tiny_encoder).encode(TEXTS)
-    first, second = (TokenEncoder(tiny_encoder, embedding_cache=tmp_path / "new" / "folder") for _ in range(2))
+    first, second = (
+        TokenEncoder(tiny_encoder, embedding_cache=tmp_path / "new" / "folder") for _ in range(2)
+    )
     for encoder in (first, second):
         packed = encoder.encode(TEXTS)
         for name in ("vectors", "offsets", "weights", "token_ids", "words", "index", "truncated"):
             assert np.array_equal(getattr(packed, name), getattr(plain, name)), name
     assert (first.counts.loaded, first.counts.computed) == (0, 6)
-    assert (second.counts.requested, second.counts.loaded, second.counts.computed, second.counts.tokens) == (7, 6, 0, 0)
+    assert (
+        second.counts.requested,
+        second.counts.loaded,
+        second.counts.computed,
+        second.counts.tokens,
+    ) == (7, 6, 0, 0)
     second.encode(TEXTS)
     assert second.counts.loaded == 6  # from memory now
 
@@ -112,7 +134,10 @@ def test_a_file_of_other_vectors_is_refused(tmp_path: Path) -> None:
     opened(tmp_path)
     path = file_of(tmp_path)
     EmbeddingCache(tmp_path / "other", "some/model", {"layer": 2}, 4).path.replace(path)
-    with pytest.raises(MTMetricsError, match=rf"{path}: damaged \(it was made for other vectors\); delete this file"):
+    with pytest.raises(
+        MTMetricsError,
+        match=rf"{path}: damaged \(it was made for other vectors\); delete this file",
+    ):
         opened(tmp_path)
 
 
@@ -146,7 +171,9 @@ for first in range(0, 200, 10):
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs POSIX signals")
 def test_several_processes_write_at_once_and_one_is_killed(tmp_path: Path) -> None:
     processes = [
-        subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path), end], stdout=-1, stderr=-1, text=True)
+        subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(tmp_path), end], stdout=-1, stderr=-1, text=True
+        )
         for end in ("killed", "whole", "whole")
     ]
     outputs = [process.communicate(timeout=120) for process in processes]
@@ -158,7 +185,9 @@ def test_several_processes_write_at_once_and_one_is_killed(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, ValueError])
-def test_an_interrupted_write_leaves_nothing_of_it(tmp_path: Path, stop: type[BaseException]) -> None:
+def test_an_interrupted_write_leaves_nothing_of_it(
+    tmp_path: Path, stop: type[BaseException]
+) -> None:
     def texts() -> Iterator[tuple[str, EncodedText]]:
         for number in range(5):
             yield str(number), encoded(number)
@@ -189,7 +218,9 @@ def test_an_interrupted_encoding_leaves_a_usable_file(tiny_encoder: Path, tmp_pa
     with pytest.raises(KeyboardInterrupt):
         encoder.encode(TEXTS)
     again = TokenEncoder(tiny_encoder, embedding_cache=tmp_path)
-    assert again.encode(TEXTS).vectors == pytest.approx(TokenEncoder(tiny_encoder).encode(TEXTS).vectors, abs=5e-6)
+    assert again.encode(TEXTS).vectors == pytest.approx(
+        TokenEncoder(tiny_encoder).encode(TEXTS).vectors, abs=5e-6
+    )
     assert (again.counts.loaded, again.counts.computed) == (2, 4)
 
 
@@ -243,7 +274,9 @@ def test_a_file_that_stays_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     other.execute("BEGIN EXCLUSIVE")
     for call in (lambda: cache.write([("a", encoded(0))]), lambda: cache.find(["a"])):
         started = time.monotonic()
-        with pytest.raises(MTMetricsError, match=r"another process has had it locked for .* seconds; try again"):
+        with pytest.raises(
+            MTMetricsError, match=r"another process has had it locked for .* seconds; try again"
+        ):
             call()
         assert time.monotonic() - started < 5
     other.execute("ROLLBACK")
@@ -265,7 +298,9 @@ def test_a_file_that_stays_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("limit", ["PRAGMA max_page_count = 4", "PRAGMA query_only = 1"])
-def test_no_room_or_no_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
+def test_no_room_or_no_permission(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
     cache, connect = opened(tmp_path), sqlite3.connect
     cache.write([("a", encoded(0))])
 

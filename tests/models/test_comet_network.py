@@ -12,7 +12,10 @@ def test_spans_end_where_no_error_follows() -> None:
     offsets = [(0, 0), (0, 3), (4, 7), (8, 9), (10, 12), (13, 14), (15, 16)]
     found = error_spans(likely, offsets, ["minor", "major"])
     # The second is of the severity that it begins with; what reaches the end does not count.
-    assert [(span.start, span.end, span.severity) for span in found] == [(0, 7, "major"), (10, 12, "minor")]
+    assert [(span.start, span.end, span.severity) for span in found] == [
+        (0, 7, "major"),
+        (10, 12, "minor"),
+    ]
     assert [span.confidence for span in found] == pytest.approx([0.8, 0.8])
 
 

@@ -18,7 +18,12 @@ SIZES = Composition(layer=2, begun_from=[3, 3], heads=2, inner=32)
 def network(tiny_encoder: Path) -> Regressor:
     torch.manual_seed(3)
     encoder = TokenEncoder(tiny_encoder)
-    settings = {"encoder": encoder.label, "encoder_fingerprint": encoder.fingerprint, "depth": 3, "width": 16}
+    settings = {
+        "encoder": encoder.label,
+        "encoder_fingerprint": encoder.fingerprint,
+        "depth": 3,
+        "width": 16,
+    }
     settings |= {"hidden": 8, "floor": -4.0, "composition": SIZES}
     found = Regressor(RegressorShape(architecture="esim", against="either", **settings))
     with torch.no_grad():
@@ -39,13 +44,19 @@ TRANSLATIONS = ["the house is small .", "i see a tree", "the dog sleeps not not 
 def test_batch_and_padding_change_nothing(network: Regressor, tiny_encoder: Path) -> None:
     metric = scorer(network, tiny_encoder, "source")
     together = metric.score(TEXTS, TRANSLATIONS).segments
-    alone = [metric.score([text], [other]).segments[0] for text, other in zip(TEXTS, TRANSLATIONS, strict=True)]
+    alone = [
+        metric.score([text], [other]).segments[0]
+        for text, other in zip(TEXTS, TRANSLATIONS, strict=True)
+    ]
     assert together == pytest.approx(alone, abs=1e-5)
     assert np.ptp(together) > 1e-3
 
 
 def test_what_is_compared_with_matters(network: Regressor, tiny_encoder: Path) -> None:
-    found = [scorer(network, tiny_encoder, side).score(TEXTS, TRANSLATIONS) for side in ("source", "reference")]
+    found = [
+        scorer(network, tiny_encoder, side).score(TEXTS, TRANSLATIONS)
+        for side in ("source", "reference")
+    ]
     assert abs(found[0].segments - found[1].segments).min() > 1e-4
     assert ["against:source" in result.signature for result in found] == [True, False]
 
@@ -61,17 +72,27 @@ def test_a_source_and_its_reference_are_one_side_whose_positions_say_what_they_a
 
     def vectors(number: int) -> torch.Tensor:
         own = tokens.index[number]
-        return torch.from_numpy(tokens.vectors[tokens.offsets[own] : tokens.offsets[own + 1]].astype(np.float32))
+        return torch.from_numpy(
+            tokens.vectors[tokens.offsets[own] : tokens.offsets[own + 1]].astype(np.float32)
+        )
 
     for row in range(3):
         source, reference, translation = (vectors(row + side * 3) for side in range(3))
-        sides = torch.tensor([[SIDES.index("source")] * len(source) + [SIDES.index("reference")] * len(reference)])
+        sides = torch.tensor(
+            [[SIDES.index("source")] * len(source) + [SIDES.index("reference")] * len(reference)]
+        )
         other = torch.cat([source, reference])[None]
         lengths = torch.tensor([other.shape[1]]), torch.tensor([len(translation)])
         with torch.no_grad():
             by_hand = float(network(other, translation[None], lengths, None, sides))
         assert found[row] == pytest.approx(by_hand, abs=1e-5)
-    assert abs(found - scorer(network, tiny_encoder, "reference").score(references, TRANSLATIONS).segments).min() > 1e-4
+    assert (
+        abs(
+            found
+            - scorer(network, tiny_encoder, "reference").score(references, TRANSLATIONS).segments
+        ).min()
+        > 1e-4
+    )
 
 
 def test_a_blank_side_has_the_floor(network: Regressor, tiny_encoder: Path) -> None:
@@ -88,11 +109,16 @@ def test_attention_of_words_sums_to_one(network: Regressor, tiny_encoder: Path) 
 
 def test_attention_by_hand() -> None:
     inference = ComposedInference(2, Composition(1, [], 1, 4), 0.0)
-    first, second = torch.tensor([[[1.0, 0.0]]]), torch.tensor([[[2.0, 0.0], [0.0, 3.0], [5.0, 5.0]]])
+    first, second = (
+        torch.tensor([[[1.0, 0.0]]]),
+        torch.tensor([[[2.0, 0.0], [0.0, 3.0], [5.0, 5.0]]]),
+    )
     near = inference.near(first, second, torch.tensor([[True, True, False]]))
     assert near[0, 0, :2].tolist() == pytest.approx([1.0, 0.0])
     weights = inference.attention(near)[0, 0]
-    assert weights.tolist() == pytest.approx([1 / (1 + np.exp(-10.0)), 1 / (1 + np.exp(10.0)), 0.0], abs=1e-6)
+    assert weights.tolist() == pytest.approx(
+        [1 / (1 + np.exp(-10.0)), 1 / (1 + np.exp(10.0)), 0.0], abs=1e-6
+    )
 
 
 def test_every_weight_learns_although_texts_are_padded(network: Regressor) -> None:

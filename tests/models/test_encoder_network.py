@@ -12,14 +12,22 @@ from mtmetrics.models.token_encoder import TokenEncoder
 
 def test_one_pass_serves_all_readers(tiny_encoder: Path) -> None:
     low = TokenEncoder(tiny_encoder, layer=1)
-    readers = [low, low.at(), low.at(mix=np.array([[0.5, 0.0, 2.0], [0.0, 1.0, 0.0]])), low.means(), low.at().means()]
+    readers = [
+        low,
+        low.at(),
+        low.at(mix=np.array([[0.5, 0.0, 2.0], [0.0, 1.0, 0.0]])),
+        low.means(),
+        low.at().means(),
+    ]
     readers.append(low.at(layer=2, max_pieces=3))
     passes = note_passes(low)
     found = [reader.encode(TEXTS) for reader in readers]
     # Four texts have more than three pieces, which is another text.
     assert passes == [len(set(TEXTS)), 4]
     for reader, packed in zip(readers, found, strict=True):
-        alone = TokenEncoder(tiny_encoder, layer=None if reader.mix is not None else reader.layer, mix=reader.mix)
+        alone = TokenEncoder(
+            tiny_encoder, layer=None if reader.mix is not None else reader.layer, mix=reader.mix
+        )
         expected = (alone.means() if reader.level == "sentence" else alone).encode(TEXTS)
         if reader is readers[-1]:
             expected = TokenEncoder(tiny_encoder, layer=2, max_pieces=3).encode(TEXTS)

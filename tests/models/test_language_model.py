@@ -49,10 +49,15 @@ def test_where_a_start_token_goes(tiny_lm: Path) -> None:
 
 
 def test_a_model_with_the_vocabulary_of_bert(tmp_path: Path) -> None:
-    """As uer/gpt2-chinese-cluecorpussmall lies on the Hub: vocab.txt, and a start token that the vocabulary lacks."""
+    """As uer/gpt2-chinese-cluecorpussmall lies on the Hub: vocab.txt, and a start token that the
+    vocabulary lacks."""
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"今天气很好"]
     (tmp_path / "vocab.txt").write_text("\n".join(pieces), encoding="utf-8")
-    settings = {"tokenizer_class": "BertTokenizer", "do_lower_case": False, "model_max_length": 1024}
+    settings = {
+        "tokenizer_class": "BertTokenizer",
+        "do_lower_case": False,
+        "model_max_length": 1024,
+    }
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
     sizes = {"vocab_size": len(pieces), "n_positions": 32, "n_embd": 16, "n_layer": 1, "n_head": 2}
     network = GPT2LMHeadModel(GPT2Config(**sizes, initializer_range=0.3)).eval()
@@ -66,8 +71,15 @@ def test_a_model_with_the_vocabulary_of_bert(tmp_path: Path) -> None:
 
 def test_a_model_that_scales_its_logits(tiny_lm: Path, tmp_path: Path) -> None:
     shutil.copytree(tiny_lm, tmp_path, dirs_exist_ok=True)
-    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
-    config = GraniteConfig(vocab_size=258, **sizes, logits_scaling=0.05, bos_token_id=0, max_position_embeddings=128)
+    sizes = {
+        "hidden_size": 16,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "intermediate_size": 16,
+    }
+    config = GraniteConfig(
+        vocab_size=258, **sizes, logits_scaling=0.05, bos_token_id=0, max_position_embeddings=128
+    )
     GraniteForCausalLM(config).save_pretrained(tmp_path)
     mean = LanguageModel(tmp_path).score(TEXTS)[0][0]
     assert mean == pytest.approx(loss_of(tmp_path, TEXTS[0], start=False), abs=1e-5)
@@ -84,7 +96,9 @@ def test_logits_come_in_parts(tiny_lm: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert max(sizes) == 5 * 258
 
 
-def test_the_number_format_is_that_of_the_network(tiny_lm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_format_is_that_of_the_network(
+    tiny_lm: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plain = LanguageModel(tiny_lm).score(TEXTS)[0]
     model = LanguageModel(tiny_lm, dtype="bfloat16")
     found = model.score(TEXTS)[0]
@@ -92,13 +106,19 @@ def test_the_number_format_is_that_of_the_network(tiny_lm: Path, monkeypatch: py
     assert found[0] != plain[0]
     assert model.signature_fields["lmdtype"] == "bf16"
     [(network, _)] = model._runner.replicas
-    monkeypatch.setattr(network.lm_head, "forward", lambda states: torch.full((len(states), 258), torch.inf))
-    with pytest.raises(MTMetricsError, match=r"tiny-lm: overflows in bfloat16; use dtype='float32'"):
+    monkeypatch.setattr(
+        network.lm_head, "forward", lambda states: torch.full((len(states), 258), torch.inf)
+    )
+    with pytest.raises(
+        MTMetricsError, match=r"tiny-lm: overflows in bfloat16; use dtype='float32'"
+    ):
         model.score(["a new text"])
 
 
 def test_the_end_of_a_text_is_scored_where_it_fits(tiny_lm: Path) -> None:
-    plain, ended = (LanguageModel(tiny_lm, start_token="always", end_token=end) for end in (False, True))
+    plain, ended = (
+        LanguageModel(tiny_lm, start_token="always", end_token=end) for end in (False, True)
+    )
     means = ended.score(TEXTS)[0]
     assert means[0] == pytest.approx(loss_of(tiny_lm, TEXTS[0], start=True, end=True), abs=1e-5)
     assert means[0] != pytest.approx(plain.score(TEXTS)[0][0], abs=1e-4)
@@ -128,11 +148,17 @@ def test_batches_and_padding_change_nothing(tiny_lm: Path, batch_tokens: int) ->
     assert together == pytest.approx([single.score([text])[0][0] for text in TEXTS], abs=1e-5)
 
 
-def test_a_text_that_comes_again_is_not_scored_again(tiny_lm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_text_that_comes_again_is_not_scored_again(
+    tiny_lm: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model = LanguageModel(tiny_lm)
     read: list[str] = []
     tokenizer = model.tokenizer
-    monkeypatch.setattr(model, "tokenizer", lambda texts, **options: read.extend(texts) or tokenizer(texts, **options))
+    monkeypatch.setattr(
+        model,
+        "tokenizer",
+        lambda texts, **options: read.extend(texts) or tokenizer(texts, **options),
+    )
     first = model.score(TEXTS)
     again = model.score([*TEXTS[::-1], "the cat"])
     assert read == [*dict.fromkeys(TEXTS), "the cat"]
@@ -146,7 +172,9 @@ def test_losses_of_tokens_add_up(tiny_lm: Path, start_token: str, end_token: boo
     model = LanguageModel(tiny_lm, start_token=start_token, batch_tokens=64)
     means, lengths, _ = model.score(TEXTS)
     ends = LanguageModel(tiny_lm, start_token=start_token, end_token=end_token, batch_tokens=64)
-    for text, mean, length, (spans, losses) in zip(TEXTS, means, lengths, ends.token_losses(TEXTS), strict=True):
+    for text, mean, length, (spans, losses) in zip(
+        TEXTS, means, lengths, ends.token_losses(TEXTS), strict=True
+    ):
         assert "".join(text[begin:end] for begin, end in spans) == text[:128]
         # At the limit a start token leaves no room for the last token.
         scored = min(length, 127) - (start_token == "short" and 1 < length < 128)

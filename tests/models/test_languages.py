@@ -25,7 +25,10 @@ def folder(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
     shutil.copytree(tiny_encoder, made)
     tokenizer = AutoTokenizer.from_pretrained(made)
     tokenizer.save_pretrained(made / "languages" / "en")
-    pieces = {("~ house" if piece == "house" else piece): number for piece, number in tokenizer.get_vocab().items()}
+    pieces = {
+        ("~ house" if piece == "house" else piece): number
+        for piece, number in tokenizer.get_vocab().items()
+    }
     tokenizer.backend_tokenizer.model = models.WordPiece(pieces, unk_token="[UNK]")
     tokenizer.save_pretrained(made)
     return made
@@ -36,8 +39,12 @@ def test_a_word_is_read_by_the_language_of_its_text(folder: Path, tiny_encoder: 
     both = encoder.encode(["house", "house", "house"], ["en", "de", "en"])
     assert both.index.tolist() == [0, 1, 0]
     assert both.lengths.tolist() == [3, 7]  # with the special tokens
-    assert both.vectors[both.rows(0)] == pytest.approx(usual.encode(["house"], "en").vectors, abs=1e-6)
-    assert encoder.encode(["house"], "fr").vectors == pytest.approx(both.vectors[both.rows(1)], abs=1e-6)
+    assert both.vectors[both.rows(0)] == pytest.approx(
+        usual.encode(["house"], "en").vectors, abs=1e-6
+    )
+    assert encoder.encode(["house"], "fr").vectors == pytest.approx(
+        both.vectors[both.rows(1)], abs=1e-6
+    )
     words, spans, positions = encoder.text_words("the house", "en")
     assert (words, positions.tolist()) == (["[CLS]", "the", "house", "[SEP]"], [0, 1, 2, 3])
     assert spans.tolist() == [[0, 0], [0, 3], [4, 9], [0, 0]]
@@ -49,7 +56,10 @@ def test_a_word_is_read_by_the_language_of_its_text(folder: Path, tiny_encoder: 
 def test_such_an_encoder_has_to_know_the_language(folder: Path) -> None:
     encoder = TokenEncoder(folder)
     message = "lang_pair is missing; encoder .* reads en with a vocabulary of its own"
-    for call in (lambda: encoder.encode(["a"]), lambda: BERTR(encoder, against="source").score(["a"], ["a"])):
+    for call in (
+        lambda: encoder.encode(["a"]),
+        lambda: BERTR(encoder, against="source").score(["a"], ["a"]),
+    ):
         with pytest.raises(InputError, match=message):
             call()
 
@@ -60,7 +70,9 @@ def test_what_is_kept_on_disk_is_kept_by_language(folder: Path, tmp_path: Path) 
     again = encoder.encode(["house", "house"], ["en", "de"])
     assert encoder.counts.computed == 0
     assert np.array_equal(first.vectors, again.vectors)
-    assert encoder.encode_words([["house", "en"]], "en").lengths.tolist() != again.lengths.tolist()[:1]
+    assert (
+        encoder.encode_words([["house", "en"]], "en").lengths.tolist() != again.lengths.tolist()[:1]
+    )
     assert encoder.counts.computed == 1
 
 
@@ -72,7 +84,9 @@ def test_scorers_read_each_side_in_its_language(folder: Path, against: str) -> N
     found = [
         BERTR(encoder, against=against, **pair).score(["house"], ["house"]).segments,
         DistilScore(sentences, against=against, **pair).score(["house"], ["house"]).segments,
-        SentSim(encoder, sentences, against=against, **pair).score(["house"], ["house"]).parts["sss"],
+        SentSim(encoder, sentences, against=against, **pair)
+        .score(["house"], ["house"])
+        .parts["sss"],
     ]
     if against == "source":
         found.append(XMoverScore(encoder, **pair).score(["house"], ["house"]).segments)
@@ -88,5 +102,7 @@ def test_a_broken_tokenizer_is_named(folder: Path, tmp_path: Path) -> None:
 
 
 def test_such_an_encoder_is_no_sentence_transformers_model(folder: Path) -> None:
-    with pytest.raises(ArtifactError, match="reads some languages with a vocabulary of its own, which"):
+    with pytest.raises(
+        ArtifactError, match="reads some languages with a vocabulary of its own, which"
+    ):
         sentence_model(folder, "cpu")

@@ -24,7 +24,9 @@ def loop_ngrams(tokens: PackedTokens, n: int) -> tuple[list[np.ndarray], list[fl
         size = min(n, len(rows))
         for first in range(rows.start, rows.stop - size + 1) if size else []:
             weight = tokens.weights[first : first + size]
-            vectors.append((weight[:, None] * tokens.vectors[first : first + size]).sum(0) / weight.sum())
+            vectors.append(
+                (weight[:, None] * tokens.vectors[first : first + size]).sum(0) / weight.sum()
+            )
             weights.append(weight.sum())
             ids.append(int(tokens.token_ids[first]))
     return vectors, weights, ids
@@ -55,19 +57,27 @@ def test_means_and_selection(lengths: list[int], seed: int) -> None:
         rows = tokens.rows(text)
         expected = tokens.vectors[rows].mean(0) if length else np.zeros(3)
         assert means[text] == pytest.approx(expected, abs=1e-5)
-        assert chosen.token_ids[chosen.rows(text)].tolist() == (np.flatnonzero(keep[rows]) + rows.start).tolist()
+        assert (
+            chosen.token_ids[chosen.rows(text)].tolist()
+            == (np.flatnonzero(keep[rows]) + rows.start).tolist()
+        )
 
 
 def test_taking_inputs_keeps_their_texts() -> None:
     tokens = dataclasses.replace(
-        pack([2, 3, 0, 1]), index=np.array([3, 1, 1, 0, 2]), truncated=np.array([False, True, False, True])
+        pack([2, 3, 0, 1]),
+        index=np.array([3, 1, 1, 0, 2]),
+        truncated=np.array([False, True, False, True]),
     )
     some = tokens.take(slice(0, 3))
     assert some.lengths.tolist() == [3, 1]
     assert some.index.tolist() == [1, 0, 0]
     assert some.truncated.tolist() == [True, True]
     for whole, part in zip(tokens.index[:3], some.index, strict=True):
-        assert some.token_ids[some.rows(part)].tolist() == tokens.token_ids[tokens.rows(whole)].tolist()
+        assert (
+            some.token_ids[some.rows(part)].tolist()
+            == tokens.token_ids[tokens.rows(whole)].tolist()
+        )
         assert np.array_equal(some.vectors[some.rows(part)], tokens.vectors[tokens.rows(whole)])
 
 

@@ -13,8 +13,15 @@ from mtmetrics.models.regressor import Regressor, RegressorShape
 
 def build(**options: object) -> Regressor:
     torch.manual_seed(0)
-    settings = {"architecture": "esim", "against": "reference", "encoder": "e", "encoder_fingerprint": "12345678"}
-    return Regressor(RegressorShape(**{**settings, "depth": 3, "width": 6, "hidden": 4, **options})).eval()
+    settings = {
+        "architecture": "esim",
+        "against": "reference",
+        "encoder": "e",
+        "encoder_fingerprint": "12345678",
+    }
+    return Regressor(
+        RegressorShape(**{**settings, "depth": 3, "width": 6, "hidden": 4, **options})
+    ).eval()
 
 
 def pairs(members: int = 1) -> tuple:
@@ -33,7 +40,11 @@ def test_what_is_saved_comes_back(tmp_path: Path) -> None:
     read = Regressor.read(tmp_path)
     assert json.loads((tmp_path / "config.json").read_text())["features"] == ["f1", "length"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["config.json", "model.safetensors"]
-    assert (read.floor, read.encoder_fingerprint, read.features) == (-1.5, "12345678", ["f1", "length"])
+    assert (read.floor, read.encoder_fingerprint, read.features) == (
+        -1.5,
+        "12345678",
+        ["f1", "length"],
+    )
     assert {values.dtype for values in read.state_dict().values()} == {torch.float32}
     features = torch.tensor([[0.4, 0.1], [0.9, -0.3]])
     assert torch.allclose(read(*pairs(2), features), network(*pairs(2), features), atol=2e-3)
@@ -42,4 +53,7 @@ def test_what_is_saved_comes_back(tmp_path: Path) -> None:
 def test_mixes_have_a_row_per_member_and_one_for_features() -> None:
     assert build(members=2).mixes() == pytest.approx(np.full((2, 3), 1 / 3))
     assert build(features=["f1"]).mixes().tolist() == [pytest.approx([1 / 3] * 3), [0.0, 0.0, 1.0]]
-    assert build(features=["f1"], feature_layers=[1, 3]).mixes().tolist()[1:] == [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
+    assert build(features=["f1"], feature_layers=[1, 3]).mixes().tolist()[1:] == [
+        [1.0, 0.0, 0.0],
+        [0.0, 0.0, 1.0],
+    ]

@@ -14,11 +14,21 @@ import torch
 
 import mtmetrics
 from mtmetrics.errors import InputError, MTMetricsError
-from mtmetrics.models.runner import BatchRunner, is_out_of_memory, pick_device, pick_devices, pick_dtype, replicate
+from mtmetrics.models.runner import (
+    BatchRunner,
+    is_out_of_memory,
+    pick_device,
+    pick_devices,
+    pick_dtype,
+    replicate,
+)
 from mtmetrics.models.token_encoder import TokenEncoder
 
 CPU = torch.device("cpu")
-ON_CPU = "[enforce fail at alloc_cpu.cpp:117] err == 0. DefaultCPUAllocator: {}: you tried to allocate 9 bytes."
+ON_CPU = (
+    "[enforce fail at alloc_cpu.cpp:117] err == 0. DefaultCPUAllocator: {}: you tried to "
+    "allocate 9 bytes."
+)
 TEXTS = [
     "the house is small",
     "the dog",
@@ -31,13 +41,19 @@ TEXTS = [
 
 
 class Limited:
-    """A network that has room for so many padded tokens; remembers the sizes that it was asked for."""
+    """A network that has room for so many padded tokens; remembers the sizes that it was asked
+    for."""
 
     def __init__(
-        self, limit: int, network: Callable[..., Any] | None = None, error: BaseException | None = None
+        self,
+        limit: int,
+        network: Callable[..., Any] | None = None,
+        error: BaseException | None = None,
     ) -> None:
         self.limit, self.network = limit, network
-        self.error = error or torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB.")
+        self.error = error or torch.OutOfMemoryError(
+            "CUDA out of memory. Tried to allocate 20.00 MiB."
+        )
         self.sizes: list[int] = []
 
     def __call__(self, *layers: Any, **inputs: torch.Tensor) -> Any:
@@ -69,10 +85,15 @@ def sums(runner: BatchRunner, rows: Sequence[Sequence[int]]) -> list[int]:
     "error",
     [
         torch.OutOfMemoryError("CUDA out of memory."),
-        RuntimeError("MPS backend out of memory (MPS allocated: 9 GB, other allocations: 1 KB, max allowed: 9 GB)."),
+        RuntimeError(
+            "MPS backend out of memory (MPS allocated: 9 GB, other allocations: 1 KB, max "
+            "allowed: 9 GB)."
+        ),
         RuntimeError(ON_CPU.format("can't allocate memory")),
         RuntimeError(ON_CPU.format("not enough memory")),
-        RuntimeError("CUDA error: out of memory\nCUDA kernel errors might be asynchronously reported"),
+        RuntimeError(
+            "CUDA error: out of memory\nCUDA kernel errors might be asynchronously reported"
+        ),
         MemoryError(),
     ],
 )
@@ -82,8 +103,12 @@ def test_a_batch_that_does_not_fit_is_halved(error: BaseException) -> None:
     rows = [[number] * 4 for number in range(16)]
     with pytest.warns(UserWarning, match="going on with") as caught:
         assert sums(runner, rows) == [4 * number for number in range(16)]
-    message = "encoder x: a batch of {} tokens does not fit into the memory of cpu; going on with {}"
-    assert [str(warning.message) for warning in caught] == [message.format(size, size // 2) for size in (64, 32, 16)]
+    message = (
+        "encoder x: a batch of {} tokens does not fit into the memory of cpu; going on with {}"
+    )
+    assert [str(warning.message) for warning in caught] == [
+        message.format(size, size // 2) for size in (64, 32, 16)
+    ]
     # 64, 32 and 16 fail once each; everything else then comes in batches of 8.
     assert network.sizes == [64, 32, 16, *[8] * 8]
     assert sums(runner, rows) == [4 * number for number in range(16)]
@@ -105,7 +130,10 @@ def test_other_errors_are_not_swallowed() -> None:
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_text_that_does_not_fit_alone_is_named() -> None:
-    message = "encoder x: a text of 11 tokens does not fit into the memory of cpu even alone; split the text"
+    message = (
+        "encoder x: a text of 11 tokens does not fit into the memory of cpu even alone; split "
+        "the text"
+    )
     with pytest.raises(MTMetricsError, match=message):
         sums(BatchRunner("encoder x", [Limited(10)], [CPU], 64), [[1] * 3, [1] * 11, [1] * 11])
 
@@ -114,7 +142,9 @@ def test_a_text_that_does_not_fit_alone_is_named() -> None:
 def test_memory_is_free_before_the_next_try(monkeypatch: pytest.MonkeyPatch) -> None:
     emptied: list[bool] = []
     tensors: list[weakref.ref[torch.Tensor]] = []
-    monkeypatch.setattr(torch.cpu, "empty_cache", lambda: emptied.append(tensors[-1]() is None), raising=False)
+    monkeypatch.setattr(
+        torch.cpu, "empty_cache", lambda: emptied.append(tensors[-1]() is None), raising=False
+    )
 
     def network(input_ids: torch.Tensor) -> torch.Tensor:
         large = input_ids * 2
@@ -134,7 +164,10 @@ def test_an_encoder_without_memory_computes_the_same(tiny_encoder: Path) -> None
     encoder._network._runner.replicas = [(network, CPU)]
     assert encoder.encode(TEXTS).vectors == pytest.approx(small.encode(TEXTS).vectors, abs=5e-6)
     assert network.failures
-    assert (encoder.counts.computed, encoder.counts.tokens) == (small.counts.computed, small.counts.tokens)
+    assert (encoder.counts.computed, encoder.counts.tokens) == (
+        small.counts.computed,
+        small.counts.tokens,
+    )
     failures = network.failures
     encoder.encode([text + "s" for text in TEXTS])
     assert network.failures == failures
@@ -147,12 +180,15 @@ def test_a_model_that_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory.")
 
     monkeypatch.setattr(network, "to", full)
-    with pytest.raises(MTMetricsError, match="encoder x does not fit into the memory of cpu; free memory there"):
+    with pytest.raises(
+        MTMetricsError, match="encoder x does not fit into the memory of cpu; free memory there"
+    ):
         replicate("encoder x", network, [CPU])
 
 
 def meeting(networks: list[Callable[..., Any]]) -> tuple[list[Callable[..., Any]], list[int]]:
-    """Networks that wait for each other before their first batch, and the counts of their batches."""
+    """Networks that wait for each other before their first batch, and the counts of their
+    batches."""
     barrier, counts = threading.Barrier(len(networks), timeout=20), [0] * len(networks)
 
     def met(number: int) -> Callable[..., Any]:
@@ -188,7 +224,9 @@ def test_two_copies_of_an_encoder_share_the_work(tiny_encoder: Path, layer: int)
 def test_one_of_two_devices_runs_out_of_memory() -> None:
     networks, counts = meeting([Limited(100), Limited(10)])
     rows = [[number] * 4 for number in range(64)]
-    assert sums(BatchRunner("encoder x", networks, [CPU, CPU], 32), rows) == [4 * number for number in range(64)]
+    assert sums(BatchRunner("encoder x", networks, [CPU, CPU], 32), rows) == [
+        4 * number for number in range(64)
+    ]
     assert min(counts) > 0
 
 
@@ -230,7 +268,15 @@ def test_ctrl_c_stops_all_devices() -> None:
 
 @pytest.mark.parametrize(
     ("device", "count"),
-    [("cpu", 1), ("cpu,cpu", 2), (" cpu ,cpu,cpu ", 3), (["cpu"], 1), (("cpu", "cpu"), 2), (CPU, 1), ([CPU, "cpu"], 2)],
+    [
+        ("cpu", 1),
+        ("cpu,cpu", 2),
+        (" cpu ,cpu,cpu ", 3),
+        (["cpu"], 1),
+        (("cpu", "cpu"), 2),
+        (CPU, 1),
+        ([CPU, "cpu"], 2),
+    ],
 )
 def test_one_or_several(device: object, count: int) -> None:
     assert pick_devices(device) == [CPU] * count
@@ -243,18 +289,41 @@ def test_auto_is_one_device() -> None:
 
 def test_numbers_are_cuda_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
-    monkeypatch.setattr(torch, "zeros", lambda size, device: seen.append(device) or torch.empty(size))
-    assert pick_devices([0, "1"]) == pick_devices("0, 1") == [torch.device("cuda:0"), torch.device("cuda:1")]
+    monkeypatch.setattr(
+        torch, "zeros", lambda size, device: seen.append(device) or torch.empty(size)
+    )
+    assert (
+        pick_devices([0, "1"])
+        == pick_devices("0, 1")
+        == [torch.device("cuda:0"), torch.device("cuda:1")]
+    )
     assert pick_devices(2) == [torch.device("cuda:2")]
     assert len(seen) == 5
 
 
 @pytest.mark.parametrize(
     "device",
-    ["tpu9", "", "cpu,", "cpu;cpu", "meta", "cuda:99", 99, "99", -1, True, 1.5, None, ["cpu", None], ["cpu,cpu"]],
+    [
+        "tpu9",
+        "",
+        "cpu,",
+        "cpu;cpu",
+        "meta",
+        "cuda:99",
+        99,
+        "99",
+        -1,
+        True,
+        1.5,
+        None,
+        ["cpu", None],
+        ["cpu,cpu"],
+    ],
 )
 def test_what_is_not_there_is_refused(device: object) -> None:
-    with pytest.raises(InputError, match=r"device .* cannot be used here \(.+\); this machine has cpu") as raised:
+    with pytest.raises(
+        InputError, match=r"device .* cannot be used here \(.+\); this machine has cpu"
+    ) as raised:
         pick_devices(device)
     assert "\n" not in str(raised.value)
 
@@ -266,19 +335,34 @@ def test_no_device_at_all() -> None:
 
 @pytest.mark.parametrize(
     ("capabilities", "expected"),
-    [({"amx_bf16": True}, "bf16"), ({"avx512_bf16": True}, "bf16"), ({"avx512_f": True, "amx_bf16": False}, "fp32")],
+    [
+        ({"amx_bf16": True}, "bf16"),
+        ({"avx512_bf16": True}, "bf16"),
+        ({"avx512_f": True, "amx_bf16": False}, "fp32"),
+    ],
 )
 def test_auto_is_the_format_that_the_cpu_computes_natively_and_the_signature_says_so(
     tiny_preset: Path, monkeypatch: pytest.MonkeyPatch, capabilities: dict[str, bool], expected: str
 ) -> None:
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities, raising=False)
     options = {"lang_pair": "de-en", "device": "cpu"}
-    assert f"|dtype:{expected}|" in mtmetrics.load("xmoverscore", str(tiny_preset), dtype="auto", **options).signature
+    assert (
+        f"|dtype:{expected}|"
+        in mtmetrics.load("xmoverscore", str(tiny_preset), dtype="auto", **options).signature
+    )
     assert "|dtype:fp32|" in mtmetrics.load("xmoverscore", str(tiny_preset), **options).signature
 
 
-def test_auto_is_bfloat16_on_cuda_from_ampere_on_all_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_is_bfloat16_on_cuda_from_ampere_on_all_devices(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(torch, "zeros", lambda size, device: torch.empty(size))
-    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: [(8, 0), (7, 5)][device.index])
-    assert [pick_dtype("auto", device) for device in ("0", "1", "0,1")] == ["bfloat16", "float32", "float32"]
+    monkeypatch.setattr(
+        torch.cuda, "get_device_capability", lambda device: [(8, 0), (7, 5)][device.index]
+    )
+    assert [pick_dtype("auto", device) for device in ("0", "1", "0,1")] == [
+        "bfloat16",
+        "float32",
+        "float32",
+    ]
     assert pick_dtype("float16", "1") == "float16"

@@ -43,8 +43,12 @@ def test_what_is_missing_is_named(stored) -> None:
     scorer = load_scorer("distilscore", "mini", encoder=path, lang_pair="de-en", against="source")
     with pytest.raises(InputError, match="holds no vector of 1 texts, such as 'drei'"):
         scorer.score(["drei"], ["two"])
-    with pytest.raises(InputError, match="layer 2: .* holds a vector per text, which has no layers"):
-        load_scorer("distilscore", "mini", encoder=path, layer=2, lang_pair="de-en", against="source")
+    with pytest.raises(
+        InputError, match="layer 2: .* holds a vector per text, which has no layers"
+    ):
+        load_scorer(
+            "distilscore", "mini", encoder=path, layer=2, lang_pair="de-en", against="source"
+        )
     with pytest.raises(InputError, match="holds a vector per text; use similarity='cosine'"):
         load_scorer("xmoverscore", "paper", encoder=path, map="none", lang_pair="de-en")
 

@@ -23,7 +23,13 @@ def kept(pieces: list[str]) -> list[str]:
 
 
 def test_punctuation_and_continuations_are_dropped_but_no_scripts_without_spaces() -> None:
-    assert kept(["[CLS]", "dog", "##s", ".", "...", "«", "字", "'"]) == ["[CLS]", "dog", "...", "«", "字"]
+    assert kept(["[CLS]", "dog", "##s", ".", "...", "«", "字", "'"]) == [
+        "[CLS]",
+        "dog",
+        "...",
+        "«",
+        "字",
+    ]
     pieces = ["<s>", "▁dog", "s", "▁", "▁.", ".", "▁...", "字典", "の", "ก", "ка", "▁ка"]
     assert kept(pieces) == ["<s>", "▁dog", "字典", "の", "ก", "▁ка"]
     with pytest.raises(InputError, match="variant='release'"):

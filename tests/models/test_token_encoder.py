@@ -64,12 +64,16 @@ def test_long_texts_are_cut_and_marked(tiny_encoder: Path) -> None:
 
 @given(st.permutations(range(len(TEXTS))), st.sampled_from([1, 40, 100, 4096]))
 @settings(max_examples=15, deadline=None)
-def test_batches_order_and_neighbours_change_nothing(tiny_encoder: Path, order: list[int], batch_tokens: int) -> None:
+def test_batches_order_and_neighbours_change_nothing(
+    tiny_encoder: Path, order: list[int], batch_tokens: int
+) -> None:
     alone = {text: one_by_one(tiny_encoder).encode([text]).vectors for text in TEXTS}
     encoder = TokenEncoder(tiny_encoder, batch_tokens=batch_tokens, cache_bytes=0)
     packed = encoder.encode([TEXTS[number] for number in order])
     for position, number in enumerate(order):
-        assert packed.vectors[packed.rows(packed.index[position])] == pytest.approx(alone[TEXTS[number]], abs=5e-6)
+        assert packed.vectors[packed.rows(packed.index[position])] == pytest.approx(
+            alone[TEXTS[number]], abs=5e-6
+        )
 
 
 @functools.cache
@@ -79,7 +83,10 @@ def one_by_one(folder: Path) -> TokenEncoder:
 
 def test_padding_stays_low_on_mixed_lengths(tiny_encoder: Path) -> None:
     generator = np.random.default_rng(0)
-    texts = [" ".join(generator.choice(["dog", "cat", "tree", "house"], n)) for n in generator.integers(8, 50, 2000)]
+    texts = [
+        " ".join(generator.choice(["dog", "cat", "tree", "house"], n))
+        for n in generator.integers(8, 50, 2000)
+    ]
     encoder = TokenEncoder(tiny_encoder, batch_tokens=1024)
     encoder.encode(texts)
     assert encoder.counts.padded_tokens / encoder.counts.tokens <= 1.05
@@ -100,7 +107,9 @@ def changed(tiny_encoder: Path, folder: Path, change: Callable[[Any], Any]) -> P
 
 def test_stored_half_precision_is_computed_in_single(tiny_encoder: Path, tmp_path: Path) -> None:
     encoder = TokenEncoder(changed(tiny_encoder, tmp_path, lambda model: model.half()))
-    assert next(encoder._network._runner.replicas[0][0]._network.parameters()).dtype == torch.float32
+    assert (
+        next(encoder._network._runner.replicas[0][0]._network.parameters()).dtype == torch.float32
+    )
 
 
 @pytest.mark.parametrize(
@@ -181,6 +190,10 @@ def test_max_pieces_does_not_count_special_tokens(tiny_encoder: Path) -> None:
 
 
 def test_mixes_have_embedding_caches_of_their_own(tiny_encoder: Path, tmp_path: Path) -> None:
-    first = TokenEncoder(tiny_encoder, mix=np.array([[1.0, 0.0, 0.0]]), embedding_cache=tmp_path).encode(["a dog"])
-    second = TokenEncoder(tiny_encoder, mix=np.array([[0.0, 0.0, 1.0]]), embedding_cache=tmp_path).encode(["a dog"])
+    first = TokenEncoder(
+        tiny_encoder, mix=np.array([[1.0, 0.0, 0.0]]), embedding_cache=tmp_path
+    ).encode(["a dog"])
+    second = TokenEncoder(
+        tiny_encoder, mix=np.array([[0.0, 0.0, 1.0]]), embedding_cache=tmp_path
+    ).encode(["a dog"])
     assert not np.allclose(first.vectors, second.vectors)

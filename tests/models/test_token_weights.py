@@ -10,7 +10,9 @@ from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.models.token_weights import TokenWeights
 
 
-def test_weights_of_bertscore_are_zero_for_what_every_text_holds(tiny_encoder: Path, tmp_path: Path) -> None:
+def test_weights_of_bertscore_are_zero_for_what_every_text_holds(
+    tiny_encoder: Path, tmp_path: Path
+) -> None:
     encoder = TokenEncoder(tiny_encoder)
     weights = TokenWeights.fit(encoder, ["the house", "the dog the dog", "the dog"], offset=0.0)
     vocabulary = encoder.tokenizer.get_vocab()
@@ -19,7 +21,9 @@ def test_weights_of_bertscore_are_zero_for_what_every_text_holds(tiny_encoder: P
     assert weights.table[vocabulary["[CLS]"]] == 0
 
     weights.save(tmp_path / "idf.safetensors")
-    with pytest.raises(ArtifactError, match="transport needs positive ones; fit the table with offset=1"):
+    with pytest.raises(
+        ArtifactError, match="transport needs positive ones; fit the table with offset=1"
+    ):
         TokenWeights.load(tmp_path / "idf.safetensors")
     TokenWeights(np.array([1.0, -0.1], dtype=np.float32)).save(tmp_path / "idf.safetensors")
     with pytest.raises(ArtifactError, match="at least 0"):

@@ -1,4 +1,5 @@
-"""Translation by tiny MBart models with random weights: what starts the decoder, batches, the cache, and errors."""
+"""Translation by tiny MBart models with random weights: what starts the decoder, batches, the
+cache, and errors."""
 
 import json
 import shutil
@@ -12,10 +13,37 @@ import transformers
 from layouts import mbart_tokenizer
 
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.models.translator import Frame, Translator, require_mbart, target_frame, use_languages
+from mtmetrics.models.translator import (
+    Frame,
+    Translator,
+    require_mbart,
+    target_frame,
+    use_languages,
+)
 
-WORDS = ["das", "haus", "ist", "klein", "ich", "sehe", "die", "katze", "the", "house", "is", "small", "i", "see", "cat"]
-TEXTS = ["das haus ist klein", "ich sehe die katze", "haus", "die katze ist klein das haus ist klein ich sehe das haus"]
+WORDS = [
+    "das",
+    "haus",
+    "ist",
+    "klein",
+    "ich",
+    "sehe",
+    "die",
+    "katze",
+    "the",
+    "house",
+    "is",
+    "small",
+    "i",
+    "see",
+    "cat",
+]
+TEXTS = [
+    "das haus ist klein",
+    "ich sehe die katze",
+    "haus",
+    "die katze ist klein das haus ist klein ich sehe das haus",
+]
 END = 2
 
 
@@ -34,8 +62,15 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
             torch.manual_seed(1)
             sizes = {f"{side}_layers": 1 for side in ("encoder", "decoder")}
             heads = {f"{side}_attention_heads": 2 for side in ("encoder", "decoder")}
-            fixed = {"d_model": 16, "encoder_ffn_dim": 32, "decoder_ffn_dim": 32, "max_position_embeddings": 32}
-            config = transformers.MBartConfig(vocab_size=len(tokenizer), init_std=0.5, **fixed, **sizes, **heads)
+            fixed = {
+                "d_model": 16,
+                "encoder_ffn_dim": 32,
+                "decoder_ffn_dim": 32,
+                "max_position_embeddings": 32,
+            }
+            config = transformers.MBartConfig(
+                vocab_size=len(tokenizer), init_std=0.5, **fixed, **sizes, **heads
+            )
             transformers.MBartForConditionalGeneration(config).save_pretrained(folder)
             tokenizer.save_pretrained(folder)
             made[tokenizer_class] = folder
@@ -66,7 +101,10 @@ def test_what_frames_sources_and_targets(models: Callable[[str], Path], kind: st
     if kind == "MBartTokenizer":
         assert (ids[-2:], target_frame(tokenizer, END)) == ([END, german], Frame(english, None))
     else:
-        assert ([ids[0], ids[-1]], target_frame(tokenizer, END)) == ([german, END], Frame(END, english))
+        assert ([ids[0], ids[-1]], target_frame(tokenizer, END)) == (
+            [german, END],
+            Frame(END, english),
+        )
 
 
 @pytest.mark.parametrize("kind", ["MBartTokenizer", "MBart50Tokenizer"])
@@ -81,17 +119,29 @@ def test_translations_equal_those_token_by_token(models: Callable[[str], Path], 
 
 @pytest.mark.parametrize("beams", [1, 3])
 def test_batches_change_nothing(models: Callable[[str], Path], beams: int) -> None:
-    together = Translator(models("MBartTokenizer"), "de-en", max_length=12, beams=beams).translate(TEXTS)
-    alone = Translator(models("MBartTokenizer"), "de-en", max_length=12, beams=beams, batch_tokens=1)
+    together = Translator(models("MBartTokenizer"), "de-en", max_length=12, beams=beams).translate(
+        TEXTS
+    )
+    alone = Translator(
+        models("MBartTokenizer"), "de-en", max_length=12, beams=beams, batch_tokens=1
+    )
     assert [alone.translate([text])[0] for text in TEXTS] == together
 
 
-def test_beams_are_the_models_own_and_disclosed(models: Callable[[str], Path], tmp_path: Path) -> None:
-    wanted = {beams: Translator(models("MBartTokenizer"), "de-en", max_length=12, beams=beams) for beams in (1, 5)}
+def test_beams_are_the_models_own_and_disclosed(
+    models: Callable[[str], Path], tmp_path: Path
+) -> None:
+    wanted = {
+        beams: Translator(models("MBartTokenizer"), "de-en", max_length=12, beams=beams)
+        for beams in (1, 5)
+    }
     texts = {beams: translator.translate(TEXTS) for beams, translator in wanted.items()}
     assert texts[1] != texts[5]
     # mBART-cc25 says it in config.json, and has no generation_config.json; mBART-50 says it there.
-    for name, other in (("config.json", "generation_config.json"), ("generation_config.json", None)):
+    for name, other in (
+        ("config.json", "generation_config.json"),
+        ("generation_config.json", None),
+    ):
         folder = shutil.copytree(models("MBartTokenizer"), tmp_path / name)
         settings = json.loads((folder / name).read_text(encoding="utf-8"))
         (folder / name).write_text(json.dumps(settings | {"num_beams": 5}), encoding="utf-8")
@@ -103,12 +153,16 @@ def test_beams_are_the_models_own_and_disclosed(models: Callable[[str], Path], t
     assert Translator(models("MBartTokenizer"), "de-en").beams == 1
 
 
-def test_blank_long_and_repeated_texts(models: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blank_long_and_repeated_texts(
+    models: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     translator = Translator(models("MBartTokenizer"), "de-en", max_length=12)
     computed: list[int] = []
     run = translator._runner.run
     monkeypatch.setattr(
-        translator._runner, "run", lambda rows, compute: computed.append(sum(map(bool, rows))) or run(rows, compute)
+        translator._runner,
+        "run",
+        lambda rows, compute: computed.append(sum(map(bool, rows))) or run(rows, compute),
     )
     long = " ".join(["haus"] * 30)
     first = translator.translate([" ", "haus", long, "haus"])
@@ -124,7 +178,9 @@ def test_blank_long_and_repeated_texts(models: Callable[[str], Path], monkeypatc
     assert computed == [2, 1, 1]
 
 
-def test_what_cannot_be_used_is_refused(models: Callable[[str], Path], tiny_encoder: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_used_is_refused(
+    models: Callable[[str], Path], tiny_encoder: Path, tmp_path: Path
+) -> None:
     folder = models("MBartTokenizer")
     with pytest.raises(InputError, match="no language code for 'tlh'; it has: ar cs de en"):
         Translator(folder, "tlh-en")
@@ -132,7 +188,9 @@ def test_what_cannot_be_used_is_refused(models: Callable[[str], Path], tiny_enco
         Translator(folder, "de-en", beams=0)
     with pytest.raises(ArtifactError, match="cannot be loaded as AutoModelForSeq2SeqLM"):
         Translator(tiny_encoder, "de-en")
-    sizes = {f"{side}_{size}": 1 for side in ("encoder", "decoder") for size in ("layers", "ffn_dim")}
+    sizes = {
+        f"{side}_{size}": 1 for side in ("encoder", "decoder") for size in ("layers", "ffn_dim")
+    }
     config = transformers.BartConfig(vocab_size=40, d_model=16, **sizes)
     transformers.BartForConditionalGeneration(config).save_pretrained(tmp_path)
     transformers.AutoTokenizer.from_pretrained(folder).save_pretrained(tmp_path)

@@ -50,7 +50,12 @@ def test_what_is_offered_fits_what_is_given():
         return {offer.key for offer in offers() if offer.fits(columns, lang_pair)}
 
     both = keys({"sources", "references"}, "de-en")
-    assert {"xmoverscore:mini", "sentsim:mini:against=source", "sentsim:mini:against=reference", "chrf"} <= both
+    assert {
+        "xmoverscore:mini",
+        "sentsim:mini:against=source",
+        "sentsim:mini:against=reference",
+        "chrf",
+    } <= both
     assert "uscore:mini" not in keys({"sources"}, "de-fr")
     assert "xmoverscore:mini" not in keys({"references"}, "de-en")
     german = keys({"sources", "references"}, "en-de")
@@ -58,12 +63,17 @@ def test_what_is_offered_fits_what_is_given():
     assert "uscore:mini" not in german  # it has no language model for German
     assert keys({"sources"}, "xx-yy") == set()
     assert keys({"sources"}, "deu_Latn-eng_Latn") == keys({"sources"}, "de-en")
-    assert keys({"sources"}, "German-English") <= keys({"sources"}, "xx-yy")  # while it is being typed
+    assert keys({"sources"}, "German-English") <= keys(
+        {"sources"}, "xx-yy"
+    )  # while it is being typed
     assert not any(offer.spec.preset == "paper" for offer in offers())
 
 
 def test_what_cannot_be_scored_is_refused():
-    for keys, columns, message in [([], {"sources"}, "no metric is ticked"), (["chrf"], {"sources"}, "chrF: cannot")]:
+    for keys, columns, message in [
+        ([], {"sources"}, "no metric is ticked"),
+        (["chrf"], {"sources"}, "chrF: cannot"),
+    ]:
         with pytest.raises(InputError, match=message):
             chosen(offers(), keys, columns, "de-en")
     assert chosen(offers(), ["chrf"], {"references"}, "de-en") == [CHRF]
@@ -78,11 +88,16 @@ def test_the_numbers_are_those_of_the_scorer_and_of_compare(known, compared):
     assert found.comparison.systems == wanted.systems
     moved = [*example().second[5:], *example().second[:5]]
     assert found.anchors.random == load_scorer("chrf").score(example().references, moved).system
-    assert found.anchors.human == load_scorer("chrf").score(example().references, example().second).system
+    assert (
+        found.anchors.human
+        == load_scorer("chrf").score(example().references, example().second).system
+    )
 
 
 def test_many_segments_go_in_turns_and_say_how_far_they_are(known):
-    many = Texts("de-en", {"references": known.others["references"] * 40}, {"a": known.systems["hasty"] * 40})
+    many = Texts(
+        "de-en", {"references": known.others["references"] * 40}, {"a": known.systems["hasty"] * 40}
+    )
     progress, compared = run(many, CHRF, BLEU)
     done = [state.done for state in progress if state.what.startswith("scoring")]
     assert done == sorted(done)
@@ -117,7 +132,11 @@ def test_what_a_visitor_gives_is_no_markup():
     evil = "<img src=x onerror=alert(1)>"
     texts = Texts("de-en", {"references": [evil, "b"]}, {evil: [evil, "b"], "other": ["c", evil]})
     compared = run(texts, CHRF)[1]
-    shown = views.overview(compared) + views.segments(compared, 0, [0, 1], {}, None) + views.problem(evil)
+    shown = (
+        views.overview(compared)
+        + views.segments(compared, 0, [0, 1], {}, None)
+        + views.problem(evil)
+    )
     assert "<img" not in shown
     assert "&lt;img" in shown
 
@@ -147,24 +166,38 @@ def test_downloads(compared, known, tmp_path):
 
 
 def test_files_of_one_visitor_outlast_those_of_others(tmp_path, monkeypatch):
-    """Every visitor downloads what was made for this visitor, however many others come; the page itself keeps none."""
+    """Every visitor downloads what was made for this visitor, however many others come; the page
+    itself keeps none."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     handlers = {event.name: event.fn for event in build_page("bertr").fns.values()}
     names = ["first", "second", "third", "fourth", "fifth", "sixth"]
     tables = []
     for name in names:
-        texts = ["", "the house\nthe dog", name, "the house\na dog", "other", "a house\nthe cat", *["", ""] * 4]
+        texts = [
+            "",
+            "the house\nthe dog",
+            name,
+            "the house\na dog",
+            "other",
+            "a house\nthe cat",
+            *["", ""] * 4,
+        ]
         ticked = [[], ["bertr:mini:against=reference"], []]
         *_, result = handlers["_run"]("de", "en", None, None, None, *texts, *ticked)
         tables.append(result[-len(FILES)].value["path"])
     *_, example_files = handlers["_shown_example"]()
-    assert [name in Path(table).read_text() for name, table in zip(names, tables, strict=True)] == [True] * 6
+    assert [name in Path(table).read_text() for name, table in zip(names, tables, strict=True)] == [
+        True
+    ] * 6
     assert len(example_files) == 5
     assert list(tmp_path.glob("mtmetrics-page-*")) == []
 
 
 def test_what_is_unusual_of_a_segment_is_said():
-    systems = {"one": ["ha ha ha ha ha", "no"], "two": ["Das Haus ist klein, und der Hund schläft nicht gut.", "no"]}
+    systems = {
+        "one": ["ha ha ha ha ha", "no"],
+        "two": ["Das Haus ist klein, und der Hund schläft nicht gut.", "no"],
+    }
     compared = run(Texts("de-en", {"references": ["The house is small.", "no"]}, systems), CHRF)[1]
     first, second = (views.segments(compared, 0, [row], {}, None) for row in (0, 1))
     assert "unusual: looping" in first
@@ -197,7 +230,9 @@ def test_metrics_that_are_named_are_offered_first(tmp_path, monkeypatch):
     """Programs, stored scores, checkpoints: whatever the command line can name."""
     monkeypatch.chdir(tmp_path)
     program = "import sys; [print(len(line)) for line in sys.stdin]"
-    (tmp_path / "commands.toml").write_text(f"[it]\ncommand = [{json.dumps(sys.executable)}, '-c', '{program}']\n")
+    (tmp_path / "commands.toml").write_text(
+        f"[it]\ncommand = [{json.dumps(sys.executable)}, '-c', '{program}']\n"
+    )
     (tmp_path / "scores.tsv").write_text("a\t1\na\t2\nb\t3\nb\t5\n")
     found = named(["cmd:it", "scores:scores.tsv", "chrf"])
     assert [(offer.title, offer.side, offer.default) for offer in found] == [
@@ -209,7 +244,9 @@ def test_metrics_that_are_named_are_offered_first(tmp_path, monkeypatch):
     *_, compared = Comparer().compare(texts, found[:2])
     assert compared.scores(1).tolist() == [[1.0, 2.0], [3.0, 5.0]]
     assert (compared.scores(0) > 0).all()
-    groups = [part["props"] for part in build_page(None, ["scores:scores.tsv"]).config["components"]]
+    groups = [
+        part["props"] for part in build_page(None, ["scores:scores.tsv"]).config["components"]
+    ]
     ticked = [key for group in groups if "choices" in group for key in group.get("value") or ()]
     assert "scores:scores.tsv:against=source" in ticked
     with pytest.raises(InputError, match="metric 'nothing': must be one of"):
@@ -234,4 +271,9 @@ def test_metrics_of_four_kinds_in_one_comparison(known, four_metrics, tmp_path):
     result = compared.metrics[1].results["hasty"]
     assert "data:image/png" in heatmap(compared.metrics[1].scorer, row, "The house.", result, 0)
     write_files(compared, tmp_path)
-    assert json.loads((tmp_path / "comparison.json").read_text())["metrics"][0]["systems"][0]["of_100"]["error"] > 0
+    assert (
+        json.loads((tmp_path / "comparison.json").read_text())["metrics"][0]["systems"][0][
+            "of_100"
+        ]["error"]
+        > 0
+    )

@@ -12,10 +12,17 @@ def test_texts_are_read(tmp_path):
     path.write_text("one\n\nthree\n")
     given = read(
         "de-en",
-        {"sources": TextInput("source", text="eins\r\n\r\ndrei\n\n"), "references": TextInput("reference")},
+        {
+            "sources": TextInput("source", text="eins\r\n\r\ndrei\n\n"),
+            "references": TextInput("reference"),
+        },
         [TextInput("a", str(path)), TextInput("b"), TextInput("c", text="1\n2\n3")],
     )
-    assert given == ("de-en", {"sources": ["eins", "", "drei"]}, {"a": ["one", "", "three"], "c": ["1", "2", "3"]})
+    assert given == (
+        "de-en",
+        {"sources": ["eins", "", "drei"]},
+        {"a": ["one", "", "three"], "c": ["1", "2", "3"]},
+    )
     assert given.segments == 3
 
 

@@ -17,6 +17,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterat
         terminalreporter.line(f"SKIPPED: {where} {', '.join(dict.fromkeys(SKIPPED))}")
     for kind in sorted({kind for kind, _ in TALLY}):
         ran, passed, listed = (TALLY[kind, outcome] for outcome in ("ran", "passed", "listed"))
-        terminalreporter.line(f"{kind}: {ran} cases ran, {passed} passed, {listed} listed as not reproduced")
+        terminalreporter.line(
+            f"{kind}: {ran} cases ran, {passed} passed, {listed} listed as not reproduced"
+        )
     for name, reason in LISTED.items():
         terminalreporter.line(f"  listed: {name}: {reason}")

@@ -1,8 +1,9 @@
-"""Cuts the part of the golden files that this repository holds: ``python tests/parity/cut_goldens.py GOLDENS``.
+"""Cuts the part of the golden files that this repository holds: ``python
+tests/parity/cut_goldens.py GOLDENS``.
 
-Kept are inputs that were made by hand (no sentence of a corpus), numbers, and models with the places of short texts
-and, if they are encoders, the pieces of those inputs alone, which give the same values. See data/README.md.
-"""
+Kept are inputs that were made by hand (no sentence of a corpus), numbers, and models with the
+places of short texts and, if they are encoders, the pieces of those inputs alone, which give the
+same values. See data/README.md."""
 
 import json
 import shutil
@@ -32,16 +33,27 @@ CASES = {
     "mining": [0, 1, 2, 3],
     "esim": [0, 2],
 }
-# File -> its outputs that belong to the inputs before them; others are of the first input, or of all together.
+# File -> its outputs that belong to the inputs before them; others are of the first input, or of
+# all together.
 OUTPUTS = {
     "uscore_snt": {"score", "loss", "wrd", "uscore"},
-    "sentsim": {"raw_cosine", "raw_wmd", "raw_wmd_exact_lp", "raw_bertscore_f1", "raw_smd", "raises"},
+    "sentsim": {
+        "raw_cosine",
+        "raw_wmd",
+        "raw_wmd_exact_lp",
+        "raw_bertscore_f1",
+        "raw_smd",
+        "raises",
+    },
 }
 OTHERS = ["mapping_clp_32.npy", "mapping_umd_32.npy", "mining.dev.npz"]
 
 
-def cut(document: dict[str, Any], numbers: Iterable[int], outputs: Container[str] | None) -> dict[str, Any]:
-    """The cases of a file, with the inputs made by hand and the outputs of these, or those named among them."""
+def cut(
+    document: dict[str, Any], numbers: Iterable[int], outputs: Container[str] | None
+) -> dict[str, Any]:
+    """The cases of a file, with the inputs made by hand and the outputs of these, or those named
+    among them."""
     inputs = document["inputs"] if isinstance(document["inputs"], list) else []
     cases = []
     for number in numbers:
@@ -68,7 +80,8 @@ def _by_hand(name: str) -> bool:
 
 
 def cut_model(goldens: Path, name: str, texts: list[str]) -> None:
-    """A model with fewer places and, unless its softmax needs all, fewer pieces, which are the same of the texts."""
+    """A model with fewer places and, unless its softmax needs all, fewer pieces, which are the same
+    of the texts."""
     source, folder, places = goldens / "models" / name, OUT / "models" / name, MODELS[name]
     tokenizer = AutoTokenizer.from_pretrained(source)
     ids = tokenizer(texts)["input_ids"]
@@ -92,7 +105,9 @@ def cut_model(goldens: Path, name: str, texts: list[str]) -> None:
 
     config = json.loads((source / "config.json").read_text(encoding="utf-8"))
     # Position numbers of XLM-R start behind the padding id.
-    positions = places + (config["pad_token_id"] + 1 if config["model_type"] == "xlm-roberta" else 0)
+    positions = places + (
+        config["pad_token_id"] + 1 if config["model_type"] == "xlm-roberta" else 0
+    )
     tensors = load_file(source / "model.safetensors")
     for key in [key for key in tensors if key.startswith("pooler.")]:
         del tensors[key]
@@ -100,7 +115,10 @@ def cut_model(goldens: Path, name: str, texts: list[str]) -> None:
         tensors[key] = tensors[key][pieces]
     for key in tensors.keys() & POSITIONS:
         tensors[key] = tensors[key][:positions]
-    save_file({key: np.ascontiguousarray(values) for key, values in tensors.items()}, folder / "model.safetensors")
+    save_file(
+        {key: np.ascontiguousarray(values) for key, values in tensors.items()},
+        folder / "model.safetensors",
+    )
     config["vocab_size"] = len(pieces)
     config["n_positions" if "n_positions" in config else "max_position_embeddings"] = positions
     (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n", encoding="utf-8")
@@ -114,7 +132,8 @@ def _tokenizer(
     if model["type"] == "Unigram":
         model["vocab"] = [model["vocab"][number] for number in pieces]
         model["unk_id"] = names.index(tokenizer.unk_token)
-        # The table of SentencePiece is larger than all else here, and these inputs need none of its own rules.
+        # The table of SentencePiece is larger than all else here, and these inputs need none of its
+        # own rules.
         state["normalizer"] = {"type": "NFKC"}
     else:
         model["vocab"] = {name: number for number, name in enumerate(names)}
@@ -122,8 +141,12 @@ def _tokenizer(
         token["id"] = names.index(token["content"])
     for token in state["post_processor"].get("special_tokens", {}).values():
         token["ids"] = [names.index(name) for name in token["tokens"]]
-    special = {key: token for key, token in tokenizer.special_tokens_map.items() if key != "mask_token"}
-    return PreTrainedTokenizerFast(tokenizer_object=Tokenizer.from_str(json.dumps(state)), **special)
+    special = {
+        key: token for key, token in tokenizer.special_tokens_map.items() if key != "mask_token"
+    }
+    return PreTrainedTokenizerFast(
+        tokenizer_object=Tokenizer.from_str(json.dumps(state)), **special
+    )
 
 
 def main(goldens: Path) -> None:

@@ -1,4 +1,5 @@
-"""Finds golden files, decides which of their cases are listed as not reproduced, and counts what ran."""
+"""Finds golden files, decides which of their cases are listed as not reproduced, and counts what
+ran."""
 
 import dataclasses
 import fnmatch
@@ -64,8 +65,8 @@ class Case:
 
 
 def cases(kind: str) -> list[Any]:
-    """The cases of all golden files of a kind, as pytest parameters: those of the part in this repository, and those of
-    the full folder, or a skipped one where there is no such file."""
+    """The cases of all golden files of a kind, as pytest parameters: those of the part in this
+    repository, and those of the full folder, or a skipped one where there is no such file."""
     part, full = (_cases(folder, f"{kind}.*.json") for folder in (PART, FULL))
     return [pytest.param(case, id=case.name) for case in part] + _parameters(full, f"{kind}.*.json")
 
@@ -76,19 +77,26 @@ def _cases(folder: Path, pattern: str) -> list[Case]:
         document = json.loads(path.read_text(encoding="utf-8"))
         for number, case in enumerate(document["cases"]):
             rows = _inputs(document, case)
-            found.append(Case(folder, path.name, number, case["params"], rows, case["outputs"], case, document))
+            found.append(
+                Case(
+                    folder, path.name, number, case["params"], rows, case["outputs"], case, document
+                )
+            )
     return found
 
 
 def archives(kind: str) -> list[Any]:
-    """The ``.npz`` golden files of a kind, as pytest parameters; a skipped one where there is none."""
+    """The ``.npz`` golden files of a kind, as pytest parameters; a skipped one where there is
+    none."""
     return _parameters(sorted(FULL.glob(f"{kind}.*.npz")), f"{kind}.*.npz")
 
 
 def _parameters(found: Sequence[Any], pattern: str) -> list[Any]:
     if not found:
         SKIPPED.append(pattern)
-    skip = pytest.mark.skip(reason=f"no {pattern} in {FULL}; MTMETRICS_GOLDENS names the folder of all golden files")
+    skip = pytest.mark.skip(
+        reason=f"no {pattern} in {FULL}; MTMETRICS_GOLDENS names the folder of all golden files"
+    )
     return [pytest.param(one, id=one.name) for one in found] or [pytest.param(None, marks=skip)]
 
 
@@ -119,14 +127,19 @@ def run(case: Case, check: Callable[[Case], None]) -> None:
             check(case)
         except AssertionError:
             return
-        pytest.fail(f"{case.name} is listed as not reproduced ({reason}), but it is; quirks.toml is stale")
+        pytest.fail(
+            f"{case.name} is listed as not reproduced ({reason}), but it is; quirks.toml is stale"
+        )
     check(case)
     count(case.file, "passed")
 
 
 def run_named(case: Case, checks: dict[str, Callable[[Case], None]]) -> None:
     """Runs the first check whose name begins the name of the function that the case is about."""
-    run(case, next(check for start, check in checks.items() if case.params["function"].startswith(start)))
+    run(
+        case,
+        next(check for start, check in checks.items() if case.params["function"].startswith(start)),
+    )
 
 
 def first_number(text: str) -> int:
@@ -139,7 +152,10 @@ def quirk(case: Case) -> str | None:
     given = {**case.params, "file": case.file}
     for entry in _document()["quirk"]:
         wanted = {**entry["params"], "file": entry["file"]}
-        if all(key in given and fnmatch.fnmatch(str(given[key]), str(pattern)) for key, pattern in wanted.items()):
+        if all(
+            key in given and fnmatch.fnmatch(str(given[key]), str(pattern))
+            for key, pattern in wanted.items()
+        ):
             return entry["reason"]
     return None
 
@@ -165,10 +181,16 @@ def _inputs(document: dict[str, Any], case: dict[str, Any]) -> list[dict[str, st
     return [row for row in rows if row["id"] in set(case["subset"])] if "subset" in case else rows
 
 
-def undecided(scorer: XMoverScore, source: str, prediction: str, tolerance: float, draws: int = 32) -> bool:
-    """Whether distances that differ by the noise of float32, in which the published code takes them, lead partial
-    transport to another flow with another score: several flows are optimal then, or as good as that."""
-    (x, _), (y, _) = (next(scorer._units([text], side)) for text, side in ((source, "source"), (prediction, "target")))
+def undecided(
+    scorer: XMoverScore, source: str, prediction: str, tolerance: float, draws: int = 32
+) -> bool:
+    """Whether distances that differ by the noise of float32, in which the published code takes
+    them, lead partial transport to another flow with another score: several flows are optimal then,
+    or as good as that."""
+    (x, _), (y, _) = (
+        next(scorer._units([text], side))
+        for text, side in ((source, "source"), (prediction, "target"))
+    )
     masses = [side.weights / side.weights.sum() for side in (x, y)]
     cost, generator = cost_matrix(x.vectors, y.vectors, scorer.distance), np.random.default_rng(0)
     noise = (5e-7 * generator.uniform(-1, 1, cost.shape) for _ in range(draws))
@@ -176,7 +198,9 @@ def undecided(scorer: XMoverScore, source: str, prediction: str, tolerance: floa
     return float(np.ptp(values)) > tolerance
 
 
-def weighted(scorer: XMoverScore, weights: list[float], sources: list[str], predictions: list[str]) -> np.ndarray:
+def weighted(
+    scorer: XMoverScore, weights: list[float], sources: list[str], predictions: list[str]
+) -> np.ndarray:
     """Both parts of XMoverScore with the weights that the published code takes."""
     mover = scorer.mover(scorer.ngrams(sources, "source"), scorer.ngrams(predictions, "target"))
     return weights[0] * mover + weights[1] * scorer.fluency(predictions)[0]

@@ -1,4 +1,5 @@
-"""Makes the goldens of COMET: tiny checkpoints with random weights, and what the published package says of them.
+"""Makes the goldens of COMET: tiny checkpoints with random weights, and what the published package
+says of them.
 
 It needs an environment of its own, since that package goes together with older libraries than ours:
 
@@ -19,7 +20,29 @@ import transformers
 from comet.models import str2model
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 
-WORDS = "das haus ist klein der hund schläft nicht the house is small dog sleeps a tree 3 ! ? maison été".split()  # noqa: SIM905
+WORDS = [
+    "das",
+    "haus",
+    "ist",
+    "klein",
+    "der",
+    "hund",
+    "schläft",
+    "nicht",
+    "the",
+    "house",
+    "is",
+    "small",
+    "dog",
+    "sleeps",
+    "a",
+    "tree",
+    "3",
+    "!",
+    "?",
+    "maison",
+    "été",
+]
 SIZES = {
     "hidden_size": 8,
     "num_hidden_layers": 2,
@@ -29,10 +52,19 @@ SIZES = {
     "type_vocab_size": 2,
 }
 REGRESSION = {"hidden_sizes": [6, 4], "activations": "Tanh", "layer": "mix", "pool": "avg"}
-UNIFIED = {"hidden_sizes": [6, 4], "activations": "Tanh", "sent_layer": "mix", "input_segments": ["mt", "src", "ref"]}
+UNIFIED = {
+    "hidden_sizes": [6, 4],
+    "activations": "Tanh",
+    "sent_layer": "mix",
+    "input_segments": ["mt", "src", "ref"],
+}
 # Name -> class, encoder, and settings.
 MODELS = {
-    "regression": ("regression_metric", "XLM-RoBERTa", REGRESSION | {"layer_transformation": "softmax"}),
+    "regression": (
+        "regression_metric",
+        "XLM-RoBERTa",
+        REGRESSION | {"layer_transformation": "softmax"},
+    ),
     "regression-cls": (
         "regression_metric",
         "BERT",
@@ -48,7 +80,12 @@ MODELS = {
     "unified-source": (
         "unified_metric",
         "XLM-RoBERTa",
-        UNIFIED | {"input_segments": ["mt", "src"], "layer_norm": False, "layer_transformation": "sparsemax"},
+        UNIFIED
+        | {
+            "input_segments": ["mt", "src"],
+            "layer_norm": False,
+            "layer_transformation": "sparsemax",
+        },
     ),
     "unified-words": (
         "unified_metric",
@@ -67,9 +104,16 @@ def sentences(number: int, longest: int) -> list[str]:
 
 def segments() -> list[dict[str, str]]:
     columns = [sentences(24, longest) for longest in (9, 9, 9)]
-    rows = [dict(zip(("src", "mt", "ref"), texts, strict=True)) for texts in zip(*columns, strict=True)]
+    rows = [
+        dict(zip(("src", "mt", "ref"), texts, strict=True)) for texts in zip(*columns, strict=True)
+    ]
     # Longer than a text may be, longer than all three together may be, and one that comes twice.
-    for keys, length in ((["mt"], 60), (["src", "ref"], 60), (["src", "mt", "ref"], 14), (["src", "mt", "ref"], 90)):
+    for keys, length in (
+        (["mt"], 60),
+        (["src", "ref"], 60),
+        (["src", "mt", "ref"], 14),
+        (["src", "mt", "ref"], 90),
+    ):
         rows.append(
             {key: sentences(1, length)[0] for key in rows[0]}
             | {key: " ".join(random.choices(WORDS, k=length)) for key in keys}
@@ -85,7 +129,9 @@ def save_tokenizer(folder: Path, kind: str) -> None:
         tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
         tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
         special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-        tokenizer.train_from_iterator(texts, trainers.WordPieceTrainer(vocab_size=70, special_tokens=special))
+        tokenizer.train_from_iterator(
+            texts, trainers.WordPieceTrainer(vocab_size=70, special_tokens=special)
+        )
         ids = [(name, tokenizer.token_to_id(name)) for name in ("[CLS]", "[SEP]")]
         tokenizer.post_processor = processors.TemplateProcessing(
             single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=ids
@@ -94,7 +140,11 @@ def save_tokenizer(folder: Path, kind: str) -> None:
     else:
         rembert = kind == "RemBERT"
         cls, sep = ("[CLS]", "[SEP]") if rembert else ("<s>", "</s>")
-        special = ["<pad>", "<unk>", cls, sep, "[MASK]"] if rembert else [cls, "<pad>", sep, "<unk>", "<mask>"]
+        special = (
+            ["<pad>", "<unk>", cls, sep, "[MASK]"]
+            if rembert
+            else [cls, "<pad>", sep, "<unk>", "<mask>"]
+        )
         tokenizer = Tokenizer(models.Unigram())
         tokenizer.normalizer = normalizers.NFKC()
         tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
@@ -107,7 +157,9 @@ def save_tokenizer(folder: Path, kind: str) -> None:
         tokenizer.post_processor = processors.TemplateProcessing(
             single=f"{cls} $A {sep}", pair=f"{cls} $A {between} $B {sep}", special_tokens=ids
         )
-        opened = transformers.RemBertTokenizerFast if rembert else transformers.XLMRobertaTokenizerFast
+        opened = (
+            transformers.RemBertTokenizerFast if rembert else transformers.XLMRobertaTokenizerFast
+        )
         made = opened(tokenizer_object=tokenizer)
     made.save_pretrained(folder)
 
@@ -146,7 +198,9 @@ def plain(value: object) -> object:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("out", type=Path)
     out = parser.parse_args().out.resolve()
     out.mkdir(parents=True, exist_ok=True)
@@ -161,31 +215,58 @@ def main() -> None:
     Path("xlm-roberta-base").symlink_to(Path("encoders", "MiniLM"))
     found = {"data": data, "models": {}}
     for name, (identifier, kind, settings) in MODELS.items():
-        given = {"encoder_model": kind, "pretrained_model": f"encoders/{kind}", "load_pretrained_weights": False}
+        given = {
+            "encoder_model": kind,
+            "pretrained_model": f"encoders/{kind}",
+            "load_pretrained_weights": False,
+        }
         model = str2model[identifier](**given, **settings)
         randomise(model)
         folder = Path("models", name)
         (folder / "checkpoints").mkdir(parents=True)
         told = dict(model.hparams) | {"class_identifier": identifier}
-        (folder / "hparams.yaml").write_text("".join(f"{key}: {json.dumps(value)}\n" for key, value in told.items()))
+        (folder / "hparams.yaml").write_text(
+            "".join(f"{key}: {json.dumps(value)}\n" for key, value in told.items())
+        )
         # As Lightning writes them: more than tensors lies beside the weights.
-        around = {"epoch": 1, "callbacks": {transformers.TrainerCallback: {"best": 0.5}}, "hyper_parameters": told}
-        torch.save({"state_dict": model.state_dict(), **around}, folder / "checkpoints" / "model.ckpt")
-        sides = ["source"] if identifier.startswith("referenceless") or name == "unified-source" else ["both"]
+        around = {
+            "epoch": 1,
+            "callbacks": {transformers.TrainerCallback: {"best": 0.5}},
+            "hyper_parameters": told,
+        }
+        torch.save(
+            {"state_dict": model.state_dict(), **around}, folder / "checkpoints" / "model.ckpt"
+        )
+        sides = (
+            ["source"]
+            if identifier.startswith("referenceless") or name == "unified-source"
+            else ["both"]
+        )
         if identifier in ("xcomet_metric", "unified_metric") and name != "unified-source":
             sides += ["source", "reference"]
         cases = {}
         for side in sides:
-            keys = {"both": ("src", "mt", "ref"), "source": ("src", "mt"), "reference": ("mt", "ref")}[side]
+            keys = {
+                "both": ("src", "mt", "ref"),
+                "source": ("src", "mt"),
+                "reference": ("mt", "ref"),
+            }[side]
             rows = [{key: row[key] for key in keys} for row in data]
-            options = {"length_batching": side != "reference", "num_workers": 1, "progress_bar": False, "gpus": 0}
+            options = {
+                "length_batching": side != "reference",
+                "num_workers": 1,
+                "progress_bar": False,
+                "gpus": 0,
+            }
             if side == "reference":
                 with torch.no_grad():  # `predict` needs sources to know the lengths
                     said = model.eval().predict_step(model.prepare_sample(rows, stage="predict"))
             else:
                 said = model.predict(rows, batch_size=7, **options)
             cases[side] = {"scores": plain(said["scores"])}
-            cases[side] |= {key: plain(value) for key, value in (said.get("metadata") or {}).items()}
+            cases[side] |= {
+                key: plain(value) for key, value in (said.get("metadata") or {}).items()
+            }
         found["models"][name] = cases
     Path("xlm-roberta-base").unlink()
     Path("goldens.json").write_text(json.dumps(found), encoding="utf-8")

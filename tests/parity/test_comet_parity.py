@@ -16,7 +16,12 @@ from mtmetrics.scorers.registry import load_scorer
 FOLDER = Path(__file__).parent / "comet"
 GOLDENS: dict[str, Any] = json.loads((FOLDER / "goldens.json").read_text(encoding="utf-8"))
 CASES = [(model, side) for model, sides in GOLDENS["models"].items() for side in sides]
-_PARTS = {"src_scores": "src", "ref_scores": "ref", "unified_scores": "unified", "mqm_scores": "mqm"}
+_PARTS = {
+    "src_scores": "src",
+    "ref_scores": "ref",
+    "unified_scores": "unified",
+    "mqm_scores": "mqm",
+}
 
 
 @pytest.fixture(scope="module")
@@ -50,14 +55,17 @@ def test_scores_parts_and_errors(converted: Path, model: str, side: str) -> None
     others, predictions = columns(side)
     result = scorer.score(others, predictions)
     np.testing.assert_allclose(result.segments, wanted["scores"], rtol=0, atol=2e-5)
-    # What the package says of an input with the reference alone is called the source's there, cut at 1.
-    told = {part: wanted[name] for name, part in _PARTS.items() if name in wanted and side == "both"}
+    # What the package says of an input with the reference alone is called the source's there, cut
+    # at 1.
+    told = {
+        part: wanted[name] for name, part in _PARTS.items() if name in wanted and side == "both"
+    }
     for part, values in told.items():
         np.testing.assert_allclose(result.parts[part], values, rtol=0, atol=2e-5)
     if "error_spans" in wanted:
-        assert [[_plain(span) for span in spans] for spans in scorer.errors(others, predictions)] == [
-            [_rounded(span) for span in spans] for spans in wanted["error_spans"]
-        ]
+        assert [
+            [_plain(span) for span in spans] for spans in scorer.errors(others, predictions)
+        ] == [[_rounded(span) for span in spans] for spans in wanted["error_spans"]]
     TALLY["comet", "passed"] += 1
 
 

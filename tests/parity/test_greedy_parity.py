@@ -1,4 +1,5 @@
-"""BERTR by its definition, and BERTScore of its authors' package, uniform and with inverse document frequencies."""
+"""BERTR by its definition, and BERTScore of its authors' package, uniform and with inverse document
+frequencies."""
 
 import numpy as np
 import pytest
@@ -17,7 +18,9 @@ def test_greedy_as_published(case: Case) -> None:
 
 def check_bertr(case: Case) -> None:
     model = encoder(case.model("encoder"), case.params["layer"])
-    predictions, references = (model.encode(side).normalized() for side in case.texts("hypothesis", "reference"))
+    predictions, references = (
+        model.encode(side).normalized() for side in case.texts("hypothesis", "reference")
+    )
     found = bertr(predictions, references, special_tokens=case.params["special_tokens_included"])
     assert found == pytest.approx(case.array("score"), abs=TOLERANCE)
 
@@ -38,7 +41,9 @@ def check_bertscore(case: Case) -> None:
         expected, expected_alone = case.array(name), np.array(alone[name], dtype=np.float64)
         padded = np.abs(expected - expected_alone) > TOLERANCE
         for number in np.flatnonzero(padded):
-            reason = "matched with padding in a batch of 64; compared with the value of batch size 1"
+            reason = (
+                "matched with padding in a batch of 64; compared with the value of batch size 1"
+            )
             LISTED[f"{case.name} {case.inputs[number]['id']}"] = reason
         # The package gives 0 where a side is empty.
         filled = np.nan_to_num(values, nan=0.0)

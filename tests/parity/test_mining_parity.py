@@ -1,4 +1,5 @@
-"""Mining in UScore's library: nearest neighbours, ratio margin, alignment by Word Mover's Distance, copy filter."""
+"""Mining in UScore's library: nearest neighbours, ratio margin, alignment by Word Mover's Distance,
+copy filter."""
 
 import numpy as np
 import pytest
@@ -32,9 +33,11 @@ def values_of(case: Case, rows: np.ndarray, measure: VectorDistance) -> np.ndarr
     return np.einsum("id,ikd->ik", x, y[rows])
 
 
-def published_neighbours(x: np.ndarray, y: np.ndarray, k: int, measure: VectorDistance, shard: int) -> Neighbours:
-    """As the published code does with distances (not with cosines): lists are farthest first, and of the neighbours
-    that several shards offer the farthest are kept."""
+def published_neighbours(
+    x: np.ndarray, y: np.ndarray, k: int, measure: VectorDistance, shard: int
+) -> Neighbours:
+    """As the published code does with distances (not with cosines): lists are farthest first, and
+    of the neighbours that several shards offer the farthest are kept."""
     if measure == "cosine":
         return Index(y, measure=measure, shard=shard).nearest(x, k)
     found = []
@@ -43,13 +46,17 @@ def published_neighbours(x: np.ndarray, y: np.ndarray, k: int, measure: VectorDi
         found.append((part.rows + rows[0], part.values))
     rows, values = (np.concatenate(parts, axis=1) for parts in zip(*found, strict=True))
     order = np.argsort(-values, axis=1, kind="stable")[:, :k]
-    return Neighbours(np.take_along_axis(rows, order, axis=1), np.take_along_axis(values, order, axis=1))
+    return Neighbours(
+        np.take_along_axis(rows, order, axis=1), np.take_along_axis(values, order, axis=1)
+    )
 
 
 def published_margins(x: np.ndarray, y: np.ndarray, k: int) -> Margins:
-    """As the published code has it: backwards, the mean squared Euclidean distance of unit vectors in the place of the
-    mean cosine."""
-    forward, backward = (Index(base, measure="cosine").nearest(queries, k) for queries, base in ((x, y), (y, x)))
+    """As the published code has it: backwards, the mean squared Euclidean distance of unit vectors
+    in the place of the mean cosine."""
+    forward, backward = (
+        Index(base, measure="cosine").nearest(queries, k) for queries, base in ((x, y), (y, x))
+    )
     around = (2.0 - 2.0 * backward.values).mean(axis=1)
     margins = 2.0 * forward.values / (forward.values.mean(axis=1)[:, None] + around[forward.rows])
     best = np.arange(len(margins)), margins.argmax(axis=1)
@@ -57,13 +64,20 @@ def published_margins(x: np.ndarray, y: np.ndarray, k: int) -> Margins:
 
 
 def check_neighbours(case: Case, measure: VectorDistance, key: str) -> None:
-    k, shard, expected = case.params["k"], case.params["knn_batch_size"], np.array(case.outputs["indices"])
+    k, shard, expected = (
+        case.params["k"],
+        case.params["knn_batch_size"],
+        np.array(case.outputs["indices"]),
+    )
     found = published_neighbours(*vectors(case), k, measure, shard)
     assert found.values == pytest.approx(case.array(key), rel=DISTANCES)
     # Not the rows themselves: two of them may be too close to tell.
     assert found.values == pytest.approx(values_of(case, expected, measure), abs=CLOSE)
     queries, base = vectors(case)
-    plain, whole = (Index(base, measure=measure, **option).nearest(queries, k) for option in ({"shard": shard}, {}))
+    plain, whole = (
+        Index(base, measure=measure, **option).nearest(queries, k)
+        for option in ({"shard": shard}, {})
+    )
     assert plain.rows.tolist() == whole.rows.tolist()
 
 
@@ -79,7 +93,9 @@ def check_margins(case: Case) -> None:
     margins = ratio_margins if "derived" in case.params else published_margins
     found = margins(*vectors(case), case.params["k"])
     assert found.margins == pytest.approx(case.array("scores"), abs=SCORES)
-    assert list(enumerate(found.targets.tolist())) == [tuple(pair) for pair in case.outputs["pairs"]]
+    assert list(enumerate(found.targets.tolist())) == [
+        tuple(pair) for pair in case.outputs["pairs"]
+    ]
 
 
 def check_alignment(case: Case) -> None:
@@ -91,19 +107,30 @@ def check_alignment(case: Case) -> None:
     means = [side.means()[side.index] for side in tokens]
     measure: VectorDistance = "cosine" if params["use_cosine"] else "euclidean"
     candidates = Index(means[1], measure=measure).nearest(means[0], params["k"]).rows
-    words = [side.select(model.word_table[side.token_ids]).ngrams(params["n_gram"]).normalized() for side in tokens]
+    words = [
+        side.select(model.word_table[side.token_ids]).ngrams(params["n_gram"]).normalized()
+        for side in tokens
+    ]
     found = closest(*words, candidates)
     assert -found.distances == pytest.approx(case.array("scores"), abs=SCORES)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(word_level, "relaxed_distances", lambda cost, source, target, starts: np.zeros(len(starts)))
+        patch.setattr(
+            word_level,
+            "relaxed_distances",
+            lambda cost, source, target, starts: np.zeros(len(starts)),
+        )
         unpruned = closest(*words, candidates)
     assert found.targets.tolist() == unpruned.targets.tolist()
-    assert list(enumerate(found.targets.tolist())) == [tuple(pair) for pair in case.outputs["pairs"]]
+    assert list(enumerate(found.targets.tolist())) == [
+        tuple(pair) for pair in case.outputs["pairs"]
+    ]
 
 
 def check_copies(case: Case) -> None:
     rows = case.outputs
-    assert [not is_copy(row["source"], row["target"]) for row in rows] == [row["kept"] for row in rows]
+    assert [not is_copy(row["source"], row["target"]) for row in rows] == [
+        row["kept"] for row in rows
+    ]
 
 
 CHECKS = {

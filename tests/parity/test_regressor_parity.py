@@ -1,5 +1,5 @@
-"""ESIM and BiLSTM with attention of Mathur et al. (2019): predictions, loss, training steps, and the whole path from
-text."""
+"""ESIM and BiLSTM with attention of Mathur et al. (2019): predictions, loss, training steps, and
+the whole path from text."""
 
 import pytest
 import torch
@@ -29,14 +29,22 @@ PREDICTION, LOSS = 1e-5, 1e-4
 def regressor(case: Case, **options: object) -> Regressor:
     """The network of a case with the published weights."""
     prefix = case.params["weights_prefix"]
-    stored = {name.removeprefix(prefix): values for name, values in tensors(case).items() if name.startswith(prefix)}
+    stored = {
+        name.removeprefix(prefix): values
+        for name, values in tensors(case).items()
+        if name.startswith(prefix)
+    }
     state = {}
     for name, values in stored.items():
         start = next((start for start in NAMES if name.startswith(start)), None)
         if start is not None:
             rest = name.removeprefix(start)
             if "_module." in start:
-                rest = f"backwards.{rest.removesuffix(REVERSE)}" if rest.endswith(REVERSE) else f"forwards.{rest}"
+                rest = (
+                    f"backwards.{rest.removesuffix(REVERSE)}"
+                    if rest.endswith(REVERSE)
+                    else f"forwards.{rest}"
+                )
             state[NAMES[start] + rest] = values
         else:
             assert name.startswith((UNUSED, LAYER)), name
@@ -83,7 +91,11 @@ def test_regressor_as_published(case: Case) -> None:
 
 def inputs(case: Case) -> tuple[torch.Tensor, torch.Tensor, tuple[torch.Tensor, torch.Tensor]]:
     stored = tensors(case)
-    return stored["ref_vectors"], stored["mt_vectors"], (stored["ref_mask"].sum(1), stored["mt_mask"].sum(1))
+    return (
+        stored["ref_vectors"],
+        stored["mt_vectors"],
+        (stored["ref_mask"].sum(1), stored["mt_mask"].sum(1)),
+    )
 
 
 def check_vectors(case: Case) -> None:
@@ -115,15 +127,21 @@ def check_texts(case: Case) -> None:
     folder = case.path(case.params["encoder"])
     plain = TokenEncoder(folder)
     maxlen = case.params["maxlen"]
-    network = regressor(case, encoder=str(folder), encoder_fingerprint=plain.fingerprint, max_pieces=maxlen)
+    network = regressor(
+        case, encoder=str(folder), encoder_fingerprint=plain.fingerprint, max_pieces=maxlen
+    )
     made_by = {"esim": ESIM, "bilstm_attention": BiLSTMAttention}[network.architecture]
     scorer = made_by(TokenEncoder(folder, mix=network.mixes(), max_pieces=maxlen), network)
     sources, predictions, references = case.texts("source", "hypothesis", "reference")
-    assert scorer.score(references, predictions).segments == pytest.approx(case.array("pred"), abs=PREDICTION)
+    assert scorer.score(references, predictions).segments == pytest.approx(
+        case.array("pred"), abs=PREDICTION
+    )
     for key in case.outputs.keys() - {"pred"}:
         count = first_number(key)
         if "one_by_one" in key:
-            found = [scorer.score([references[row]], [predictions[row]]).system for row in range(count)]
+            found = [
+                scorer.score([references[row]], [predictions[row]]).system for row in range(count)
+            ]
         else:
             found = scorer.score(sources[:count], predictions[:count]).segments
         assert found == pytest.approx(case.array(key), abs=PREDICTION), key

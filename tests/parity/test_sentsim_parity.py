@@ -1,5 +1,5 @@
-"""SentSim: the parts that it combines, and its scores; the published code gives the plain sum of the parts'
-exponentials, ours is their mean."""
+"""SentSim: the parts that it combines, and its scores; the published code gives the plain sum of
+the parts' exponentials, ours is their mean."""
 
 from collections.abc import Callable
 
@@ -60,7 +60,8 @@ def sentence_similarity(case: Case) -> np.ndarray:
 
 
 def words(case: Case) -> list[PackedTokens]:
-    """Tokens of the fourth hidden state from the end, or the static vectors of the tokens; no special ones."""
+    """Tokens of the fourth hidden state from the end, or the static vectors of the tokens; no
+    special ones."""
     depth = encoder(case.model("word"), None).layer
     tokens = [encoder(case.model("word"), depth - 3).encode(side) for side in texts(case)]
     if "static" in case.params.get("variant", ""):
@@ -80,7 +81,9 @@ def mover(case: Case) -> np.ndarray:
 
 def greedy(case: Case) -> np.ndarray:
     layer = case.params.get("bertscore_num_layers", 4)
-    return bertscore(*(encoder(case.model("word"), layer).encode(side).normalized() for side in texts(case))).f1
+    return bertscore(
+        *(encoder(case.model("word"), layer).encode(side).normalized() for side in texts(case))
+    ).f1
 
 
 PARTS: dict[str, Callable[[Case], np.ndarray]] = {
@@ -107,15 +110,19 @@ def scores(case: Case, parts: str, inputs: slice = slice(None), times: int = 1) 
 def check_scores(case: Case) -> None:
     variant = case.params["variant"]
     if "raises" in case.outputs:
-        # Documented: equal values are in the middle, so that nothing is divided by zero. Which inputs the case has only
-        # its note says.
+        # Documented: equal values are in the middle, so that nothing is divided by zero. Which
+        # inputs the case has only its note says.
         count = 2 if "two" in case.params["note"] else 1
-        assert scores(case, "sss+bertscore", slice(1), count) == pytest.approx(np.exp(0.5), abs=1e-9)
+        assert scores(case, "sss+bertscore", slice(1), count) == pytest.approx(
+            np.exp(0.5), abs=1e-9
+        )
         return
     if "score" in case.outputs:
-        assert 2 * scores(case, VARIANTS[variant.lower()]) == pytest.approx(case.array("score"), abs=SCORE)
+        assert 2 * scores(case, VARIANTS[variant.lower()]) == pytest.approx(
+            case.array("score"), abs=SCORE
+        )
     for name in COMBINATIONS.keys() & case.outputs.keys():
-        # One part alone scores its exponential; the published combinations take BERTScore and the distances from
-        # different layers.
+        # One part alone scores its exponential; the published combinations take BERTScore and the
+        # distances from different layers.
         ours = np.sum([scores(case, part) for part in COMBINATIONS[name].split("+")], axis=0)
         assert ours == pytest.approx(case.array(name), abs=SCORE), name

@@ -1,5 +1,5 @@
-"""The sentence level of UScore's library: cosines, the contrastive loss, the mover distance on XLM-R, and the
-combination."""
+"""The sentence level of UScore's library: cosines, the contrastive loss, the mover distance on
+XLM-R, and the combination."""
 
 import string
 from typing import Any
@@ -41,7 +41,9 @@ def check_cosine(case: Case) -> None:
 
 
 def loss_options(case: Case) -> dict[str, Any]:
-    return {"temperature": 1 / case.params["scale"]} | {name: case.params[name] for name in ("margin", "symmetric")}
+    return {"temperature": 1 / case.params["scale"]} | {
+        name: case.params[name] for name in ("margin", "symmetric")
+    }
 
 
 def check_loss(case: Case) -> None:
@@ -49,8 +51,12 @@ def check_loss(case: Case) -> None:
 
     model = sentence_model(folder(case), "cpu").eval()
     batch = first_number(case.params["batch"])
-    sides = [model.tokenizer(side[:batch], padding=True, return_tensors="pt") for side in texts(case)]
-    loss = contrastive_loss(*(model(dict(side))["sentence_embedding"] for side in sides), **loss_options(case))
+    sides = [
+        model.tokenizer(side[:batch], padding=True, return_tensors="pt") for side in texts(case)
+    ]
+    loss = contrastive_loss(
+        *(model(dict(side))["sentence_embedding"] for side in sides), **loss_options(case)
+    )
     loss.backward()
     gradient = model[0].auto_model.get_input_embeddings().weight.grad.norm().item()
     assert loss.item() == pytest.approx(case.outputs["loss"], rel=LOSS)
@@ -63,7 +69,9 @@ def check_loss_of_vectors(case: Case) -> None:
     from mtmetrics.training.sentence import contrastive_loss
 
     a, b = (torch.tensor(case.params[name]) for name in "ab")
-    assert contrastive_loss(a, b, **loss_options(case)).item() == pytest.approx(case.outputs["loss"], rel=LOSS)
+    assert contrastive_loss(a, b, **loss_options(case)).item() == pytest.approx(
+        case.outputs["loss"], rel=LOSS
+    )
 
 
 def check_mover(case: Case) -> None:
@@ -71,22 +79,36 @@ def check_mover(case: Case) -> None:
     model = encoder(folder(case), None)
     tokens = [model.encode(side) for side in texts(case)]
     if params["suffix_filter"]:
-        # The published rule knows no pieces of SentencePiece but punctuation marks, so it is not our filter of words.
+        # The published rule knows no pieces of SentencePiece but punctuation marks, so it is not
+        # our filter of words.
         left_out = {*string.punctuation}
         pieces = [model.tokenizer.convert_ids_to_tokens(side.token_ids.tolist()) for side in tokens]
-        kept = [np.array([piece not in left_out and "##" not in piece for piece in side]) for side in pieces]
+        kept = [
+            np.array([piece not in left_out and "##" not in piece for piece in side])
+            for side in pieces
+        ]
         tokens = [side.select(rows) for side, rows in zip(tokens, kept, strict=True)]
     source, prediction = (side.ngrams(params["n_gram"]).normalized() for side in tokens)
-    score = -word_mover_distances(source, prediction, "cosine", transport=RoundedPartialTransport(0.0))
+    score = -word_mover_distances(
+        source, prediction, "cosine", transport=RoundedPartialTransport(0.0)
+    )
     if params["lm_weights"]:
         weights = params["lm_weights"]
-        score = weights[0] * score + weights[1] * language_model(case.model("language_model")).score(texts(case)[1])[0]
+        score = (
+            weights[0] * score
+            + weights[1] * language_model(case.model("language_model")).score(texts(case)[1])[0]
+        )
     assert score == pytest.approx(case.array("score"), abs=SCORE)
 
 
 def check_arithmetic(case: Case) -> None:
     params = case.params
-    parts = {"wmd": params["wmd"], "pseudo": params["wmd_translation"], "lm": params["lm"], "snt": params["snt"]}
+    parts = {
+        "wmd": params["wmd"],
+        "pseudo": params["wmd_translation"],
+        "lm": params["lm"],
+        "snt": params["snt"],
+    }
     parts = {name: np.array(values) for name, values in parts.items()}
     words, levels = part_weights("tuned", "wrd+snt")
     parts["wrd"] = weighted_sum(parts, words)

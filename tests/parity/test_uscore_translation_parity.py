@@ -18,10 +18,13 @@ def test_uscore_translation_as_published(case: Case) -> None:
 
 
 def translator(case: Case) -> Translator:
-    """One that starts with the language code at once, as the published code asks of mBART-50 too."""
+    """One that starts with the language code at once, as the published code asks of mBART-50
+    too."""
     params = case.params
     beams, length = params["num_beams"], params["max_length"]
-    model = Translator(case.model("translation"), "de-en", beams=beams, max_length=length, device="cpu")
+    model = Translator(
+        case.model("translation"), "de-en", beams=beams, max_length=length, device="cpu"
+    )
     [(network, _)] = model._runner.replicas
     frame = target_frame(model.tokenizer, network.config.eos_token_id)
     started = Frame(frame.start if frame.forced is None else frame.forced, None)
@@ -46,9 +49,14 @@ def check_score(case: Case) -> None:
         language_model=language_model(case.model("language_model")),
     )
     scorer = UScore(words, translator=translator(case), combine="wrd", weights="tuned")
-    # The published code multiplies the first two by 1, the first of its weights of the language model.
-    assert list(scorer.word_weights.values()) == pytest.approx([*params["nmt_weights"], params["lm_weights"][1]])
+    # The published code multiplies the first two by 1, the first of its weights of the language
+    # model.
+    assert list(scorer.word_weights.values()) == pytest.approx(
+        [*params["nmt_weights"], params["lm_weights"][1]]
+    )
     result = scorer.score(*case.texts("source", "hypothesis"))
     assert result.parts["wmd"] == pytest.approx(case.array("wmd_source_hypothesis"), abs=TOLERANCE)
-    assert result.parts["pseudo"] == pytest.approx(case.array("wmd_translation_hypothesis"), abs=TOLERANCE)
+    assert result.parts["pseudo"] == pytest.approx(
+        case.array("wmd_translation_hypothesis"), abs=TOLERANCE
+    )
     assert result.segments == pytest.approx(case.array("score"), abs=TOLERANCE)

@@ -1,5 +1,5 @@
-"""The word level of UScore's library: distances, the XMoverScore class there, language model, word alignment,
-remapping."""
+"""The word level of UScore's library: distances, the XMoverScore class there, language model, word
+alignment, remapping."""
 
 from pathlib import Path
 
@@ -22,7 +22,10 @@ def test_uscore_word_as_published(case: Case) -> None:
 
 
 def texts(case: Case) -> list[list[str]]:
-    return case.texts("reference" if "reference, hypothesis" in case.params["function"] else "source", "hypothesis")
+    return case.texts(
+        "reference" if "reference, hypothesis" in case.params["function"] else "source",
+        "hypothesis",
+    )
 
 
 def check_distances(case: Case) -> None:
@@ -58,11 +61,15 @@ def check_class(case: Case) -> None:
             encoder(case.model("encoder"), None),
             variant="uscore",
             ngram=params["n_gram"],
-            remapping=Remapping(kind, (np.load(case.path(params["projection"])),)) if kind else None,
+            remapping=Remapping(kind, (np.load(case.path(params["projection"])),))
+            if kind
+            else None,
             language_model=model,
             drop_rate=drop_rate,
         )
-        assert weighted(scorer, weights, sources, predictions) == pytest.approx(case.array(key), abs=tolerance)
+        assert weighted(scorer, weights, sources, predictions) == pytest.approx(
+            case.array(key), abs=tolerance
+        )
 
 
 def check_language_model(case: Case) -> None:
@@ -92,8 +99,12 @@ def features(case: Case, layer: int) -> tuple[np.ndarray, np.ndarray]:
 def check_alignment(case: Case) -> None:
     sources, targets = words(case)
     model = encoder(case.model("remap_encoder"), case.params["layer"])
-    found = align_words(model.encode_words(sources), model.encode_words(targets), case.params["threshold"])
-    assert [set(pairs) for pairs in found] == [{tuple(pair) for pair in pairs} for pairs in case.outputs["alignments"]]
+    found = align_words(
+        model.encode_words(sources), model.encode_words(targets), case.params["threshold"]
+    )
+    assert [set(pairs) for pairs in found] == [
+        {tuple(pair) for pair in pairs} for pairs in case.outputs["alignments"]
+    ]
 
 
 def check_features(case: Case) -> None:
@@ -103,7 +114,9 @@ def check_features(case: Case) -> None:
     assert source[0] == pytest.approx(outputs["first_row_src"], abs=1e-5)
     assert target[0] == pytest.approx(outputs["first_row_tgt"], abs=1e-5)
     for name, vectors in (("src", source), ("tgt", target)):
-        assert vectors.sum(0, dtype=np.float64) == pytest.approx(outputs[f"sum_{name}"], abs=1e-5 * len(vectors))
+        assert vectors.sum(0, dtype=np.float64) == pytest.approx(
+            outputs[f"sum_{name}"], abs=1e-5 * len(vectors)
+        )
     same_projection(source, target, np.array(outputs["clp"]))
     same_direction(fit_umd(source, target), np.array(outputs["umd"]))
 
@@ -132,13 +145,14 @@ CHECKS = {
 }
 
 
-def same_projection(source: np.ndarray, target: np.ndarray, expected: np.ndarray, tolerance: float = 1e-4) -> None:
+def same_projection(
+    source: np.ndarray, target: np.ndarray, expected: np.ndarray, tolerance: float = 1e-4
+) -> None:
     """Compares a fitted CLP with a golden one where the word pairs determine it.
 
-    Where the cross-covariance lacks rank, any rotation of the rest is as good (words of a sentence that are all aligned
-    with each other leave it one dimension each), so the part inside its row space, and the fit as a whole, are what can
-    be compared.
-    """
+    Where the cross-covariance lacks rank, any rotation of the rest is as good (words of a sentence
+    that are all aligned with each other leave it one dimension each), so the part inside its row
+    space, and the fit as a whole, are what can be compared."""
     fitted = fit_clp(source, target)
     u, values, _ = np.linalg.svd(source.astype(np.float64).T @ target.astype(np.float64))
     # Below, the float32 arithmetic of the published code does not resolve 1e-4.
@@ -159,7 +173,10 @@ def test_maps(path: Path) -> None:
             "sub": (stored["src_layer12"], stored["tgt_layer12"]),
             "rand": (stored["rand_src"], stored["rand_tgt"]),
         }
-        expected = {"sub": (stored["clp_sub"], stored["umd_sub"]), "rand": (stored["rand_clp"], stored["rand_umd"])}
+        expected = {
+            "sub": (stored["clp_sub"], stored["umd_sub"]),
+            "rand": (stored["rand_clp"], stored["rand_umd"]),
+        }
         unconstrained = stored["rand_clp_unconstrained"]
     for name, (source, target) in pairs.items():
         for _ in ("clp", "umd"):

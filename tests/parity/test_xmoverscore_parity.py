@@ -4,13 +4,30 @@ import dataclasses
 
 import numpy as np
 import pytest
-from goldens import LISTED, Case, cases, encoder, first_number, language_model, listed_items, run, undecided, weighted
+from goldens import (
+    LISTED,
+    Case,
+    cases,
+    encoder,
+    first_number,
+    language_model,
+    listed_items,
+    run,
+    undecided,
+    weighted,
+)
 
 from mtmetrics.matching.remapping import Remapping
 from mtmetrics.models.language_model import length_normalised
 from mtmetrics.scorers.xmoverscore import VARIANTS, XMoverScore
 
-KINDS = {"None": None, "CLP": "clp", "UMD": "umd", "CLP first, then UMD": "clp+umd", "UMD first, then CLP": "umd+clp"}
+KINDS = {
+    "None": None,
+    "CLP": "clp",
+    "UMD": "umd",
+    "CLP first, then UMD": "clp+umd",
+    "UMD first, then CLP": "umd+clp",
+}
 SCORES, EXACT = 1e-5, 1e-6
 
 
@@ -25,7 +42,9 @@ def test_xmoverscore_as_published(case: Case) -> None:
 
 
 def check_language_model(case: Case) -> None:
-    means, lengths, _ = language_model(case.model("language_model")).score(*case.texts("hypothesis"))
+    means, lengths, _ = language_model(case.model("language_model")).score(
+        *case.texts("hypothesis")
+    )
     forms = {"lm_scores": length_normalised(means, lengths), "lm_scores_plain": means}
     variant = case.params.get("variant", "normalised")
     if variant.startswith("plain"):
@@ -37,7 +56,8 @@ def check_language_model(case: Case) -> None:
 
 
 def check_documented_value(case: Case) -> None:
-    """Upstream fails; ours shrinks n-grams to short texts and cuts long texts at the encoder's limit."""
+    """Upstream fails; ours shrinks n-grams to short texts and cuts long texts at the encoder's
+    limit."""
     scorer = build(case, exact=True)
     explained, ngrams = False, []
     for column, side in (("source", "source"), ("hypothesis", "target")):
@@ -74,18 +94,23 @@ def check_scores(case: Case) -> None:
     off = np.flatnonzero(kept & ~np.isclose(found, case.array("scores"), rtol=0, atol=SCORES))
     for place in off if scorer.drop_rate else ():
         if undecided(scorer, sources[place], predictions[place], SCORES):
-            LISTED[f"{case.name} {case.inputs[place]['id']}"] = "of flows that are as good the solver chose another"
+            LISTED[f"{case.name} {case.inputs[place]['id']}"] = (
+                "of flows that are as good the solver chose another"
+            )
             kept[place] = False
     assert len(off) <= max(2, 0.05 * len(found))
     assert found[kept] == pytest.approx(case.array("scores")[kept], abs=SCORES)
-    # With flows dropped, a plan in floating point decides by noise which of equal flows count as smaller: compared at
-    # rate 0 alone.
+    # With flows dropped, a plan in floating point decides by noise which of equal flows count as
+    # smaller: compared at rate 0 alone.
     if "scores_exact_lp" in case.outputs and not case.params["dropout_rate"]:
-        assert score(exact=True)[kept] == pytest.approx(case.array("scores_exact_lp")[kept], abs=EXACT)
+        assert score(exact=True)[kept] == pytest.approx(
+            case.array("scores_exact_lp")[kept], abs=EXACT
+        )
 
 
 def build(case: Case, exact: bool) -> XMoverScore:
-    """The scorer that the case describes, with transport exact, or on the integers of the old solver."""
+    """The scorer that the case describes, with transport exact, or on the integers of the old
+    solver."""
     params = case.params
     old = "version" in params
     kind = KINDS[params["alignment"]]

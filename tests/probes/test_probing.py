@@ -44,7 +44,9 @@ PAIRS = [
 ]
 
 
-def test_words_keep_their_punctuation_and_characters_stand_alone_where_there_are_no_spaces() -> None:
+def test_words_keep_their_punctuation_and_characters_stand_alone_where_there_are_no_spaces() -> (
+    None
+):
     assert words("  Well, (yes)!\tGo ") == ["Well,", "(yes)!", "Go"]
     assert words("我用iPhone，好。") == ["我", "用", "iPhone", "，", "好", "。"]
     assert words(" ") == []
@@ -68,7 +70,9 @@ def test_random_order_keeps_the_words_and_depends_on_text_and_seed_alone() -> No
 
 def test_word_by_word() -> None:
     dictionary = Dictionary(PAIRS, ["The dog barks.", "the cat, the end", "a hound"])
-    assert dictionary.translate('Der "Hund" schläft 3 mal nicht.') == Literal('The "dog" sleeps 3 mal not.', 4, 5)
+    assert dictionary.translate('Der "Hund" schläft 3 mal nicht.') == Literal(
+        'The "dog" sleeps 3 mal not.', 4, 5
+    )
     assert dictionary.translate("ja!") == Literal("yes!", 1, 1)
     assert dictionary.translate("- 3 -") == Literal("- 3 -", 0, 0)
     assert dictionary.translate("") == Literal("", 0, 0)
@@ -82,10 +86,17 @@ def test_which_entry_of_a_dictionary_counts() -> None:
     assert Dictionary(PAIRS, ["The of THE"]).translate("der").text == "the"
     assert Dictionary([*PAIRS, ("der", "of")], ["The of the"]).translate("der").text == "of"
     # Of a phrase the rarest word decides.
-    assert Dictionary([("ja", "yes indeed"), ("ja", "oh")], ["yes yes oh"]).translate("ja").text == "oh"
+    assert (
+        Dictionary([("ja", "yes indeed"), ("ja", "oh")], ["yes yes oh"]).translate("ja").text
+        == "oh"
+    )
     # A word is looked up as it is written first.
     dictionary = Dictionary([("essen", "eat"), ("Essen", "food")])
-    assert [dictionary.translate(text).text for text in ("essen", "Essen", "ESSEN")] == ["eat", "Food", "Eat"]
+    assert [dictionary.translate(text).text for text in ("essen", "Essen", "ESSEN")] == [
+        "eat",
+        "Food",
+        "Eat",
+    ]
     # Entries of several words are for scripts without spaces.
     assert Dictionary([("im Haus", "indoors"), ("im", "in")]).translate("im Haus").text == "in Haus"
     chinese = Dictionary([("我", "I"), ("看", "look"), ("看见", "see"), ("猫", "cat")])
@@ -106,7 +117,9 @@ class Lengths(Scorer):
         for texts in systems:
             lengths = np.array([len(text) for text in texts], dtype=float)
             segments = 10 * np.array([len(other) for other in others]) - lengths
-            results.append(ChunkScores(segments, {"length": lengths}, *np.zeros((2, len(texts)), dtype=bool)))
+            results.append(
+                ChunkScores(segments, {"length": lengths}, *np.zeros((2, len(texts)), dtype=bool))
+            )
         return results
 
     def _floor(self) -> tuple[float, dict[str, float]]:
@@ -126,8 +139,15 @@ def test_differences_are_modified_minus_reference() -> None:
     modified = {"short": ["a", "bb", "cccc"], "long": ["a" * 5, "b" * 6, "c" * 7]}
     found, result = preferences(Lengths(), SOURCES, REFERENCES, modified)
     names = [(each.modification, each.measure) for each in found]
-    assert names == [(modification, measure) for modification in modified for measure in ("score", "length")]
-    assert [each.differences.tolist() for each in found] == [[3, 2, 0], [-3, -2, 0], [-1, -2, -3], [1, 2, 3]]
+    assert names == [
+        (modification, measure) for modification in modified for measure in ("score", "length")
+    ]
+    assert [each.differences.tolist() for each in found] == [
+        [3, 2, 0],
+        [-3, -2, 0],
+        [-1, -2, -3],
+        [1, 2, 3],
+    ]
     assert [each.preferred for each in found] == [2 / 3, 0.0, 0.0, 1.0]
     assert [each.equal for each in found] == [1 / 3, 1 / 3, 0.0, 0.0]
     assert result.signature == "lengths"
@@ -135,15 +155,17 @@ def test_differences_are_modified_minus_reference() -> None:
 
 
 @pytest.mark.parametrize("scorer", [Noisy(), load_scorer("source_length")])
-def test_neither_noise_nor_a_metric_that_sees_the_source_alone_prefers_anything(scorer: Scorer) -> None:
+def test_neither_noise_nor_a_metric_that_sees_the_source_alone_prefers_anything(
+    scorer: Scorer,
+) -> None:
     found, _ = preferences(scorer, SOURCES, REFERENCES, {"other": ["q", "qq", "qqq"]})
     assert found[0].differences.tolist() == [0.0, 0.0, 0.0]
     assert (found[0].preferred, found[0].equal) == (0.0, 1.0)
 
 
 def test_all_is_on_one_scale(tiny_encoder: Path) -> None:
-    """SentSim by the extremes of the call: a sentence that was not modified differs by 0 although another one moves the
-    extremes."""
+    """SentSim by the extremes of the call: a sentence that was not modified differs by 0 although
+    another one moves the extremes."""
     words = TokenEncoder(tiny_encoder)
     scorer = SentSim(words, words.means(), against="source", normalize="batch")
     references = ["the house", "a cat", "i see"]
@@ -232,8 +254,14 @@ def test_nearest_candidates_are_nearest_by_cosine_and_the_right_one_is_first_whe
     targets = np.array([[-1.0, 0.1], [9.0, 9.0], [0.0, 0.2], [0.3, -0.1]])
     for at_once in (512, 3):
         monkeypatch.setattr("mtmetrics.probes.probing._ROWS_AT_ONCE", at_once)
-        # Cosines of source 0: -1, 0.7, 0, 0.95; of source 1: 0.1, 0.7, 1, -0.3; of source 2: -0.6, 1, 0.7, 0.4.
-        assert nearest_candidates(sources, targets, 3).tolist() == [[0, 3, 1], [1, 2, 0], [2, 1, 3], [3, 0, 1]]
+        # Cosines of source 0: -1, 0.7, 0, 0.95; of source 1: 0.1, 0.7, 1, -0.3; of source 2: -0.6,
+        # 1, 0.7, 0.4.
+        assert nearest_candidates(sources, targets, 3).tolist() == [
+            [0, 3, 1],
+            [1, 2, 0],
+            [2, 1, 3],
+            [3, 0, 1],
+        ]
 
 
 def test_a_second_right_answer_is_left_out() -> None:
@@ -250,7 +278,10 @@ def test_overlap_finds_names() -> None:
     assert len(result.segments) == 16
     assert result.signature == load_scorer("chrf").signature
     # Shifted by one, no translation is right.
-    assert match(load_scorer("chrf"), NAMES, NAMED[1:] + NAMED[:1], candidates, (1,))[0]["score"][1] == 0.0
+    assert (
+        match(load_scorer("chrf"), NAMES, NAMED[1:] + NAMED[:1], candidates, (1,))[0]["score"][1]
+        == 0.0
+    )
 
 
 def test_a_metric_that_does_not_see_the_candidate_guesses_and_is_asked_every_pair(

@@ -23,7 +23,8 @@ def words(text: str) -> list[str]:
 
 
 class Words(Scorer):
-    """Counts the words that a translation shares with the first text, less those that it does not."""
+    """Counts the words that a translation shares with the first text, less those that it does
+    not."""
 
     metric = "words"
     usual_preset = None
@@ -31,7 +32,12 @@ class Words(Scorer):
     def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
         known = {other: set(words(text)) for other, text in zip(SOURCES, TEXTS, strict=True)}
         values = [
-            np.array([2.0 * len(known[o] & {*words(t)}) - len(words(t)) for o, t in zip(others, texts, strict=True)])
+            np.array(
+                [
+                    2.0 * len(known[o] & {*words(t)}) - len(words(t))
+                    for o, t in zip(others, texts, strict=True)
+                ]
+            )
             for texts in systems
         ]
         return [ChunkScores(found, {}, *np.zeros((2, len(found)), dtype=bool)) for found in values]
@@ -43,7 +49,9 @@ class Words(Scorer):
 def test_each_change_is_one_error() -> None:
     found = changed(TEXTS, "en", 1)
     assert list(found) == list(CHANGES)
-    assert [texts[2] for texts in found.values()] == [TEXTS[2]] * len(CHANGES)  # has a place for none
+    assert [texts[2] for texts in found.values()] == [TEXTS[2]] * len(
+        CHANGES
+    )  # has a place for none
     first = {name: texts[0].split() for name, texts in found.items()}
     plain = TEXTS[0].split()
     assert first["another number"][1].isdigit()
@@ -51,9 +59,15 @@ def test_each_change_is_one_error() -> None:
     assert first["another number"] != plain
     assert " ".join(first["negation"]) == TEXTS[0].replace(" not", "")
     assert found["negation"][1] == TEXTS[1].replace(" is ", " is not ")
-    assert {len(first[name]) - len(plain) for name in ("another name", "another word", "two words swapped")} == {0}
+    assert {
+        len(first[name]) - len(plain)
+        for name in ("another name", "another word", "two words swapped")
+    } == {0}
     assert len(set(first["another name"]) - set(plain)) == 1
-    assert (len(first["a word less"]), len(first["a word more"])) == (len(plain) - 1, len(plain) + 1)
+    assert (len(first["a word less"]), len(first["a word more"])) == (
+        len(plain) - 1,
+        len(plain) + 1,
+    )
     assert sorted(first["two words swapped"]) == sorted(plain)
     assert first["two words swapped"] != plain
 
@@ -70,7 +84,10 @@ def test_only_texts_with_a_place_count() -> None:
     found, result = robustness(Words(), SOURCES, TEXTS, "en")
     told = {one.change: one.as_dict() for one in found}
     assert len(result.segments) == 3 * (1 + len(CHANGES))
-    assert {name: one["n"] for name, one in told.items()} == {**dict.fromkeys(CHANGES, 2), "another number": 1}
+    assert {name: one["n"] for name, one in told.items()} == {
+        **dict.fromkeys(CHANGES, 2),
+        "another number": 1,
+    }
     for name in ("another word", "another name"):
         assert (told[name]["noticed"], told[name]["mean"] < 0) == (1.0, True)
     swapped = told["two words swapped"]

@@ -1,4 +1,5 @@
-"""The papers' tables: metrics as rows, language pairs as columns, and a paper's numbers beside ours."""
+"""The papers' tables: metrics as rows, language pairs as columns, and a paper's numbers beside
+ours."""
 
 import csv
 import dataclasses
@@ -10,7 +11,15 @@ from helpers import judged
 
 from mtmetrics.checks import InputReport
 from mtmetrics.errors import InputError
-from mtmetrics.reports.agreement import PEARSON, Measure, MetricCell, MetricRow, MetricTable, metric_table, remarks
+from mtmetrics.reports.agreement import (
+    PEARSON,
+    Measure,
+    MetricCell,
+    MetricRow,
+    MetricTable,
+    metric_table,
+    remarks,
+)
 from mtmetrics.reports.agreement_report import (
     chosen_layers,
     joined_signature,
@@ -27,7 +36,11 @@ from mtmetrics.statistics.significance import CorrelationInterval
 
 HUMAN = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
 COLUMNS = [judged(HUMAN, f"{pair}.jsonl", pair) for pair in ("de-en", "fi-en")]
-UP, NEARLY, DOWN = [1.0, 2.0, 3.0, 4.0, 5.0, 6.5], [1.0, 2.0, 3.0, 4.0, 6.0, 5.0], [6.0, 5.0, 4.0, 3.0, 2.0, 1.0]
+UP, NEARLY, DOWN = (
+    [1.0, 2.0, 3.0, 4.0, 5.0, 6.5],
+    [1.0, 2.0, 3.0, 4.0, 6.0, 5.0],
+    [6.0, 5.0, 4.0, 3.0, 2.0, 1.0],
+)
 
 
 def rows(last: RowScores) -> list[RowScores]:
@@ -38,7 +51,12 @@ def rows(last: RowScores) -> list[RowScores]:
 
 @pytest.fixture
 def table() -> MetricTable:
-    return metric_table(rows(RowScores(Entry("esim"), [], problem="no such model")), COLUMNS, PEARSON, test="williams")
+    return metric_table(
+        rows(RowScores(Entry("esim"), [], problem="no such model")),
+        COLUMNS,
+        PEARSON,
+        test="williams",
+    )
 
 
 def test_markdown(table) -> None:
@@ -54,7 +72,12 @@ def test_markdown(table) -> None:
 
 def test_json(table) -> None:
     shown = report_metrics(table, {"field": "translation"}).document
-    about = {"field": "translation", "coefficient": "pearson", "group": "none", "significance": "williams"}
+    about = {
+        "field": "translation",
+        "coefficient": "pearson",
+        "group": "none",
+        "significance": "williams",
+    }
     assert shown == shown | about
     assert shown["columns"][1] == {"file": "fi-en.jsonl", "lp": "fi-en", "n": 6}
     first, given, missing = shown["rows"]
@@ -86,12 +109,18 @@ def test_intervals_and_undefined_values() -> None:
     assert lines[4] == "| flat | nan | nan | nan |"
     shown = report_metrics(table, {}).document
     assert set(shown["rows"][0]["values"][0]["ci"]) == {"low", "high", "level", "resamples", "seed"}
-    assert shown["rows"][2]["values"][0] == {"value": None, "best": False, "undefined": "the scores are constant"}
+    assert shown["rows"][2]["values"][0] == {
+        "value": None,
+        "best": False,
+        "undefined": "the scores are constant",
+    }
 
 
 def test_systems_show_their_accuracy_and_one_file_needs_no_average() -> None:
     columns = [judged(HUMAN, level="system", system=list("abcdef"))]
-    table = metric_table([RowScores(Entry("a"), [UP]), RowScores(Entry("b"), [DOWN])], columns, PEARSON)
+    table = metric_table(
+        [RowScores(Entry("a"), [UP]), RowScores(Entry("b"), [DOWN])], columns, PEARSON
+    )
     lines = report_metrics(table, {}).render("markdown").splitlines()
     assert lines[0] == "| metric | de-en | accuracy |"
     assert lines[2].endswith("| 1.000 |")
@@ -104,11 +133,28 @@ def test_a_papers_numbers_stand_beside_ours(table) -> None:
         RecipeRow("given", {"de-en": 0.4}, None, column="given"),
         RecipeRow("ESIM", {}, None, metric="esim"),
     ]
-    recipe = Recipe("t", "Table T", "Someone, 2020", "segment", ["cs-en", "de-en", "fi-en"], papers, "A note.")
-    head, bertr, given, esim = csv.reader(io.StringIO(report_metrics(table, {}, recipe).render("csv")))
+    recipe = Recipe(
+        "t", "Table T", "Someone, 2020", "segment", ["cs-en", "de-en", "fi-en"], papers, "A note."
+    )
+    head, bertr, given, esim = csv.reader(
+        io.StringIO(report_metrics(table, {}, recipe).render("csv"))
+    )
     published = ["average published", "difference", "cs-en published", "average of all published"]
-    assert head[:-2] == ["metric", "de-en", "de-en published", "fi-en", "fi-en published", "average", *published]
-    assert (bertr[2], bertr[4], bertr[6], bertr[8:10]) == ("0.500", "0.700", "0.600", ["0.900", "0.700"])
+    assert head[:-2] == [
+        "metric",
+        "de-en",
+        "de-en published",
+        "fi-en",
+        "fi-en published",
+        "average",
+        *published,
+    ]
+    assert (bertr[2], bertr[4], bertr[6], bertr[8:10]) == (
+        "0.500",
+        "0.700",
+        "0.600",
+        ["0.900", "0.700"],
+    )
     assert float(bertr[7]) == pytest.approx(float(bertr[5]) - 0.6, abs=0.0011)
     assert (given[2], given[4], given[6:10]) == ("0.400", "", ["", "", "", ""])
     assert esim[1:9] == [""] * 8
@@ -133,8 +179,11 @@ def test_signatures_of_several_files_are_joined() -> None:
 LENGTHS = np.array([1.0, 2.0, 3.0, 4.0])
 
 
-def lengths(*humans: list[float | None], parts: bool = True) -> tuple[MetricTable, list[MetricResult]]:
-    """A metric that says 1, 2, 3, 4, its negation, and a part that is the same for all, on each file."""
+def lengths(
+    *humans: list[float | None], parts: bool = True
+) -> tuple[MetricTable, list[MetricResult]]:
+    """A metric that says 1, 2, 3, 4, its negation, and a part that is the same for all, on each
+    file."""
     columns = {"score": LENGTHS, "negated": -LENGTHS, "flat": np.zeros(4)}
     names = zip(("set.jsonl", "b|c.jsonl"), ("de-en", "fi-en"), humans, strict=False)
     files = [judged(human, file, pair) for file, pair, human in names]
@@ -157,17 +206,34 @@ def test_files_as_json_hold_full_precision_and_reasons() -> None:
     shown = report_files(table, results, {"metric": "length"}).document
     first, second = shown["files"]
     assert shown["metric"] == "length"
-    assert (first["file"], first["lp"], first["n"], first["signature"]) == ("set.jsonl", "de-en", 4, "l|v:0")
-    assert first["pearson"] == {"score": pytest.approx(0.6, abs=1e-12), "negated": pytest.approx(-0.6), "flat": None}
+    assert (first["file"], first["lp"], first["n"], first["signature"]) == (
+        "set.jsonl",
+        "de-en",
+        4,
+        "l|v:0",
+    )
+    assert first["pearson"] == {
+        "score": pytest.approx(0.6, abs=1e-12),
+        "negated": pytest.approx(-0.6),
+        "flat": None,
+    }
     assert first["pearson"]["score"] == table.rows[0].cells[0].correlation.value
     assert first["undefined"] == {"flat": "the scores are constant"}
-    assert first["range"] == {"score": (1.0, 3.0), "negated": (-3.0, -1.0), "flat": (0.0, 0.0)}  # of what is not blank
+    assert first["range"] == {
+        "score": (1.0, 3.0),
+        "negated": (-3.0, -1.0),
+        "flat": (0.0, 0.0),
+    }  # of what is not blank
     assert first["report"]["segments"] == 4
     assert second["pearson"]["score"] == pytest.approx(1.0)
     assert shown["mean"]["pearson"]["score"] == pytest.approx(0.8)
     assert shown["mean"]["undefined"] == {"flat": "undefined for de-en (file 1), fi-en (file 2)"}
     score = report_files(*lengths(*TWO, parts=False), {}).document["files"][0]
-    assert (list(score["pearson"]), list(score["range"]), "undefined" in score) == (["score"], ["score"], False)
+    assert (list(score["pearson"]), list(score["range"]), "undefined" in score) == (
+        ["score"],
+        ["score"],
+        False,
+    )
 
 
 def test_files_as_tables() -> None:
@@ -199,7 +265,9 @@ def test_files_with_few_or_constant_judgements() -> None:
         "pearson": {"score": None},
         "undefined": {"score": "undefined for de-en (file 1)"},
     }
-    assert remarks(table) == ["set.jsonl (de-en): no correlation for score: the human judgements are constant"]
+    assert remarks(table) == [
+        "set.jsonl (de-en): no correlation for score: the human judgements are constant"
+    ]
 
 
 # One metric at several layers.
@@ -208,8 +276,15 @@ def test_files_with_few_or_constant_judgements() -> None:
 def study(a: float, b: float, *, parts: bool) -> MetricTable:
     rows = []
     for name, scale in (("score", 1.0), ("part", 0.5))[: 1 + parts]:
-        values = [Correlation(scale * value, "constant" if np.isnan(value) else None) for value in (a, b, (a + b) / 2)]
-        rows.append(MetricRow(RowScores(Entry(name, part=name), []), [*map(MetricCell, values[:2])], values[2]))
+        values = [
+            Correlation(scale * value, "constant" if np.isnan(value) else None)
+            for value in (a, b, (a + b) / 2)
+        ]
+        rows.append(
+            MetricRow(
+                RowScores(Entry(name, part=name), []), [*map(MetricCell, values[:2])], values[2]
+            )
+        )
     return MetricTable([judged([1.0], file) for file in ("a", "b")], rows, PEARSON, "none")
 
 
@@ -241,7 +316,9 @@ def test_intervals_of_the_mean_over_files() -> None:
     def cell(low: float, high: float) -> MetricCell:
         return MetricCell(Correlation(0.5), interval=CorrelationInterval(low, high, 0.95, 9, 1))
 
-    row = MetricRow(RowScores(Entry("score"), []), [cell(0.2, 0.9), cell(0.1, 0.8)], Correlation(0.5))
+    row = MetricRow(
+        RowScores(Entry("score"), []), [cell(0.2, 0.9), cell(0.1, 0.8)], Correlation(0.5)
+    )
     part = RowScores(Entry("part", part="part"), [])
     bare = dataclasses.replace(row, scored=part, cells=[row.cells[0], MetricCell(Correlation(0.5))])
     [(name, bounds)] = mean_intervals({3: MetricTable([], [row, bare], PEARSON, "none")}).items()

@@ -12,7 +12,12 @@ from mtmetrics.checks import InputReport
 from mtmetrics.errors import InputError
 from mtmetrics.reports.comparison import clusters, compare_systems, holm, report_comparison
 from mtmetrics.scorers.results import MetricResult
-from mtmetrics.statistics.significance import SEED, bootstrap_interval, paired_bootstrap, paired_permutation
+from mtmetrics.statistics.significance import (
+    SEED,
+    bootstrap_interval,
+    paired_bootstrap,
+    paired_permutation,
+)
 
 
 def differ(k: int, *pairs: tuple[int, int]) -> np.ndarray:
@@ -36,7 +41,9 @@ def differ(k: int, *pairs: tuple[int, int]) -> np.ndarray:
         (differ(4, (0, 2), (0, 3), (1, 2), (1, 3)), [1, 1, 2, 2]),
     ],
 )
-def test_a_cluster_ends_where_all_above_beat_all_below(significant: np.ndarray, expected: list[int]) -> None:
+def test_a_cluster_ends_where_all_above_beat_all_below(
+    significant: np.ndarray, expected: list[int]
+) -> None:
     assert clusters(significant) == expected
 
 
@@ -52,11 +59,17 @@ def scores() -> dict[str, np.ndarray]:
     generator = np.random.default_rng(0)
     difficulty = generator.normal(size=80)
     noise = generator.normal(scale=0.2, size=(3, 80))
-    return dict(zip(["low", "high", "low too"], difficulty + noise + [[0.0], [0.5], [0.01]], strict=True))
+    return dict(
+        zip(["low", "high", "low too"], difficulty + noise + [[0.0], [0.5], [0.01]], strict=True)
+    )
 
 
-@pytest.mark.parametrize(("test", "function"), [("permutation", paired_permutation), ("bootstrap", paired_bootstrap)])
-def test_order_ranks_clusters_and_p_values(scores: dict[str, np.ndarray], test: str, function: object) -> None:
+@pytest.mark.parametrize(
+    ("test", "function"), [("permutation", paired_permutation), ("bootstrap", paired_bootstrap)]
+)
+def test_order_ranks_clusters_and_p_values(
+    scores: dict[str, np.ndarray], test: str, function: object
+) -> None:
     settings = {"resamples": 200, "seed": 5}
     found = compare_systems(scores, test=test, **settings)
     names = [system.name for system in found.systems]
@@ -70,7 +83,9 @@ def test_order_ranks_clusters_and_p_values(scores: dict[str, np.ndarray], test: 
         assert found.p_values[i, j] == found.p_values[j, i] == min(1.0, 2 * one_sided)
     assert found.p_values.diagonal().tolist() == [1.0, 1.0, 1.0]
     # Equal systems share rank and cluster.
-    found = compare_systems({"a": scores["low"], "b": scores["high"], "c": scores["low"].copy()}, test=test)
+    found = compare_systems(
+        {"a": scores["low"], "b": scores["high"], "c": scores["low"].copy()}, test=test
+    )
     places = [(system.name, system.rank, system.cluster) for system in found.systems]
     assert places == [("b", 1, 1), ("a", 2, 2), ("c", 2, 2)]
     assert found.p_values[1, 2] == 1.0
@@ -87,25 +102,41 @@ def test_holm_makes_p_values_larger(scores: dict[str, np.ndarray]) -> None:
     ("changes", "options", "message"),
     [
         ({"b": None}, {}, "systems: 1 given .a.; at least two"),
-        ({"b": [1.0, 2.0, np.nan]}, {}, "b: 1 scores are not finite, the first is that of segment 3"),
-        ({"a": [np.inf, 2.0, 3.0]}, {}, "a: 1 scores are not finite, the first is that of segment 1"),
+        (
+            {"b": [1.0, 2.0, np.nan]},
+            {},
+            "b: 1 scores are not finite, the first is that of segment 3",
+        ),
+        (
+            {"a": [np.inf, 2.0, 3.0]},
+            {},
+            "a: 1 scores are not finite, the first is that of segment 1",
+        ),
         ({"b": [1.0, 2.0]}, {}, "a and b must be vectors of one length"),
         ({"a": [1.0], "b": [2.0]}, {}, "segments: 1 given"),
         ({}, {"test": "t"}, "test 't'"),
         ({}, {"correction": "bonferroni"}, "correction 'bonferroni'"),
         ({}, {"resamples": 0}, "resamples 0"),
         ({}, {"resamples": 39}, "at least 40 are needed"),
-        ({"c": [0.0, 1.0, 2.0]}, {"resamples": 100, "correction": "holm"}, "3 pairs of systems .* at least 120 are"),
+        (
+            {"c": [0.0, 1.0, 2.0]},
+            {"resamples": 100, "correction": "holm"},
+            "3 pairs of systems .* at least 120 are",
+        ),
     ],
 )
 def test_refusals(changes: dict, options: dict, message: str) -> None:
     scores = {"a": [1.0, 2.0, 3.0], "b": [1.0, 2.0, 2.5]} | changes
     with pytest.raises(InputError, match=message):
-        compare_systems({name: values for name, values in scores.items() if values is not None}, **options)
+        compare_systems(
+            {name: values for name, values in scores.items() if values is not None}, **options
+        )
 
 
 @pytest.mark.parametrize(("correction", "resamples"), [("none", 40), ("holm", 120)])
-def test_the_fewest_resamples_that_are_allowed_can_be_significant(correction: str, resamples: int) -> None:
+def test_the_fewest_resamples_that_are_allowed_can_be_significant(
+    correction: str, resamples: int
+) -> None:
     rows = {"a": np.full(60, 2.0), "b": np.full(60, 1.0), "c": np.zeros(60)}
     found = compare_systems(rows, correction=correction, resamples=resamples)
     assert [system.cluster for system in found.systems] == [1, 2, 3]
@@ -117,7 +148,8 @@ def compared(scores: dict[str, np.ndarray]) -> tuple[dict, dict]:
     metrics = {"first": scores, "second:mini": {name: -values for name, values in scores.items()}}
     results = {
         metric: {
-            name: MetricResult(column, {}, nothing, InputReport(80), f"{metric}|v:1") for name, column in of.items()
+            name: MetricResult(column, {}, nothing, InputReport(80), f"{metric}|v:1")
+            for name, column in of.items()
         }
         for metric, of in metrics.items()
     }
@@ -126,18 +158,30 @@ def compared(scores: dict[str, np.ndarray]) -> tuple[dict, dict]:
 
 def test_json_holds_everything(compared: tuple[dict, dict], scores: dict[str, np.ndarray]) -> None:
     shown = report_comparison(*compared).document
-    settings = {"segments": 80, "test": "permutation", "correction": "none", "resamples": 1000, "seed": SEED}
+    settings = {
+        "segments": 80,
+        "test": "permutation",
+        "correction": "none",
+        "resamples": 1000,
+        "seed": SEED,
+    }
     assert shown == shown | settings | {"alpha": 0.05}
     first, second = shown["metrics"]
     assert first["signature"] == "first|v:1"
-    assert [system["system"] for system in first["systems"]] == [system["system"] for system in second["systems"]][::-1]
+    assert [system["system"] for system in first["systems"]] == [
+        system["system"] for system in second["systems"]
+    ][::-1]
     assert first["systems"][0]["mean_score"] == scores["high"].mean()
-    assert [(pair["better"], pair["significant"]) for pair in first["pairs"][:2]] == [("high", True)] * 2
+    assert [(pair["better"], pair["significant"]) for pair in first["pairs"][:2]] == [
+        ("high", True)
+    ] * 2
     assert first["pairs"][2]["difference"] > 0
     assert first["pairs"][2]["p"] == compared[0]["first"].p_values[1, 2]
 
 
-def test_markdown_has_a_column_group_per_metric_and_a_triangle_of_p_values(compared: tuple[dict, dict]) -> None:
+def test_markdown_has_a_column_group_per_metric_and_a_triangle_of_p_values(
+    compared: tuple[dict, dict],
+) -> None:
     blocks = report_comparison(*compared).render("markdown").split("\n\n")
     table = [[cell.strip() for cell in line.split("|")[1:-1]] for line in blocks[0].splitlines()]
     assert table[0] == ["system", "first", "rank", "cluster", "second:mini", "rank", "cluster"]
@@ -145,7 +189,12 @@ def test_markdown_has_a_column_group_per_metric_and_a_triangle_of_p_values(compa
     assert table[2][2:4] == ["1", "1"]
     assert table[2][5:] == ["3", "2"]
     assert blocks[1] == "p-values of first:"
-    assert [line.count(" 0.") + line.count(" 1.0") for line in blocks[2].splitlines()] == [0, 0, 2, 1]
+    assert [line.count(" 0.") + line.count(" 1.0") for line in blocks[2].splitlines()] == [
+        0,
+        0,
+        2,
+        1,
+    ]
     assert blocks[-2:] == ["first: first|v:1", "second:mini: second:mini|v:1"]
     assert "80 segments" in blocks[-3]
 
@@ -159,23 +208,36 @@ def test_latex_has_its_notes_as_comments(compared: tuple[dict, dict]) -> None:
     assert all(line.startswith("% ") for line in outside)
 
 
-def test_csv_has_a_row_per_metric_and_system_with_p_values_in_the_order_given(compared: tuple[dict, dict]) -> None:
+def test_csv_has_a_row_per_metric_and_system_with_p_values_in_the_order_given(
+    compared: tuple[dict, dict],
+) -> None:
     rows = list(csv.DictReader(report_comparison(*compared).render("csv").splitlines()))
     assert [row["metric"] for row in rows] == ["first"] * 3 + ["second:mini"] * 3
     assert list(rows[0])[7:10] == ["p low", "p high", "p low too"]
     best = rows[0]
-    assert (best["system"], best["rank"], best["cluster"], best["p high"]) == ("high", "1", "1", "1.0000")
+    assert (best["system"], best["rank"], best["cluster"], best["p high"]) == (
+        "high",
+        "1",
+        "1",
+        "1.0000",
+    )
     assert float(best["low"]) < float(best["mean"]) < float(best["high"])
     assert report_comparison(*compared).render("tsv").splitlines()[0].split("\t") == list(rows[0])
 
 
-@pytest.mark.parametrize(("test", "function"), [("permutation", paired_permutation), ("bootstrap", paired_bootstrap)])
-def test_many_systems_share_their_resamples_and_show_how_far_they_are(test: str, function: Callable) -> None:
+@pytest.mark.parametrize(
+    ("test", "function"), [("permutation", paired_permutation), ("bootstrap", paired_bootstrap)]
+)
+def test_many_systems_share_their_resamples_and_show_how_far_they_are(
+    test: str, function: Callable
+) -> None:
     generator = np.random.default_rng(3)
     scores = {f"s{number}": generator.normal(0.03 * number, size=40) for number in range(25)}
     shown: list[tuple[int, str]] = []
 
-    def progress(portions: Iterable[np.ndarray], *, total: int, desc: str, unit: str) -> Iterator[np.ndarray]:
+    def progress(
+        portions: Iterable[np.ndarray], *, total: int, desc: str, unit: str
+    ) -> Iterator[np.ndarray]:
         drawn = list(portions)
         assert len(drawn) == total
         shown.append((sum(map(len, drawn)), desc))

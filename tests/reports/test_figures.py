@@ -10,7 +10,14 @@ from matplotlib import font_manager
 
 from mtmetrics.errors import InputError, MTMetricsError, install_command
 from mtmetrics.reports import figures
-from mtmetrics.reports.figures import LabelFonts, check_plot_file, finished, label_fonts, new_figure, save_figure
+from mtmetrics.reports.figures import (
+    LabelFonts,
+    check_plot_file,
+    finished,
+    label_fonts,
+    new_figure,
+    save_figure,
+)
 
 
 @pytest.fixture
@@ -31,7 +38,10 @@ def test_chinese_gets_a_font_that_has_it() -> None:
     chosen = label_fonts(["他昨天没有去学校。", "house"])
     assert chosen.families[0] == "DejaVu Sans"
     assert (chosen.missing, chosen.advice) == (frozenset(), "")
-    paths = [font_manager.findfont(font_manager.FontProperties(family=family)) for family in chosen.families]
+    paths = [
+        font_manager.findfont(font_manager.FontProperties(family=family))
+        for family in chosen.families
+    ]
     held = [set(font_manager.get_font(path).get_charmap()) for path in paths]
     assert set(map(ord, "他昨天没有去学校。house")) <= set().union(*held)
 
@@ -54,7 +64,9 @@ def test_what_nobody_has_is_named_once_and_replaced(only, monkeypatch: pytest.Mo
     monkeypatch.setattr(figures, "_named", set())
     with pytest.warns(UserWarning, match="no font here") as caught:
         chosen.warn(stacklevel=2)
-    assert [(str(warning.message), warning.filename) for warning in caught] == [(chosen.advice, __file__)]
+    assert [(str(warning.message), warning.filename) for warning in caught] == [
+        (chosen.advice, __file__)
+    ]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         label_fonts(["q"]).warn(stacklevel=2)
@@ -111,7 +123,10 @@ def test_a_file_is_whole_or_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_files_that_no_plot_can_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, message in (("plot.gif", "must end in .png, .svg, .pdf"), ("none/plot.png", "there is no folder")):
+    for name, message in (
+        ("plot.gif", "must end in .png, .svg, .pdf"),
+        ("none/plot.png", "there is no folder"),
+    ):
         with pytest.raises(InputError, match=message):
             check_plot_file(tmp_path / name, "a plot")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
@@ -119,8 +134,12 @@ def test_files_that_no_plot_can_have(tmp_path: Path, monkeypatch: pytest.MonkeyP
         check_plot_file(tmp_path / "plot.png", "--plot")
 
 
-@pytest.mark.parametrize(("end", "begin"), [(".png", b"\x89PNG"), (".SVG", b"<?xml"), (".pdf", b"%PDF")])
-def test_the_end_of_the_name_says_the_format_and_the_file_holds_no_date(tmp_path: Path, end: str, begin: bytes) -> None:
+@pytest.mark.parametrize(
+    ("end", "begin"), [(".png", b"\x89PNG"), (".SVG", b"<?xml"), (".pdf", b"%PDF")]
+)
+def test_the_end_of_the_name_says_the_format_and_the_file_holds_no_date(
+    tmp_path: Path, end: str, begin: bytes
+) -> None:
     files = [tmp_path / f"{name}{end}" for name in "ab"]
     for file in files:
         figure = new_figure(2.0, 1.0)

@@ -57,7 +57,11 @@ def test_special_tokens_are_left_out_unless_asked_for():
     axes = draw_alignment(SHORT, special_tokens=True).axes[0]
     assert [label.get_text() for label in axes.get_yticklabels()] == SHORT.source
     assert [label.get_text() for label in axes.get_xticklabels()] == SHORT.prediction
-    assert [label.get_color() for label in axes.get_yticklabels()] == ["#7b8794", "#1f2933", "#1f2933"]
+    assert [label.get_color() for label in axes.get_yticklabels()] == [
+        "#7b8794",
+        "#1f2933",
+        "#1f2933",
+    ]
 
 
 def test_area_is_mass_and_colour_is_cost():
@@ -72,18 +76,23 @@ def test_area_is_mass_and_colour_is_cost():
 
 
 @pytest.mark.parametrize(
-    ("cells", "colours", "name"), [("cosine", "RdYlBu", "cosine"), ("attention", "Blues", "attention")]
+    ("cells", "colours", "name"),
+    [("cosine", "RdYlBu", "cosine"), ("attention", "Blues", "attention")],
 )
 def test_colours_of_other_values(cells, colours, name):
     figure = draw_alignment(aligned(["a"], ["b"], [[1.0]], [[0.75]], cells, 1.0))
     assert squares(figure)[0, 0][1] == pytest.approx(matplotlib.colormaps[colours](0.75), abs=0.01)
     assert figure.axes[1].get_ylabel() == name
-    assert ("0.750" in figure.texts[-1].get_text()) == (cells == "cosine")  # a sum of attention says nothing
+    assert ("0.750" in figure.texts[-1].get_text()) == (
+        cells == "cosine"
+    )  # a sum of attention says nothing
 
 
 def test_numbers_stand_where_they_fit_else_in_a_table():
     figure = draw_alignment(SHORT)
-    numbers = {tuple(map(int, text.get_position())): text.get_text() for text in figure.axes[0].texts[1:]}
+    numbers = {
+        tuple(map(int, text.get_position())): text.get_text() for text in figure.axes[0].texts[1:]
+    }
     assert numbers == {(1, 0): "0.23", (2, 1): "0.00"}
     long = draw_alignment(straight(60))
     assert long.axes[0].texts[1:] == []
@@ -92,7 +101,9 @@ def test_numbers_stand_where_they_fit_else_in_a_table():
     assert lines == [f"word{number} ← word{number} 0.50" for number in range(60)]
     # What partial transport left without mass.
     dropped = aligned(["a"] * 60, ["b", "c"], [[1 / 60, 0.0]] * 60, np.ones((60, 2)))
-    assert [text.get_text() for text in draw_alignment(dropped).texts[1:-1]] == ["b ← a 1.00\nc ← –"]
+    assert [text.get_text() for text in draw_alignment(dropped).texts[1:-1]] == [
+        "b ← a 1.00\nc ← –"
+    ]
 
 
 @pytest.mark.parametrize("words", [5, 30, 90])
@@ -110,7 +121,9 @@ def test_size_follows_the_number_of_words(words):
     assert min(whole.xmin, whole.ymin) >= 0
     assert (whole.max <= figure.bbox.max).all()
     assert bool(axes.texts[1:]) == (words < 60)
-    boxes = [text.get_window_extent() for text in (*figure.texts, axes.xaxis.label) if text.get_text()]
+    boxes = [
+        text.get_window_extent() for text in (*figure.texts, axes.xaxis.label) if text.get_text()
+    ]
     assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
 
 
@@ -129,21 +142,29 @@ def test_long_words_are_cut_and_slanted():
 
 
 def test_dollars_are_no_formula():
-    figure = draw_alignment(aligned(["$a$", "$"], ["a_b", "^"], np.eye(2) / 2, np.ones((2, 2))), "costs $5 or $6_")
+    figure = draw_alignment(
+        aligned(["$a$", "$"], ["a_b", "^"], np.eye(2) / 2, np.ones((2, 2))), "costs $5 or $6_"
+    )
     figure.canvas.draw()
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["$a$", "$"]
 
 
 def test_nothing_to_align():
     figure = draw_alignment(Alignment.nothing("cosine"), "Segment 2")
-    assert [text.get_text() for text in figure.texts] == ["Segment 2", "Nothing to align: one side has no words."]
+    assert [text.get_text() for text in figure.texts] == [
+        "Segment 2",
+        "Nothing to align: one side has no words.",
+    ]
     figure.canvas.draw()
 
 
 def test_title_names_and_distance():
     figure = draw_alignment(SHORT, "Segment 1", names=("reference", "output"))
     assert figure.texts[0].get_text() == "Segment 1"
-    assert figure.texts[1].get_text() == f"Distance in all: {SHORT.total:.3f}. Colour: distance; size: mass"
+    assert (
+        figure.texts[1].get_text()
+        == f"Distance in all: {SHORT.total:.3f}. Colour: distance; size: mass"
+    )
     assert figure.axes[0].texts[0].get_text() == "output →\nreference ↓"
     assert figure.axes[1].get_ylabel() == "distance"
     title = segment_title(3, -0.12345, {"mover": 0.5, "lm": -0.0001})
@@ -154,7 +175,9 @@ def test_missing_glyphs_are_named_once_and_replaced(monkeypatch):
     monkeypatch.setattr(figures, "_fallbacks", lambda wanted: (("DejaVu Sans",), wanted & {"中"}))
     monkeypatch.setattr(figures, "_named", set())
     alignment = aligned(["中"], ["中a"], np.ones((1, 1)), np.ones((1, 1)))
-    with pytest.warns(UserWarning, match=r"no font here has the characters 中 \(U\+4E2D\)") as caught:
+    with pytest.warns(
+        UserWarning, match=r"no font here has the characters 中 \(U\+4E2D\)"
+    ) as caught:
         draw_alignment(alignment)
     assert [warning.filename for warning in caught] == [__file__]
     with warnings.catch_warnings():
@@ -163,7 +186,9 @@ def test_missing_glyphs_are_named_once_and_replaced(monkeypatch):
         figure.canvas.draw()
         draw_alignment(SHORT, "Ein Titel, и заголовок").canvas.draw()
     for axis, label in (("y", "�"), ("x", "�a")):
-        assert [text.get_text() for text in getattr(figure.axes[0], f"get_{axis}ticklabels")()] == [label]
+        assert [text.get_text() for text in getattr(figure.axes[0], f"get_{axis}ticklabels")()] == [
+            label
+        ]
 
 
 def test_settings_of_the_process_are_neither_used_nor_changed(tmp_path):
@@ -188,5 +213,7 @@ def test_threads_draw_the_same(tmp_path):
 
 def test_without_matplotlib(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(MTMetricsError, match=r"a heatmap needs matplotlib; pip install .*\[plot\]'"):
+    with pytest.raises(
+        MTMetricsError, match=r"a heatmap needs matplotlib; pip install .*\[plot\]'"
+    ):
         draw_alignment(SHORT)

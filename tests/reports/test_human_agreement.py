@@ -1,4 +1,5 @@
-"""How often people agree with a difference: what is fitted, what a preset says of it, and when it says nothing."""
+"""How often people agree with a difference: what is fitted, what a preset says of it, and when it
+says nothing."""
 
 import dataclasses
 import json
@@ -95,8 +96,13 @@ def preset(curve, tiny_encoder, tmp_path):
 
     def written(**changes) -> Path:
         folder = tmp_path / "preset"
-        write(folder / "preset.toml", preset_toml({"metric": "bertr"}, {"encoder": {"model": str(tiny_encoder)}}))
-        signature = bare_signature(load_scorer("bertr", str(folder), lang_pair="de-en", against="source").signature)
+        write(
+            folder / "preset.toml",
+            preset_toml({"metric": "bertr"}, {"encoder": {"model": str(tiny_encoder)}}),
+        )
+        signature = bare_signature(
+            load_scorer("bertr", str(folder), lang_pair="de-en", against="source").signature
+        )
         table = dataclasses.replace(curve, signature=signature).as_table() | changes
         with open(folder / "preset.toml", "a") as stream:
             stream.write("\n" + preset_toml({}, {"agreement.source": table}))
@@ -132,14 +138,25 @@ def test_compare_says_how_often_people_agree(preset, mtmetrics, tmp_path) -> Non
         for number, source in enumerate(SOURCES)
     ]
     data = write_jsonl(tmp_path / "systems.jsonl", rows * 25)
-    call = ("compare", "--metric", f"bertr:{preset()}:against=source", "--metric", "source_length", data)
+    call = (
+        "compare",
+        "--metric",
+        f"bertr:{preset()}:against=source",
+        "--metric",
+        "source_length",
+        data,
+    )
     code, out, _ = mtmetrics(*call, "--lp", "de-en", "--format", "json")
     bertr, length = json.loads(out)["metrics"]
     [pair] = bertr["pairs"]
     size = pair["difference"]
     assert code == 0
-    assert pair["people_agree"]["value"] == pytest.approx(np.interp(size, [0, 0.25, 0.5], [0.5, 0.7, 0.8]), rel=1e-4)
-    assert bertr["agreement"].startswith("fitted on 99 pairs of systems, some systems; differences up to 0.5")
+    assert pair["people_agree"]["value"] == pytest.approx(
+        np.interp(size, [0, 0.25, 0.5], [0.5, 0.7, 0.8]), rel=1e-4
+    )
+    assert bertr["agreement"].startswith(
+        "fitted on 99 pairs of systems, some systems; differences up to 0.5"
+    )
     assert (length["pairs"][0]["people_agree"], "agreement" in length) == (None, False)
     code, out, _ = mtmetrics(*call, "--lp", "de-en", "--format", "markdown")
     share = f"{100 * pair['people_agree']['value']:.0f} ["
@@ -154,10 +171,14 @@ def test_compare_says_how_often_people_agree(preset, mtmetrics, tmp_path) -> Non
 
 def test_evaluate_fits_it_and_writes_a_preset(mtmetrics, tiny_preset, tmp_path) -> None:
     systems = {f"s{number}": number for number in range(9)}
-    outputs = {name: [*OUTPUTS["good"][: number % 5], *OUTPUTS["bad"]][:4] for name, number in systems.items()}
+    outputs = {
+        name: [*OUTPUTS["good"][: number % 5], *OUTPUTS["bad"]][:4]
+        for name, number in systems.items()
+    }
     for pair in ("de-en", "fi-en"):
         judged = [
-            {"lp": pair, "system": name, "human": float(number % 5) + number / 10} for name, number in systems.items()
+            {"lp": pair, "system": name, "human": float(number % 5) + number / 10}
+            for name, number in systems.items()
         ]
         write_jsonl(tmp_path / f"{pair}.jsonl", judged)
         rows = [
@@ -182,11 +203,26 @@ def test_evaluate_fits_it_and_writes_a_preset(mtmetrics, tiny_preset, tmp_path) 
     assert isinstance(found, AgreementCurve)
     scorer = load_scorer("xmoverscore", str(tiny_preset), map="none", lang_pair="de-en")
     good = OUTPUTS["good"]
-    human, random = (scorer.score(SOURCES, texts).system for texts in (good, [*good[1:], *good[:1]]))
+    human, random = (
+        scorer.score(SOURCES, texts).system for texts in (good, [*good[1:], *good[:1]])
+    )
     assert found.human == (pytest.approx(human, rel=1e-3), 0.0)
     assert found.random == (pytest.approx(random, rel=1e-3), 0.0)
-    refused(mtmetrics(*call, "--agreement", tmp_path / "known"), "known: exists already; choose another name")
-    chrf = ("evaluate", "--metric", "chrf", "--level", "system", "--data", *data, "--agreement", tmp_path / "no")
+    refused(
+        mtmetrics(*call, "--agreement", tmp_path / "known"),
+        "known: exists already; choose another name",
+    )
+    chrf = (
+        "evaluate",
+        "--metric",
+        "chrf",
+        "--level",
+        "system",
+        "--data",
+        *data,
+        "--agreement",
+        tmp_path / "no",
+    )
     refused(mtmetrics(*chrf), "--agreement: chrf has no presets")
     segments = ("evaluate", "--metric", metric, "--data", *data, "--agreement", tmp_path / "no")
     refused(mtmetrics(*segments), "--agreement is fitted for one metric and --level system")
@@ -215,7 +251,16 @@ def test_compare_shows_the_scale_where_it_is_known(preset, mtmetrics, tmp_path) 
     ]
     data = write_jsonl(tmp_path / "systems.jsonl", rows * 25)
     folder = preset(random=[-1.0, 0.1], human=[3.0, 0.2])
-    call = ("compare", "--metric", f"bertr:{folder}:against=source", "--metric", "source_length", "--lp", "de-en", data)
+    call = (
+        "compare",
+        "--metric",
+        f"bertr:{folder}:against=source",
+        "--metric",
+        "source_length",
+        "--lp",
+        "de-en",
+        data,
+    )
     code, out, _ = mtmetrics(*call, "--format", "json")
     [first, _], [of_length, _] = (metric["systems"] for metric in json.loads(out)["metrics"])
     share = (first["mean_score"] + 1) / 4

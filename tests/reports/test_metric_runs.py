@@ -1,4 +1,5 @@
-"""How metrics are named, and several of them on the same files: shared encodings, columns, systems, problems."""
+"""How metrics are named, and several of them on the same files: shared encodings, columns, systems,
+problems."""
 
 import numpy as np
 import pytest
@@ -25,10 +26,15 @@ def segments(**changes: object) -> Judged:
 def presets(tmp_path, tiny_encoder, tiny_lm):
     """A preset of XMoverScore and one of BERTR, on the same encoder and layer."""
     encoder = f'[encoder]\nmodel = "{tiny_encoder}"\nlayer = 2\n'
-    for metric, rest in {"xmoverscore": f'[language_models.en]\nmodel = "{tiny_lm}"\n', "bertr": ""}.items():
+    for metric, rest in {
+        "xmoverscore": f'[language_models.en]\nmodel = "{tiny_lm}"\n',
+        "bertr": "",
+    }.items():
         (tmp_path / metric).mkdir()
         (tmp_path / metric / "preset.toml").write_text(f'metric = "{metric}"\n{encoder}{rest}')
-    return {metric: MetricSpec(metric, str(tmp_path / metric)) for metric in ("xmoverscore", "bertr")}
+    return {
+        metric: MetricSpec(metric, str(tmp_path / metric)) for metric in ("xmoverscore", "bertr")
+    }
 
 
 def test_a_text_is_encoded_once_for_all_metrics(presets, monkeypatch) -> None:
@@ -43,8 +49,15 @@ def test_a_text_is_encoded_once_for_all_metrics(presets, monkeypatch) -> None:
     assert encoder.counts.computed == len({*SOURCES, *PREDICTIONS})
     assert encoder.counts.requested > encoder.counts.computed
     assert [len(by_file) for by_file in run.results.values()] == [2, 2]
-    alone = presets["bertr"].having(against="source").load(ModelPool(device="cpu"), "de-en").score(SOURCES, PREDICTIONS)
-    assert run.scored(Entry("b", source)).scores[0] == pytest.approx(alone.segments.tolist(), abs=1e-6)
+    alone = (
+        presets["bertr"]
+        .having(against="source")
+        .load(ModelPool(device="cpu"), "de-en")
+        .score(SOURCES, PREDICTIONS)
+    )
+    assert run.scored(Entry("b", source)).scores[0] == pytest.approx(
+        alone.segments.tolist(), abs=1e-6
+    )
 
 
 class Recorder(Scorer):
@@ -62,7 +75,10 @@ class Recorder(Scorer):
     def _score_chunk(self, sources, systems):
         self.calls.append((self.name, len(sources)))
         nothing = np.zeros(len(sources), dtype=bool)
-        return [ChunkScores(np.arange(float(len(sources))), {}, nothing.copy(), nothing.copy()) for _ in systems]
+        return [
+            ChunkScores(np.arange(float(len(sources))), {}, nothing.copy(), nothing.copy())
+            for _ in systems
+        ]
 
     def _floor(self):
         return 0.0, {}
@@ -70,7 +86,9 @@ class Recorder(Scorer):
 
 def test_metrics_take_turns() -> None:
     n = 600
-    many = Judged.of("f", "de-en", {"source": ["x"] * n, "translation": ["y"] * n, "human": [0.0] * n})
+    many = Judged.of(
+        "f", "de-en", {"source": ["x"] * n, "translation": ["y"] * n, "human": [0.0] * n}
+    )
     calls: list[tuple[str, int]] = []
     results = score_together([Recorder("a", calls), Recorder("b", calls)], many)
     assert calls == [("a", 512), ("b", 512), ("a", 88), ("b", 88)]
@@ -90,7 +108,10 @@ def test_metrics_that_compare_with_different_columns_score_as_alone() -> None:
     together = run_metrics(metrics, files, ModelPool())
     for metric in metrics:
         entry = Entry("m", metric)
-        assert together.scored(entry).scores == run_metrics([metric], files, ModelPool()).scored(entry).scores
+        assert (
+            together.scored(entry).scores
+            == run_metrics([metric], files, ModelPool()).scored(entry).scores
+        )
 
 
 def test_whole_systems_score_as_the_mean_over_their_segments() -> None:
@@ -105,7 +126,9 @@ def test_whole_systems_score_as_the_mean_over_their_segments() -> None:
     run = run_metrics([MetricSpec("prediction_length")], [systems], ModelPool())
     [[good, short]] = run.scored(Entry("length", MetricSpec("prediction_length"))).scores
     singly = MetricSpec("prediction_length").load(ModelPool(), "de-en")
-    assert [good, short] == [pytest.approx(singly.score(SOURCES, texts).system) for texts in outputs.values()]
+    assert [good, short] == [
+        pytest.approx(singly.score(SOURCES, texts).system) for texts in outputs.values()
+    ]
     with pytest.raises(InputError, match="whole systems have no columns"):
         run.scored(Entry("given", column="given"))
 
@@ -113,7 +136,9 @@ def test_whole_systems_score_as_the_mean_over_their_segments() -> None:
 def test_columns_and_parts(presets) -> None:
     run = run_metrics([presets["xmoverscore"]], [segments()], ModelPool(device="cpu"))
     assert run.scored(Entry("given", column="given")).scores == [[1.0, None, 3.0, 4.0]]
-    assert run.scored(Entry("given", column="given", falls=True)).scores == [[-1.0, None, -3.0, -4.0]]
+    assert run.scored(Entry("given", column="given", falls=True)).scores == [
+        [-1.0, None, -3.0, -4.0]
+    ]
     entries = run.with_parts(Entry("x", presets["xmoverscore"]))
     assert [entry.title for entry in entries] == ["x", "x mover", "x lm"]
     score, mover, lm = (run.scored(entry).scores[0] for entry in entries)
@@ -125,7 +150,9 @@ def test_columns_and_parts(presets) -> None:
 def test_what_cannot_be_run_ends_everything_or_becomes_a_problem() -> None:
     metrics = [MetricSpec("chrf"), MetricSpec("bleurt"), MetricSpec("prediction_length")]
     without = segments(reference=[*PREDICTIONS[:3], None])
-    with pytest.raises(InputError, match=r"segment 4 has no reference, which the metric compares with \(chrf\)"):
+    with pytest.raises(
+        InputError, match=r"segment 4 has no reference, which the metric compares with \(chrf\)"
+    ):
         run_metrics(metrics, [without], ModelPool())
     run = run_metrics(metrics, [without], ModelPool(), lenient=True)
     assert "segment 4 has no reference" in run.scored(Entry("chrF", metrics[0])).problem
@@ -136,7 +163,9 @@ def test_what_cannot_be_run_ends_everything_or_becomes_a_problem() -> None:
 
 
 def test_unusual_segments_are_noted() -> None:
-    run = run_metrics([MetricSpec("chrf")], [segments(reference=["", *PREDICTIONS[1:]])], ModelPool())
+    run = run_metrics(
+        [MetricSpec("chrf")], [segments(reference=["", *PREDICTIONS[1:]])], ModelPool()
+    )
     assert run.notes() == ["f.jsonl: chrf: of 4 segments: 1 blank (floor score; segment 1)"]
 
 
@@ -149,18 +178,32 @@ def test_unusual_segments_are_noted() -> None:
         ("bertr", "bertr", None, {}),
         ("bertr:mini", "bertr", "mini", {}),
         ("sentsim::variant=wmd", "sentsim", None, {"variant": "wmd"}),
-        ("bertr:my/preset:layer=3,special_tokens=true", "bertr", "my/preset", {"layer": 3, "special_tokens": True}),
-        ("xmoverscore:mini:lm_weight=0.25,weights=++", "xmoverscore", "mini", {"lm_weight": 0.25, "weights": "++"}),
+        (
+            "bertr:my/preset:layer=3,special_tokens=true",
+            "bertr",
+            "my/preset",
+            {"layer": 3, "special_tokens": True},
+        ),
+        (
+            "xmoverscore:mini:lm_weight=0.25,weights=++",
+            "xmoverscore",
+            "mini",
+            {"lm_weight": 0.25, "weights": "++"},
+        ),
     ],
 )
-def test_what_is_read_is_written_again(text: str, metric: str, preset: str | None, options: dict) -> None:
+def test_what_is_read_is_written_again(
+    text: str, metric: str, preset: str | None, options: dict
+) -> None:
     spec = MetricSpec.parse(text)
     assert spec == MetricSpec(metric, preset, tuple(options.items()))
     assert str(spec) == text
 
 
 def test_metrics_that_cannot_be_read() -> None:
-    assert MetricSpec.parse("xmoverscore::lm-weight=1") == MetricSpec("xmoverscore", None, (("lm_weight", 1),))
+    assert MetricSpec.parse("xmoverscore::lm-weight=1") == MetricSpec(
+        "xmoverscore", None, (("lm_weight", 1),)
+    )
     bad = ("mini:layer", "mini:=3", "mini:layer=1,layer=2", ":preset=mini", ":lang_pair=x")
     for text, message in [(f"bertr:{rest}", "NAME:PRESET:option=value") for rest in bad] + [
         (text, "has no name") for text in ("", ":mini", " :: ")
@@ -199,4 +242,6 @@ def test_a_metric_for_the_columns_that_are_given() -> None:
     with pytest.raises(InputError, match="chrf compares predictions with references"):
         spec.load_for(["sources"], ModelPool(), None)
     with pytest.raises(InputError, match="they cannot be compared; use normalize=fixed"):
-        MetricSpec.parse("sentsim:mini:normalize=batch").load_for(["sources"], ModelPool(device="cpu"), "de-en")
+        MetricSpec.parse("sentsim:mini:normalize=batch").load_for(
+            ["sources"], ModelPool(device="cpu"), "de-en"
+        )

@@ -42,16 +42,26 @@ def test_scatter_has_a_panel_per_file_and_metric_with_r_and_line() -> None:
     assert (y[1] - y[0]) / (x[1] - x[0]) == pytest.approx(slope)
     assert flat.get_title(loc="left").endswith("r not defined, n = 21")
     assert not flat.lines
-    assert [axes.get_xlabel() for axes in figure.axes] == ["", "", "human judgement", "human judgement"]
+    assert [axes.get_xlabel() for axes in figure.axes] == [
+        "",
+        "",
+        "human judgement",
+        "human judgement",
+    ]
     assert [axes.get_ylabel() for axes in figure.axes] == ["score", "", "score", ""]
     # What is missing is left out, a long name cut, or on two lines where it has options.
-    [axes] = draw_scatter({"de-en": {"m" * 100: ([1.0, None, 2.0, 4.0], [1.0, 2.0, None, 3.0])}}).axes
+    [axes] = draw_scatter(
+        {"de-en": {"m" * 100: ([1.0, None, 2.0, 4.0], [1.0, 2.0, None, 3.0])}}
+    ).axes
     assert len(axes.collections[0].get_offsets()) == 2
     name, _, found = axes.get_title(loc="left").split("\n")
     assert (len(name), "…" in name, found) == (36, True, "r = 1.000, n = 2")
     metric = "sentsim:mini:against=reference,combine=wmd"
     [axes] = draw_scatter({"de-en": {metric: (SPREAD, SPREAD)}}).axes
-    assert axes.get_title(loc="left").split("\n")[:2] == ["sentsim:mini:", "against=reference,combine=wmd"]
+    assert axes.get_title(loc="left").split("\n")[:2] == [
+        "sentsim:mini:",
+        "against=reference,combine=wmd",
+    ]
 
 
 def test_bars_stand_side_by_side_with_whiskers_and_gaps() -> None:
@@ -67,7 +77,11 @@ def test_bars_stand_side_by_side_with_whiskers_and_gaps() -> None:
     for left, right in zip(one, two, strict=True):
         assert left.get_x() + left.get_width() <= right.get_x()
     assert one[0].get_facecolor() != two[0].get_facecolor()
-    ends = [sorted(point[1] for point in segment) for line in axes.collections for segment in line.get_segments()]
+    ends = [
+        sorted(point[1] for point in segment)
+        for line in axes.collections
+        for segment in line.get_segments()
+    ]
     assert np.array(ends) == pytest.approx(np.array([[0.4, 0.7], [-0.2, 0.1], [0.2, 0.35]]))
     assert [text.get_text().strip() for text in axes.texts] == ["n/a"]
     assert [label.get_text() for label in axes.get_xticklabels()] == ["de-en", "fi-en", "mean"]
@@ -77,7 +91,9 @@ def test_bars_stand_side_by_side_with_whiskers_and_gaps() -> None:
 
 def test_bars_of_more_metrics_than_colours_and_of_groups_that_no_font_can_write() -> None:
     with pytest.warns(UserWarning, match="U\\+12000"):
-        figure = draw_bars({f"m{i}": [Bar(0.1 * i)] for i in range(9)}, ["𒀀-en"], title="", y_label="r")
+        figure = draw_bars(
+            {f"m{i}": [Bar(0.1 * i)] for i in range(9)}, ["𒀀-en"], title="", y_label="r"
+        )
     looks = [(bar.get_facecolor(), bar.get_hatch()) for bar in figure.axes[0].patches]
     assert len(looks) == len(set(looks)) == 9
     figure.canvas.draw()
@@ -87,30 +103,45 @@ def test_bars_of_more_metrics_than_colours_and_of_groups_that_no_font_can_write(
 def test_curves_are_lines_with_gaps_and_intervals() -> None:
     lines = {"a": {0: 0.1, 1: np.nan, 2: 0.2}, "b": {0: 0.2, 1: 0.3, 2: 0.4}}
     axes_names = {"x_label": "layer", "y_label": "r"}
-    [axes] = draw_curves(lines, title="T", **axes_names, intervals={"b": {0: (0.0, 0.3), 2: (0.3, 0.9)}}).axes
+    [axes] = draw_curves(
+        lines, title="T", **axes_names, intervals={"b": {0: (0.0, 0.3), 2: (0.3, 0.9)}}
+    ).axes
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["a", "b"]
     assert axes.lines[0].get_ydata() == pytest.approx([0.1, np.nan, 0.2], nan_ok=True)
     assert axes.lines[1].get_ydata().tolist() == [0.2, 0.3, 0.4]
     assert axes.get_xticks().tolist() == [0, 1, 2]
     assert (axes.get_title(loc="left"), axes.get_xlabel(), axes.get_ylabel()) == ("T", "layer", "r")
-    assert (len(axes.collections), axes.get_ylim()[0] < 0.0, axes.get_ylim()[1] > 0.9) == (1, True, True)
+    assert (len(axes.collections), axes.get_ylim()[0] < 0.0, axes.get_ylim()[1] > 0.9) == (
+        1,
+        True,
+        True,
+    )
     # Noise does not fill a plot.
     for last, expected in ((0.501, (0.4005, 0.6005)), (0.9, (0.48, 0.92))):
-        [axes] = draw_curves({"r": {0: 0.500, 1: last}}, title="T", **axes_names, least_span=0.2).axes
+        [axes] = draw_curves(
+            {"r": {0: 0.500, 1: last}}, title="T", **axes_names, least_span=0.2
+        ).axes
         assert axes.get_ylim() == pytest.approx(expected)
 
 
 def test_histograms_count_every_difference_but_0_on_its_side() -> None:
     found = [
         Preference(modification, measure, np.array(differences))
-        for modification, differences in {"a": [-0.5, -0.1, 0.0, 0.3], "b": [0.0, 0.0, 0.0, 0.3]}.items()
+        for modification, differences in {
+            "a": [-0.5, -0.1, 0.0, 0.3],
+            "b": [0.0, 0.0, 0.0, 0.3],
+        }.items()
         for measure in ("score", "lm")
     ]
     figure = draw_preferences(found, title="t")
     assert len(figure.axes) == 4
     first = figure.axes[0]
     assert first.get_title() == "a\n25.0% preferred, 25.0% equal"
-    bars = [(bar.get_x(), bar.get_width(), bar.get_height()) for bar in first.patches if bar.get_height()]
+    bars = [
+        (bar.get_x(), bar.get_width(), bar.get_height())
+        for bar in first.patches
+        if bar.get_height()
+    ]
     assert sorted((x < 0, height) for x, _, height in bars) == [(False, 1), (True, 1), (True, 1)]
     # No bin holds both sides of 0.
     assert all(x >= -1e-12 or x + width <= 1e-12 for x, width, _ in bars)
@@ -126,10 +157,21 @@ def test_histograms_count_every_difference_but_0_on_its_side() -> None:
 
 
 def test_the_points_are_all_ways_to_share_one() -> None:
-    assert simplex(3, 2).tolist() == [[1, 0, 0], [0.5, 0, 0.5], [0, 0, 1], [0.5, 0.5, 0], [0, 0.5, 0.5], [0, 1, 0]]
+    assert simplex(3, 2).tolist() == [
+        [1, 0, 0],
+        [0.5, 0, 0.5],
+        [0, 0, 1],
+        [0.5, 0.5, 0],
+        [0, 0.5, 0.5],
+        [0, 1, 0],
+    ]
     for k, steps in itertools.product((2, 3, 4), (1, 5)):
         points = simplex(k, steps)
-        assert len({tuple(point) for point in points.tolist()}) == len(points) == math.comb(steps + k - 1, k - 1)
+        assert (
+            len({tuple(point) for point in points.tolist()})
+            == len(points)
+            == math.comb(steps + k - 1, k - 1)
+        )
         assert points.min() == 0.0
         assert points.sum(1) == pytest.approx(1.0)
 
@@ -140,10 +182,14 @@ def test_every_point_is_the_correlation_of_the_weighted_sum() -> None:
     human = [None, *generator.normal(size=29).tolist()]
     grid = weight_grid(parts, human, 4, coefficient="spearman")
     for (a, b, c), found in zip(grid.points, grid.correlations, strict=True):
-        assert found == COEFFICIENTS["spearman"](a * parts["a"] + b * parts["b"] + c * parts["c"], human)
+        assert found == COEFFICIENTS["spearman"](
+            a * parts["a"] + b * parts["b"] + c * parts["c"], human
+        )
     assert {found.left_out for found in grid.correlations} == {1}
     # All weight on one part is that part.
-    assert weight_grid({"a": parts["a"], "b": parts["b"]}, human, 1).correlations[0] == pearson(parts["a"], human)
+    assert weight_grid({"a": parts["a"], "b": parts["b"]}, human, 1).correlations[0] == pearson(
+        parts["a"], human
+    )
 
 
 def test_the_mean_over_files_decides() -> None:
@@ -152,7 +198,9 @@ def test_the_mean_over_files_decides() -> None:
     second = weight_grid({"a": falling, "b": rising}, HUMAN, 1)
     third = weight_grid({"a": falling, "b": np.array([0.0, 2.0, 1.0, 3.0])}, HUMAN, 1)
     whole = mean_grid({"first": first, "second": second, "third": third})
-    expected = [np.mean([grid.correlations[i].value for grid in (first, second, third)]) for i in range(2)]
+    expected = [
+        np.mean([grid.correlations[i].value for grid in (first, second, third)]) for i in range(2)
+    ]
     assert [correlation.value for correlation in whole.correlations] == pytest.approx(expected)
     assert (first.best, whole.best) == (0, 1)
 
@@ -172,7 +220,10 @@ def test_reports() -> None:
     shown = report_weights({"de-en": grid}, {"metric": "m"}).document
     assert shown["metric"] == "m"
     assert shown["parts"] == ("flat", "good")
-    assert shown["grid"][0] == {"weights": {"flat": 1.0, "good": 0.0}, "correlations": {"de-en": None, "mean": None}}
+    assert shown["grid"][0] == {
+        "weights": {"flat": 1.0, "good": 0.0},
+        "correlations": {"de-en": None, "mean": None},
+    }
     assert shown["best"]["weights"] == {"flat": 0.5, "good": 0.5}
     assert shown["best"]["correlations"]["mean"] == pytest.approx(1.0)
     rows = list(csv.reader(report_weights({"de-en": grid}, {}).render("csv").splitlines()))
@@ -183,13 +234,19 @@ def test_reports() -> None:
         ["0", "1", "1.000", "1.000"],
     ]
     assert best_weights(grid) == "best weights: flat 0.5, good 0.5 (1.000)"
-    assert "no weights are best" in best_weights(weight_grid({"a": np.ones(4), "b": np.ones(4)}, HUMAN, 1))
+    assert "no weights are best" in best_weights(
+        weight_grid({"a": np.ones(4), "b": np.ones(4)}, HUMAN, 1)
+    )
 
 
 def test_three_weights_make_a_triangle_with_the_best_cell_framed() -> None:
     generator = np.random.default_rng(1)
     shares = {"wmd": 1.0, "pseudo": 2.0, "lm": 1.0}
-    grid = weight_grid({name: share * SPREAD + generator.normal(size=21) for name, share in shares.items()}, SPREAD, 4)
+    grid = weight_grid(
+        {name: share * SPREAD + generator.normal(size=21) for name, share in shares.items()},
+        SPREAD,
+        4,
+    )
     figure = draw_weights(grid, title="uscore", label="Pearson's r")
     axes, bar = figure.axes
     cells = axes.images[0].get_array()
@@ -200,7 +257,13 @@ def test_three_weights_make_a_triangle_with_the_best_cell_framed() -> None:
     labels = [axes.get_xlabel(), axes.get_ylabel(), bar.get_ylabel()]
     assert labels == ["weight of pseudo", "weight of lm", "Pearson's r"]
     assert axes.get_title(loc="left") == "uscore\nweight of wmd: what is left of 1"
-    assert [label.get_text() for label in axes.get_xticklabels()] == ["0", "0.25", "0.5", "0.75", "1"]
+    assert [label.get_text() for label in axes.get_xticklabels()] == [
+        "0",
+        "0.25",
+        "0.5",
+        "0.75",
+        "1",
+    ]
     (frame,) = [patch for patch in axes.patches if not patch.get_fill()]
     _, pseudo, lm = grid.points[grid.best]
     assert (frame.get_x() + 0.5, frame.get_y() + 0.5) == (4 * pseudo, 4 * lm)

@@ -30,10 +30,17 @@ CALLED = {
     "zhao2020": "figure1 figure3 figure4",
 }
 # Rows of a table as bars, or at each layer.
-DRAWN = ["song2021-figure3", "song2021-figure4", "song2021-figure5", "song2021-figure6", "song2021-figure7"]
+DRAWN = [
+    "song2021-figure3",
+    "song2021-figure4",
+    "song2021-figure5",
+    "song2021-figure6",
+    "song2021-figure7",
+]
 # Averages over tables.
 AVERAGES = ["belouadi2023-table2", "zhao2020-figure2"]
-# Result tables and figures of the papers that no recipe runs; the other tables of the papers hold no results.
+# Result tables and figures of the papers that no recipe runs; the other tables of the papers hold
+# no results.
 NOT_RUN = {"zhao2020": "table3"}
 # Averages that differ from the mean of their row in the paper itself.
 AS_PRINTED = {
@@ -59,15 +66,24 @@ def test_all_are_listed_with_their_data_or_a_reason() -> None:
     assert {name for name, about in listed.items() if about.startswith("not run: ")} == set(missing)
     with pytest.raises(InputError, match="recipe 'zhao2020': must be one of belouadi2023-figure3"):
         load_recipe("zhao2020")
-    with pytest.raises(InputError, match=r"zhao2020-table3: cannot be run: its word-by-word translations"):
+    with pytest.raises(
+        InputError, match=r"zhao2020-table3: cannot be run: its word-by-word translations"
+    ):
         load_recipe("zhao2020-table3")
 
 
-@pytest.mark.parametrize("name", [f"{paper}-{what}" for paper, all_ in CALLED.items() for what in all_.split()])
+@pytest.mark.parametrize(
+    "name", [f"{paper}-{what}" for paper, all_ in CALLED.items() for what in all_.split()]
+)
 def test_calls_of_a_figure_are_commands_that_exist(name: str) -> None:
     recipe = load_recipe(name)
     assert recipe.runs
-    places = {"data": "judged.jsonl", "preset": "mini", "out": "report", "model": recipe.models.get("mini")}
+    places = {
+        "data": "judged.jsonl",
+        "preset": "mini",
+        "out": "report",
+        "model": recipe.models.get("mini"),
+    }
     files = {"sets": [*recipe.pull], "text": ["a.txt"] * 6}
     assert bool(recipe.text) == any("{text[" in line for line in recipe.runs)
     for line in recipe.runs:
@@ -87,11 +103,16 @@ def kind(recipe: Recipe) -> str:
 
 def test_the_counts_in_the_documentation() -> None:
     recipes = [read_recipe(name) for name, *_ in list_recipes()[1:]]
-    of = {what: [recipe for recipe in recipes if f"-{what}" in recipe.name] for what in ("table", "figure")}
+    of = {
+        what: [recipe for recipe in recipes if f"-{what}" in recipe.name]
+        for what in ("table", "figure")
+    }
     by_name: dict[str, set[str]] = {}
     for recipe in of["table"]:
         # Table 2 of Mathur et al. is two recipes.
-        by_name.setdefault(recipe.name.removesuffix("-darr").removesuffix("-pearson"), set()).add(kind(recipe))
+        by_name.setdefault(recipe.name.removesuffix("-darr").removesuffix("-pearson"), set()).add(
+            kind(recipe)
+        )
     tables, figures = [*by_name.values()], [kind(recipe) for recipe in of["figure"]]
     rows = [row for recipe in of["table"] if not recipe.means for row in recipe.rows]
     ours = [row for row in rows if (row.metric or row.corpus) and not row.vectors]
@@ -100,13 +121,17 @@ def test_the_counts_in_the_documentation() -> None:
     found, half = tables.count({"found"}), tables.count({"pulled", "found"})
     texts = sum(bool(recipe.text) for recipe in of["figure"])
     lines = [
-        f"| result tables | {len(tables)} | {tables.count({'pulled'})} | {found}, and {half} half pulled "
-        f"| {tables.count({'missing'})} (",
-        f"| result figures | {len(figures)} | {figures.count('pulled')}, of which {texts} learn from text that the "
-        f"user brings | {figures.count('found')} | {figures.count('missing')} |",
+        f"| result tables | {len(tables)} | {tables.count({'pulled'})} | {found}, and {half} "
+        f"half pulled | {tables.count({'missing'})} (",
+        f"| result figures | {len(figures)} | {figures.count('pulled')}, of which {texts} learn "
+        f"from text that the user brings | {figures.count('found')} | {figures.count('missing')} "
+        "|",
         f"| all | {len(rows)} |",
         f"| of metrics of this package, or corpus BLEU by sacrebleu | {len(ours)} |",
-        f"| of these: of UScore, after a production | {sum(row.metric == 'uscore' for row in ours)} |",
+        (
+            "| of these: of UScore, after a production | "
+            f"{sum(row.metric == 'uscore' for row in ours)} |"
+        ),
         "| of these: of networks that the user has to train on judgements that are not pulled | "
         f"{sum(row.why_not is not None for row in ours)} |",
         f"| with vectors that the user brings: {models} | {len(vectors)} |",
@@ -127,8 +152,15 @@ def test_averages_are_of_rows_and_language_pairs_that_are_there() -> None:
             of = rows(mean.recipe)
             for row in (row for row in recipe.rows if column in row.published):
                 average = of[row.title].average_over(mean.pairs or table.pairs)
-                if (row.title, column) not in {("DistilScore", "WMT-17"), ("UScore wrd+snt", "WMT-MQM")}:  # as printed
-                    assert row.published[column] == pytest.approx(average, abs=0.0006), (name, row.title, column)
+                if (row.title, column) not in {
+                    ("DistilScore", "WMT-17"),
+                    ("UScore wrd+snt", "WMT-MQM"),
+                }:  # as printed
+                    assert row.published[column] == pytest.approx(average, abs=0.0006), (
+                        name,
+                        row.title,
+                        column,
+                    )
 
 
 # The heads of the tables of public sets as they were published.
@@ -144,7 +176,9 @@ def test_fields_that_recipes_name_are_in_the_data_as_published() -> None:
         assert recipe.where.keys() <= {*recipe.pull}
         named |= {Condition.parse(where).field for where in recipe.where.values()}
         held = {field for name in recipe.pull for field in HEADERS.get(name, "").split()}
-        assert named <= held, f"{recipe.name}: {named - held} is no field of {' '.join(recipe.pull)}"
+        assert named <= held, (
+            f"{recipe.name}: {named - held} is no field of {' '.join(recipe.pull)}"
+        )
 
 
 def test_what_is_pulled_exists() -> None:
@@ -164,11 +198,19 @@ def test_numbers(name: str) -> None:
     for pair in recipe.pairs:
         language_pair(pair)
     for row in recipe.rows:
-        assert [row.metric, row.column, row.corpus or (row.why_not if row.metric is None else None)].count(None) == 2
+        assert [
+            row.metric,
+            row.column,
+            row.corpus or (row.why_not if row.metric is None else None),
+        ].count(None) == 2
         if row.metric is not None:
             assert not row.options.keys() - {*METRICS[row.metric].keywords()}, row.title
         assert all(-1 <= value <= 1 for value in row.published.values())
-        if row.average is not None and len(row.published) == len(recipe.pairs) and (name, row.title) not in AS_PRINTED:
+        if (
+            row.average is not None
+            and len(row.published) == len(recipe.pairs)
+            and (name, row.title) not in AS_PRINTED
+        ):
             mean = sum(row.published.values()) / len(row.published)
             assert row.average == pytest.approx(mean, abs=0.00051), row.title
 
@@ -230,7 +272,9 @@ def test_layers_of_the_papers_encoder_are_for_that_one_alone() -> None:
     assert "layer" not in dict(row.entry("mini").metric.options)
     asked = {"sentsim": MetricSpec.parse("sentsim:mini:layer=3")}
     assert dict(row.entry("paper", asked).metric.options)["layer"] == 3
-    assert "layer" not in dict(row.entry("paper", {"sentsim": MetricSpec("sentsim", "mine")}).metric.options)
+    assert "layer" not in dict(
+        row.entry("paper", {"sentsim": MetricSpec("sentsim", "mine")}).metric.options
+    )
 
 
 def test_entries_take_the_preset() -> None:
@@ -255,19 +299,25 @@ def test_vectors_of_other_models_are_brought() -> None:
     assert ("encoder", "r/{lang}.vec") in words.entry("paper", {}, given).metric.options
     stored = {"LASER": {"encoder": "l.parquet"}}
     metric = row.entry("mini", {}, stored).metric
-    assert metric == MetricSpec.parse("xmoverscore:mini:similarity=cosine,map=none,lm=none,encoder=l.parquet")
+    assert metric == MetricSpec.parse(
+        "xmoverscore:mini:similarity=cosine,map=none,lm=none,encoder=l.parquet"
+    )
     mapped = rows("zhao2020-table6")["Cosine + UMD o CLP(LASER) + LM"]
     assert mapped.lm
     lacking = mapped.entry("paper", {}, stored).why_not
     assert lacking == (
-        "needs a map of these vectors (mtmetrics remap --encoder l.parquet --level sentence): --vectors "
-        "LASER=l.parquet,maps=DIR"
+        "needs a map of these vectors (mtmetrics remap --encoder l.parquet --level sentence): "
+        "--vectors LASER=l.parquet,maps=DIR"
     )
     metric = mapped.entry("paper", {}, {"LASER": {"encoder": "l.parquet", "maps": "m"}}).metric
-    assert metric == MetricSpec.parse("xmoverscore:paper:similarity=cosine,map=clp+umd,encoder=l.parquet,maps=m")
+    assert metric == MetricSpec.parse(
+        "xmoverscore:paper:similarity=cosine,map=clp+umd,encoder=l.parquet,maps=m"
+    )
     named = rows("zhao2020-table8")
     assert sum(row.vectors == "LASER" for row in named.values()) == 5
-    with pytest.raises(InputError, match="--vectors USE: recipe zhao2020-table1 has rows of LASER, RCSLS"):
+    with pytest.raises(
+        InputError, match="--vectors USE: recipe zhao2020-table1 has rows of LASER, RCSLS"
+    ):
         load_recipe("zhao2020-table1").entries("paper", {}, {"USE": {"encoder": "u"}})
 
 
@@ -280,9 +330,12 @@ def test_the_user_may_name_the_preset_of_a_metric() -> None:
     assert presets == {None, "paper", "made/{lp}", "wmt20-comet-qe-da"}
     comet = rows("belouadi2023-table5")["COMET-QE"]
     assert comet.entry("mini").metric == MetricSpec("comet", "wmt20-comet-qe-da")
-    assert comet.entry("mini", {"comet": MetricSpec("comet", "made")}).metric == MetricSpec("comet", "made")
+    assert comet.entry("mini", {"comet": MetricSpec("comet", "made")}).metric == MetricSpec(
+        "comet", "made"
+    )
     with pytest.raises(
-        InputError, match="--metric bertr: recipe belouadi2023-table5 has rows of comet, sentbleu, xmover"
+        InputError,
+        match="--metric bertr: recipe belouadi2023-table5 has rows of comet, sentbleu, xmover",
     ):
         recipe.entries("paper", {"bertr": MetricSpec("bertr")})
 
@@ -312,13 +365,19 @@ def scored(row: RecipeRow, preset: str, *signatures: str, asked: str | None = No
         ("mini", "xmoverscore:dir/{lp}:ngram=2", ["x|lm:gpt2|v:1"], " [dir/{lp}]"),
     ],
 )
-def test_what_is_not_run_as_published_has_a_mark(preset: str, asked: str, signatures: list[str], mark: str) -> None:
+def test_what_is_not_run_as_published_has_a_mark(
+    preset: str, asked: str, signatures: list[str], mark: str
+) -> None:
     row = rows("zhao2020-table1")["Mover-2 + CLP(M-BERT) + LM"]
     pairs = ["de-en", "de-zh"][: len(signatures)]
     found = row.marked(scored(row, preset, *signatures, asked=asked), pairs)
     assert found.entry.title == f"Mover-2 + CLP(M-BERT) + LM{mark}"
     # Rows without models, and those that the paper ran without a language model, have no mark.
     table = rows("zhao2020-table1")
-    for title, of_row in (("chrF++", []), ("SentBLEU", []), ("Mover-2 + CLP(M-BERT)", ["x|lm:none|v:1"])):
+    for title, of_row in (
+        ("chrF++", []),
+        ("SentBLEU", []),
+        ("Mover-2 + CLP(M-BERT)", ["x|lm:none|v:1"]),
+    ):
         given = scored(table[title], "paper" if of_row else "mini", *of_row)
         assert table[title].marked(given, ["de-en"]).entry.title == title

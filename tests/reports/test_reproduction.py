@@ -1,4 +1,5 @@
-"""``mtmetrics doctor --scores``: the bundled metrics give the scores here that are stored of them."""
+"""``mtmetrics doctor --scores``: the bundled metrics give the scores here that are stored of
+them."""
 
 import tomllib
 
@@ -13,7 +14,9 @@ def test_this_machine_gives_the_stored_scores(mtmetrics, no_sockets) -> None:
     code, out, err = mtmetrics("doctor", "--scores", "--device", "cpu")
     lines = out.splitlines()
     assert (code, err, len(lines)) == (0, "", 12)
-    assert all(line.startswith("ok    ") and line.endswith("of the stored scores") for line in lines)
+    assert all(
+        line.startswith("ok    ") and line.endswith("of the stored scores") for line in lines
+    )
 
 
 def test_what_differs_is_named(monkeypatch, mtmetrics, tmp_path) -> None:
@@ -30,7 +33,9 @@ def test_what_differs_is_named(monkeypatch, mtmetrics, tmp_path) -> None:
     monkeypatch.setattr(reproduction, "_STORED", path)
     real = reproduction.measured
     monkeypatch.setattr(
-        reproduction, "METRICS", {name: reproduction.METRICS[name] for name in ("bertr", "distilscore")}
+        reproduction,
+        "METRICS",
+        {name: reproduction.METRICS[name] for name in ("bertr", "distilscore")},
     )
     assert [name for name, _ in real(ModelPool(device="cpu"))][:2] == [kept, changed]
     code, out, _ = mtmetrics("doctor", "--scores", "--device", "cpu")

@@ -40,7 +40,10 @@ def test_blank_segments_get_the_floor(encoder: TokenEncoder) -> None:
 def test_the_best_of_several_references_counts(encoder: TokenEncoder) -> None:
     several = [[reference, "x y z", ""] for reference in REFERENCES]
     for scorer in scorers(encoder):
-        alone = [scorer.score([row[column] for row in several], TRANSLATIONS).segments for column in range(3)]
+        alone = [
+            scorer.score([row[column] for row in several], TRANSLATIONS).segments
+            for column in range(3)
+        ]
         result = scorer.score(several, TRANSLATIONS)
         assert result.segments == pytest.approx(np.max(alone, axis=0))
         assert result.report.segments == 4

@@ -12,7 +12,9 @@ from mtmetrics.scorers.bertr import BERTR
 
 def test_bertr_against_the_source_uses_the_map(encoder: TokenEncoder) -> None:
     remapping = Remapping.fit("clp", *np.random.default_rng(0).normal(size=(2, 50, 16)))
-    plain, mapped = (BERTR(encoder, against="source", remapping=chosen) for chosen in (None, remapping))
+    plain, mapped = (
+        BERTR(encoder, against="source", remapping=chosen) for chosen in (None, remapping)
+    )
     first, second = (scorer.score(REFERENCES, TRANSLATIONS).segments for scorer in (plain, mapped))
     assert not np.allclose(first, second)
     assert f"map:clp#{remapping.fingerprint}" in mapped.signature
@@ -36,7 +38,9 @@ def test_bad_references(encoder: TokenEncoder, references: object, message: str)
 
 
 @pytest.mark.parametrize("special_tokens", [False, True])
-def test_the_matches_of_bertr_add_up_to_its_score(encoder: TokenEncoder, special_tokens: bool) -> None:
+def test_the_matches_of_bertr_add_up_to_its_score(
+    encoder: TokenEncoder, special_tokens: bool
+) -> None:
     scorer = BERTR(encoder, special_tokens=special_tokens)
     alignments = scorer.align(REFERENCES, TRANSLATIONS)
     assert [alignment.total for alignment in alignments] == pytest.approx(

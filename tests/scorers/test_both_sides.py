@@ -1,4 +1,5 @@
-"""Metrics that compare with source and reference together: wherever texts come from, both arrive."""
+"""Metrics that compare with source and reference together: wherever texts come from, both
+arrive."""
 
 import json
 from pathlib import Path
@@ -10,7 +11,8 @@ from mtmetrics.checks import SourceAndReference
 from mtmetrics.errors import InputError
 from mtmetrics.scorers.plugins import load_plugin
 
-# Counts the words that a translation shares with its reference, less those that it shares with its source.
+# Counts the words that a translation shares with its reference, less those that it shares with its
+# source.
 PLUGIN = '''
 import mtmetrics
 
@@ -60,7 +62,9 @@ def test_pairs_of_source_and_reference(plugin: Path) -> None:
     several = scorer.score([("ein Haus", ["the house", "a Haus"])], ["a Haus"])
     assert several.segments.tolist() == [1.0]  # the best reference counts
     assert scorer.score([("ein Haus", "a house")], ["ein Haus"]).report.identical == 1
-    systems = scorer.score_systems([SourceAndReference("ein Haus", "a house")], {"a": ["a house"], "b": ["ein Haus"]})
+    systems = scorer.score_systems(
+        [SourceAndReference("ein Haus", "a house")], {"a": ["a house"], "b": ["ein Haus"]}
+    )
     assert [found.system for found in systems.values()] == [2.0, -2.0]
 
 
@@ -83,20 +87,33 @@ def test_what_are_no_pairs(plugin: Path, others: object, message: str) -> None:
 
 def test_only_one_of_both_is_refused(plugin: Path, mtmetrics) -> None:
     code, _, err = mtmetrics("score", "--metric", "shared", "-s", "source", "-t", "translation")
-    needed = "mtmetrics: shared compares predictions with sources and references; pass -s SOURCES and -r REFERENCES\n"
+    needed = (
+        "mtmetrics: shared compares predictions with sources and references; pass -s SOURCES "
+        "and -r REFERENCES\n"
+    )
     assert (code, err) == (2, needed)
     code, _, err = mtmetrics("score", "--metric", "shared", "--against", "source", "rows.jsonl")
-    assert (code, "shared compares with sources and references only, not with a source" in err) == (2, True)
+    assert (code, "shared compares with sources and references only, not with a source" in err) == (
+        2,
+        True,
+    )
     Path("two.tsv").write_text("ein Haus\ta house\n")
     code, _, err = mtmetrics("score", "--metric", "shared", "two.tsv")
-    assert (code, "two.tsv: the first of two columns cannot be both source and reference; pass three" in err) == (
+    assert (
+        code,
+        "two.tsv: the first of two columns cannot be both source and reference; pass three" in err,
+    ) == (
         2,
         True,
     )
 
 
-@pytest.mark.parametrize("given", [["rows.jsonl"], ["-s", "source", "-r", "reference", "-t", "translation"]])
-def test_on_the_command_line_beside_metrics_of_one_side(plugin: Path, mtmetrics, given: list[str]) -> None:
+@pytest.mark.parametrize(
+    "given", [["rows.jsonl"], ["-s", "source", "-r", "reference", "-t", "translation"]]
+)
+def test_on_the_command_line_beside_metrics_of_one_side(
+    plugin: Path, mtmetrics, given: list[str]
+) -> None:
     metrics = ["--metric", "shared", "--metric", "chrf", "--metric", "prediction_length"]
     code, out, _ = mtmetrics("score", *metrics, "--format", "jsonl", "--lp", "de-en", *given)
     rows = [json.loads(line) for line in out.splitlines()]
@@ -104,18 +121,27 @@ def test_on_the_command_line_beside_metrics_of_one_side(plugin: Path, mtmetrics,
 
 
 def test_lowest_segments_show_both(plugin: Path, mtmetrics) -> None:
-    code, out, _ = mtmetrics("score", "--metric", "shared", "--segments", "--format", "markdown", "rows.jsonl")
+    code, out, _ = mtmetrics(
+        "score", "--metric", "shared", "--segments", "--format", "markdown", "rows.jsonl"
+    )
     assert (code, "| ein Haus / a house |" in out) == (0, True)
 
 
 def test_compare_and_evaluate(plugin: Path, mtmetrics) -> None:
-    rows = [{**{k: row[k] for k in ("source", "reference")}, "outputs": {"a": "a", "b": "two"}} for row in ROWS]
+    rows = [
+        {**{k: row[k] for k in ("source", "reference")}, "outputs": {"a": "a", "b": "two"}}
+        for row in ROWS
+    ]
     Path("systems.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    code, out, _ = mtmetrics("compare", "--metric", "shared", "--metric", "chrf", "--format", "json", "systems.jsonl")
+    code, out, _ = mtmetrics(
+        "compare", "--metric", "shared", "--metric", "chrf", "--format", "json", "systems.jsonl"
+    )
     assert (code, '"shared|plugin:1|v:' in out) == (0, True)
     judged = [{**row, "human": number, "lp": "de-en"} for number, row in enumerate(ROWS[:2] * 4)]
     Path("judged.jsonl").write_text("".join(json.dumps(row) + "\n" for row in judged))
-    code, out, _ = mtmetrics("evaluate", "--data", "judged.jsonl", "--metric", "shared", "--format", "json")
+    code, out, _ = mtmetrics(
+        "evaluate", "--data", "judged.jsonl", "--metric", "shared", "--format", "json"
+    )
     assert (code, '"pearson"' in out) == (0, True)
 
 
@@ -126,9 +152,13 @@ def test_reranking(plugin: Path) -> None:
     [utility] = package.rerank(lists, sources, metric="shared", mbr=True)
     # Words shared with each candidate as reference, less those shared with the source.
     assert utility.scores == pytest.approx([3 / 3 - 2, 3 / 3 - 0, 4 / 3 - 1])
-    with pytest.raises(InputError, match="metric shared: shared compares predictions with sources and references"):
+    with pytest.raises(
+        InputError, match="metric shared: shared compares predictions with sources and references"
+    ):
         package.rerank(lists, metric="shared", mbr=True)
-    with pytest.raises(InputError, match="metric shared: shared compares predictions with sources and references"):
+    with pytest.raises(
+        InputError, match="metric shared: shared compares predictions with sources and references"
+    ):
         package.rerank(lists, sources, metric="shared")
 
 
@@ -146,7 +176,9 @@ def test_on_a_page(plugin: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not offer.fits({"sources"}, "de-en")
     others, predictions = columns()
     sources, references = map(list, zip(*others, strict=True))
-    texts = Texts("de-en", {"sources": sources, "references": references}, {"a": predictions, "b": references})
+    texts = Texts(
+        "de-en", {"sources": sources, "references": references}, {"a": predictions, "b": references}
+    )
     *_, compared = Comparer().compare(texts, [offer])
     assert isinstance(compared, Compared)
     assert compared.scores(0).tolist() == [SCORES, [2.0, 2.0, -10.0]]

@@ -1,4 +1,5 @@
-"""COMET as a metric: what it compares with, what changes no score, and what is said where it cannot score."""
+"""COMET as a metric: what it compares with, what changes no score, and what is said where it cannot
+score."""
 
 import json
 from collections.abc import Iterator
@@ -29,8 +30,12 @@ def checkpoints(comet_checkpoints: Path) -> Iterator[Path]:
         yield comet_checkpoints
 
 
-@pytest.mark.parametrize(("model", "side"), [("regression", "both"), ("xcomet", "both"), ("unified-bert", "source")])
-def test_neither_order_nor_neighbours_nor_batches_change_a_score(checkpoints: Path, model: str, side: str) -> None:
+@pytest.mark.parametrize(
+    ("model", "side"), [("regression", "both"), ("xcomet", "both"), ("unified-bert", "source")]
+)
+def test_neither_order_nor_neighbours_nor_batches_change_a_score(
+    checkpoints: Path, model: str, side: str
+) -> None:
     others = BOTH if side == "both" else SOURCES
     whole = load_scorer("comet", model, against=side).score(others, TEXTS)
     turned = load_scorer("comet", model, against=side).score(others[::-1], TEXTS[::-1])
@@ -58,8 +63,13 @@ def test_a_preset_of_a_usual_name(checkpoints: Path) -> None:
     scorer = load_scorer("comet", "wmt22-comet-da", lang_pair="de-en")
     assert scorer.compares == ("sources", "references")
     assert scorer.signature.startswith("comet|lp:de-en|model:regression#")
-    assert load_scorer("comet").signature == load_scorer("comet", model=str(checkpoints / "regression")).signature
-    with pytest.raises(InputError, match="preset wmt22-comet-da compares with the source and the reference only"):
+    assert (
+        load_scorer("comet").signature
+        == load_scorer("comet", model=str(checkpoints / "regression")).signature
+    )
+    with pytest.raises(
+        InputError, match="preset wmt22-comet-da compares with the source and the reference only"
+    ):
         load_scorer("comet", "wmt22-comet-da", against="source")
     with pytest.raises(InputError, match="COMET unified-source compares with the source$"):
         load_scorer("comet", model=str(checkpoints / "unified-source"), against="both")
@@ -71,12 +81,17 @@ def test_blank_sides_get_the_floor_and_cut_texts_are_counted(checkpoints: Path) 
     assert all(values.tolist() == [0.0] * 3 for values in result.parts.values())
     assert set(result.parts) == {"src", "ref", "unified", "mqm"}
     long = " ".join(["haus"] * 60)
-    report = load_scorer("comet", "regression").score([*BOTH[:2], ("a", long)], [*TEXTS[:2], "b"]).report
+    report = (
+        load_scorer("comet", "regression").score([*BOTH[:2], ("a", long)], [*TEXTS[:2], "b"]).report
+    )
     assert (report.truncated, report.places["truncated"]) == (1, [3])
     # Each is short enough, but not all of them together.
     third = " ".join(["der"] * 5)
     joint = load_scorer("comet", "xcomet", against="both").score([(third, third)], [third])
-    assert (joint.report.truncated, load_scorer("comet", "xcomet").score([("a", "b")], ["c"]).report.truncated) == (
+    assert (
+        joint.report.truncated,
+        load_scorer("comet", "xcomet").score([("a", "b")], ["c"]).report.truncated,
+    ) == (
         1,
         0,
     )
@@ -84,7 +99,10 @@ def test_blank_sides_get_the_floor_and_cut_texts_are_counted(checkpoints: Path) 
 
 def test_several_references_and_number_formats(checkpoints: Path) -> None:
     scorer = load_scorer("comet", "regression")
-    one, other = scorer.score(BOTH[:1], TEXTS[:1]).system, scorer.score([(SOURCES[0], REFERENCES[1])], TEXTS[:1]).system
+    one, other = (
+        scorer.score(BOTH[:1], TEXTS[:1]).system,
+        scorer.score([(SOURCES[0], REFERENCES[1])], TEXTS[:1]).system,
+    )
     several = scorer.score([(SOURCES[0], [REFERENCES[0], REFERENCES[1]])], TEXTS[:1])
     assert several.system == pytest.approx(max(one, other), abs=1e-6)
     half = load_scorer("comet", "regression", pool=ModelPool(dtype="bfloat16"))
@@ -97,9 +115,13 @@ def test_errors_are_those_of_networks_that_look_for_them(checkpoints: Path) -> N
     found = scorer.errors(SOURCES, TEXTS)
     assert any(found)
     assert all(
-        0 <= span.start <= span.end <= len(text) for text, spans in zip(TEXTS, found, strict=True) for span in spans
+        0 <= span.start <= span.end <= len(text)
+        for text, spans in zip(TEXTS, found, strict=True)
+        for span in spans
     )
-    with pytest.raises(InputError, match="errors: COMET regression gives scores alone; XCOMET finds errors"):
+    with pytest.raises(
+        InputError, match="errors: COMET regression gives scores alone; XCOMET finds errors"
+    ):
         load_scorer("comet", "regression").errors(BOTH, TEXTS)
     with pytest.raises(InputError, match="alignments: this metric compares whole texts"):
         scorer.align(SOURCES, TEXTS)
@@ -108,20 +130,36 @@ def test_errors_are_those_of_networks_that_look_for_them(checkpoints: Path) -> N
 def test_words_of_errors_are_at_fault(checkpoints: Path, mtmetrics, tmp_path: Path) -> None:
     scorer = load_scorer("comet", "xcomet")
     assert (scorer.aligns, scorer.blames) == (False, True)
-    row = next(row for row, spans in enumerate(scorer.errors(BOTH, TEXTS)) if spans and not TEXTS[row].isspace())
+    row = next(
+        row
+        for row, spans in enumerate(scorer.errors(BOTH, TEXTS))
+        if spans and not TEXTS[row].isspace()
+    )
     [faults] = scorer.blame(BOTH[row : row + 1], TEXTS[row : row + 1])
     assert sum(fault.share for fault in faults) == pytest.approx(1.0)
     assert {fault.severity for fault in faults} <= {0.0, 0.6, 0.85, 1.0}
     rows = tmp_path / "rows.jsonl"
-    rows.write_text(json.dumps({"source": SOURCES[row], "reference": REFERENCES[row], "translation": TEXTS[row]}))
-    code, out, _ = mtmetrics("explain", "--metric", "comet:xcomet", "--format", "json", "--full-precision", rows)
+    rows.write_text(
+        json.dumps(
+            {"source": SOURCES[row], "reference": REFERENCES[row], "translation": TEXTS[row]}
+        )
+    )
+    code, out, _ = mtmetrics(
+        "explain", "--metric", "comet:xcomet", "--format", "json", "--full-precision", rows
+    )
     [segment] = json.loads(out)["segments"]
     assert (code, segment["source"], segment["reference"]) == (0, SOURCES[row], REFERENCES[row])
     assert [fault["share"] for fault in segment["faults"]] == [fault.share for fault in faults]
     assert "alignment" not in segment
     code, out, _ = mtmetrics("explain", "--metric", "comet:xcomet", "--format", "text", rows)
-    assert (code, f"reference      {REFERENCES[row]}" in out, "most at fault" in out) == (0, True, True)
-    code, _, err = mtmetrics("explain", "--metric", "comet:xcomet", "--plot", tmp_path / "plots", rows)
+    assert (code, f"reference      {REFERENCES[row]}" in out, "most at fault" in out) == (
+        0,
+        True,
+        True,
+    )
+    code, _, err = mtmetrics(
+        "explain", "--metric", "comet:xcomet", "--plot", tmp_path / "plots", rows
+    )
     assert (code, "alignments: this metric compares whole texts" in err) == (2, True)
 
 
@@ -140,10 +178,16 @@ def test_where_no_errors_are_found_words_are_at_fault_that_have_nothing_like_the
     [alignment] = scorer.align(given[:1], [same])
     assert alignment.source == alignment.prediction
     assert np.diag(alignment.values) == pytest.approx(1, abs=1e-5)
-    row = dict(zip(("source", "reference"), given[0], strict=True)) if side == "both" else {"source": same}
+    row = (
+        dict(zip(("source", "reference"), given[0], strict=True))
+        if side == "both"
+        else {"source": same}
+    )
     rows = write_jsonl(tmp_path / "rows.jsonl", [row | {"translation": other}])
     plot = tmp_path / "plot.png"
-    code, out, _ = mtmetrics("explain", "--metric", f"comet:{model}", "--format", "json", "--plot", plot, rows)
+    code, out, _ = mtmetrics(
+        "explain", "--metric", f"comet:{model}", "--format", "json", "--plot", plot, rows
+    )
     [segment] = json.loads(out)["segments"]
     assert (code, segment["alignment"]["cells"], plot.is_file()) == (0, "cosine", True)
     assert [fault["severity"] for fault in segment["faults"]] == pytest.approx(
@@ -151,41 +195,66 @@ def test_where_no_errors_are_found_words_are_at_fault_that_have_nothing_like_the
     )
 
 
-def test_on_the_command_line(checkpoints: Path, mtmetrics, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_the_command_line(
+    checkpoints: Path, mtmetrics, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     keys = {"src": "source", "mt": "translation", "ref": "reference"}
     rows = [{keys[key]: text for key, text in row.items()} for row in DATA[:4]]
     Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    metrics = [f"comet:{checkpoints / 'xcomet'}", "comet:unified-source", "comet:wmt22-comet-da", "chrf"]
+    metrics = [
+        f"comet:{checkpoints / 'xcomet'}",
+        "comet:unified-source",
+        "comet:wmt22-comet-da",
+        "chrf",
+    ]
     argv = [part for metric in metrics for part in ("--metric", metric)]
     code, out, err = mtmetrics("score", *argv, "--format", "jsonl", "rows.jsonl")
     assert (code, out.count('"kind": "system"')) == (0, 4), err
-    code, out, _ = mtmetrics("score", "--metric", "comet:xcomet", "--parts", "--format", "json", "rows.jsonl")
+    code, out, _ = mtmetrics(
+        "score", "--metric", "comet:xcomet", "--parts", "--format", "json", "rows.jsonl"
+    )
     assert (code, [*json.loads(out)["parts"]]) == (0, ["src", "ref", "unified", "mqm"])
     Path("sources.tsv").write_text("source\ttranslation\na\tb\n")
     code, _, err = mtmetrics("score", "--metric", "comet:wmt22-comet-da", "sources.tsv")
-    needed = "mtmetrics: --against 'source': preset wmt22-comet-da compares with the source and the reference only"
+    needed = (
+        "mtmetrics: --against 'source': preset wmt22-comet-da compares with the source and the "
+        "reference only"
+    )
     assert (code, err.startswith(needed)) == (2, True), err
-    code, _, err = mtmetrics("score", "--metric", "comet:xcomet-xl", "--local-files-only", "rows.jsonl")
+    code, _, err = mtmetrics(
+        "score", "--metric", "comet:xcomet-xl", "--local-files-only", "rows.jsonl"
+    )
     assert code == 1
-    assert "make one by 'mtmetrics artifacts convert Unbabel/XCOMET-XL --out DIR', and score with --metric" in err
+    assert (
+        "make one by 'mtmetrics artifacts convert Unbabel/XCOMET-XL --out DIR', and score with "
+        "--metric"
+    ) in err
 
 
 def test_reranks_by_expected_utility(checkpoints: Path, mtmetrics, tmp_path: Path) -> None:
     """Each candidate is scored with the source and with each of them as its reference."""
     source, candidates = SOURCES[0], list(dict.fromkeys(TEXTS))[:3]
     rows = write_jsonl(tmp_path / "nbest.jsonl", [{"source": source, "candidates": candidates}])
-    code, out, err = mtmetrics("rerank", "--metric", "comet:regression", "--mbr", "--dtype", "float32", rows)
+    code, out, err = mtmetrics(
+        "rerank", "--metric", "comet:regression", "--mbr", "--dtype", "float32", rows
+    )
     assert code == 0, err
     found = json.loads(out)
     scorer = load_scorer("comet", "regression")
-    utility = [scorer.score([(source, other) for other in candidates], [text] * 3).system for text in candidates]
+    utility = [
+        scorer.score([(source, other) for other in candidates], [text] * 3).system
+        for text in candidates
+    ]
     assert found["scores"] == pytest.approx(utility, abs=1e-5)
     assert found["translation"] == candidates[int(np.argmax(utility))]
 
 
 def test_what_is_no_converted_checkpoint(checkpoints: Path, tmp_path: Path) -> None:
-    with pytest.raises(ArtifactError, match=r"no comet.json, so it is no converted checkpoint of COMET; make one by"):
+    with pytest.raises(
+        ArtifactError,
+        match=r"no comet.json, so it is no converted checkpoint of COMET; make one by",
+    ):
         load_scorer("comet", model=str(GOLDENS))
     broken = tmp_path / "broken"
     broken.mkdir()

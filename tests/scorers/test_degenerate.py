@@ -136,7 +136,9 @@ def test_copies_are_found_without_case_and_punctuation(source, translation):
     ],
 )
 def test_a_translation_that_loops_more_than_its_source_is_unusual(source, translation):
-    assert degenerate([source], [translation], "en", "sources", other_code="de")["looping"].tolist() == [True]
+    assert degenerate([source], [translation], "en", "sources", other_code="de")[
+        "looping"
+    ].tolist() == [True]
 
 
 @needs_langid
@@ -147,7 +149,12 @@ def test_a_translation_that_loops_more_than_its_source_is_unusual(source, transl
         (("en", "zh"), "iPhone 15 Pro Max released", "iPhone 15 Pro Max 发布", []),
         (("de", "ru"), "Microsoft GitHub sagt es.", "Так говорит Microsoft GitHub.", []),
         (("de", "ru"), "Microsoft sagt es.", "Microsoft says it.", ["script"]),
-        (("de", "en"), "Привет, мир!", "Привет, мир!", ["identical"]),  # a Russian line of a German text
+        (
+            ("de", "en"),
+            "Привет, мир!",
+            "Привет, мир!",
+            ["identical"],
+        ),  # a Russian line of a German text
         (("ru", "en"), "Привет, мир!", "Привет, мир!", ["identical", "script"]),
         (("de", "en"), "https://example.org/das/ist/eine/lange/adresse/mit/wörtern", None, []),
     ],
@@ -183,8 +190,16 @@ GERMAN = "Das Haus ist klein, und der Hund schläft nicht gut."
         ("Das Haus ist klein.", "en", False),  # too short to be sure
         ("The house is small, and the dog does not sleep well.", "en", False),
         ("Perttu Puska and Tatu Väänänen nominated for the national team", "en", False),
-        ("дом очень маленький, и собака не спит хорошо ночью", "en", False),  # another script already
-        ("Huset er lite, og hunden sover ikke godt om natten her.", "da", False),  # Norwegian, too near
+        (
+            "дом очень маленький, и собака не спит хорошо ночью",
+            "en",
+            False,
+        ),  # another script already
+        (
+            "Huset er lite, og hunden sover ikke godt om natten her.",
+            "da",
+            False,
+        ),  # Norwegian, too near
         (GERMAN, "xyz", False),  # which nothing is known of
     ],
 )
@@ -197,11 +212,14 @@ def test_an_answer_in_the_wrong_language_is_counted_and_said(monkeypatch):
     answers = {"answer": [GERMAN, "No."]}
     sources = ["Das Haus ist klein, und der Hund schläft nicht so gut.", "Nein."]
     scorer = load_scorer("source_length", lang_pair="de-en")
-    with pytest.warns(UserWarning, match="1 in another language .than the target language; segment 1.") as caught:
+    with pytest.warns(
+        UserWarning, match="1 in another language .than the target language; segment 1."
+    ) as caught:
         found = scorer.score_systems(sources, answers)["answer"]
     assert len(caught) == 1
     assert (found.report.language, found.unusual_names()) == (1, ["language", ""])
-    # Where it is not installed, nothing is said, and the signature of floored scores is another one.
+    # Where it is not installed, nothing is said, and the signature of floored scores is another
+    # one.
     monkeypatch.setattr("mtmetrics.scorers.degenerate.tells_languages", lambda: False)
     scorer.floor_degenerate = True
     plain = scorer.score(sources, answers["answer"])
@@ -211,8 +229,15 @@ def test_an_answer_in_the_wrong_language_is_counted_and_said(monkeypatch):
 
 def test_a_system_that_does_not_translate_does_not_win_unseen():
     scorer = load_scorer("chrf", lang_pair="de-en")
-    references = [["The house is small."], ["He comes."], ["I see the cat.", "The cat, I see it."], ["No."]]
-    with pytest.warns(UserWarning, match="1 looping .the same words again and again; segment 1.") as caught:
+    references = [
+        ["The house is small."],
+        ["He comes."],
+        ["I see the cat.", "The cat, I see it."],
+        ["No."],
+    ]
+    with pytest.warns(
+        UserWarning, match="1 looping .the same words again and again; segment 1."
+    ) as caught:
         report = scorer.score(references, BAD).report
     assert (report.looping, report.script, report.length, report.segments) == (1, 1, 1, 4)
     assert "1 in another script" in str(caught[0].message)
@@ -232,11 +257,16 @@ def test_it_may_get_the_floor_score():
     assert result.report == plain.report
     assert result.unusual_names() == ["looping", "script", "length", ""]
     out = plain.without_degenerate()
-    assert (out.system, np.isnan(out.segments).tolist()) == (plain.segments[3], [True, True, True, False])
+    assert (out.system, np.isnan(out.segments).tolist()) == (
+        plain.segments[3],
+        [True, True, True, False],
+    )
     assert "|degenerate:null+language|" in out.signature
 
 
 def test_of_several_references_each_translation_counts_once():
     references = [["The house is small.", "A small house."], ["He comes."]]
-    result = load_scorer("chrf", lang_pair="de-en").score(references, ["The house is small.", "ha ha ha ha ha ha"])
+    result = load_scorer("chrf", lang_pair="de-en").score(
+        references, ["The house is small.", "ha ha ha ha ha ha"]
+    )
     assert result.unusual["looping"].tolist() == [False, True]

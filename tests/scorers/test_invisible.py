@@ -13,8 +13,13 @@ from mtmetrics.scorers.registry import load_scorer
 SOURCE, TRANSLATION = "Der Ausschuss hat heute beschlossen.", "The committee decided today."
 REFERENCE = "The committee has decided today."
 SIDES = {
-    **dict.fromkeys(("xmoverscore", "uscore", "fluency", "source_length", "prediction_length", "random"), "source"),
-    **dict.fromkeys(("sentsim", "bertr", "distilscore", "esim", "bilstm", "bilstm_attention"), "reference"),
+    **dict.fromkeys(
+        ("xmoverscore", "uscore", "fluency", "source_length", "prediction_length", "random"),
+        "source",
+    ),
+    **dict.fromkeys(
+        ("sentsim", "bertr", "distilscore", "esim", "bilstm", "bilstm_attention"), "reference"
+    ),
     **dict.fromkeys(("sentbleu", "chrf", "chrfpp", "ter"), "reference"),
 }
 NOTHING = "\u200b\u00ad \u202a\u202c"
@@ -22,7 +27,9 @@ NOTHING = "\u200b\u00ad \u202a\u202c"
 
 def unseen(text):
     return (
-        "\u202a" + text.replace("ss", "s\u00ads").replace("mm", "m\u00adm").replace(" ", " \u200b", 1) + "\u202c\ufeff"
+        "\u202a"
+        + text.replace("ss", "s\u00ads").replace("mm", "m\u00adm").replace(" ", " \u200b", 1)
+        + "\u202c\ufeff"
     )
 
 
@@ -30,7 +37,9 @@ def loaded(metric, side):
     several = len(METRICS[metric].sides) > 1
     preset = None if METRICS[metric].usual_preset() is None else "mini"
     try:
-        return load_scorer(metric, preset, lang_pair="de-en", **({"against": side} if several else {}))
+        return load_scorer(
+            metric, preset, lang_pair="de-en", **({"against": side} if several else {})
+        )
     except MTMetricsError as error:
         pytest.skip(str(error))
 
@@ -47,7 +56,10 @@ def test_they_change_no_score_and_no_fault(metric):
     assert (result.report.blank, result.empty.tolist()) == (1, [False, True])
     assert scorer.score([NOTHING], [TRANSLATION]).segments.tolist() == [usual.segments[1]]
     if scorer.blames:
-        [faults], [others] = scorer.blame([other], [TRANSLATION]), scorer.blame([dirty], [translation])
+        [faults], [others] = (
+            scorer.blame([other], [TRANSLATION]),
+            scorer.blame([dirty], [translation]),
+        )
         assert [fault[2:] for fault in others] == [fault[2:] for fault in faults]
         words = [translation[fault.start : fault.end] for fault in others]
         assert words == ["The", "com\u00admittee", "decided", "today", "."]
@@ -59,7 +71,9 @@ def test_alignments_say_where_words_stand_in_the_text_as_it_is_written():
     [alignment] = scorer.align([source], [translation])
     alignment = alignment.without_special_tokens()
     assert [translation[begin:end] for begin, end in alignment.spans][1] == "com\u00admittee"
-    assert [source[begin:end] for begin, end in alignment.source_spans][1] == "Aus\u00adschus\u00ads"
+    assert [source[begin:end] for begin, end in alignment.source_spans][
+        1
+    ] == "Aus\u00adschus\u00ads"
 
 
 class Seen(PluginMetric):
@@ -85,7 +99,9 @@ def test_on_the_command_line(mtmetrics, tmp_path):
     scores = []
     for change in (str, unseen):
         path = write(tmp_path / "rows.tsv", f"{change(SOURCE)}\t{change(TRANSLATION)}\n")
-        code, out, err = mtmetrics("score", "--metric", "uscore", "--preset", "mini", "--lp", "de-en", path)
+        code, out, err = mtmetrics(
+            "score", "--metric", "uscore", "--preset", "mini", "--lp", "de-en", path
+        )
         assert code == 0, err
         scores.append(json.loads(out))
     assert scores[0] == scores[1]

@@ -1,5 +1,5 @@
-"""Learned metrics: batching changes nothing, blank sides, several references, and what does not fit together is
-refused."""
+"""Learned metrics: batching changes nothing, blank sides, several references, and what does not fit
+together is refused."""
 
 import json
 from pathlib import Path
@@ -16,14 +16,30 @@ from mtmetrics.scorers.learned import LearnedScore, pair_features
 from mtmetrics.scorers.registry import load_scorer
 
 REFERENCES = ["the house is small", "i see a dog", "the cat sleeps", "a tree stands there"]
-PREDICTIONS = ["a house is small .", "not", "the cat sleeps", "there is the large tree and a dog i see"]
+PREDICTIONS = [
+    "a house is small .",
+    "not",
+    "the cat sleeps",
+    "there is the large tree and a dog i see",
+]
 
 
 def artifact(folder: Path, encoder: Path, **options: object) -> Path:
     """A regressor with random weights."""
     torch.manual_seed(3)
-    settings = {"architecture": "esim", "against": "reference", "encoder": str(encoder), "depth": 3, "width": 16}
-    settings |= {"encoder_fingerprint": TokenEncoder(encoder).fingerprint, "hidden": 5, "members": 2, "floor": -2.0}
+    settings = {
+        "architecture": "esim",
+        "against": "reference",
+        "encoder": str(encoder),
+        "depth": 3,
+        "width": 16,
+    }
+    settings |= {
+        "encoder_fingerprint": TokenEncoder(encoder).fingerprint,
+        "hidden": 5,
+        "members": 2,
+        "floor": -2.0,
+    }
     network = Regressor(RegressorShape(**{**settings, "features": ["f1"], **options}))
     with torch.no_grad():
         for member in network.members:
@@ -38,11 +54,18 @@ def scorer(tmp_path: Path, tiny_encoder: Path) -> LearnedScore:
     return load_scorer("esim", regressor=str(artifact(tmp_path / "esim", tiny_encoder)))
 
 
-def test_each_segment_scores_as_if_alone(scorer: LearnedScore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_segment_scores_as_if_alone(
+    scorer: LearnedScore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert scorer.signature.startswith("esim|against:reference|reg:esim#")
-    assert f"|enc:{scorer.encoder.label}#{scorer.encoder.fingerprint}|dtype:fp32|" in scorer.signature
+    assert (
+        f"|enc:{scorer.encoder.label}#{scorer.encoder.fingerprint}|dtype:fp32|" in scorer.signature
+    )
     together = scorer.score(REFERENCES, PREDICTIONS).segments
-    alone = [scorer.score([first], [second]).system for first, second in zip(REFERENCES, PREDICTIONS, strict=True)]
+    alone = [
+        scorer.score([first], [second]).system
+        for first, second in zip(REFERENCES, PREDICTIONS, strict=True)
+    ]
     assert together == pytest.approx(alone, abs=1e-5)
     assert np.ptp(together) > 0.01
     monkeypatch.setattr("mtmetrics.scorers.learned._LINES", 3)
@@ -54,18 +77,27 @@ def test_each_segment_scores_as_if_alone(scorer: LearnedScore, monkeypatch: pyte
 def test_the_members_read_their_own_mix(scorer: LearnedScore, tiny_encoder: Path) -> None:
     """The same by hand: every layer, mixed and read member by member."""
     layers = TokenEncoder(tiny_encoder, mix=np.eye(3)).encode([REFERENCES[0], PREDICTIONS[0]])
-    network, last = scorer.network, TokenEncoder(tiny_encoder).encode([REFERENCES[0], PREDICTIONS[0]])
+    network, last = (
+        scorer.network,
+        TokenEncoder(tiny_encoder).encode([REFERENCES[0], PREDICTIONS[0]]),
+    )
     sides = []
     for text in (0, 1):
         states = layers.vectors[layers.rows(text)][1:-1].reshape(-1, 3, 16)
-        mixed = [np.einsum("nld,l->nd", states, row).astype(np.float32) for row in network.mixes()[:2]]
+        mixed = [
+            np.einsum("nld,l->nd", states, row).astype(np.float32) for row in network.mixes()[:2]
+        ]
         sides.append([torch.from_numpy(values)[None] for values in mixed])
     features = torch.from_numpy(pair_features(["f1"], [last], np.array([0]), np.array([1])))
     lengths = tuple(torch.tensor([side[0].shape[1]]) for side in sides)
     with torch.no_grad():
         members = zip(network.members, *sides, strict=True)
-        scores = [member(first, second, lengths, features).item() for member, first, second in members]
-    assert scorer.score(REFERENCES[:1], PREDICTIONS[:1]).system == pytest.approx(np.mean(scores), abs=1e-5)
+        scores = [
+            member(first, second, lengths, features).item() for member, first, second in members
+        ]
+    assert scorer.score(REFERENCES[:1], PREDICTIONS[:1]).system == pytest.approx(
+        np.mean(scores), abs=1e-5
+    )
 
 
 def test_blank_sides_get_the_floor(scorer: LearnedScore) -> None:
@@ -78,11 +110,15 @@ def test_blank_sides_get_the_floor(scorer: LearnedScore) -> None:
 
 
 def test_long_texts_are_cut_and_counted(tmp_path: Path, tiny_encoder: Path) -> None:
-    short = load_scorer("esim", regressor=str(artifact(tmp_path / "short", tiny_encoder, max_pieces=4)))
+    short = load_scorer(
+        "esim", regressor=str(artifact(tmp_path / "short", tiny_encoder, max_pieces=4))
+    )
     with pytest.warns(UserWarning, match="cut"):
         result = short.score([REFERENCES[0] + " . . . not"], [REFERENCES[0]])
     assert result.report.truncated == 1
-    assert result.system == pytest.approx(short.score(REFERENCES[:1], REFERENCES[:1]).system, abs=1e-6)
+    assert result.system == pytest.approx(
+        short.score(REFERENCES[:1], REFERENCES[:1]).system, abs=1e-6
+    )
 
 
 def test_another_encoder_is_refused(tmp_path: Path, tiny_encoder: Path) -> None:
@@ -107,13 +143,19 @@ def test_what_the_regressor_is_not_for_is_refused(tmp_path: Path, tiny_encoder: 
         load_scorer("esim", regressor=folder, against="reference")
     with pytest.raises(ArtifactError, match="of the metric esim, not bilstm"):
         load_scorer("bilstm", regressor=folder)
-    with pytest.raises(ArtifactError, match=r"preset paper: holds no network .*'mtmetrics train regressor"):
+    with pytest.raises(
+        ArtifactError, match=r"preset paper: holds no network .*'mtmetrics train regressor"
+    ):
         load_scorer("esim", preset="paper")
-    with pytest.raises(InputError, match="preset mini: holds no network that compares with the source"):
+    with pytest.raises(
+        InputError, match="preset mini: holds no network that compares with the source"
+    ):
         load_scorer("bilstm", preset="mini", against="source")
 
 
-def test_a_preset_may_hold_a_network_for_each_target_language(tmp_path: Path, tiny_encoder: Path) -> None:
+def test_a_preset_may_hold_a_network_for_each_target_language(
+    tmp_path: Path, tiny_encoder: Path
+) -> None:
     artifact(tmp_path / "any", tiny_encoder)
     artifact(tmp_path / "german", tiny_encoder, hidden=4)
     tables = '[regressors.reference]\nmodel = "any"\n[regressors.reference.de]\nmodel = "german"\n'
@@ -121,11 +163,15 @@ def test_a_preset_may_hold_a_network_for_each_target_language(tmp_path: Path, ti
     german = load_scorer("esim", str(tmp_path), lang_pair="en-de")
     assert german.label == "german"
     assert (
-        load_scorer("esim", str(tmp_path), lang_pair="de-en").label == load_scorer("esim", str(tmp_path)).label == "any"
+        load_scorer("esim", str(tmp_path), lang_pair="de-en").label
+        == load_scorer("esim", str(tmp_path)).label
+        == "any"
     )
     (tmp_path / "preset.toml").write_text('[regressors.reference.de]\nmodel = "german"\n')
     assert load_scorer("esim", str(tmp_path), lang_pair="en-de").fingerprint == german.fingerprint
-    with pytest.raises(InputError, match="compares with the reference in en, only in de; train one with"):
+    with pytest.raises(
+        InputError, match="compares with the reference in en, only in de; train one with"
+    ):
         load_scorer("esim", str(tmp_path), lang_pair="de-en")
     (tmp_path / "preset.toml").write_text('[regressors.reference.de]\nmodle = "german"\n')
     with pytest.raises(ArtifactError, match=r"unknown key 'modle' in \[regressors.reference.de\]"):
@@ -144,7 +190,9 @@ def test_a_damaged_artifact_is_one_message(tmp_path: Path, tiny_encoder: Path) -
 
 
 @pytest.mark.parametrize("architecture", ["esim", "bilstm_attention"])
-def test_attention_does_not_depend_on_the_batch(tmp_path: Path, tiny_encoder: Path, architecture: str) -> None:
+def test_attention_does_not_depend_on_the_batch(
+    tmp_path: Path, tiny_encoder: Path, architecture: str
+) -> None:
     folder = artifact(tmp_path / "made", tiny_encoder, architecture=architecture)
     scorer = load_scorer(architecture, regressor=str(folder))
     together = scorer.align([*REFERENCES, " "], [*PREDICTIONS, "the house"])
@@ -162,7 +210,9 @@ def test_attention_does_not_depend_on_the_batch(tmp_path: Path, tiny_encoder: Pa
 
 def test_a_network_without_attention_aligns_nothing(tmp_path: Path, tiny_encoder: Path) -> None:
     folder = artifact(tmp_path / "made", tiny_encoder, architecture="bilstm")
-    with pytest.raises(InputError, match="BiLSTM reads each side by itself; use bilstm_attention or esim"):
+    with pytest.raises(
+        InputError, match="BiLSTM reads each side by itself; use bilstm_attention or esim"
+    ):
         load_scorer("bilstm", regressor=str(folder)).align(REFERENCES, PREDICTIONS)
 
 
@@ -175,7 +225,9 @@ def test_features_by_hand(tiny_encoder: Path) -> None:
     # With [CLS] and [SEP], four tokens and six.
     assert found[1, 4] == pytest.approx(np.log(6 / 4), abs=1e-5)
     assert (found[1, :4] < 0.99).all()
-    assert pair_features(["length", "f1"], [tokens], others, predictions) == pytest.approx(found[:, [2, 4]])
+    assert pair_features(["length", "f1"], [tokens], others, predictions) == pytest.approx(
+        found[:, [2, 4]]
+    )
     negative = tokens.with_vectors(lambda vectors: vectors - 1)
     twice = pair_features(FEATURES, [tokens, negative], others, predictions)
     assert twice.shape == (2, feature_count(FEATURES, 2))
@@ -189,7 +241,9 @@ BOTH = list(zip(SOURCES, REFERENCES, strict=True))
 
 
 @pytest.mark.parametrize("architecture", ["bilstm", "bilstm_attention", "esim"])
-def test_source_and_reference_are_read_as_one_sequence(tmp_path: Path, tiny_encoder: Path, architecture: str) -> None:
+def test_source_and_reference_are_read_as_one_sequence(
+    tmp_path: Path, tiny_encoder: Path, architecture: str
+) -> None:
     settings = {"architecture": architecture, "against": "both", "features": None, "members": 1}
     folder = artifact(tmp_path / "both", tiny_encoder, **settings)
     scorer = load_scorer(architecture, regressor=str(folder))
@@ -199,21 +253,29 @@ def test_source_and_reference_are_read_as_one_sequence(tmp_path: Path, tiny_enco
     expected = []
     for source, reference, prediction in zip(SOURCES, REFERENCES, PREDICTIONS, strict=True):
         tokens = scorer.encoder.encode([source, reference, prediction])
-        first, second, last = (torch.from_numpy(tokens.vectors[tokens.rows(text)][1:-1]) for text in tokens.index)
+        first, second, last = (
+            torch.from_numpy(tokens.vectors[tokens.rows(text)][1:-1]) for text in tokens.index
+        )
         sides = torch.cat([first, second])[None], last[None]
         with torch.no_grad():
             lengths = tuple(torch.tensor([side.shape[1]]) for side in sides)
             expected.append(scorer.network.members[0](*sides, lengths).item())
     assert result.segments == pytest.approx(expected, abs=1e-5)
     # One by one, and in another order, as together.
-    assert scorer.score(BOTH[::-1], PREDICTIONS[::-1]).segments[::-1] == pytest.approx(result.segments, abs=1e-5)
-    assert scorer.score(BOTH[3:], PREDICTIONS[3:]).segments == pytest.approx(result.segments[3:], abs=1e-5)
+    assert scorer.score(BOTH[::-1], PREDICTIONS[::-1]).segments[::-1] == pytest.approx(
+        result.segments, abs=1e-5
+    )
+    assert scorer.score(BOTH[3:], PREDICTIONS[3:]).segments == pytest.approx(
+        result.segments[3:], abs=1e-5
+    )
     with pytest.warns(UserWarning, match="blank|empty"):
         blank = scorer.score([("", "the dog"), ("the dog", " "), BOTH[0]], ["a dog", "a dog", ""])
     assert blank.segments.tolist() == [-2.0] * 3
     with pytest.raises(InputError, match="^alignments: "):
         scorer.align(BOTH, PREDICTIONS)
-    with pytest.raises(InputError, match=r"^against='reference': .*pass against='both' with them, or another") as error:
+    with pytest.raises(
+        InputError, match=r"^against='reference': .*pass against='both' with them, or another"
+    ) as error:
         load_scorer(architecture, regressor=str(folder), against="reference")
     assert "\n" not in str(error.value)
 
@@ -222,7 +284,11 @@ def test_a_preset_for_both_decides(tmp_path: Path, tiny_encoder: Path) -> None:
     artifact(tmp_path / "both", tiny_encoder, architecture="bilstm", against="both", features=None)
     (tmp_path / "preset.toml").write_text('[regressors.both]\nmodel = "both"\n')
     assert load_scorer("bilstm", str(tmp_path)).against == "both"
-    with pytest.raises(InputError, match="holds no network that compares with the reference; train one"):
+    with pytest.raises(
+        InputError, match="holds no network that compares with the reference; train one"
+    ):
         load_scorer("bilstm", str(tmp_path), against="reference")
-    with pytest.raises(InputError, match="preset mini: holds no network that compares with the source and the ref"):
+    with pytest.raises(
+        InputError, match="preset mini: holds no network that compares with the source and the ref"
+    ):
         load_scorer("bilstm", "mini", against="both")

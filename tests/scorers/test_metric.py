@@ -28,17 +28,44 @@ def test_what_is_compared(metric: str, given: list | None, options: dict, side: 
 @pytest.mark.parametrize(
     ("metric", "given", "options", "message"),
     [
-        ("xmoverscore", ["references"], {}, "xmoverscore compares predictions with sources; pass sources"),
-        ("xmoverscore", None, {"against": "reference"}, "compares with sources only, not with a reference"),
+        (
+            "xmoverscore",
+            ["references"],
+            {},
+            "xmoverscore compares predictions with sources; pass sources",
+        ),
+        (
+            "xmoverscore",
+            None,
+            {"against": "reference"},
+            "compares with sources only, not with a reference",
+        ),
         ("sentsim", ["sources", "references"], {}, "pass against='source' or against='reference'"),
-        ("sentsim", ["sources"], {"setting": "mt-ref"}, "against='reference' compares with references; pass"),
-        ("sentsim", None, {"setting": "mt-ref", "against": "source"}, "contradict; pass one of them"),
+        (
+            "sentsim",
+            ["sources"],
+            {"setting": "mt-ref"},
+            "against='reference' compares with references; pass",
+        ),
+        (
+            "sentsim",
+            None,
+            {"setting": "mt-ref", "against": "source"},
+            "contradict; pass one of them",
+        ),
         ("sentsim", None, {"setting": "ref"}, "setting 'ref': must be one of src-mt, mt-ref"),
-        ("bertr", ["sources"], {"against": "target"}, "against 'target': must be one of source, reference"),
+        (
+            "bertr",
+            ["sources"],
+            {"against": "target"},
+            "against 'target': must be one of source, reference",
+        ),
         ("bertr", [], {}, "pass sources or references"),
     ],
 )
-def test_what_cannot_be_compared(metric: str, given: list | None, options: dict, message: str) -> None:
+def test_what_cannot_be_compared(
+    metric: str, given: list | None, options: dict, message: str
+) -> None:
     with pytest.raises(InputError, match=message):
         METRICS[metric].side(options, given)
 

@@ -1,4 +1,5 @@
-"""Metrics of other packages and files: known everywhere, checked, and refused by name where they cannot be used."""
+"""Metrics of other packages and files: known everywhere, checked, and refused by name where they
+cannot be used."""
 
 import json
 import os
@@ -71,26 +72,41 @@ def test_a_file_makes_a_metric_like_all_others(plugin: Path) -> None:
 
 def test_the_example_of_the_documentation_works(tmp_path: Path) -> None:
     text = (source_tree() / "tools" / "README.md").read_text(encoding="utf-8")
-    [example] = re.findall(r"^```python\n(.*?PluginMetric.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+    [example] = re.findall(
+        r"^```python\n(.*?PluginMetric.*?)^```", text, flags=re.MULTILINE | re.DOTALL
+    )
     (tmp_path / "example.py").write_text(example.rpartition("```python\n")[2], encoding="utf-8")
     assert load_plugin(tmp_path / "example.py") == ["length_ratio"]
     assert package.load("length_ratio").score(["abcd"], ["ab"]).segments.tolist() == [-0.5]
 
 
 def test_on_the_command_line(plugin: Path, mtmetrics, capsys: pytest.CaptureFixture) -> None:
-    Path("rows.jsonl").write_text('{"source": "ein Haus", "outputs": {"a": "a house", "b": "a small red house"}}\n' * 2)
+    Path("rows.jsonl").write_text(
+        '{"source": "ein Haus", "outputs": {"a": "a house", "b": "a small red house"}}\n' * 2
+    )
     Path("rows.tsv").write_text("source\ttranslation\nein Haus\ta small house\n")
-    code, out, err = mtmetrics("score", "--plugin", plugin, "--metric", "lengths", "--unit", "words", "rows.tsv")
+    code, out, err = mtmetrics(
+        "score", "--plugin", plugin, "--metric", "lengths", "--unit", "words", "rows.tsv"
+    )
     assert (code, err, json.loads(out)["scores"]) == (0, "", [-1.0])
-    code, out, _ = mtmetrics("score", f"--plugin={plugin}", "--metric", "lengths::unit=words", "rows.tsv")
+    code, out, _ = mtmetrics(
+        "score", f"--plugin={plugin}", "--metric", "lengths::unit=words", "rows.tsv"
+    )
     assert (code, json.loads(out)["scores"]) == (0, [-1.0])
-    code, out, _ = mtmetrics("compare", "rows.jsonl", "--plugin", plugin, "--metric", "lengths", "--format", "json")
+    code, out, _ = mtmetrics(
+        "compare", "rows.jsonl", "--plugin", plugin, "--metric", "lengths", "--format", "json"
+    )
     assert (code, "lengths|against:source|sign:turned" in out) == (0, True)
-    assert json.loads(mtmetrics("list", "--plugin", plugin, "lengths")[1])["metrics"][0]["offline"] == "yes"
+    assert (
+        json.loads(mtmetrics("list", "--plugin", plugin, "lengths")[1])["metrics"][0]["offline"]
+        == "yes"
+    )
     with pytest.raises(SystemExit):
         mtmetrics("score", "--plugin", plugin, "--metric", "lengths", "--help")
     assert "--unit UNIT" in capsys.readouterr().out
-    code, _, err = mtmetrics("score", "--plugin", plugin, "--metric", "lengths", "--unit", "bytes", "rows.tsv")
+    code, _, err = mtmetrics(
+        "score", "--plugin", plugin, "--metric", "lengths", "--unit", "bytes", "rows.tsv"
+    )
     assert (code, err) == (2, "mtmetrics: --unit 'bytes': must be one of characters, words\n")
     Path("two.tsv").write_text("ein Haus\ta small house\n")
     code, _, err = mtmetrics("score", "--plugin", plugin, "--metric", "lengths", "two.tsv")
@@ -144,15 +160,22 @@ def test_options_of_all_types_whatever_annotations_are(start: str, mtmetrics) ->
     Path("many.py").write_text(start + OPTIONS)
     Path("rows.tsv").write_text("source\ttranslation\nein Haus\ta house\n")
     load_plugin("many.py")
-    scorer = package.load("many", flag_of_it=True, **{f"{name}_of_it": value for name, (_, value) in VALUES.items()})
+    scorer = package.load(
+        "many", flag_of_it=True, **{f"{name}_of_it": value for name, (_, value) in VALUES.items()}
+    )
     call = ["score", "--plugin", "many.py", "rows.tsv", "--format", "json"]
     flags = ["--flag-of-it", *(f"--{name}-of-it={text}" for name, (text, _) in VALUES.items())]
-    values = ",".join(["flag-of-it=true", *(f"{name}-of-it={text}" for name, (text, _) in VALUES.items())])
+    values = ",".join(
+        ["flag-of-it=true", *(f"{name}-of-it={text}" for name, (text, _) in VALUES.items())]
+    )
     for given in (["--metric", "many", *flags], ["--metric", f"many::{values}"]):
         code, out, err = mtmetrics(*call, *given)
         assert (code, err) == (0, "")
         assert json.loads(out)["signature"] == scorer.signature
-    assert "flag:yes|count:2|size:2.0|name:007|unit:characters|rank:2|lone:3|most:3.0|either:4" in scorer.signature
+    assert (
+        "flag:yes|count:2|size:2.0|name:007|unit:characters|rank:2|lone:3|most:3.0|either:4"
+        in scorer.signature
+    )
     for wrong in (["--count-of-it=x"], ["--size-of-it=x"], ["--lone-of-it=1.5"]):
         with pytest.raises(SystemExit):
             mtmetrics(*call, "--metric", "many", *wrong)
@@ -162,7 +185,9 @@ def test_options_of_all_types_whatever_annotations_are(start: str, mtmetrics) ->
 
 
 def test_an_annotation_that_names_nothing_is_an_error_of_one_line(tmp_path: Path) -> None:
-    text = "from __future__ import annotations\n" + OPTIONS.replace("count_of_it: int", "count_of_it: Missing")
+    text = "from __future__ import annotations\n" + OPTIONS.replace(
+        "count_of_it: int", "count_of_it: Missing"
+    )
     (tmp_path / "other.py").write_text(text)
     with pytest.raises(ArtifactError, match="name 'Missing' is not defined"):
         load_plugin(tmp_path / "other.py")
@@ -170,13 +195,26 @@ def test_an_annotation_that_names_nothing_is_an_error_of_one_line(tmp_path: Path
 
 def test_in_filter_and_rerank(plugin: Path, mtmetrics) -> None:
     Path("pairs.tsv").write_text("ein Haus\ta house\nein Baum\ta very tall and old tree\nja\tyes\n")
-    choice = ("--plugin", plugin, "--metric", "lengths", "--lp", "de-en", "--skip", "language", "--skip", "length")
+    choice = (
+        "--plugin",
+        plugin,
+        "--metric",
+        "lengths",
+        "--lp",
+        "de-en",
+        "--skip",
+        "language",
+        "--skip",
+        "length",
+    )
     code, out, err = mtmetrics("filter", *choice, "--threshold", "-1", "pairs.tsv")
     assert (code, out) == (0, "ein Haus\ta house\t-1.0\nja\tyes\t-1.0\n"), err
     rows = {"source": "ein Haus", "candidates": ["a small house", "a house", "a house!"]}
     Path("nbest.jsonl").write_text(json.dumps(rows) + "\n")
     for way, chosen in (((), "a house!"), (("--mbr", "--against", "reference"), "a house!")):
-        code, out, err = mtmetrics("rerank", "--plugin", plugin, "--metric", "lengths", *way, "nbest.jsonl")
+        code, out, err = mtmetrics(
+            "rerank", "--plugin", plugin, "--metric", "lengths", *way, "nbest.jsonl"
+        )
         assert (code, json.loads(out)["translation"]) == (0, chosen), err
 
 
@@ -195,7 +233,9 @@ def test_an_installed_package_is_found_by_its_entry_point(
     site = plugin.parent / "site"
     (site / "lengths-1.0.dist-info").mkdir(parents=True)
     plugin.rename(site / "lengths_plugin.py")
-    (site / "lengths-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: lengths\nVersion: 1.0\n")
+    (site / "lengths-1.0.dist-info" / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: lengths\nVersion: 1.0\n"
+    )
     points = site / "lengths-1.0.dist-info" / "entry_points.txt"
     points.write_text("[mtmetrics.metrics]\nlengths = lengths_plugin:Lengths\n")
     monkeypatch.syspath_prepend(str(site))
@@ -203,10 +243,15 @@ def test_an_installed_package_is_found_by_its_entry_point(
     Path("rows.tsv").write_text("source\ttranslation\nein Haus\ta small house\n")
     code, out, _ = mtmetrics("score", "--metric", "lengths", "--unit", "words", "rows.tsv")
     assert (code, json.loads(out)["scores"]) == (0, [-1.0])
-    assert "length of a translation" in str([offer.about for offer in _offers() if offer.spec.metric == "lengths"])
+    assert "length of a translation" in str(
+        [offer.about for offer in _offers() if offer.spec.metric == "lengths"]
+    )
     points.write_text("[mtmetrics.metrics]\nbroken = lengths_plugin:Missing\n")
     registry.installed_plugins.cache_clear()
-    with pytest.raises(ArtifactError, match=r"plugin broken of the package lengths: cannot be loaded \(AttributeError"):
+    with pytest.raises(
+        ArtifactError,
+        match=r"plugin broken of the package lengths: cannot be loaded \(AttributeError",
+    ):
         registry.find_metric("other")
 
 
@@ -227,12 +272,22 @@ def _offers() -> tuple:
         ("x = (\n", ArtifactError, r"cannot be loaded \(SyntaxError"),
         ("raise SystemExit(3)\n", ArtifactError, r"cannot be loaded \(SystemExit: 3\)"),
         ("import no_such_package\n", ArtifactError, r"cannot be loaded \(ModuleNotFoundError"),
-        (PLUGIN.replace('"lengths"', '"chrf"'), InputError, "the name 'chrf' is taken by another metric"),
+        (
+            PLUGIN.replace('"lengths"', '"chrf"'),
+            InputError,
+            "the name 'chrf' is taken by another metric",
+        ),
         (PLUGIN.replace('metric = "lengths"', ""), InputError, "the class Lengths needs a name"),
-        (PLUGIN.replace('"source", "reference"', '"target",'), InputError, "needs sides of source, reference, both"),
+        (
+            PLUGIN.replace('"source", "reference"', '"target",'),
+            InputError,
+            "needs sides of source, reference, both",
+        ),
     ],
 )
-def test_files_that_are_no_plugins(tmp_path: Path, text: str, kind: type[Exception], message: str) -> None:
+def test_files_that_are_no_plugins(
+    tmp_path: Path, text: str, kind: type[Exception], message: str
+) -> None:
     (tmp_path / "other.py").write_text(text)
     with pytest.raises(kind, match=message):
         load_plugin(tmp_path / "other.py")
@@ -241,10 +296,16 @@ def test_files_that_are_no_plugins(tmp_path: Path, text: str, kind: type[Excepti
 def test_an_option_that_the_command_has_is_refused(plugin: Path, mtmetrics) -> None:
     plugin.write_text(PLUGIN.replace("unit", "format"), encoding="utf-8")
     code, _, err = mtmetrics("score", "--plugin", plugin, "--metric", "lengths", "rows.tsv")
-    assert (code, "--format" in err, "an option of a plug-in is one of the command, too" in err) == (2, True, True)
+    assert (
+        code,
+        "--format" in err,
+        "an option of a plug-in is one of the command, too" in err,
+    ) == (2, True, True)
 
 
-@pytest.mark.parametrize("found", ["[1.0]", "[float('nan')] * len(others)", "['x'] * len(others)", "None"])
+@pytest.mark.parametrize(
+    "found", ["[1.0]", "[float('nan')] * len(others)", "['x'] * len(others)", "None"]
+)
 def test_scores_that_are_no_numbers_are_refused(plugin: Path, found: str) -> None:
     start = PLUGIN.index("        count = len")
     plugin.write_text(PLUGIN[:start] + f"        return {found}\n")
@@ -272,15 +333,43 @@ def test_a_wheel_that_declares_a_metric_is_enough(tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel, "w") as archive:
         for file, text in files.items():
             archive.writestr(file, text)
-        archive.writestr(f"{name}/RECORD", "".join(f"{file},,\n" for file in [*files, f"{name}/RECORD"]))
+        archive.writestr(
+            f"{name}/RECORD", "".join(f"{file},,\n" for file in [*files, f"{name}/RECORD"])
+        )
     target = tmp_path / "site"
-    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--target", target, wheel]
+    install = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-index",
+        "--no-deps",
+        "--target",
+        target,
+        wheel,
+    ]
     subprocess.run(install, check=True, capture_output=True)
     (tmp_path / "rows.tsv").write_text("Ja.\tYes.\nNein.\tNo.\n")
-    call = [sys.executable, "-m", "mtmetrics", "score", "--metric", "shortness", "--format", "json", "rows.tsv"]
+    call = [
+        sys.executable,
+        "-m",
+        "mtmetrics",
+        "score",
+        "--metric",
+        "shortness",
+        "--format",
+        "json",
+        "rows.tsv",
+    ]
     paths = os.pathsep.join([str(target), *sys.path])
     done = subprocess.run(
-        call, env=os.environ | {"PYTHONPATH": paths}, cwd=tmp_path, capture_output=True, text=True, check=False
+        call,
+        env=os.environ | {"PYTHONPATH": paths},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
     found = json.loads(done.stdout)

@@ -10,7 +10,9 @@ from mtmetrics.scorers.xmoverscore import XMoverScore
 
 
 def test_unknown_presets_and_metrics(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="unknown preset 'large' for metric xmoverscore; there are: mini, paper"):
+    with pytest.raises(
+        InputError, match="unknown preset 'large' for metric xmoverscore; there are: mini, paper"
+    ):
         XMoverScore.from_preset("large", lang_pair="de-en")
     with pytest.raises(InputError, match="metric 'bleu': must be one of xmoverscore"):
         load_scorer("bleu")
@@ -18,7 +20,10 @@ def test_unknown_presets_and_metrics(tmp_path: Path) -> None:
         ("metric = [", "not a readable TOML file"),
         ('metric = "comet"', "a preset for metric 'comet', not 'xmoverscore'"),
         ("[encoders]\n", "unknown table or key 'encoders'"),
-        ('[encoder]\nmodle = "x"\n', r"unknown key 'modle' in \[encoder\]; known are: layer, model, revision"),
+        (
+            '[encoder]\nmodle = "x"\n',
+            r"unknown key 'modle' in \[encoder\]; known are: layer, model, revision",
+        ),
         ("[score]\nngram = 2\n", r"names no model in its \[encoder\] table"),
     ):
         (tmp_path / "preset.toml").write_text(text)

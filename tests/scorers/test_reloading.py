@@ -45,8 +45,12 @@ def scored_like(scorer: Scorer, other: Scorer) -> bool:
     return results[0].as_dict() == results[1].as_dict()
 
 
-def test_a_pickle_holds_names_and_no_models(tiny_preset: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    scorer = mtmetrics.load("xmoverscore", str(tiny_preset), lang_pair="de-en", ngram=2, batch_tokens=64)
+def test_a_pickle_holds_names_and_no_models(
+    tiny_preset: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scorer = mtmetrics.load(
+        "xmoverscore", str(tiny_preset), lang_pair="de-en", ngram=2, batch_tokens=64
+    )
     stored = pickle.dumps(scorer)
     assert len(stored) < 2000
     loads = note_loads(monkeypatch)
@@ -84,7 +88,10 @@ def test_what_was_set_afterwards_travels_too() -> None:
     scorer.floor_degenerate = True
     looping = "ha ha ha ha ha ha ha ha ha ha"
     copy = pickle.loads(pickle.dumps(scorer))
-    assert copy.score(["a house"], [looping]).signature == scorer.score(["a house"], [looping]).signature
+    assert (
+        copy.score(["a house"], [looping]).signature
+        == scorer.score(["a house"], [looping]).signature
+    )
     assert copy.floor_degenerate
 
 

@@ -17,10 +17,13 @@ def test_chunks_change_nothing_and_systems_share_sources(tiny_encoder: Path) -> 
     scorer = XMoverScore(TokenEncoder(tiny_encoder, cache_bytes=0), workers=1)
     number = CHUNK_LINES + 5
     sources = [f"das Haus {i % 7}" for i in range(number)]
-    systems = {"a": [f"the house {i % 7}" for i in range(number)], "b": [f"a house {i % 5}" for i in range(number)]}
+    systems = {
+        "a": [f"the house {i % 7}" for i in range(number)],
+        "b": [f"a house {i % 5}" for i in range(number)],
+    }
     results = scorer.score_systems(sources, systems)
-    # Two chunks; in each, 7 sources are encoded once for both systems, plus 7 and 5 predictions (5 lines in the second
-    # chunk).
+    # Two chunks; in each, 7 sources are encoded once for both systems, plus 7 and 5 predictions (5
+    # lines in the second chunk).
     assert scorer.encoder.counts.computed == 19 + 15
     for name, predictions in systems.items():
         first = scorer.score(sources[:40], predictions[:40]).segments
@@ -28,13 +31,23 @@ def test_chunks_change_nothing_and_systems_share_sources(tiny_encoder: Path) -> 
         assert len(results[name].segments) == number
 
 
-@pytest.mark.parametrize("metric", ["chrf", "sentbleu", "ter", "bertr", "sentsim", "distilscore", "esim"])
-def test_the_signature_says_how_many_references_there_are_and_that_the_best_counts(metric: str) -> None:
+@pytest.mark.parametrize(
+    "metric", ["chrf", "sentbleu", "ter", "bertr", "sentsim", "distilscore", "esim"]
+)
+def test_the_signature_says_how_many_references_there_are_and_that_the_best_counts(
+    metric: str,
+) -> None:
     own = METRICS[metric].usual_preset() is not None
     side = {"against": "reference"} if own else {}
     scorer = load_scorer(metric, "mini" if own else None, lang_pair="de-en", **side)
-    texts, two, one = ["a small house"], [["the small house", "a small house"]], [["the small house"]]
-    plain, listed, several = (scorer.score(others, texts) for others in (["the small house"], one, two))
+    texts, two, one = (
+        ["a small house"],
+        [["the small house", "a small house"]],
+        [["the small house"]],
+    )
+    plain, listed, several = (
+        scorer.score(others, texts) for others in (["the small house"], one, two)
+    )
     assert plain.signature == listed.signature == scorer.signature
     assert "combine:" not in plain.signature
     fields = several.signature.split("|")

@@ -16,15 +16,21 @@ from mtmetrics.scorers.sentsim import SentSim
 
 def test_sentsim_by_hand(encoder: TokenEncoder) -> None:
     sentences = encoder.means()
-    batch = SentSim(encoder, sentences, against="reference", combine="sss+wmd").score(REFERENCES, TRANSLATIONS)
+    batch = SentSim(encoder, sentences, against="reference", combine="sss+wmd").score(
+        REFERENCES, TRANSLATIONS
+    )
     sss, wmd = batch.parts["sss"][:3], batch.parts["wmd"][:3]
     a, b = ((values - values.min()) / (values.max() - values.min()) for values in (sss, wmd))
     assert batch.segments[:3] == pytest.approx((np.exp(a) + np.exp(1 - b)) / 2)
     assert batch.segments[3] == 1.0
     bounds = {"sss": (0.0, 1.0), "wmd": (0.0, 40.0)}
-    fixed = SentSim(encoder, sentences, against="reference", combine="sss+wmd", normalize="fixed", bounds=bounds)
+    fixed = SentSim(
+        encoder, sentences, against="reference", combine="sss+wmd", normalize="fixed", bounds=bounds
+    )
     result = fixed.score(REFERENCES, TRANSLATIONS)
-    assert result.segments[:3] == pytest.approx((np.exp(np.clip(sss, 0, 1)) + np.exp(1 - wmd / 40)) / 2)
+    assert result.segments[:3] == pytest.approx(
+        (np.exp(np.clip(sss, 0, 1)) + np.exp(1 - wmd / 40)) / 2
+    )
     assert result.parts["wmd"][3] == 40.0
     alone = fixed.score(REFERENCES[:1], TRANSLATIONS[:1])
     assert alone.segments[0] == pytest.approx(result.segments[0])
@@ -52,7 +58,9 @@ def test_sentsim_settings(encoder: TokenEncoder) -> None:
     with pytest.raises(InputError, match="combine 'sss\\+bleu'"):
         SentSim(encoder, sentences, against="source", combine="sss+bleu")
     with pytest.raises(InputError, match="no bounds for sss"):
-        SentSim(encoder, sentences, against="source", normalize="fixed", bounds={"bertscore": (0, 1)})
+        SentSim(
+            encoder, sentences, against="source", normalize="fixed", bounds={"bertscore": (0, 1)}
+        )
     unit = SentSim(encoder, sentences, against="source", combine="wmd", normalize_vectors=True)
     assert unit.score(REFERENCES, TRANSLATIONS).parts["wmd"][:3].max() <= 2.0
     assert "|vectors:unit|" in unit.signature
@@ -62,10 +70,16 @@ def test_weights_of_the_two_parts(encoder: TokenEncoder) -> None:
     sentences = encoder.means()
     scores = {}
     for weights in ({}, {"w1": 1, "w2": 0}, {"w1": 0.3, "w2": 0.9}):
-        result = SentSim(encoder, sentences, against="reference", **weights).score(REFERENCES, TRANSLATIONS)
+        result = SentSim(encoder, sentences, against="reference", **weights).score(
+            REFERENCES, TRANSLATIONS
+        )
         scores[tuple(weights.values())] = result.segments
         assert ("|weights:" in result.signature) == bool(weights)
-    alone = SentSim(encoder, sentences, against="reference", combine="sss").score(REFERENCES, TRANSLATIONS).segments
+    alone = (
+        SentSim(encoder, sentences, against="reference", combine="sss")
+        .score(REFERENCES, TRANSLATIONS)
+        .segments
+    )
     assert scores[1, 0] == pytest.approx(alone)
     assert scores[0.3, 0.9] == pytest.approx(0.3 * alone + 0.9 * (2 * scores[()] - alone))
     assert "|weights:0.3,0.9|norm:" in result.signature
@@ -85,7 +99,9 @@ def test_weights_of_the_two_parts(encoder: TokenEncoder) -> None:
 def test_sentsim_chooses_its_models_by_language(tmp_path: Path, tiny_encoder: Path) -> None:
     models = f'words = "{tiny_encoder}"\nsentences = "{tiny_encoder}"\n'
     tables = f"[src-mt]\n{models}[mt-refs.en]\n{models}layer = 2\n[mt-ref]\n{models}layer = 1\n"
-    preset = write_preset(tmp_path, f"{tables}[bounds.mt-ref]\nsss = [0.0, 1.0]\nbertscore = [0.0, 1.0]\n")
+    preset = write_preset(
+        tmp_path, f"{tables}[bounds.mt-ref]\nsss = [0.0, 1.0]\nbertscore = [0.0, 1.0]\n"
+    )
     references = {"preset": preset, "setting": "mt-ref"}
     assert "|layer:2|" in load_scorer("sentsim", lang_pair="de-en", **references).signature
     assert "|layer:1|" in load_scorer("sentsim", lang_pair="en-de", **references).signature
@@ -93,8 +109,13 @@ def test_sentsim_chooses_its_models_by_language(tmp_path: Path, tiny_encoder: Pa
     own = {"words": f"{tiny_encoder}/../{tiny_encoder.name}", "lang_pair": "de-en"}
     assert "|layer:3|" in load_scorer("sentsim", **own, **references).signature
     for layer in (1, 2):
-        assert f"|layer:{layer}|" in load_scorer("sentsim", layer=layer, **own, **references).signature
-    with pytest.raises(InputError, match="lang_pair is missing; preset .* chooses its models by the target language"):
+        assert (
+            f"|layer:{layer}|" in load_scorer("sentsim", layer=layer, **own, **references).signature
+        )
+    with pytest.raises(
+        InputError,
+        match="lang_pair is missing; preset .* chooses its models by the target language",
+    ):
         load_scorer("sentsim", **references)
     fixed = {"normalize": "fixed", **references}
     assert "|norm:fixed(0:1,0:1)|" in load_scorer("sentsim", lang_pair="en-de", **fixed).signature
@@ -112,13 +133,23 @@ def test_sentsim_presets(tmp_path: Path, tiny_encoder: Path) -> None:
     both = write_preset(tmp_path, f"[src-mt]\n{table}[mt-ref]\n{table}{bounds}")
     with pytest.raises(InputError, match="pass against=.source. or against=.reference."):
         load_scorer("sentsim", preset=both)
-    assert "|norm:fixed(0:1,0:1)|" in load_scorer("sentsim", preset=both, setting="src-mt", normalize="fixed").signature
+    assert (
+        "|norm:fixed(0:1,0:1)|"
+        in load_scorer("sentsim", preset=both, setting="src-mt", normalize="fixed").signature
+    )
     for option in ({"layer": 1}, {"normalize_vectors": True}, {"words": "other"}):
         with pytest.raises(InputError, match="pass normalize='batch' too"):
             load_scorer("sentsim", preset=both, setting="src-mt", normalize="fixed", **option)
-    for option in ({"layer": 1}, {"normalize_vectors": True}, {"words": f"{tiny_encoder}/../{tiny_encoder.name}"}):
+    for option in (
+        {"layer": 1},
+        {"normalize_vectors": True},
+        {"words": f"{tiny_encoder}/../{tiny_encoder.name}"},
+    ):
         assert load_scorer("sentsim", preset=both, setting="src-mt", **option).normalize == "batch"
-    assert "|parts:sss+wmd|" in load_scorer("sentsim", preset=both, setting="mt-ref", variant="wmd").signature
+    assert (
+        "|parts:sss+wmd|"
+        in load_scorer("sentsim", preset=both, setting="mt-ref", variant="wmd").signature
+    )
     with pytest.raises(InputError, match="both say what is combined"):
         load_scorer("sentsim", preset=both, setting="mt-ref", variant="wmd", combine="sss")
     one = write_preset(tmp_path, f"[mt-ref]\n{table}")
@@ -136,9 +167,13 @@ def test_alignments_of_sentsim(encoder: TokenEncoder) -> None:
     units = [encoder.encode(texts).normalized() for texts in (TRANSLATIONS[:3], REFERENCES[:3])]
     precision, recall, _ = bertscore(*units)
     found = scorer.align(REFERENCES[:3], TRANSLATIONS[:3])
-    assert [alignment.total for alignment in found] == pytest.approx(((precision + recall) / 2).tolist(), abs=1e-6)
+    assert [alignment.total for alignment in found] == pytest.approx(
+        ((precision + recall) / 2).tolist(), abs=1e-6
+    )
     for unit in (False, True):
-        scorer = SentSim(encoder, encoder.means(), **given, combine="sss+wmd", normalize_vectors=unit)
+        scorer = SentSim(
+            encoder, encoder.means(), **given, combine="sss+wmd", normalize_vectors=unit
+        )
         found = scorer.align(REFERENCES[:3], TRANSLATIONS[:3])
         wmd = scorer.score(REFERENCES[:3], TRANSLATIONS[:3]).parts["wmd"]
         assert [alignment.total for alignment in found] == pytest.approx(wmd.tolist(), abs=1e-5)
@@ -159,5 +194,10 @@ def test_alignments_of_sentsim(encoder: TokenEncoder) -> None:
         ({"combine": "bertscore"}, [1.0]),
     ],
 )
-def test_the_weights_of_a_preset_are_those_of_its_own_parts(options: dict, weights: list[float]) -> None:
-    assert load_scorer("sentsim", "mini", lang_pair="de-en", against="source", **options).weights == weights
+def test_the_weights_of_a_preset_are_those_of_its_own_parts(
+    options: dict, weights: list[float]
+) -> None:
+    assert (
+        load_scorer("sentsim", "mini", lang_pair="de-en", against="source", **options).weights
+        == weights
+    )

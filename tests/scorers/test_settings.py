@@ -1,4 +1,5 @@
-"""A setting is said once: one more field is an option, a keyword, a key of presets, and part of the signature."""
+"""A setting is said once: one more field is an option, a keyword, a key of presets, and part of the
+signature."""
 
 import dataclasses
 import sys
@@ -37,7 +38,10 @@ class Toy(Scorer):
     def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
         lengths = [np.array([len(text) for text in texts], dtype=float) for texts in systems]
         nothing = np.zeros(len(others), dtype=bool)
-        return [ChunkScores(values**self.settings.power, {}, nothing, nothing.copy()) for values in lengths]
+        return [
+            ChunkScores(values**self.settings.power, {}, nothing, nothing.copy())
+            for values in lengths
+        ]
 
     def _floor(self) -> tuple[float, dict[str, float]]:
         return 0.0, {}
@@ -58,7 +62,9 @@ def toy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
     monkeypatch.setitem(METRICS, "toy", Metric("toy", "toy.Toy"))
     forget()
     (tmp_path / "preset").mkdir()
-    (tmp_path / "preset" / "preset.toml").write_text('metric = "toy"\n[score]\npower = 2.0\n', encoding="utf-8")
+    (tmp_path / "preset" / "preset.toml").write_text(
+        'metric = "toy"\n[score]\npower = 2.0\n', encoding="utf-8"
+    )
     yield str(tmp_path / "preset")
     forget()
 
@@ -70,7 +76,9 @@ def test_one_field_is_a_keyword_a_preset_key_and_part_of_the_signature(toy: str)
     plain = mtmetrics.load("toy", toy, power=1.0, lang_pair="de-en")
     assert plain.score(["Hallo"], ["Hello"]).segments.tolist() == [5.0]
     assert plain.signature == f"toy|lp:de-en|v:{mtmetrics.__version__}"
-    with pytest.raises(InputError, match="toy has no option 'powers'; it takes: preset, lang_pair, power"):
+    with pytest.raises(
+        InputError, match="toy has no option 'powers'; it takes: preset, lang_pair, power"
+    ):
         mtmetrics.load("toy", toy, powers=2.0)
     with pytest.raises(InputError, match="power 'much': must be a finite number"):
         mtmetrics.load("toy", toy, power="much")
@@ -82,11 +90,15 @@ def test_one_field_is_a_key_of_presets_and_no_other_is(toy: str) -> None:
         mtmetrics.load("toy", toy)
 
 
-def test_one_field_is_an_option_with_its_help(toy: str, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+def test_one_field_is_an_option_with_its_help(
+    toy: str, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
     (tmp_path / "rows.tsv").write_text(ROWS, encoding="utf-8")
     common = [str(tmp_path / "rows.tsv"), "--preset", toy, "--format", "json"]
     for more in (["--metric", "toy", "--power", "3"], ["--metric", f"toy:{toy}:power=3"]):
-        assert main(["score", *(common if more[1] == "toy" else [common[0], *common[3:]]), *more]) == 0
+        assert (
+            main(["score", *(common if more[1] == "toy" else [common[0], *common[3:]]), *more]) == 0
+        )
         out = capsys.readouterr().out
         assert "pow:3.0" in out
         assert "125" in out
@@ -130,5 +142,7 @@ def test_the_class_does_not_take_what_a_preset_opens(tiny_encoder: Path) -> None
     from mtmetrics.scorers.bertr import BERTR
 
     given: dict[str, Any] = {"map": "clp"}
-    with pytest.raises(InputError, match="unknown option 'map'; there are: special_tokens, workers"):
+    with pytest.raises(
+        InputError, match="unknown option 'map'; there are: special_tokens, workers"
+    ):
         BERTR(TokenEncoder(tiny_encoder), **given)

@@ -1,5 +1,5 @@
-"""The similarities of the paper beside the contextual word mover: sentence vectors and static word vectors; and
-alignments."""
+"""The similarities of the paper beside the contextual word mover: sentence vectors and static word
+vectors; and alignments."""
 
 from pathlib import Path
 
@@ -49,8 +49,13 @@ def test_cosine_of_means(encoder: TokenEncoder) -> None:
     scorer = XMoverScore(encoder.means(), similarity="cosine")
     assert scorer.score(SOURCES, SOURCES).segments == pytest.approx([1, 1, 1], abs=1e-6)
     result = scorer.score([*SOURCES, " "], [*PREDICTIONS, "x"])
-    means = [[encoder.encode([text]).vectors.mean(0) for text in texts] for texts in (SOURCES, PREDICTIONS)]
-    assert result.segments[:3] == pytest.approx([cosine(x, y) for x, y in zip(*means, strict=True)], abs=1e-6)
+    means = [
+        [encoder.encode([text]).vectors.mean(0) for text in texts]
+        for texts in (SOURCES, PREDICTIONS)
+    ]
+    assert result.segments[:3] == pytest.approx(
+        [cosine(x, y) for x, y in zip(*means, strict=True)], abs=1e-6
+    )
     assert result.segments[3] == -1
     assert list(result.parts) == ["cosine", "lm"]
     assert "|sim:cosine|map:none|" in result.signature
@@ -61,18 +66,27 @@ def test_cosine_with_map_and_language_model(encoder: TokenEncoder, tiny_lm: Path
     vectors = np.random.default_rng(0).normal(size=(2, 50, 16))
     for kind in ("clp", "umd", "clp+umd", "umd+clp"):
         remapping, model = Remapping.fit(kind, *vectors), LanguageModel(tiny_lm)
-        options = {"similarity": "cosine", "remapping": remapping, "language_model": model, "lm_weight": 0.3}
+        options = {
+            "similarity": "cosine",
+            "remapping": remapping,
+            "language_model": model,
+            "lm_weight": 0.3,
+        }
         scorer = XMoverScore(encoder.means(), **options)
         result = scorer.score(SOURCES, PREDICTIONS)
         x, y = (encoder.means().encode(texts).vectors for texts in (SOURCES, PREDICTIONS))
         mapped = remapping.apply(x)
-        expected = [cosine(a, b) for a, b in zip(mapped, y, strict=True)] + 0.3 * model.score(PREDICTIONS)[0]
+        expected = [cosine(a, b) for a, b in zip(mapped, y, strict=True)] + 0.3 * model.score(
+            PREDICTIONS
+        )[0]
         assert result.segments == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize("option", [{"ngram": 2}, {"distance": "euclidean"}, {"drop_rate": 0.3}])
 def test_options_without_effect_are_refused(encoder: TokenEncoder, option: dict) -> None:
-    with pytest.raises(InputError, match=f"{next(iter(option))} has no effect with similarity='cosine'"):
+    with pytest.raises(
+        InputError, match=f"{next(iter(option))} has no effect with similarity='cosine'"
+    ):
         XMoverScore(encoder.means(), similarity="cosine", **option)
 
 
@@ -83,13 +97,18 @@ def test_a_preset_chooses_the_maps_of_the_level(preset: Path) -> None:
     )
     assert words.remapping is not None
     assert sentences.remapping is not None
-    assert (words.remapping.meta["level"], sentences.remapping.meta["level"]) == ("word", "sentence")
+    assert (words.remapping.meta["level"], sentences.remapping.meta["level"]) == (
+        "word",
+        "sentence",
+    )
     maps = str(preset / "de-en.clp.safetensors")
     with pytest.raises(ArtifactError, match="fitted on word vectors"):
         XMoverScore.from_preset(str(preset), lang_pair="de-en", similarity="cosine", maps=maps)
 
 
-def test_a_sentence_transformers_model(tiny_encoder: Path, tmp_path: Path, encoder: TokenEncoder) -> None:
+def test_a_sentence_transformers_model(
+    tiny_encoder: Path, tmp_path: Path, encoder: TokenEncoder
+) -> None:
     from sentence_transformers import SentenceTransformer
 
     try:
@@ -107,7 +126,9 @@ def test_a_sentence_transformers_model(tiny_encoder: Path, tmp_path: Path, encod
     result = scorer.score([*SOURCES, long], [*PREDICTIONS, "a"])
     x, y = (model.encode(texts) for texts in ([*SOURCES, long], [*PREDICTIONS, "a"]))
     assert scorer.encoder.dim == 5
-    assert result.segments == pytest.approx([cosine(a, b) for a, b in zip(x, y, strict=True)], abs=1e-6)
+    assert result.segments == pytest.approx(
+        [cosine(a, b) for a, b in zip(x, y, strict=True)], abs=1e-6
+    )
     assert result.report.truncated == 1
     assert "|enc:model#" in result.signature
     assert "layer" not in result.signature
@@ -118,7 +139,12 @@ def test_a_sentence_transformers_model(tiny_encoder: Path, tmp_path: Path, encod
 def test_static_vectors_in_two_tables(tmp_path: Path) -> None:
     table(tmp_path / "v.de.vec", {"haus": [1, 0], "klein": [0, 1], ".": [1, 1]})
     table(tmp_path / "v.en.vec", {"house": [1, 0], "small": [0, 2], "Big": [-1, 0]}, header=False)
-    options = {"encoder": str(tmp_path / "v.{lang}.vec"), "map": "none", "pieces": "words", "weights": "uniform"}
+    options = {
+        "encoder": str(tmp_path / "v.{lang}.vec"),
+        "map": "none",
+        "pieces": "words",
+        "weights": "uniform",
+    }
     scorer = XMoverScore.from_preset("mini", lang_pair="de-en", lm="none", **options)
     result = scorer.score(["Das Haus: klein.", "Haus", "xyz"], ["small house", "Big", "house"])
     assert result.segments.tolist() == pytest.approx([1, -3, -3])
@@ -146,15 +172,31 @@ def test_tables_of_different_width(tmp_path: Path) -> None:
 @pytest.mark.parametrize("ngram", [1, 2])
 @pytest.mark.parametrize("variant", ["acl20", "release"])
 def test_alignments_add_up_to_the_score(encoder: TokenEncoder, variant: str, ngram: int) -> None:
-    scorer = XMoverScore(encoder, variant=variant, ngram=ngram, drop_rate=0.0 if variant == "release" else None)
+    scorer = XMoverScore(
+        encoder, variant=variant, ngram=ngram, drop_rate=0.0 if variant == "release" else None
+    )
     result = scorer.score(SOURCES, PREDICTIONS)
     alignments = scorer.align(SOURCES, PREDICTIONS)
     to_score = {"acl20": lambda d: 1 - d, "release": lambda d: 1 / (1 + d)}[variant]
-    assert [to_score(alignment.total) for alignment in alignments] == pytest.approx(result.segments.tolist(), abs=2e-6)
-    words = ["[CLS]", "der", "Hund", "schläft", "nicht", *(["!"] if variant == "release" else []), "[SEP]"]
+    assert [to_score(alignment.total) for alignment in alignments] == pytest.approx(
+        result.segments.tolist(), abs=2e-6
+    )
+    words = [
+        "[CLS]",
+        "der",
+        "Hund",
+        "schläft",
+        "nicht",
+        *(["!"] if variant == "release" else []),
+        "[SEP]",
+    ]
     assert alignments[2].source == words
     assert alignments[2].mass.sum() == pytest.approx(1, abs=1e-5)
-    assert alignments[2].mass.shape == alignments[2].values.shape == (len(words), len(alignments[2].prediction))
+    assert (
+        alignments[2].mass.shape
+        == alignments[2].values.shape
+        == (len(words), len(alignments[2].prediction))
+    )
 
 
 def test_alignments_of_blank_texts_and_of_sentences(encoder: TokenEncoder) -> None:
@@ -167,16 +209,22 @@ def test_alignments_of_blank_texts_and_of_sentences(encoder: TokenEncoder) -> No
 
 
 @pytest.mark.parametrize("variant", ["acl20", "release"])
-def test_faults_share_out_what_the_score_lacks(encoder: TokenEncoder, tiny_lm: Path, variant: str) -> None:
+def test_faults_share_out_what_the_score_lacks(
+    encoder: TokenEncoder, tiny_lm: Path, variant: str
+) -> None:
     model = LanguageModel(tiny_lm, start_token="always")
     scorer = XMoverScore(encoder, language_model=model, variant=variant, lm_weight=0.3)
     result, alignments = scorer.score(SOURCES, PREDICTIONS), scorer.align(SOURCES, PREDICTIONS)
     for number, (match, losses) in enumerate(scorer.evidence(PREDICTIONS, alignments)):
         parts = {name: values[number] for name, values in result.parts.items()}
         assert match.lack.sum() == pytest.approx(1 - parts["mover"], abs=1e-5)
-        assert losses.lack.sum() == pytest.approx(0.3 * ((variant == "release") - parts["lm"]), abs=1e-5)
+        assert losses.lack.sum() == pytest.approx(
+            0.3 * ((variant == "release") - parts["lm"]), abs=1e-5
+        )
     for text, words in zip(PREDICTIONS, scorer.faults(PREDICTIONS, alignments), strict=True):
-        assert " ".join(text[word.start : word.end] for word in words) == text.replace("!", " !").replace(".", " .")
+        assert " ".join(text[word.start : word.end] for word in words) == text.replace(
+            "!", " !"
+        ).replace(".", " .")
         assert sum(word.share for word in words) == pytest.approx(1)
         assert all(0 <= word.severity <= 1 for word in words)
     with pytest.raises(InputError, match="3 predictions, but 1 alignments"):

@@ -50,11 +50,15 @@ def remapping() -> Remapping:
 
 @pytest.fixture
 def words(encoder: TokenEncoder, remapping: Remapping, tiny_lm: Path) -> XMoverScore:
-    return XMoverScore(encoder, variant="uscore", remapping=remapping, language_model=LanguageModel(tiny_lm))
+    return XMoverScore(
+        encoder, variant="uscore", remapping=remapping, language_model=LanguageModel(tiny_lm)
+    )
 
 
 @pytest.fixture
-def folder(tmp_path: Path, encoder: TokenEncoder, tiny_encoder: Path, tiny_lm: Path, remapping: Remapping) -> Path:
+def folder(
+    tmp_path: Path, encoder: TokenEncoder, tiny_encoder: Path, tiny_lm: Path, remapping: Remapping
+) -> Path:
     """A preset folder as `mtmetrics uscore` leaves it, for de-en."""
     import torch
     from transformers import MBartConfig, MBartForConditionalGeneration
@@ -66,20 +70,30 @@ def folder(tmp_path: Path, encoder: TokenEncoder, tiny_encoder: Path, tiny_lm: P
     for name in ("encoder", "sentences", "translation"):
         shutil.copytree(tiny_encoder, tmp_path / name)
     torch.manual_seed(0)
-    options = {"d_model": 16, "init_std": 0.5, "pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3}
+    options = {
+        "d_model": 16,
+        "init_std": 0.5,
+        "pad_token_id": 0,
+        "bos_token_id": 2,
+        "eos_token_id": 3,
+    }
     for side in ("encoder", "decoder"):
         options |= {f"{side}_layers": 1, f"{side}_attention_heads": 2}
     config = MBartConfig(vocab_size=encoder.vocabulary_size, max_position_embeddings=64, **options)
     MBartForConditionalGeneration(config).save_pretrained(tmp_path / "translation")
     (tmp_path / "preset.toml").write_text(
-        'metric = "uscore"\nlang_pair = "de-en"\n[encoder]\nmodel = "encoder"\n[maps]\nkind = "umd"\n'
-        '[sentences]\nmodel = "sentences"\n[translation]\nmodel = "translation"\nmax_length = 12\n'
+        'metric = "uscore"\nlang_pair = "de-en"\n[encoder]\nmodel = "encoder"\n[maps]\nkind = '
+        '"umd"\n'
+        '[sentences]\nmodel = "sentences"\n[translation]\nmodel = "translation"\nmax_length = '
+        "12\n"
         '[language_models.en]\nmodel = "lm"\n[score]\nweights = "+"\n'
     )
     return tmp_path
 
 
-def test_pseudo_sources_are_compared_with_the_sources(words: XMoverScore, encoder: TokenEncoder) -> None:
+def test_pseudo_sources_are_compared_with_the_sources(
+    words: XMoverScore, encoder: TokenEncoder
+) -> None:
     class Back(FixedTranslator):
         label = "back"
 
@@ -123,7 +137,9 @@ def test_weights_of_the_paper(name: str) -> None:
 
 
 def test_weights_of_what_remains() -> None:
-    assert part_weights("tuned", "wrd+snt", ["translation"])[0] == pytest.approx({"wmd": 5 / 6, "lm": 1 / 6})
+    assert part_weights("tuned", "wrd+snt", ["translation"])[0] == pytest.approx(
+        {"wmd": 5 / 6, "lm": 1 / 6}
+    )
     assert part_weights("tuned", "wrd", ["language_model"]) == (
         pytest.approx({"wmd": 5 / 9, "pseudo": 4 / 9}),
         {"wrd": 1.0},
@@ -133,7 +149,10 @@ def test_weights_of_what_remains() -> None:
     for arguments, message in [
         (("best", "wrd"), "weights 'best': must be one of tuned, \\+, \\+\\+"),
         (("tuned", "wrd+wmd"), "combine 'wrd\\+wmd': must be one of wrd, snt, wrd\\+snt"),
-        (("tuned", "wrd", ["wmd"]), "without 'wmd': must be one of translation, language_model, sentences, back_tr"),
+        (
+            ("tuned", "wrd", ["wmd"]),
+            "without 'wmd': must be one of translation, language_model, sentences, back_tr",
+        ),
         (("tuned", "snt", ["sentences"]), "combine 'snt': nothing is left without sentences"),
         (("wmd=1+lm=no", "wrd"), "weights 'wmd=1\\+lm=no': 'lm=no' cannot be used"),
         (("wmd=-1", "wrd"), "'wmd=-1' cannot be used; PART=NUMBER is needed, at least 0"),
@@ -146,7 +165,10 @@ def test_weights_of_what_remains() -> None:
 
 def test_weights_by_the_names_of_the_parts() -> None:
     # What is not named has none, and is not computed.
-    assert part_weights("wmd=3+lm=1+wrd=1+snt=1", "wrd+snt") == ({"wmd": 0.75, "lm": 0.25}, {"wrd": 0.5, "snt": 0.5})
+    assert part_weights("wmd=3+lm=1+wrd=1+snt=1", "wrd+snt") == (
+        {"wmd": 0.75, "lm": 0.25},
+        {"wrd": 0.5, "snt": 0.5},
+    )
     assert part_weights("wmd=1+snt=2", "wrd+snt") == ({}, {"snt": 1.0})
 
 
@@ -159,17 +181,23 @@ def test_scores_are_what_their_parts_combine_to(words: XMoverScore, encoder: Tok
 
 
 def test_both_equations(words: XMoverScore, encoder: TokenEncoder) -> None:
-    scorer = UScore(words, translator=FixedTranslator(), sentences=encoder.means(), lang_pair="de-en")
+    scorer = UScore(
+        words, translator=FixedTranslator(), sentences=encoder.means(), lang_pair="de-en"
+    )
     result = scorer.score(SOURCES, PREDICTIONS)
     parts = result.parts
     assert list(parts) == ["wmd", "pseudo", "lm", "wrd", "snt"]
     assert parts["wmd"] == pytest.approx(words.score(SOURCES, PREDICTIONS).parts["mover"])
     unmapped = XMoverScore(encoder, variant="uscore")
-    assert parts["pseudo"] == pytest.approx(unmapped.score(list(PSEUDO.values()), PREDICTIONS).parts["mover"])
+    assert parts["pseudo"] == pytest.approx(
+        unmapped.score(list(PSEUDO.values()), PREDICTIONS).parts["mover"]
+    )
     assert parts["lm"] == pytest.approx(words.fluency(PREDICTIONS)[0])
     x, y = (encoder.encode(texts).means() for texts in (SOURCES, PREDICTIONS))
     assert parts["snt"] == pytest.approx(cosines(x, y))
-    assert parts["wrd"] == pytest.approx(0.5 * parts["wmd"] + 0.4 * parts["pseudo"] + 0.1 * parts["lm"])
+    assert parts["wrd"] == pytest.approx(
+        0.5 * parts["wmd"] + 0.4 * parts["pseudo"] + 0.1 * parts["lm"]
+    )
     assert result.segments == pytest.approx(0.6 * parts["wrd"] + 0.4 * parts["snt"])
     assert result.report.truncated == 1  # the source that the translator cut
     assert "|lp:de-en|parts:wrd+snt|weights:tuned|enc:tiny-encoder#" in result.signature
@@ -192,15 +220,21 @@ def test_a_blank_side_has_the_lowest_parts(words: XMoverScore, encoder: TokenEnc
     result = scorer.score([*SOURCES, "das haus"], [*PREDICTIONS, " "])
     floors = {name: values[3] for name, values in result.parts.items()}
     lm = words.language_model.floor
-    assert floors == pytest.approx({"wmd": -4, "pseudo": -4, "lm": lm, "wrd": -3.6 + 0.1 * lm, "snt": -1})
+    assert floors == pytest.approx(
+        {"wmd": -4, "pseudo": -4, "lm": lm, "wrd": -3.6 + 0.1 * lm, "snt": -1}
+    )
     assert result.segments[3] == pytest.approx(0.6 * (-3.6 + 0.1 * lm) - 0.4)
     assert result.segments[3] < result.segments[:3].min()
     assert result.report.blank == 1
 
 
-def test_a_blank_pseudo_reference_has_its_own_floor(words: XMoverScore, encoder: TokenEncoder) -> None:
+def test_a_blank_pseudo_reference_has_its_own_floor(
+    words: XMoverScore, encoder: TokenEncoder
+) -> None:
     options = {"sentences": encoder.means()}
-    result = UScore(words, translator=FixedTranslator(), **options).score(["das haus"], ["the house"])
+    result = UScore(words, translator=FixedTranslator(), **options).score(
+        ["das haus"], ["the house"]
+    )
     without = UScore(words, without=["translation"], **options).score(["das haus"], ["the house"])
     assert result.parts["pseudo"] == pytest.approx([-4])
     for name in ("wmd", "lm", "snt"):
@@ -218,10 +252,14 @@ def test_one_level_alone(words: XMoverScore, encoder: TokenEncoder) -> None:
     assert list(result.parts) == ["wmd", "lm", "wrd"]
     assert result.segments == pytest.approx((5 * result.parts["wmd"] + result.parts["lm"]) / 6)
     assert "|parts:wrd|weights:tuned|without:translation|" in result.signature
-    assert scorer.align(SOURCES, PREDICTIONS)[0].total == pytest.approx(-result.parts["wmd"][0], abs=1e-6)
+    assert scorer.align(SOURCES, PREDICTIONS)[0].total == pytest.approx(
+        -result.parts["wmd"][0], abs=1e-6
+    )
     alignments = scorer.align(SOURCES, PREDICTIONS)
     for number, evidence in enumerate(scorer.evidence(PREDICTIONS, alignments)):
-        lacks = [-weight * result.parts[part][number] for part, weight in scorer.word_weights.items()]
+        lacks = [
+            -weight * result.parts[part][number] for part, weight in scorer.word_weights.items()
+        ]
         assert [found.lack.sum() for found in evidence] == pytest.approx(lacks, abs=1e-5)
     with pytest.raises(InputError, match="nothing to align"):
         UScore(sentences=encoder.means(), combine="snt").align(SOURCES, PREDICTIONS)
@@ -256,7 +294,9 @@ def test_a_preset_folder(folder: Path) -> None:
         load_scorer("uscore", preset=str(folder), lang_pair="en-de")
 
 
-def test_a_translation_model_of_the_other_direction_is_of_the_preset_or_an_option(folder: Path) -> None:
+def test_a_translation_model_of_the_other_direction_is_of_the_preset_or_an_option(
+    folder: Path,
+) -> None:
     weights = {"weights": "wmd=0.4+back=0.6+wrd=1", "without": "sentences"}
     with pytest.raises(ArtifactError, match="names no model for back_translation"):
         load_scorer("uscore", preset=str(folder), **weights)
@@ -268,7 +308,9 @@ def test_a_translation_model_of_the_other_direction_is_of_the_preset_or_an_optio
         load_scorer("uscore", preset=str(folder), back=str(folder / "translation"), **weights)
     record.unlink()
     path = folder / "preset.toml"
-    path.write_text(path.read_text() + '[back_translation]\nmodel = "translation"\nmax_length = 9\n')
+    path.write_text(
+        path.read_text() + '[back_translation]\nmodel = "translation"\nmax_length = 9\n'
+    )
     named = load_scorer("uscore", preset=str(folder), **weights)
     assert named.back_translator.max_length == 9
     result = named.score(SOURCES, PREDICTIONS)
@@ -276,9 +318,14 @@ def test_a_translation_model_of_the_other_direction_is_of_the_preset_or_an_optio
     assert "|btlen:9|" in result.signature
 
 
-def test_a_language_model_of_the_users_scores_as_the_preset_says(folder: Path, tiny_lm: Path) -> None:
+def test_a_language_model_of_the_users_scores_as_the_preset_says(
+    folder: Path, tiny_lm: Path
+) -> None:
     path = folder / "preset.toml"
-    table = '[language_models.en]\nmodel = "lm"\nstart_token = "always"\nend_token = true\nlength_power = 0.5\n'
+    table = (
+        '[language_models.en]\nmodel = "lm"\nstart_token = "always"\nend_token = '
+        "true\nlength_power = 0.5\n"
+    )
     path.write_text(path.read_text().replace('[language_models.en]\nmodel = "lm"\n', table))
     scorer = load_scorer("uscore", preset=str(folder), lm=str(tiny_lm), without="translation")
     assert "|lm:tiny-lm#" in scorer.signature
@@ -296,11 +343,16 @@ def test_a_preset_folder_in_evaluate(folder: Path, evaluate_cache: Path) -> None
 def test_another_map_than_the_pinned_one_is_refused(folder: Path, remapping: Remapping) -> None:
     path = folder / "preset.toml"
     text = path.read_text()
-    path.write_text(text.replace('kind = "umd"\n', f'kind = "umd"\nfingerprint = "{remapping.fingerprint}"\n'))
-    assert f"|map:umd#{remapping.fingerprint}|" in load_scorer("uscore", preset=str(folder)).signature
+    path.write_text(
+        text.replace('kind = "umd"\n', f'kind = "umd"\nfingerprint = "{remapping.fingerprint}"\n')
+    )
+    assert (
+        f"|map:umd#{remapping.fingerprint}|" in load_scorer("uscore", preset=str(folder)).signature
+    )
     path.write_text(text.replace('kind = "umd"\n', 'kind = "umd"\nfingerprint = "00000000"\n'))
     with pytest.raises(
-        ArtifactError, match=f"its fingerprint is {remapping.fingerprint}, but the preset pins 00000000"
+        ArtifactError,
+        match=f"its fingerprint is {remapping.fingerprint}, but the preset pins 00000000",
     ):
         load_scorer("uscore", preset=str(folder))
     assert "|map:none|" in load_scorer("uscore", preset=str(folder), map="none").signature
@@ -328,10 +380,14 @@ def test_what_a_preset_lacks(folder: Path) -> None:
 def test_the_preset_of_the_paper_names_the_command() -> None:
     message = "preset paper: names no model for translation and sentences; 'mtmetrics uscore'"
     with pytest.raises(ArtifactError, match=message):
-        load_scorer("uscore", preset="paper", lang_pair="de-en", pool=ModelPool(local_files_only=True))
+        load_scorer(
+            "uscore", preset="paper", lang_pair="de-en", pool=ModelPool(local_files_only=True)
+        )
 
 
-def test_bundled_artifacts_that_are_presets(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bundled_artifacts_that_are_presets(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bundled = tmp_path / "hub"
     shutil.copytree(folder, bundled / "uscore-tiny-de-en", ignore=shutil.ignore_patterns("hub"))
     entry = 'kind = "preset"\nrepository = "x/y"\nrevision = "main"\nbundled = true\n'
@@ -341,5 +397,7 @@ def test_bundled_artifacts_that_are_presets(folder: Path, tmp_path: Path, monkey
     monkeypatch.setattr("mtmetrics.artifacts.catalog.bundled_artifacts", lambda: bundled)
     assert preset_names("uscore") == ["mini", "mini-de-en", "paper", "uscore-tiny-de-en"]
     assert load_preset("uscore", "uscore-tiny-de-en").folder == bundled / "uscore-tiny-de-en"
-    bundled, same = (load_scorer("uscore", preset=preset) for preset in ("uscore-tiny-de-en", str(folder)))
+    bundled, same = (
+        load_scorer("uscore", preset=preset) for preset in ("uscore-tiny-de-en", str(folder))
+    )
     assert bundled.signature == same.signature

@@ -21,7 +21,12 @@ from mtmetrics.models.token_weights import TokenWeights
 from mtmetrics.scorers.registry import load_scorer
 from mtmetrics.scorers.xmoverscore import VARIANTS, XMoverScore
 
-SOURCES = ["Das Haus ist klein.", "ich sehe die Katze", "der Hund schläft nicht!", "das Haus ist klein."]
+SOURCES = [
+    "Das Haus ist klein.",
+    "ich sehe die Katze",
+    "der Hund schläft nicht!",
+    "das Haus ist klein.",
+]
 PREDICTIONS = ["the house is small.", "i see the cat", "the dog sleeps not!", "the house is small."]
 
 
@@ -50,12 +55,18 @@ def naive(encoder: TokenEncoder, source: str, prediction: str, ngram: int) -> fl
     sides = []
     for text in (source, prediction):
         tokens = encoder.encode([text])
-        rows = [v for v, number in zip(tokens.vectors, tokens.token_ids, strict=True) if encoder.word_table[number]]
+        rows = [
+            v
+            for v, number in zip(tokens.vectors, tokens.token_ids, strict=True)
+            if encoder.word_table[number]
+        ]
         size = min(ngram, len(rows))
         means = [np.mean(rows[i : i + size], axis=0) for i in range(len(rows) - size + 1)]
         sides.append([vector / np.linalg.norm(vector) for vector in means])
     cost = np.array([[((x - y) ** 2).sum() for y in sides[1]] for x in sides[0]], dtype=np.float64)
-    return 1 - ot.emd2(np.full(len(cost), 1 / len(cost)), np.full(cost.shape[1], 1 / cost.shape[1]), cost)
+    return 1 - ot.emd2(
+        np.full(len(cost), 1 / len(cost)), np.full(cost.shape[1], 1 / cost.shape[1]), cost
+    )
 
 
 @pytest.mark.parametrize("ngram", [1, 2, 3])
@@ -72,7 +83,9 @@ def test_variants_turn_one_distance_into_their_scores(encoder: TokenEncoder) -> 
     assert uscore == pytest.approx(acl20 - 1)
     sources = ["ich sehe die Katze", *SOURCES]
     predictions = ["i see the small cat and a tree stands there", *PREDICTIONS]
-    release = XMoverScore(encoder, variant="release", drop_rate=0.0).score(sources, predictions).segments
+    release = (
+        XMoverScore(encoder, variant="release", drop_rate=0.0).score(sources, predictions).segments
+    )
     assert ((release > 1 / 3) & (release <= 1)).all()
     dropped = XMoverScore(encoder, variant="release").score(sources, predictions).segments
     assert (dropped >= release - 1e-5).all()
@@ -86,7 +99,9 @@ def test_identical_sentences_are_perfect(encoder: TokenEncoder) -> None:
         assert score == pytest.approx(best, abs=1e-6)
 
 
-def test_blank_segments_get_the_floor_and_are_counted(encoder: TokenEncoder, language_model: LanguageModel) -> None:
+def test_blank_segments_get_the_floor_and_are_counted(
+    encoder: TokenEncoder, language_model: LanguageModel
+) -> None:
     texts = (["the dog", "", "\u3000 ", "the dog"], ["the cat", "the cat", "", " "])
     for variant, floor in (("acl20", -3.0), ("uscore", -4.0), ("release", 1 / 3)):
         scorer = XMoverScore(encoder, variant=variant, language_model=language_model, lm_weight=0.5)
@@ -99,7 +114,9 @@ def test_blank_segments_get_the_floor_and_are_counted(encoder: TokenEncoder, lan
         assert result.report == InputReport(4, blank=3)
 
 
-def test_punctuation_and_continuation_pieces_count_where_all_tokens_do(encoder: TokenEncoder) -> None:
+def test_punctuation_and_continuation_pieces_count_where_all_tokens_do(
+    encoder: TokenEncoder,
+) -> None:
     texts = ["the house !", "housedog"]
     words, whole = (XMoverScore(encoder, ngram=1, pieces=pieces) for pieces in ("words", "all"))
     assert whole.ngrams(texts, "source").lengths.tolist() == encoder.encode(texts).lengths.tolist()
@@ -113,7 +130,9 @@ def test_map_moves_the_source_side_or_both(encoder: TokenEncoder) -> None:
     direction = np.linalg.qr(np.random.default_rng(1).normal(size=(16, 16)))[0][0]
     remapping = Remapping("umd", (direction,))
     source = XMoverScore(encoder, remapping=remapping).score(SOURCES, PREDICTIONS).segments
-    both = XMoverScore(encoder, remapping=remapping, sides="both").score(SOURCES, PREDICTIONS).segments
+    both = (
+        XMoverScore(encoder, remapping=remapping, sides="both").score(SOURCES, PREDICTIONS).segments
+    )
     none = XMoverScore(encoder).score(SOURCES, PREDICTIONS).segments
     assert abs(source - none).max() > 1e-4
     assert abs(source - both).max() > 1e-4
@@ -123,13 +142,20 @@ def test_map_moves_the_source_side_or_both(encoder: TokenEncoder) -> None:
 
 
 def test_weights_come_from_a_stored_table(encoder: TokenEncoder, tmp_path: Path) -> None:
-    TokenWeights.fit(encoder, [*SOURCES, *PREDICTIONS, "the the the"]).save(tmp_path / "idf.safetensors")
+    TokenWeights.fit(encoder, [*SOURCES, *PREDICTIONS, "the the the"]).save(
+        tmp_path / "idf.safetensors"
+    )
     table = TokenWeights.load(tmp_path / "idf.safetensors")
     vocabulary = encoder.tokenizer.get_vocab()
     assert table.table[vocabulary["house"]] == pytest.approx(np.log(10 / 3) + 1)
     assert table.table[vocabulary["the"]] == pytest.approx(np.log(10 / 6) + 1)
     weighted = XMoverScore(encoder, ngram=1, weights=table).score(SOURCES, PREDICTIONS)
-    assert abs(weighted.segments - XMoverScore(encoder, ngram=1).score(SOURCES, PREDICTIONS).segments).max() > 1e-4
+    assert (
+        abs(
+            weighted.segments - XMoverScore(encoder, ngram=1).score(SOURCES, PREDICTIONS).segments
+        ).max()
+        > 1e-4
+    )
     assert f"weights:idf#{table.fingerprint}" in weighted.signature
     with pytest.raises(InputError, match="covers 3 tokens"):
         XMoverScore(encoder, weights=TokenWeights(np.ones(3, dtype=np.float32)))
@@ -145,7 +171,9 @@ def test_weights_by_length_are_those_of_word_rotators_distance(encoder: TokenEnc
     cosines = (x / masses[0][:, None]) @ (y / masses[1][:, None]).T
     distance = ot.emd2(*(mass / mass.sum() for mass in masses), 1.0 - cosines)
     scorer = XMoverScore(encoder, pieces="all", ngram=1, distance="cosine", weights="norm")
-    assert scorer.score([texts[0]], [texts[1]]).parts["mover"] == pytest.approx([1.0 - distance], abs=1e-5)
+    assert scorer.score([texts[0]], [texts[1]]).parts["mover"] == pytest.approx(
+        [1.0 - distance], abs=1e-5
+    )
     assert "|weights:norm|" in scorer.signature
     [alignment] = scorer.align([texts[0]], [texts[1]])
     assert alignment.mass.sum(1) == pytest.approx(masses[0] / masses[0].sum(), abs=1e-6)
@@ -154,8 +182,12 @@ def test_weights_by_length_are_those_of_word_rotators_distance(encoder: TokenEnc
 def test_worker_processes_change_nothing_while_the_next_chunk_is_encoded(
     encoder: TokenEncoder, language_model: LanguageModel, processes: Callable[[], None]
 ) -> None:
-    chunks = [[SOURCES[:size], PREDICTIONS[:size], [*PREDICTIONS[1:size], ""]] for size in (4, 3, 2)]
-    alone = list(XMoverScore(encoder, language_model=language_model, workers=1).score_chunks(chunks))
+    chunks = [
+        [SOURCES[:size], PREDICTIONS[:size], [*PREDICTIONS[1:size], ""]] for size in (4, 3, 2)
+    ]
+    alone = list(
+        XMoverScore(encoder, language_model=language_model, workers=1).score_chunks(chunks)
+    )
     processes()
     read = []
     feed = (read.append(size) or chunk for size, chunk in enumerate(chunks))
@@ -167,12 +199,16 @@ def test_worker_processes_change_nothing_while_the_next_chunk_is_encoded(
         for expected, result in zip(one, other, strict=True):
             assert np.array_equal(result.segments, expected.segments)
             assert result.report == expected.report
-            assert all(np.array_equal(result.parts[name], part) for name, part in expected.parts.items())
+            assert all(
+                np.array_equal(result.parts[name], part) for name, part in expected.parts.items()
+            )
 
 
 @given(st.lists(st.sampled_from([*range(4), 0, 0]), min_size=1, max_size=12), st.integers(1, 3))
 @settings(max_examples=15, deadline=None)
-def test_order_duplicates_and_neighbours_change_nothing(encoder: TokenEncoder, order: list[int], workers: int) -> None:
+def test_order_duplicates_and_neighbours_change_nothing(
+    encoder: TokenEncoder, order: list[int], workers: int
+) -> None:
     scorer = XMoverScore(encoder, workers=workers)
     alone = [scorer.score([SOURCES[i]], [PREDICTIONS[i]]).segments[0] for i in order]
     together = scorer.score([SOURCES[i] for i in order], [PREDICTIONS[i] for i in order]).segments
@@ -181,7 +217,9 @@ def test_order_duplicates_and_neighbours_change_nothing(encoder: TokenEncoder, o
 
 def test_signature_pins_everything(encoder: TokenEncoder, language_model: LanguageModel) -> None:
     remapping = Remapping("clp", (np.eye(16),))
-    line = XMoverScore(encoder, lang_pair="de-en", remapping=remapping, language_model=language_model).signature
+    line = XMoverScore(
+        encoder, lang_pair="de-en", remapping=remapping, language_model=language_model
+    ).signature
     pattern = (
         r"xmoverscore\|lp:de-en\|enc:tiny-encoder#[0-9a-f]{8}\|layer:3\|ngram:2\|map:clp#[0-9a-f]{8}\|lm:tiny-lm#[0-9a-f]{8}\*0\.1\|form:acl20"
         r"\|dtype:fp32\|v:\d+\.\d+\.\d+"
@@ -217,8 +255,14 @@ def test_signature_pins_everything(encoder: TokenEncoder, language_model: Langua
         ({"drop_rate": 1.5}, "drop_rate 1.5: must lie between 0 and 1"),
         ({"workers": 0}, "workers 0"),
         ({"lm_weight": "x"}, "lm_weight 'x': must be a finite number"),
-        ({"remapping": Remapping("clp", (np.eye(8),))}, "made for vectors of 8 numbers, the encoder gives 16"),
-        ({"remapping": Remapping("clp", (np.eye(16),)), "sides": "both"}, "sides='both' cannot be used"),
+        (
+            {"remapping": Remapping("clp", (np.eye(8),))},
+            "made for vectors of 8 numbers, the encoder gives 16",
+        ),
+        (
+            {"remapping": Remapping("clp", (np.eye(16),)), "sides": "both"},
+            "sides='both' cannot be used",
+        ),
     ],
 )
 def test_bad_options(encoder: TokenEncoder, options: dict[str, object], message: str) -> None:
@@ -237,7 +281,12 @@ def test_preset_folder(preset: Path) -> None:
     assert other.encoder is scorer.encoder
     assert "ngram:1|map:umd#" in other.signature
     assert "lm:none|form:uscore" in other.signature
-    assert XMoverScore.from_preset(str(preset), lang_pair="en-de", pool=pool, map="none").language_model is None
+    assert (
+        XMoverScore.from_preset(
+            str(preset), lang_pair="en-de", pool=pool, map="none"
+        ).language_model
+        is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -249,7 +298,10 @@ def test_preset_folder(preset: Path) -> None:
         (
             {"lang_pair": "ru-en"},
             ArtifactError,
-            "no clp map for language pair ru-en .* it has clp for: de-en; .* mtmetrics remap --encoder",
+            (
+                "no clp map for language pair ru-en .* it has clp for: de-en; .* mtmetrics remap "
+                "--encoder"
+            ),
         ),
         ({"layer": 2}, ArtifactError, "layer 3, but the encoder in use is .* layer 2"),
         ({"maps": "nowhere"}, ArtifactError, "no clp map for language pair de-en in nowhere"),
@@ -258,7 +310,9 @@ def test_preset_folder(preset: Path) -> None:
         ({"lm": "no/such-lm"}, ArtifactError, "'no/such-lm' was not found"),
     ],
 )
-def test_what_a_preset_cannot_give(preset: Path, options: dict[str, str], error: type[Exception], message: str) -> None:
+def test_what_a_preset_cannot_give(
+    preset: Path, options: dict[str, str], error: type[Exception], message: str
+) -> None:
     options = {"lang_pair": "de-en", "pool": ModelPool(local_files_only=True)} | options
     with pytest.raises(error, match=message):
         XMoverScore.from_preset(str(preset), **options)
@@ -273,8 +327,13 @@ def test_the_paper_preset_says_what_is_missing_offline() -> None:
 def test_a_language_model_of_the_users_scores_as_the_preset_says(
     tiny_encoder: Path, tiny_lm: Path, tmp_path: Path
 ) -> None:
-    models = f'[encoder]\nmodel = "{tiny_encoder}"\n[language_models.en]\nmodel = "mini-lm-en"\nweight = 0.3\n'
-    (tmp_path / "preset.toml").write_text(f'{models}start_token = "always"\nend_token = true\nlength_power = 0.5\n')
+    models = (
+        f'[encoder]\nmodel = "{tiny_encoder}"\n[language_models.en]\nmodel = '
+        '"mini-lm-en"\nweight = 0.3\n'
+    )
+    (tmp_path / "preset.toml").write_text(
+        f'{models}start_token = "always"\nend_token = true\nlength_power = 0.5\n'
+    )
     scorer = load_scorer("xmoverscore", preset=str(tmp_path), lm=str(tiny_lm), lang_pair="de-en")
     assert "|lm:tiny-lm#" in scorer.signature
     assert "*0.3|lmstart:always|lmend:yes|lmlen:0.5|" in scorer.signature

@@ -16,12 +16,12 @@ from mtmetrics.training import configs
 from mtmetrics.training.run import Run
 
 _ENGLISH = (
-    "the house dog cat tree garden bread water book street river child mother evening winter bridge sees needs likes "
-    "small old new"
+    "the house dog cat tree garden bread water book street river child mother evening winter "
+    "bridge sees needs likes small old new"
 )
 _GERMAN = (
-    "das haus hund katze baum garten brot wasser buch strasse fluss kind mutter abend winter bruecke sieht braucht mag "
-    "klein alt neu"
+    "das haus hund katze baum garten brot wasser buch strasse fluss kind mutter abend winter "
+    "bruecke sieht braucht mag klein alt neu"
 )
 WORDS = dict(zip(_ENGLISH.split(), _GERMAN.split(), strict=True))
 _SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -35,7 +35,9 @@ def toy_pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for _ in range(400):
         words = rng.sample(sorted(WORDS), 5)
         translated = [WORDS[word] for word in rng.sample(words, 5)]
-        rows.append({"source": " ".join(translated), "target": " ".join(words), "origin": "toy-news"})
+        rows.append(
+            {"source": " ".join(translated), "target": " ".join(words), "origin": "toy-news"}
+        )
     return write_jsonl(tmp_path_factory.mktemp("text") / "de-en.jsonl", rows)
 
 
@@ -62,15 +64,24 @@ def toy_lines(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    texts = [("das haus", "the house"), ("hund mag brot", "dog likes bread"), ("alt", "old"), ("neu buch", "the river")]
-    rows = [{"lp": "de-en", "source": s, "translation": t, "human": 1.0 - n} for n, (s, t) in enumerate(texts)]
+    texts = [
+        ("das haus", "the house"),
+        ("hund mag brot", "dog likes bread"),
+        ("alt", "old"),
+        ("neu buch", "the river"),
+    ]
+    rows = [
+        {"lp": "de-en", "source": s, "translation": t, "human": 1.0 - n}
+        for n, (s, t) in enumerate(texts)
+    ]
     rows.append({"lp": "de-en", "source": "fluss", "translation": "bread", "human": None})
     return write_jsonl(tmp_path_factory.mktemp("judged") / "de-en.jsonl", rows)
 
 
 @pytest.fixture(scope="session")
 def toy_encoder() -> Callable[[Path, int, int], Path]:
-    """Makes a plain BERT folder, of a width and a seed, whose vocabulary are the words of both languages."""
+    """Makes a plain BERT folder, of a width and a seed, whose vocabulary are the words of both
+    languages."""
 
     def build(folder: Path, width: int, seed: int) -> Path:
         import torch
@@ -83,10 +94,19 @@ def toy_encoder() -> Callable[[Path, int, int], Path]:
         tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
         tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
         special = {f"{piece.strip('[]').lower()}_token": piece for piece in _SPECIAL}
-        PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=64, **special).save_pretrained(folder)
+        PreTrainedTokenizerFast(
+            tokenizer_object=tokenizer, model_max_length=64, **special
+        ).save_pretrained(folder)
         torch.manual_seed(seed)
-        sizes = {"hidden_size": width, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
-        config = BertConfig(vocab_size=len(vocabulary), **sizes, max_position_embeddings=64, initializer_range=0.1)
+        sizes = {
+            "hidden_size": width,
+            "num_hidden_layers": 1,
+            "num_attention_heads": 2,
+            "intermediate_size": 32,
+        }
+        config = BertConfig(
+            vocab_size=len(vocabulary), **sizes, max_position_embeddings=64, initializer_range=0.1
+        )
         BertModel(config, add_pooling_layer=False).save_pretrained(folder)
         return folder
 
@@ -94,9 +114,12 @@ def toy_encoder() -> Callable[[Path, int, int], Path]:
 
 
 @pytest.fixture(scope="session")
-def models(toy_encoder: Callable[[Path, int, int], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def models(
+    toy_encoder: Callable[[Path, int, int], Path], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     """A folder with two such encoders of width 16, ``teacher`` and ``student``, the first also as a
-    sentence-transformers model of width 12, ``sentences``, and a small MBart that learnt nothing yet, ``mbart``."""
+    sentence-transformers model of width 12, ``sentences``, and a small MBart that learnt nothing
+    yet, ``mbart``."""
     import torch
     from sentence_transformers import SentenceTransformer
 
@@ -111,7 +134,9 @@ def models(toy_encoder: Callable[[Path, int, int], Path], tmp_path_factory: pyte
     torch.manual_seed(0)
     config = configs.DenoisingConfig(layers=1, heads=2, inner=64, dropout=0.0)
     texts = {"de": list(WORDS) * 2, "en": list(WORDS.values()) * 2}
-    tokenizer, network = small_mbart(Run(folder / "made"), toy_encoder(folder / "wide", 32, 1), texts, config)
+    tokenizer, network = small_mbart(
+        Run(folder / "made"), toy_encoder(folder / "wide", 32, 1), texts, config
+    )
     network.save_pretrained(folder / "mbart")
     tokenizer.save_pretrained(folder / "mbart")
     return folder
@@ -119,7 +144,8 @@ def models(toy_encoder: Callable[[Path, int, int], Path], tmp_path_factory: pyte
 
 @pytest.fixture(scope="session")
 def multilingual(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A BERT of three layers whose Unigram vocabulary has the words of both languages; those of French are unused."""
+    """A BERT of three layers whose Unigram vocabulary has the words of both languages; those of
+    French are unused."""
     import torch
     from transformers import BertConfig, BertModel
 
@@ -127,9 +153,18 @@ def multilingual(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tokenizer = unigram_pieces(*sorted({*WORDS, *WORDS.values(), "maison", "chien"}))
     tokenizer.save_pretrained(folder)
     torch.manual_seed(4)
-    sizes = {"hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 32}
+    sizes = {
+        "hidden_size": 16,
+        "num_hidden_layers": 3,
+        "num_attention_heads": 2,
+        "intermediate_size": 32,
+    }
     config = BertConfig(
-        vocab_size=len(tokenizer), **sizes, max_position_embeddings=64, initializer_range=0.1, pad_token_id=1
+        vocab_size=len(tokenizer),
+        **sizes,
+        max_position_embeddings=64,
+        initializer_range=0.1,
+        pad_token_id=1,
     )
     model = BertModel(config, add_pooling_layer=False)
     with torch.no_grad():  # a translation begins near its original
@@ -149,7 +184,12 @@ def data(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def train(
-    toy_pairs: Path, two_words: Path, toy_lines: Path, models: Path, multilingual: Path, judged: Path
+    toy_pairs: Path,
+    two_words: Path,
+    toy_lines: Path,
+    models: Path,
+    multilingual: Path,
+    judged: Path,
 ) -> Callable[..., Path]:
     """Trains something of a kind on a run with tiny settings, some of which may be changed."""
     from mtmetrics.training import encoder, lm, sentence, translation
@@ -166,18 +206,28 @@ def train(
             measured,
         ),
         "contrastive": (sentence.train_contrastive, ([toy_pairs], teachers["student"]), {}),
-        "translation": (translation.train_translation, (ParallelText([two_words]), teachers["mbart"], "de-en"), {}),
+        "translation": (
+            translation.train_translation,
+            (ParallelText([two_words]), teachers["mbart"], "de-en"),
+            {},
+        ),
         "denoising": (translation.train_denoising, ({"en": toy_lines}, teachers["student"]), {}),
     }
 
     def training(kind: str, run: Run, **changes: Any) -> Path:
         function, given, options = known[kind]
-        return function(run, *given, **options, config=dataclasses.replace(CONFIGS[kind], **changes))
+        return function(
+            run, *given, **options, config=dataclasses.replace(CONFIGS[kind], **changes)
+        )
 
     return training
 
 
 @pytest.fixture(scope="session")
-def trained(train: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+def trained(
+    train: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str], Path]:
     """The artifact of a kind of training, which runs once."""
-    return functools.cache(lambda kind: train(kind, Run(tmp_path_factory.mktemp(kind) / "toy", seed=3)))
+    return functools.cache(
+        lambda kind: train(kind, Run(tmp_path_factory.mktemp(kind) / "toy", seed=3))
+    )

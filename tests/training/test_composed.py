@@ -1,4 +1,5 @@
-"""Training of an ESIM that transformer layers compose: it learns, goes on after a stop, and begins as the encoder."""
+"""Training of an ESIM that transformer layers compose: it learns, goes on after a stop, and begins
+as the encoder."""
 
 import dataclasses
 from pathlib import Path
@@ -15,7 +16,14 @@ from mtmetrics.errors import InputError
 from mtmetrics.models.regressor import Regressor
 from mtmetrics.scorers.registry import load_scorer
 from mtmetrics.statistics.correlation import pearson
-from mtmetrics.training.composed import Examples, JudgedBatches, Objective, _begin_as, plan_units, train_composed
+from mtmetrics.training.composed import (
+    Examples,
+    JudgedBatches,
+    Objective,
+    _begin_as,
+    plan_units,
+    train_composed,
+)
 from mtmetrics.training.configs import CompositionConfig
 from mtmetrics.training.judged_pairs import JudgedFiles, JudgedPair, read_judged_pairs
 from mtmetrics.training.run import Run
@@ -39,7 +47,13 @@ TINY = CompositionConfig(
 def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Eighty translations that keep some words of their source, which is their reference too."""
     rows = (
-        {"lp": "de-en", "source": text, "reference": text, "translation": translation, "human": kept}
+        {
+            "lp": "de-en",
+            "source": text,
+            "reference": text,
+            "translation": translation,
+            "human": kept,
+        }
         for text, translation, kept in kept_words(80)
     )
     return write_jsonl(tmp_path_factory.mktemp("judged") / "kept.jsonl", rows)
@@ -48,16 +62,29 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def trained(judged: Path, tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return train_composed(
-        Run(tmp_path_factory.mktemp("whole") / "esim"), JudgedFiles([judged]), str(tiny_encoder), config=TINY
+        Run(tmp_path_factory.mktemp("whole") / "esim"),
+        JudgedFiles([judged]),
+        str(tiny_encoder),
+        config=TINY,
     )
 
 
-def test_one_network_learns_to_judge_against_either(trained: Path, judged: Path, tiny_encoder: Path) -> None:
+def test_one_network_learns_to_judge_against_either(
+    trained: Path, judged: Path, tiny_encoder: Path
+) -> None:
     pairs = read_judged_pairs([judged], "either")
     for side in ("source", "reference"):
         chosen = [pair for pair in pairs if pair.against == side]
-        scorer = load_scorer("esim", regressor=str(trained), encoder=str(tiny_encoder), against=side, lang_pair="de-en")
-        result = scorer.score([pair.other for pair in chosen], [pair.translation for pair in chosen])
+        scorer = load_scorer(
+            "esim",
+            regressor=str(trained),
+            encoder=str(tiny_encoder),
+            against=side,
+            lang_pair="de-en",
+        )
+        result = scorer.score(
+            [pair.other for pair in chosen], [pair.translation for pair in chosen]
+        )
         assert pearson(result.segments, np.array([pair.human for pair in chosen])).value > 0.8
         assert f"against:{side}" in result.signature
     record = record_of(trained)
@@ -71,23 +98,38 @@ def test_source_and_reference_are_read_together(
     against: str, epochs: int, count: int, judged: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
     config = dataclasses.replace(TINY, against=against, epochs=epochs)
-    made = train_composed(Run(tmp_path / "esim"), JudgedFiles([judged]), str(tiny_encoder), config=config)
+    made = train_composed(
+        Run(tmp_path / "esim"), JudgedFiles([judged]), str(tiny_encoder), config=config
+    )
     rows = record_of(made)["rows"]
     assert sum(rows["train"].values()) + sum(rows["validation"].values()) == count
     pairs = [pair for pair in read_judged_pairs([judged], "any") if pair.against == "both"]
-    options = {"regressor": str(made), "encoder": str(tiny_encoder), "against": "both", "lang_pair": "de-en"}
+    options = {
+        "regressor": str(made),
+        "encoder": str(tiny_encoder),
+        "against": "both",
+        "lang_pair": "de-en",
+    }
     scorer = load_scorer("esim", **options)
-    texts, translations = [(pair.other, pair.reference) for pair in pairs], [pair.translation for pair in pairs]
+    texts, translations = (
+        [(pair.other, pair.reference) for pair in pairs],
+        [pair.translation for pair in pairs],
+    )
     result = scorer.score(texts, translations)
     assert pearson(result.segments, np.array([pair.human for pair in pairs])).value > 0.8
     assert "|against:both|" in result.signature
     # One by one, and in another order, as together.
-    one = [scorer.score(texts[number : number + 1], [translations[number]]).segments[0] for number in (5, 3)]
+    one = [
+        scorer.score(texts[number : number + 1], [translations[number]]).segments[0]
+        for number in (5, 3)
+    ]
     assert result.segments[[5, 3]] == pytest.approx(one, abs=1e-5)
     assert scorer.score([("", "the dog")], ["a dog"]).segments.tolist() == [0.0]
     with pytest.raises(InputError, match="alignments: are of two texts"):
         scorer.align(texts[:1], ["a dog"])
-    with pytest.raises(InputError, match="holds no network that compares with the source and the reference"):
+    with pytest.raises(
+        InputError, match="holds no network that compares with the source and the reference"
+    ):
         load_scorer("esim", "mini", against="both", lang_pair="de-en")
 
 
@@ -95,22 +137,32 @@ def test_an_interrupted_run_ends_with_the_same_weights(
     trained: Path, judged: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
     with interrupted(133):
-        train_composed(Run(tmp_path / "esim"), JudgedFiles([judged]), str(tiny_encoder), config=TINY)
+        train_composed(
+            Run(tmp_path / "esim"), JudgedFiles([judged]), str(tiny_encoder), config=TINY
+        )
     assert (tmp_path / "esim.work" / "checkpoints" / "checkpoint-100").is_dir()
-    again = train_composed(Run(tmp_path / "esim"), JudgedFiles([judged]), str(tiny_encoder), config=TINY)
+    again = train_composed(
+        Run(tmp_path / "esim"), JudgedFiles([judged]), str(tiny_encoder), config=TINY
+    )
     assert equal_weights(trained, again)
 
 
 def test_layers_begin_as_those_of_the_encoder(tiny_encoder: Path) -> None:
     model = AutoModel.from_pretrained(tiny_encoder, local_files_only=True).eval()
-    layer = torch.nn.TransformerEncoderLayer(16, 2, 32, 0.0, "gelu", layer_norm_eps=1e-12, batch_first=True).eval()
+    layer = torch.nn.TransformerEncoderLayer(
+        16, 2, 32, 0.0, "gelu", layer_norm_eps=1e-12, batch_first=True
+    ).eval()
     _begin_as(layer, model.encoder.layer[1])
     states = torch.randn(2, 5, 16)
     real = torch.tensor([[True] * 5, [True] * 3 + [False] * 2])
-    hidden = torch.zeros(2, 1, 1, 5).masked_fill(~real[:, None, None], torch.finfo(torch.float32).min)
+    hidden = torch.zeros(2, 1, 1, 5).masked_fill(
+        ~real[:, None, None], torch.finfo(torch.float32).min
+    )
     theirs = model.encoder.layer[1](states, hidden)
     theirs = theirs[0] if isinstance(theirs, tuple) else theirs
-    assert layer(states, src_key_padding_mask=~real)[real].detach() == pytest.approx(theirs[real].detach(), abs=1e-5)
+    assert layer(states, src_key_padding_mask=~real)[real].detach() == pytest.approx(
+        theirs[real].detach(), abs=1e-5
+    )
 
 
 @pytest.fixture(scope="module")
@@ -148,7 +200,9 @@ def test_rows_are_read_as_often_as_asked() -> None:
     examples = Examples.of(pairs, config)
     steps = plan_units(Store(pairs), examples, {"a.": 0.25, "b.": 2}, config, seed=1)
     counts = np.bincount(np.concatenate(steps), minlength=40)
-    assert counts[::2].tolist() == [1] * 20  # a quarter of them in each of four epochs, another one every time
+    assert (
+        counts[::2].tolist() == [1] * 20
+    )  # a quarter of them in each of four epochs, another one every time
     assert counts[1::2].tolist() == [8] * 20
     with pytest.raises(InputError, match="--repeat c: no file"):
         plan_units(Store(pairs), examples, {"c": 2}, config, seed=1)
@@ -193,26 +247,41 @@ def test_a_worsened_copy_comes_to_score_less(tiny_encoder: Path, tmp_path: Path)
         for text, _, _ in kept_words(60)
     ]
     judged = write_jsonl(tmp_path / "copies.jsonl", rows)
-    valid = write_jsonl(tmp_path / "valid.jsonl", [row | {"source": f"is {row['source']}"} for row in rows[:4]])
+    valid = write_jsonl(
+        tmp_path / "valid.jsonl", [row | {"source": f"is {row['source']}"} for row in rows[:4]]
+    )
     config = dataclasses.replace(TINY, against="source", epochs=15, worse=1.0)
-    made = train_composed(Run(tmp_path / "esim"), JudgedFiles([judged], [valid]), str(tiny_encoder), config=config)
+    made = train_composed(
+        Run(tmp_path / "esim"), JudgedFiles([judged], [valid]), str(tiny_encoder), config=config
+    )
     scorer = load_scorer("esim", regressor=str(made), encoder=str(tiny_encoder), lang_pair="de-en")
     sources = [row["source"] for row in rows]
-    good, worse = (scorer.score(sources, [row[name] for row in rows]).segments for name in ("translation", "worse"))
+    good, worse = (
+        scorer.score(sources, [row[name] for row in rows]).segments
+        for name in ("translation", "worse")
+    )
     assert (good > worse + 0.2).mean() > 0.9
 
 
 def test_a_composition_begins_as_layers_of_another_encoder(
     judged: Path, tiny_encoder: Path, other_encoder: Path, tmp_path: Path
 ) -> None:
-    still = dataclasses.replace(TINY, epochs=1, layer_lr=0.0, other_lr=0.0, weight_decay=0.0, begun_from="1+2")
+    still = dataclasses.replace(
+        TINY, epochs=1, layer_lr=0.0, other_lr=0.0, weight_decay=0.0, begun_from="1+2"
+    )
     made = train_composed(
-        Run(tmp_path / "esim"), JudgedFiles([judged]), str(tiny_encoder), original=other_encoder, config=still
+        Run(tmp_path / "esim"),
+        JudgedFiles([judged]),
+        str(tiny_encoder),
+        original=other_encoder,
+        config=still,
     )
     layers = Regressor.read(made).members[0].pairs.layers
     original = AutoModel.from_pretrained(other_encoder, local_files_only=True, dtype=torch.float32)
     for layer, begun_from in zip(layers, original.encoder.layer, strict=False):
-        assert layer.linear1.weight.detach() == pytest.approx(begun_from.intermediate.dense.weight.detach(), abs=1e-3)
+        assert layer.linear1.weight.detach() == pytest.approx(
+            begun_from.intermediate.dense.weight.detach(), abs=1e-3
+        )
     assert record_of(made)["original"].startswith(f"{other_encoder.name}#")
 
 
@@ -235,9 +304,17 @@ def test_judgements_are_bounded() -> None:
     ],
 )
 def test_bad_calls_are_one_line(
-    options: list[str], message: str, judged: Path, tiny_encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture
+    options: list[str],
+    message: str,
+    judged: Path,
+    tiny_encoder: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture,
 ) -> None:
-    call = f"train regressor --composition transformer --encoder {tiny_encoder} --judged {judged} --layer 2"
+    call = (
+        f"train regressor --composition transformer --encoder {tiny_encoder} --judged {judged} "
+        "--layer 2"
+    )
     call += f" --begun-from 3 --out {tmp_path / 'out'}"
     assert main([*call.split(), *options]) in (1, 2)
     error = capsys.readouterr().err
@@ -250,10 +327,20 @@ def test_a_network_is_gone_on_with_and_others_are_refused(
 ) -> None:
     still = dataclasses.replace(TINY, epochs=1, layer_lr=0.0, other_lr=0.0, weight_decay=0.0)
     again = train_composed(
-        Run(tmp_path / "same"), JudgedFiles([judged]), str(tiny_encoder), begin=trained, config=still
+        Run(tmp_path / "same"),
+        JudgedFiles([judged]),
+        str(tiny_encoder),
+        begin=trained,
+        config=still,
     )
     assert equal_weights(trained, again)
     assert record_of(again)["begin"].startswith("esim#")
     other = dataclasses.replace(TINY, hidden=8)
     with pytest.raises(InputError, match="a network of another form"):
-        train_composed(Run(tmp_path / "other"), JudgedFiles([judged]), str(tiny_encoder), begin=trained, config=other)
+        train_composed(
+            Run(tmp_path / "other"),
+            JudgedFiles([judged]),
+            str(tiny_encoder),
+            begin=trained,
+            config=other,
+        )

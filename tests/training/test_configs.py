@@ -15,7 +15,10 @@ from mtmetrics.training.run import Run
     [
         (ContrastiveConfig(temperature=0.0), "temperature 0.0: must be above 0"),
         (ContrastiveConfig(epochs=0), "epochs 0: must be a whole number of at least 1"),
-        (ContrastiveConfig(pairs_per_step=0), "pairs_per_step 0: must be a whole number of at least 1"),
+        (
+            ContrastiveConfig(pairs_per_step=0),
+            "pairs_per_step 0: must be a whole number of at least 1",
+        ),
         (ContrastiveConfig(warmup=1.0), "warmup 1.0: a share of the steps is needed"),
         (EncoderConfig(negatives=0), "negatives 0: must be a whole number of at least 1"),
         (LMConfig(steps=90), "90 steps are fewer than 80 of warm-up and 700 of decay"),

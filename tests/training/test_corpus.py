@@ -24,7 +24,9 @@ def row(number: int, origin: str) -> dict:
         ("a-multi30k", ["multi30k*"], False),
     ],
 )
-def test_origin_matches_whole_names_or_prefixes(origin: str, patterns: list[str], expected: bool) -> None:
+def test_origin_matches_whole_names_or_prefixes(
+    origin: str, patterns: list[str], expected: bool
+) -> None:
     assert corpus.origin_matches(origin, patterns) is expected
 
 
@@ -50,7 +52,9 @@ def test_pairs_are_filtered_capped_counted_and_not_repeated(tmp_path: Path) -> N
 
 
 def test_word_lists_are_a_group_of_their_own(tmp_path: Path) -> None:
-    pairs, _ = corpus.read_pairs([write(tmp_path / "de-en.tsv", "Haus\thouse\tlexicon\nHund\tdog\n")])
+    pairs, _ = corpus.read_pairs(
+        [write(tmp_path / "de-en.tsv", "Haus\thouse\tlexicon\nHund\tdog\n")]
+    )
     assert [(p.source, p.target, p.origin, p.group) for p in pairs] == [
         ("Haus", "house", "lexicon", "de-en.words"),
         ("Hund", "dog", corpus.UNNAMED, "de-en.words"),
@@ -59,13 +63,20 @@ def test_word_lists_are_a_group_of_their_own(tmp_path: Path) -> None:
 
 def test_pairs_with_a_judged_text_are_left_out(tmp_path: Path) -> None:
     rows = [row(n, "news") for n in range(40)]
-    rows += [{"source": "Das Haus!", "target": "a house"}, {"source": "ein hund", "target": "The DOG"}]
+    rows += [
+        {"source": "Das Haus!", "target": "a house"},
+        {"source": "ein hund", "target": "The DOG"},
+    ]
     path = write_jsonl(tmp_path / "de-en.jsonl.gz", rows)
     texts = enumerate([("das haus", "x"), ("y", "the dog")])
-    lines = [{"lp": "de-en", "source": s, "translation": t, "human": human} for human, (s, t) in texts]
+    lines = [
+        {"lp": "de-en", "source": s, "translation": t, "human": human} for human, (s, t) in texts
+    ]
     judged = write_jsonl(tmp_path / "judged.jsonl", lines)
     config = DistilConfig(held_back_per_mille=100, steps=3, pairs_per_step=4)
-    data = corpus.read_distillation(corpus.ParallelText([path]), [judged], config, seed=1, processes=1)
+    data = corpus.read_distillation(
+        corpus.ParallelText([path]), [judged], config, seed=1, processes=1
+    )
     assert {pair.origin for pair in [*data.train, *data.held]} == {"news"}
     assert data.counts.left_out["judged"] == 2
     sizes = data.record()["pairs"]
@@ -77,7 +88,12 @@ def test_pairs_with_a_judged_text_are_left_out(tmp_path: Path) -> None:
 def test_line_ranges_carry_origins(tmp_path: Path) -> None:
     path = write(tmp_path / "en.txt", "".join(f"line {i}\n" for i in range(1, 11)))
     lines, counts = corpus.read_lines([f"{path}:8-9=speech,2-3=news"])
-    assert lines == [("line 2", "news"), ("line 3", "news"), ("line 8", "speech"), ("line 9", "speech")]
+    assert lines == [
+        ("line 2", "news"),
+        ("line 3", "news"),
+        ("line 8", "speech"),
+        ("line 9", "speech"),
+    ]
     assert counts.used == {f"{tmp_path.name}/en.txt": {"news": 2, "speech": 2}}
     assert corpus.read_lines([f"{path}:8-9=speech,2-3=news"], exclude=["speech"])[0] == lines[:2]
     assert len(corpus.read_lines([str(path)])[0]) == 10
@@ -92,7 +108,9 @@ def test_line_ranges_carry_origins(tmp_path: Path) -> None:
         ("en.txt:2-90", "has 3 lines"),
     ],
 )
-def test_bad_line_ranges_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spec: str, message: str) -> None:
+def test_bad_line_ranges_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spec: str, message: str
+) -> None:
     monkeypatch.chdir(tmp_path)
     Path("en.txt").write_text("a\nb\nc\n", encoding="utf-8")
     with pytest.raises(InputError, match=message):
@@ -104,7 +122,10 @@ def test_bad_line_ranges_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
     [
         ("", "is empty"),
         ('{"source": "a"}\n', "line 1: the row needs a text `target`"),
-        ('{"source": "a", "target": "b"}\n{"source": null, "target": "b"}\n', "line 2: the row needs a text `source`"),
+        (
+            '{"source": "a", "target": "b"}\n{"source": null, "target": "b"}\n',
+            "line 2: the row needs a text `source`",
+        ),
         ('{"source": "a", "target": " "}\n', "line 1"),
         ("[1]\n", "line 1"),
         ("{\n", "line 1"),
@@ -141,8 +162,12 @@ def test_held_back_sentences_share_no_side_with_training() -> None:
     train, words, held = corpus.training_split(pairs + listed, per_mille=100, per_group=20, seed=1)
     assert words == listed
     sides = {corpus.text_key(text) for pair in held for text in (pair.source, pair.target)}
-    assert not sides & {corpus.text_key(text) for pair in train for text in (pair.source, pair.target)}
-    sizes = {group: sum(pair.group == group for pair in held) for group in ("de-en", "cs-en", "de-ru")}
+    assert not sides & {
+        corpus.text_key(text) for pair in train for text in (pair.source, pair.target)
+    }
+    sizes = {
+        group: sum(pair.group == group for pair in held) for group in ("de-en", "cs-en", "de-ru")
+    }
     assert sizes == {"de-en": 20, "cs-en": 20, "de-ru": 20}
     assert corpus.training_split(pairs, per_mille=100, per_group=20, seed=1) == (train, [], held)
     with pytest.raises(InputError, match="400 sentence pairs are too few"):
@@ -160,7 +185,9 @@ def test_the_plan_keeps_groups_apart_and_a_shorter_one_is_its_beginning() -> Non
     assert all(np.array_equal(a, b) for a, b in zip(shorter, plan, strict=False))
     first_pass = [batch for batch in plan if batch[0] < 100][:10]
     assert sorted(np.concatenate(first_pass).tolist()) == list(range(100))
-    assert not any(batch[0] >= 150 for batch in corpus.plan_batches(groups, lengths, 10, 60, seed=1, words=0.0))
+    assert not any(
+        batch[0] >= 150 for batch in corpus.plan_batches(groups, lengths, 10, 60, seed=1, words=0.0)
+    )
 
 
 def test_a_pass_over_pairs_takes_all_of_them_once_with_others_of_like_length() -> None:
@@ -171,7 +198,10 @@ def test_a_pass_over_pairs_takes_all_of_them_once_with_others_of_like_length() -
     assert [sum(len(batch) != 10 for batch in batches) for batches in passes] == [1, 1]
     assert np.mean([np.ptp(lengths[batch]) for batch in plan]) < 5
     assert not all(np.array_equal(a, b) for a, b in zip(*passes, strict=True))
-    assert all(np.array_equal(a, b) for a, b in zip(corpus.plan_epochs(lengths, 10, 1, seed=1), passes[0], strict=True))
+    assert all(
+        np.array_equal(a, b)
+        for a, b in zip(corpus.plan_epochs(lengths, 10, 1, seed=1), passes[0], strict=True)
+    )
 
 
 def test_numbers_of_origins_are_decimal() -> None:

@@ -27,7 +27,10 @@ def test_training_brings_held_back_pairs_nearer(trained: Callable[[str], Path]) 
     before, after = record["before_training"]["held_back_loss"], record["result"]["held_back_loss"]
     assert after < 0.8 * before
     assert -1 <= record["result"]["token_r"] <= 1
-    assert record["result"]["token_r"] == record["result"][next(k for k in record["result"] if "token_r_" in k)]
+    assert (
+        record["result"]["token_r"]
+        == record["result"][next(k for k in record["result"] if "token_r_" in k)]
+    )
     assert [*record["data"]["used"].values()] == [{"toy-news": 400}]
     assert record["pairs"]["train"] + record["pairs"]["held_back"] <= 400
 
@@ -52,20 +55,32 @@ def test_word_vectors_stay_where_their_rate_is_zero(
 ) -> None:
     made = train("encoder", Run(tmp_path / "out", seed=3), vector_lr=0.0, **SHORT)
     name = "embeddings.word_embeddings.weight"
-    vectors, original = (load_file(folder / "model.safetensors")[name] for folder in (made, multilingual))
-    tokenizers = (AutoTokenizer.from_pretrained(folder, local_files_only=True) for folder in (made, multilingual))
+    vectors, original = (
+        load_file(folder / "model.safetensors")[name] for folder in (made, multilingual)
+    )
+    tokenizers = (
+        AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        for folder in (made, multilingual)
+    )
     numbers, original_numbers = (tokenizer.get_vocab() for tokenizer in tokenizers)
     for piece in ("▁house", "▁haus", "<s>"):
         assert torch.equal(vectors[numbers[piece]], original[original_numbers[piece]].half())
 
 
-def test_pairs_from_english_are_turned_round(multilingual: Path, toy_pairs: Path, judged: Path, tmp_path: Path) -> None:
+def test_pairs_from_english_are_turned_round(
+    multilingual: Path, toy_pairs: Path, judged: Path, tmp_path: Path
+) -> None:
     rows = [json.loads(line) for line in toy_pairs.read_text(encoding="utf-8").splitlines()]
-    turned = [{"source": r["target"], "reference": r["source"], "set": "toy-news", "outputs": {}} for r in rows]
+    turned = [
+        {"source": r["target"], "reference": r["source"], "set": "toy-news", "outputs": {}}
+        for r in rows
+    ]
     turned.append({"source": "the dog", "reference": None, "set": "toy-news", "outputs": {}})
     text = ParallelText([write_jsonl(tmp_path / "en-de.jsonl", turned)])
     config = dataclasses.replace(TINY, **SHORT)
-    made = train_encoder(Run(tmp_path / "out", seed=3), text, multilingual, judged=[judged], config=config)
+    made = train_encoder(
+        Run(tmp_path / "out", seed=3), text, multilingual, judged=[judged], config=config
+    )
     english = AutoTokenizer.from_pretrained(made / "languages" / "en", local_files_only=True)
     assert english.tokenize("the house") == ["▁the", "▁house"]
     record = record_of(made)
@@ -91,11 +106,17 @@ def test_settings_and_places_that_do_not_fit_are_refused(
     with pytest.raises(InputError, match="BERT architecture is needed, this is gpt2"):
         train_encoder(Run(tmp_path / "b"), ParallelText([toy_pairs]), tiny_lm, config=TINY)
     config = dataclasses.replace(TINY, target_layer=1)
-    with pytest.raises(InputError, match="Unigram vocabulary is needed to begin with, this one is WordLevel"):
-        train_encoder(Run(tmp_path / "c"), ParallelText([toy_pairs]), models / "teacher", config=config)
+    with pytest.raises(
+        InputError, match="Unigram vocabulary is needed to begin with, this one is WordLevel"
+    ):
+        train_encoder(
+            Run(tmp_path / "c"), ParallelText([toy_pairs]), models / "teacher", config=config
+        )
     foreign = shutil.copy(toy_pairs, tmp_path / "de-fr.jsonl")
     with pytest.raises(InputError, match="de-fr: one side must be English"):
         train_encoder(Run(tmp_path / "d"), ParallelText([foreign]), multilingual, config=TINY)
-    with pytest.raises(MTMetricsError, match="the loss is no longer finite; begin again with --restart and a lower"):
+    with pytest.raises(
+        MTMetricsError, match="the loss is no longer finite; begin again with --restart and a lower"
+    ):
         train("encoder", Run(tmp_path / "e"), learning_rate=1e30, **SHORT)
     assert not any((tmp_path / name).exists() for name in "abcde")

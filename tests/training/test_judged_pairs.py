@@ -8,7 +8,14 @@ from helpers import write_jsonl
 
 from mtmetrics.errors import InputError
 from mtmetrics.judgements.readers import Condition
-from mtmetrics.training.judged_pairs import JudgedPair, agreement, pair_texts, read_judged_pairs, split, without
+from mtmetrics.training.judged_pairs import (
+    JudgedPair,
+    agreement,
+    pair_texts,
+    read_judged_pairs,
+    split,
+    without,
+)
 
 
 def test_training_and_validation_share_no_text_to_compare_with() -> None:
@@ -19,7 +26,9 @@ def test_training_and_validation_share_no_text_to_compare_with() -> None:
     assert not {pair.other for pair in train} & set(others)
     assert all(others.count(text) == 3 for text in others)
     assert without(pairs, valid) == train
-    with pytest.raises(InputError, match="90 judged translations are too few to train on and to hold some back"):
+    with pytest.raises(
+        InputError, match="90 judged translations are too few to train on and to hold some back"
+    ):
         split(pairs, 0)
     with pytest.raises(InputError, match="all rows compare with a text of --valid"):
         without(valid, pairs)
@@ -28,10 +37,15 @@ def test_training_and_validation_share_no_text_to_compare_with() -> None:
 def test_judgements_are_standardised_file_by_file(tmp_path: Path) -> None:
     scores = {"a": (1, 2, 3), "b": (100, 200, 300), "equal": (5, 5)}
     paths = [
-        write_jsonl(tmp_path / f"{name}.jsonl", ({"ref": "r", "mt": "t", "score": value} for value in values))
+        write_jsonl(
+            tmp_path / f"{name}.jsonl",
+            ({"ref": "r", "mt": "t", "score": value} for value in values),
+        )
         for name, values in scores.items()
     ]
-    human = np.array([pair.human for pair in read_judged_pairs(paths[:2], "reference", standardise=True)])
+    human = np.array(
+        [pair.human for pair in read_judged_pairs(paths[:2], "reference", standardise=True)]
+    )
     assert human[:3] == pytest.approx(human[3:])
     assert (human[:3].mean(), human[:3].std()) == pytest.approx((0, 1))
     with pytest.raises(InputError, match=r"equal\.jsonl: all judgements are equal"):
@@ -44,7 +58,9 @@ def test_blank_rows_are_left_out_and_there_must_be_others(tmp_path: Path) -> Non
     with pytest.raises(InputError, match=r"blank\.jsonl: holds no judged translation"):
         read_judged_pairs([blank], "reference")
     some = write_jsonl(tmp_path / "some.jsonl", [*rows, {"ref": "r", "mt": "t", "score": 2}])
-    assert read_judged_pairs([some], "reference") == [JudgedPair("r", "t", 2.0, f"{tmp_path.name}/some.jsonl")]
+    assert read_judged_pairs([some], "reference") == [
+        JudgedPair("r", "t", 2.0, f"{tmp_path.name}/some.jsonl")
+    ]
     with pytest.raises(InputError, match="pass at least one file with --judged"):
         read_judged_pairs([], "reference")
 
@@ -53,7 +69,10 @@ def test_blank_rows_are_left_out_and_there_must_be_others(tmp_path: Path) -> Non
     ("row", "message"),
     [
         ({"mt": "t", "score": 1}, "no field 'reference' or 'ref'"),
-        ({"ref": "r", "mt": "t", "score": float("nan")}, "field 'score': a finite number is needed, got nan"),
+        (
+            {"ref": "r", "mt": "t", "score": float("nan")},
+            "field 'score': a finite number is needed, got nan",
+        ),
     ],
 )
 def test_bad_rows_are_named(row: dict, message: str, tmp_path: Path) -> None:
@@ -63,19 +82,35 @@ def test_bad_rows_are_named(row: dict, message: str, tmp_path: Path) -> None:
 
 
 def test_rows_for_which_a_condition_holds(tmp_path: Path) -> None:
-    rows = [{"ref": "r", "mt": "t", "score": n, "judgements": n, "system": f"s{n}"} for n in (1, 2, 3)]
-    paths = [write_jsonl(tmp_path / "with.jsonl", rows), write_jsonl(tmp_path / "without.jsonl", [dict(rows[0])])]
+    rows = [
+        {"ref": "r", "mt": "t", "score": n, "judgements": n, "system": f"s{n}"} for n in (1, 2, 3)
+    ]
+    paths = [
+        write_jsonl(tmp_path / "with.jsonl", rows),
+        write_jsonl(tmp_path / "without.jsonl", [dict(rows[0])]),
+    ]
     del rows[0]["judgements"]
     write_jsonl(paths[1], rows[:1])
-    for where, human in (("judgements>=2", [2, 3, 1]), ("judgements=3", [3, 1]), ("system=s1", [1, 1])):
-        assert [pair.human for pair in read_judged_pairs(paths, "reference", where=Condition.parse(where))] == human
+    for where, human in (
+        ("judgements>=2", [2, 3, 1]),
+        ("judgements=3", [3, 1]),
+        ("system=s1", [1, 1]),
+    ):
+        assert [
+            pair.human
+            for pair in read_judged_pairs(paths, "reference", where=Condition.parse(where))
+        ] == human
     with pytest.raises(InputError, match="--where year=2020: no row has a field 'year'"):
         read_judged_pairs(paths, "reference", where=Condition.parse("year=2020"))
-    with pytest.raises(InputError, match=r"with\.jsonl: holds no judged translation with judgements>=4"):
+    with pytest.raises(
+        InputError, match=r"with\.jsonl: holds no judged translation with judgements>=4"
+    ):
         read_judged_pairs(paths, "reference", where=Condition.parse("judgements>=4"))
 
 
-def test_the_agreement_is_that_of_the_groups_where_it_is_defined(recwarn: pytest.WarningsRecorder) -> None:
+def test_the_agreement_is_that_of_the_groups_where_it_is_defined(
+    recwarn: pytest.WarningsRecorder,
+) -> None:
     pairs = [
         JudgedPair("o", "t", value, group)
         for group, values in {"a": (1, 2, 3), "b": (5, 5)}.items()
@@ -103,7 +138,12 @@ def test_judgements_are_read_as_the_shared_task_published_them(tmp_path):
     }.items():
         (tmp_path / f"DAseg.newstest2016.{name}.de-en").write_text(f"{line}\n", encoding="utf-8")
     [pair] = read_judged_pairs([tmp_path / "DAseg.newstest2016.human.de-en"], "reference")
-    assert (pair.other, pair.translation, pair.human, pair.languages) == ("the house", "a house", -0.25, ("en", "en"))
+    assert (pair.other, pair.translation, pair.human, pair.languages) == (
+        "the house",
+        "a house",
+        -0.25,
+        ("en", "en"),
+    )
 
 
 def test_either_reads_a_row_for_each_text_that_it_has(tmp_path: Path) -> None:
@@ -128,7 +168,9 @@ def test_either_reads_a_row_for_each_text_that_it_has(tmp_path: Path) -> None:
 
 def test_neither_source_nor_reference_is_on_both_sides() -> None:
     pairs = [
-        JudgedPair(f"s {number}", f"t {number}", 0.0, "f", against="both", reference=f"r {number % 45}")
+        JudgedPair(
+            f"s {number}", f"t {number}", 0.0, "f", against="both", reference=f"r {number % 45}"
+        )
         for number in range(90)
     ]
     train, valid = split(pairs, 300)

@@ -1,4 +1,5 @@
-"""Training a language model: it learns, packed texts do not see each other, and its folder is loadable."""
+"""Training a language model: it learns, packed texts do not see each other, and its folder is
+loadable."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -20,11 +21,15 @@ def loaded(trained: Callable[[str], Path]) -> tuple[Any, Any]:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     options = {"local_files_only": True}
-    model = AutoModelForCausalLM.from_pretrained(trained("lm"), **options, dtype=torch.float32).eval()
+    model = AutoModelForCausalLM.from_pretrained(
+        trained("lm"), **options, dtype=torch.float32
+    ).eval()
     return AutoTokenizer.from_pretrained(trained("lm"), **options), model
 
 
-def test_the_model_prefers_sentences_like_those_it_saw(loaded: tuple[Any, Any], trained: Callable[[str], Path]) -> None:
+def test_the_model_prefers_sentences_like_those_it_saw(
+    loaded: tuple[Any, Any], trained: Callable[[str], Path]
+) -> None:
     tokenizer, model = loaded
 
     def mean_log_likelihood(text: str) -> float:
@@ -48,14 +53,18 @@ def test_the_folder_loads_offline_and_holds_a_start_token(loaded: tuple[Any, Any
     assert model.get_output_embeddings().weight is model.get_input_embeddings().weight
 
 
-def test_texts_in_a_row_do_not_see_each_other_and_long_ones_are_cut(loaded: tuple[Any, Any]) -> None:
+def test_texts_in_a_row_do_not_see_each_other_and_long_ones_are_cut(
+    loaded: tuple[Any, Any],
+) -> None:
     tokenizer, model = loaded
     texts = ["the old dog", "a book", "the new river likes the tree ."]
     packed = pack(tokenizer, texts, 48)
     assert len(packed) == 1
     row = packed[0]
     with torch.no_grad():
-        together = model(row["input_ids"][None], position_ids=row["position_ids"][None], use_cache=False).logits[0]
+        together = model(
+            row["input_ids"][None], position_ids=row["position_ids"][None], use_cache=False
+        ).logits[0]
         place = 0
         for text in texts:
             ids = [tokenizer.bos_token_id, *tokenizer(text)["input_ids"], tokenizer.eos_token_id]
@@ -90,5 +99,7 @@ def test_what_cannot_be_used_is_refused(
     lines: list[str], options: dict[str, Any], message: str, toy_lines: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(InputError, match=message):
-        train_lm(Run(tmp_path / "toy"), [f"{toy_lines}:{spec}" for spec in lines], config=TINY, **options)
+        train_lm(
+            Run(tmp_path / "toy"), [f"{toy_lines}:{spec}" for spec in lines], config=TINY, **options
+        )
     assert not (tmp_path / "toy").exists()

@@ -17,12 +17,16 @@ PAIRS = [Pair("das haus", "the house", "x", "de-en"), Pair("der hund", "dog sees
 
 @pytest.fixture
 def batches_of() -> object:
-    words = sorted({word for pair in PAIRS for side in (pair.source, pair.target) for word in side.split()})
+    words = sorted(
+        {word for pair in PAIRS for side in (pair.source, pair.target) for word in side.split()}
+    )
     tokenizer = unigram_pieces(*words)
 
     def make(**options: float) -> objective.SentenceBatches:
         plan = [np.array([0, 1])] * 40
-        return objective.SentenceBatches(plan, PAIRS, {"english": tokenizer, "others": tokenizer}, 16, 1, **options)
+        return objective.SentenceBatches(
+            plan, PAIRS, {"english": tokenizer, "others": tokenizer}, 16, 1, **options
+        )
 
     return make
 
@@ -32,7 +36,8 @@ def test_token_similarity_by_hand() -> None:
     target = torch.tensor([[[1.0, 0.0], [0.8, 0.6]], [[0.0, 1.0], [1.0, 0.0]]])
     source_mask = torch.tensor([[True, True, False]]).repeat(2, 1)
     target_mask = torch.tensor([[True, True], [True, False]])
-    # First target: its tokens offer the source 1 and 0.6, and get 1 and 0.8; second: they offer 0 and 1, and get 1.
+    # First target: its tokens offer the source 1 and 0.6, and get 1 and 0.8; second: they offer 0
+    # and 1, and get 1.
     similarities = objective.token_similarity(source, source_mask, target, target_mask)
     assert similarities.tolist() == pytest.approx([(0.8 + 0.9) / 2, (0.5 + 1.0) / 2])
 
@@ -41,16 +46,22 @@ def test_pairs_that_share_a_side_are_no_negatives() -> None:
     similarities = torch.tensor([[2.0, 9.0], [9.0, 2.0]])
     same = torch.tensor([[False, True], [True, False]])
     assert objective.symmetric_loss(similarities, same).item() == pytest.approx(0.0, abs=1e-6)
-    assert objective.symmetric_loss(similarities, ~same & same).item() == pytest.approx(7.0, abs=1e-2)
+    assert objective.symmetric_loss(similarities, ~same & same).item() == pytest.approx(
+        7.0, abs=1e-2
+    )
 
 
 @pytest.fixture
 def distillation(multilingual: Path) -> objective.Distillation:
-    student, teacher = (BertModel.from_pretrained(multilingual, add_pooling_layer=False) for _ in range(2))
+    student, teacher = (
+        BertModel.from_pretrained(multilingual, add_pooling_layer=False) for _ in range(2)
+    )
     return objective.Distillation(student, teacher, **WEIGHTS)
 
 
-def test_the_teacher_is_frozen_and_no_part_of_the_state(distillation: objective.Distillation) -> None:
+def test_the_teacher_is_frozen_and_no_part_of_the_state(
+    distillation: objective.Distillation,
+) -> None:
     names = set(distillation.state_dict()) - {"target_mean", "batches"}
     assert all(name.startswith("student.") for name in names)
     ids, mask = torch.tensor([[0, 7, 9, 2], [0, 8, 10, 2]]), torch.ones(2, 4, dtype=torch.bool)
@@ -77,11 +88,17 @@ def test_the_teacher_is_frozen_and_no_part_of_the_state(distillation: objective.
     assert torch.equal(distillation.target_mean, before)
 
 
-def test_the_right_translation_costs_less_than_another_one(distillation: objective.Distillation) -> None:
+def test_the_right_translation_costs_less_than_another_one(
+    distillation: objective.Distillation,
+) -> None:
     ids, mask = torch.tensor([[0, 7, 9, 2], [0, 8, 10, 2]]), torch.ones(2, 4, dtype=torch.bool)
     content = torch.tensor([[False, True, True, False]] * 2)
     both = {"target_ids": ids, "target_mask": mask, "target_content": content, "teacher_ids": ids}
-    source = {"source_mask": mask, "source_content": content, "same": torch.zeros(2, 2, dtype=torch.bool)}
+    source = {
+        "source_mask": mask,
+        "source_content": content,
+        "same": torch.zeros(2, 2, dtype=torch.bool),
+    }
     distillation.train()(**both)  # the running mean
     distillation.eval()
     right = distillation(**both, **source, source_ids=ids)["loss"].item()
@@ -120,7 +137,10 @@ def test_a_worsened_translation_differs_and_is_made_of_known_words(share: float)
     words = {word for text in worsened for word in text.words}
     assert words <= {*source.split(), *target.split(), *other.split()}
     untranslated = {
-        w for text in worsened for w, marked in zip(text.words, text.is_untranslated, strict=True) if marked
+        w
+        for text in worsened
+        for w, marked in zip(text.words, text.is_untranslated, strict=True)
+        if marked
     }
     assert untranslated == {*source.split()}
     # Only a word that was moved to its own place changes nothing.
@@ -129,7 +149,10 @@ def test_a_worsened_translation_differs_and_is_made_of_known_words(share: float)
 
 def test_words_that_both_sides_share_are_never_called_untranslated() -> None:
     rng = np.random.default_rng(1)
-    worsened = [objective.worsen("Berlin schläft", "berlin sleeps", "berlin sleeps", 0.5, rng) for _ in range(200)]
+    worsened = [
+        objective.worsen("Berlin schläft", "berlin sleeps", "berlin sleeps", 0.5, rng)
+        for _ in range(200)
+    ]
     texts = {" ".join(text.words) for text in worsened}
     assert any("schläft" in text for text in texts)
     assert not any("Berlin" in text for text in texts)

@@ -1,4 +1,5 @@
-"""Training of recurrent regressors: it learns, goes on with the same weights, and writes a whole artifact."""
+"""Training of recurrent regressors: it learns, goes on with the same weights, and writes a whole
+artifact."""
 
 import csv
 import dataclasses
@@ -26,8 +27,8 @@ TINY = RegressorConfig(hidden=6, batch=4, epochs=3, learning_rate=1e-2, held_bac
 
 @pytest.fixture(scope="module")
 def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Sixty references, and translations judged by how many of their words they keep; the sources say the words the
-    other way round."""
+    """Sixty references, and translations judged by how many of their words they keep; the sources
+    say the words the other way round."""
     rows = (
         {"ref": text, "src": " ".join(reversed(text.split())), "mt": translation, "score": kept}
         for text, translation, kept in kept_words(60)
@@ -49,23 +50,31 @@ def test_learns_a_dozen_pairs_by_heart(
     architecture: str, against: str, judged: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
     schedule = {"learning_rate": 1e-2, "epochs": 30, "patience": 30, "batch": 2}
-    config = RegressorConfig(architecture=architecture, against=against, hidden=16, dropout=0.0, **schedule)
+    config = RegressorConfig(
+        architecture=architecture, against=against, hidden=16, dropout=0.0, **schedule
+    )
     encoder = str(tiny_encoder)
     data = prepared(tmp_path / "out", judged, encoder, config)
     dozen = data.train_rows.take(np.arange(12))
-    best, history = train_member(lambda: data.create(dozen), dozen, dozen, config, 1, tmp_path / "state.pt")
+    best, history = train_member(
+        lambda: data.create(dozen), dozen, dozen, config, 1, tmp_path / "state.pt"
+    )
     assert history[-1]["loss"] < history[0]["loss"] / 5
     # What was learnt is there when the scorer reads the texts.
     data.save(tmp_path / "saved", [best])
     scorer = load_scorer(architecture, regressor=str(tmp_path / "saved"), encoder=encoder)
     pairs = data.train_pairs[:12]
-    others = [pair.other if against == "reference" else (pair.other, pair.reference) for pair in pairs]
+    others = [
+        pair.other if against == "reference" else (pair.other, pair.reference) for pair in pairs
+    ]
     result = scorer.score(others, [pair.translation for pair in pairs])
     assert pearson(result.segments, np.array([pair.human for pair in pairs])).value > 0.95
     assert f"|against:{against}|" in result.signature
 
 
-def test_artifact_scores_as_it_was_validated(judged: Path, tiny_encoder: Path, tmp_path: Path) -> None:
+def test_artifact_scores_as_it_was_validated(
+    judged: Path, tiny_encoder: Path, tmp_path: Path
+) -> None:
     config = dataclasses.replace(TINY, features="f1+length", feature_layers="1+3", ranking=0.5)
     folder = train_regressor(
         Run(tmp_path / "out"), JudgedFiles([judged]), str(tiny_encoder), seeds=[4, 5], config=config
@@ -84,15 +93,27 @@ def test_artifact_scores_as_it_was_validated(judged: Path, tiny_encoder: Path, t
 
     _, valid = split(read_judged_pairs([judged], "reference"), 300)
     others, translations, human, *_ = (list(column) for column in zip(*valid, strict=True))
-    scores = load_scorer("esim", regressor=str(folder), encoder=str(tiny_encoder)).score(others, translations).segments
-    assert pearson(scores, np.array(human)).value == pytest.approx(record["result"]["pearson"], abs=2e-3)
+    scores = (
+        load_scorer("esim", regressor=str(folder), encoder=str(tiny_encoder))
+        .score(others, translations)
+        .segments
+    )
+    assert pearson(scores, np.array(human)).value == pytest.approx(
+        record["result"]["pearson"], abs=2e-3
+    )
 
 
 def test_goes_on_where_it_was_stopped(
     judged: Path, tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = dataclasses.replace(TINY, features="f1")
-    train_regressor(Run(tmp_path / "whole"), JudgedFiles([judged]), str(tiny_encoder), seeds=[1, 2], config=config)
+    train_regressor(
+        Run(tmp_path / "whole"),
+        JudgedFiles([judged]),
+        str(tiny_encoder),
+        seeds=[1, 2],
+        config=config,
+    )
     forward, calls = regressor_loop._forward, []
 
     def stopping(*arguments: object) -> object:
@@ -105,10 +126,20 @@ def test_goes_on_where_it_was_stopped(
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
             train_regressor(
-                Run(tmp_path / "parts"), JudgedFiles([judged]), str(tiny_encoder), seeds=[1, 2], config=config
+                Run(tmp_path / "parts"),
+                JudgedFiles([judged]),
+                str(tiny_encoder),
+                seeds=[1, 2],
+                config=config,
             )
         assert not (tmp_path / "parts").exists()
-    train_regressor(Run(tmp_path / "parts"), JudgedFiles([judged]), str(tiny_encoder), seeds=[1, 2], config=config)
+    train_regressor(
+        Run(tmp_path / "parts"),
+        JudgedFiles([judged]),
+        str(tiny_encoder),
+        seeds=[1, 2],
+        config=config,
+    )
     assert equal_weights(tmp_path / "whole", tmp_path / "parts")
     logs = [(tmp_path / name / "training_log.csv").read_text() for name in ("whole", "parts")]
     assert logs[0] == logs[1]
@@ -124,44 +155,79 @@ def test_goes_on_where_it_was_stopped(
         ({"epochs": 0}, "epochs"),
         ({"dropout": 1.0}, "dropout 1.0"),
         ({"against": "either"}, "against 'either'"),
-        ({"against": "both", "features": "f1"}, "features 'f1': are of two texts; pass none where against is both"),
+        (
+            {"against": "both", "features": "f1"},
+            "features 'f1': are of two texts; pass none where against is both",
+        ),
     ],
 )
-def test_bad_settings_are_named(setting: dict, message: str, judged: Path, tiny_encoder: Path, tmp_path: Path) -> None:
+def test_bad_settings_are_named(
+    setting: dict, message: str, judged: Path, tiny_encoder: Path, tmp_path: Path
+) -> None:
     seeds = setting.pop("seeds", [1])
     config = dataclasses.replace(TINY, **setting)
     with pytest.raises(InputError, match=message):
-        train_regressor(Run(tmp_path / "out"), JudgedFiles([judged]), str(tiny_encoder), seeds=seeds, config=config)
+        train_regressor(
+            Run(tmp_path / "out"),
+            JudgedFiles([judged]),
+            str(tiny_encoder),
+            seeds=seeds,
+            config=config,
+        )
     assert not (tmp_path / "out.work").exists()
 
 
-def test_command(judged: Path, tiny_encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = ({"ref": f"a dog {number}", "mt": "a " * number, "score": number} for number in (1, 2, 3))
+def test_command(
+    judged: Path, tiny_encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = (
+        {"ref": f"a dog {number}", "mt": "a " * number, "score": number} for number in (1, 2, 3)
+    )
     valid = write_jsonl(tmp_path / "valid.jsonl", rows)
-    arguments = f"train regressor --judged {judged} --encoder {tiny_encoder} --out {tmp_path / 'out'} --valid {valid}"
-    arguments += f" --vectors {tmp_path / 'vectors'} --architecture bilstm --hidden 4 --epochs 1 --seeds 7"
+    arguments = (
+        f"train regressor --judged {judged} --encoder {tiny_encoder} --out {tmp_path / 'out'} "
+        f"--valid {valid}"
+    )
+    arguments += (
+        f" --vectors {tmp_path / 'vectors'} --architecture bilstm --hidden 4 --epochs 1 --seeds 7"
+    )
     assert main(arguments.split()) == 0
     assert capsys.readouterr().out == f"{tmp_path / 'out'}\n"
     record = record_of(tmp_path / "out")
-    assert (record["seed"], record["valid"], len(record["judged"])) == (7, [f"{tmp_path.name}/valid.jsonl"], 1)
+    assert (record["seed"], record["valid"], len(record["judged"])) == (
+        7,
+        [f"{tmp_path.name}/valid.jsonl"],
+        1,
+    )
     assert [sum(counts.values()) for counts in record["rows"].values()] == [60, 3]
     assert len(list((tmp_path / "vectors").glob("*.layers"))) == 1
     assert main(arguments.split()) == 2
     assert "exists already" in capsys.readouterr().err
 
 
-def test_curve(judged: Path, tiny_encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = f"train regressor --judged {judged} --encoder {tiny_encoder} --out {tmp_path / 'out'}"
+def test_curve(
+    judged: Path, tiny_encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = (
+        f"train regressor --judged {judged} --encoder {tiny_encoder} --out {tmp_path / 'out'}"
+    )
     arguments += " --hidden 4 --epochs 2 --held-back-per-mille 300 --seeds 1 2"
     assert main([*arguments.split(), "--curve", "12,500"]) == 2
     assert "curve [12, 500]: pass numbers from 2 to" in capsys.readouterr().err
     assert main([*arguments.split(), "--restart", "--curve", "30,12"]) == 0
     folder = tmp_path / "out"
     rows = table(folder / "curve.csv")
-    assert [(row["instances"], row["seed"]) for row in rows] == [("12", "1"), ("12", "2"), ("30", "1"), ("30", "2")]
+    assert [(row["instances"], row["seed"]) for row in rows] == [
+        ("12", "1"),
+        ("12", "2"),
+        ("30", "1"),
+        ("30", "2"),
+    ]
     record = record_of(folder)
     assert record["curve"] == [12, 30]
-    assert record["result"]["12"] == pytest.approx((float(rows[0]["pearson"]) + float(rows[1]["pearson"])) / 2)
+    assert record["result"]["12"] == pytest.approx(
+        (float(rows[0]["pearson"]) + float(rows[1]["pearson"])) / 2
+    )
     assert (folder / "curve.png").read_bytes().startswith(b"\x89PNG")
     assert {row["instances"] for row in table(folder / "training_log.csv")} == {"12", "30"}
 

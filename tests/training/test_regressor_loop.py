@@ -40,7 +40,9 @@ def test_layers_are_computed_once_and_go_on_after_an_interruption(
     assert store.lengths.tolist() == (expected.lengths - 2).tolist()
     pieces = store.pieces(np.array([3, 0]))
     assert pieces.shape == (5 + 2, 3, 16)
-    assert pieces[5:, 2].numpy() == pytest.approx(expected.vectors[expected.rows(0)][1:-1, 32:], abs=2e-3)
+    assert pieces[5:, 2].numpy() == pytest.approx(
+        expected.vectors[expected.rows(0)][1:-1, 32:], abs=2e-3
+    )
     second = expected.vectors[expected.rows(3)][:, 16:32]
     assert store.layer(2, np.array([3])).vectors == pytest.approx(second, abs=2e-3)
 
@@ -48,5 +50,9 @@ def test_layers_are_computed_once_and_go_on_after_an_interruption(
 def test_ranking_loss_by_hand() -> None:
     human = torch.tensor([1.0, 0.0, 0.05])
     # Two ordered pairs (0 over 1, 0 over 2); 1 and 2 are judged too much alike.
-    assert regressor_loop.ranking_loss(torch.tensor([0.3, 0.0, 0.25]), human).item() == pytest.approx((0.0 + 0.05) / 2)
-    assert regressor_loop.ranking_loss(torch.tensor([0.0, 0.2, -1.0]), human).item() == pytest.approx((0.3 + 0.0) / 2)
+    assert regressor_loop.ranking_loss(
+        torch.tensor([0.3, 0.0, 0.25]), human
+    ).item() == pytest.approx((0.0 + 0.05) / 2)
+    assert regressor_loop.ranking_loss(
+        torch.tensor([0.0, 0.2, -1.0]), human
+    ).item() == pytest.approx((0.3 + 0.0) / 2)

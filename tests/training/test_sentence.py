@@ -1,4 +1,5 @@
-"""Sentence encoders: what contrastive training and distillation teach them, and their losses and measures by hand."""
+"""Sentence encoders: what contrastive training and distillation teach them, and their losses and
+measures by hand."""
 
 import json
 import math
@@ -48,18 +49,26 @@ def test_the_contrastive_loss_by_hand() -> None:
     # Cosines: the first pair 1, the second 0; x1 with y2 1, x2 with y1 0. Lengths do not matter.
     forward = (math.log(2) + math.log(2)) / 2
     backward = (math.log(1 + math.exp(-2)) + math.log(1 + math.exp(2))) / 2
-    assert sentence.contrastive_loss(x, y, temperature=0.5, symmetric=False).item() == pytest.approx(forward)
-    assert sentence.contrastive_loss(x, y, temperature=0.5).item() == pytest.approx(forward + backward)
+    assert sentence.contrastive_loss(
+        x, y, temperature=0.5, symmetric=False
+    ).item() == pytest.approx(forward)
+    assert sentence.contrastive_loss(x, y, temperature=0.5).item() == pytest.approx(
+        forward + backward
+    )
     margin = sentence.contrastive_loss(x, y, temperature=0.5, margin=0.25, symmetric=False).item()
     assert margin == pytest.approx(math.log(1 + math.exp(0.5)))
 
 
-def test_vectors_do_not_depend_on_what_is_encoded_together(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_vectors_do_not_depend_on_what_is_encoded_together(
+    models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model = sentence_model(models / "student", "cpu").eval()
     texts = ["the house sees the dog", "dog", "the small tree", "old", "bread needs water"]
     monkeypatch.setattr(sentence, "_ROWS_TOGETHER", 2)
     with torch.no_grad():
-        found = sentence.sentence_vectors(model, dict(model.tokenizer(texts, padding=True, return_tensors="pt")))
+        found = sentence.sentence_vectors(
+            model, dict(model.tokenizer(texts, padding=True, return_tensors="pt"))
+        )
     assert found.numpy() == pytest.approx(model.encode(texts), abs=1e-6)
 
 
@@ -71,11 +80,17 @@ def test_translations_come_together(trained: Trained, models: Path, toy_pairs: P
 
 def test_a_sentence_occurs_once_per_side(models: Path, tmp_path: Path) -> None:
     one = write(tmp_path / "pairs.tsv", "das haus\tthe house\ndas haus\tthe home\n")
-    with pytest.raises(InputError, match="at least 2 with different sources and targets are needed, got 1"):
-        train_contrastive(Run(tmp_path / "toy"), [one], models / "student", config=CONFIGS["contrastive"])
+    with pytest.raises(
+        InputError, match="at least 2 with different sources and targets are needed, got 1"
+    ):
+        train_contrastive(
+            Run(tmp_path / "toy"), [one], models / "student", config=CONFIGS["contrastive"]
+        )
 
 
-def test_the_student_comes_near_the_teacher_in_both_languages(trained: Trained, models: Path) -> None:
+def test_the_student_comes_near_the_teacher_in_both_languages(
+    trained: Trained, models: Path
+) -> None:
     record = record_of(trained("distil"))
     before, after = record["before_training"], record["result"]
     assert after["mse"] < before["mse"] / 2
@@ -84,17 +99,24 @@ def test_the_student_comes_near_the_teacher_in_both_languages(trained: Trained, 
     assert record["teacher"].startswith("sentences#")
     assert record["student"].startswith("student#")
     # It loads offline and gives vectors of the teacher's width.
-    model, teacher = (sentence_model(folder, "cpu") for folder in (trained("distil"), models / "sentences"))
+    model, teacher = (
+        sentence_model(folder, "cpu") for folder in (trained("distil"), models / "sentences")
+    )
     target = teacher.encode(["old dog sees the house"])
     same, other = model.encode(["alt hund sieht das haus", "winter brot neu"])
     assert same.shape == (12,)
     assert np.square(same - target).mean() < np.square(other - target).mean()
     assert model.max_seq_length == 64
     suffixes = [path.suffix for path in trained("distil").rglob("*.*") if path.is_file()]
-    assert sorted(suffix for suffix in suffixes if suffix not in {".json", ".csv"}) == [".safetensors"] * 2
+    assert (
+        sorted(suffix for suffix in suffixes if suffix not in {".json", ".csv"})
+        == [".safetensors"] * 2
+    )
 
 
-def test_the_teacher_reads_no_text_twice(train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_teacher_reads_no_text_twice(
+    train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     calls = []
 
     def encode(model: Any, texts: list[str]) -> np.ndarray:
@@ -124,18 +146,32 @@ def test_equal_widths_need_no_projection(toy_pairs: Path, models: Path, tmp_path
 
 
 def test_held_back_pairs_and_judgements_by_hand(judged: Path) -> None:
-    pairs = [Pair("a", "x", "o", "de-en"), Pair("b", "y", "o", "de-en"), Pair("c", "z", "o", "fi-en")]
-    # y lies nearest to a, so that one of two is found from the source side and both are from the other.
+    pairs = [
+        Pair("a", "x", "o", "de-en"),
+        Pair("b", "y", "o", "de-en"),
+        Pair("c", "z", "o", "fi-en"),
+    ]
+    # y lies nearest to a, so that one of two is found from the source side and both are from the
+    # other.
     vectors = {"a": [1, 0], "b": [0, 1], "x": [2, 0], "y": [1, 0.5], "c": [0, 3], "z": [0, 1]}
-    vectors |= {"das haus": [1, 0], "the house": [1, 0], "hund mag brot": [1, 0], "dog likes bread": [-1, 0]}
+    vectors |= {
+        "das haus": [1, 0],
+        "the house": [1, 0],
+        "hund mag brot": [1, 0],
+        "dog likes bread": [-1, 0],
+    }
     vectors |= {"alt": [0, 1], "old": [1, 1], "neu buch": [0, 1], "the river": [1, 0]}
     wanted = np.array([[1, 0], [1, 0], [0, 0]])
-    found = sentence.evaluate_student(FakeModel(vectors), pairs, wanted, [corpus.judged_segments(judged)])
+    found = sentence.evaluate_student(
+        FakeModel(vectors), pairs, wanted, [corpus.judged_segments(judged)]
+    )
     assert found["pooled_p1_de-en"] == 0.75
     assert found["pooled_p1_fi-en"] == 1
     assert found["pooled_p1"] == 0.875
     assert found["mse"] == pytest.approx(((0 + 2 + 9) / 6 + (1 + 0.25 + 1) / 6) / 2, abs=1e-5)
-    assert found["pearson"] == pytest.approx(np.corrcoef([1, -1, 0.5**0.5, 0], [1, 0, -1, -2])[0, 1], abs=1e-5)
+    assert found["pearson"] == pytest.approx(
+        np.corrcoef([1, -1, 0.5**0.5, 0], [1, 0, -1, -2])[0, 1], abs=1e-5
+    )
 
 
 def test_the_projection_begins_as_the_least_squares_map() -> None:
@@ -154,14 +190,25 @@ def test_english_is_found_by_the_name_of_the_file() -> None:
         sentence.english(Pair("odin", "ein", "o", "ru-de"))
 
 
-def test_what_cannot_be_used_is_refused(train: Train, toy_pairs: Path, models: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_used_is_refused(
+    train: Train, toy_pairs: Path, models: Path, tmp_path: Path
+) -> None:
     given = {"student": models / "student", "config": CONFIGS["distil"]}
     with pytest.raises(ArtifactError, match="the folder holds no config.json"):
         train_distil(Run(tmp_path / "toy"), ParallelText([toy_pairs]), tmp_path, **given)
-    flat = write_jsonl(tmp_path / "flat.jsonl", [{"lp": "de-en", "source": "a", "translation": "b", "human": 1}] * 2)
+    flat = write_jsonl(
+        tmp_path / "flat.jsonl",
+        [{"lp": "de-en", "source": "a", "translation": "b", "human": 1}] * 2,
+    )
     reason = "no correlation is defined, the human judgements are constant"
     with pytest.raises(InputError, match=rf"--judged .*flat\.jsonl: {reason}"):
-        train_distil(Run(tmp_path / "toy"), ParallelText([toy_pairs]), models / "sentences", judged=[flat], **given)
+        train_distil(
+            Run(tmp_path / "toy"),
+            ParallelText([toy_pairs]),
+            models / "sentences",
+            judged=[flat],
+            **given,
+        )
     with pytest.raises(InputError, match="30 steps are fewer than 3 of warm-up and 30 of decay"):
         train("distil", Run(tmp_path / "other"), steps=30, decay_steps=30)
     assert not (tmp_path / "toy").exists()

@@ -21,7 +21,11 @@ from mtmetrics.training.trainers import trainer_settings
 )
 def test_the_schedule(config: Any, steps: int, expected: tuple, tmp_path: Path) -> None:
     found = trainer_settings(Run(tmp_path / "toy", seed=5), config, 0.1, steps=steps)
-    assert (found.max_steps, found.warmup_steps, found.lr_scheduler_kwargs["num_decay_steps"]) == expected
+    assert (
+        found.max_steps,
+        found.warmup_steps,
+        found.lr_scheduler_kwargs["num_decay_steps"],
+    ) == expected
     assert (found.seed, found.data_seed, found.save_steps) == (5, 5, config.checkpoint_every)
 
 
@@ -32,7 +36,9 @@ def test_a_training_runs_where_it_is_told(tmp_path: Path, monkeypatch: pytest.Mo
     assert Run(tmp_path / "toy", device="cpu,cpu").device == "cpu"
     with pytest.raises(InputError, match="device 'cuda:77' cannot be used here"):
         trainer_settings(Run(tmp_path / "toy", device="cuda:77"), LMConfig(), 0.1)
-    assert trainer_settings(Run(tmp_path / "toy", device="cpu"), LMConfig(), 0.1).device.type == "cpu"
+    assert (
+        trainer_settings(Run(tmp_path / "toy", device="cpu"), LMConfig(), 0.1).device.type == "cpu"
+    )
     # No test has two cards; a step has its size on any number of them.
     chosen: list[str] = []
     monkeypatch.setattr("torch.cuda.set_device", chosen.append)

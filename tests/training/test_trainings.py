@@ -1,5 +1,5 @@
-"""What all trainings have in common: interrupted ones go on, and their artifacts are whole, loadable and say how they
-were made."""
+"""What all trainings have in common: interrupted ones go on, and their artifacts are whole,
+loadable and say how they were made."""
 
 import json
 import os
@@ -30,7 +30,11 @@ Train, Trained = Callable[..., Path], Callable[[str], Path]
     ],
 )
 def test_the_folder_and_its_record(
-    kind: str, columns: set[str], recorded: dict[str, Any], trained: Trained, tmp_path_factory: pytest.TempPathFactory
+    kind: str,
+    columns: set[str],
+    recorded: dict[str, Any],
+    trained: Trained,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     folder = trained(kind)
     assert {path.name for path in folder.parent.iterdir()} == {"toy", "toy.work"}
@@ -51,7 +55,14 @@ def test_the_folder_and_its_record(
 
 @pytest.mark.parametrize(
     ("kind", "step"),
-    [("encoder", 40), ("lm", 40), ("distil", 40), ("contrastive", 34), ("translation", 16), ("denoising", 40)],
+    [
+        ("encoder", 40),
+        ("lm", 40),
+        ("distil", 40),
+        ("contrastive", 34),
+        ("translation", 16),
+        ("denoising", 40),
+    ],
 )
 def test_an_interrupted_run_ends_with_the_same_weights(
     kind: str, step: int, train: Train, trained: Trained, tmp_path: Path
@@ -66,10 +77,14 @@ def test_an_interrupted_run_ends_with_the_same_weights(
     assert record_of(resumed) == record_of(whole)
 
 
-def test_the_last_evaluation_is_not_repeated(train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_last_evaluation_is_not_repeated(
+    train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     judged: list[dict[str, float]] = []
     judge = sentence.evaluate_student
-    monkeypatch.setattr(sentence, "evaluate_student", lambda *given: judged.append(judge(*given)) or judged[-1])
+    monkeypatch.setattr(
+        sentence, "evaluate_student", lambda *given: judged.append(judge(*given)) or judged[-1]
+    )
     steps = {"steps": 40, "evaluate_every": 20, "checkpoint_every": 100}
     record = record_of(train("distil", Run(tmp_path / "whole", seed=3), **steps))
     assert [record["before_training"], record["result"]] == [judged[0], judged[-1]]
@@ -81,22 +96,32 @@ def test_the_last_evaluation_is_not_repeated(train: Train, tmp_path: Path, monke
 
 
 def test_a_full_disk_is_an_error_and_the_run_goes_on(
-    train: Train, trained: Trained, two_words: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    train: Train,
+    trained: Trained,
+    two_words: Path,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     resource = pytest.importorskip("resource", reason="needs POSIX limits")
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     try:
         with (
             acting_at(9, lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))),
-            pytest.raises(MTMetricsError, match=r"cannot write .*checkpoint-14: .*; free disk space, and"),
+            pytest.raises(
+                MTMetricsError, match=r"cannot write .*checkpoint-14: .*; free disk space, and"
+            ),
         ):
             train("translation", Run(tmp_path / "toy", seed=3))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert [path.name for path in (tmp_path / "toy.work" / "checkpoints").iterdir()] == ["checkpoint-7"]
+    assert [path.name for path in (tmp_path / "toy.work" / "checkpoints").iterdir()] == [
+        "checkpoint-7"
+    ]
     os.utime(two_words)  # data is known by its content, not by when it was written
     caplog.set_level("INFO")
-    assert equal_weights(trained("translation"), train("translation", Run(tmp_path / "toy", seed=3)))
+    assert equal_weights(
+        trained("translation"), train("translation", Run(tmp_path / "toy", seed=3))
+    )
     assert caplog.text.count("going on from checkpoint-7") == 1
 
 

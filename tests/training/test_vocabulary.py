@@ -59,7 +59,18 @@ def test_english_knows_its_own_words_alone(original: Any) -> None:
 def test_marks_are_words_of_their_own(original: Any) -> None:
     others = vocabulary.cut_tokenizers(TEXTS, original, 60, 20, 10_000, 1)["others"]
     encoded = others("das haus, hund (hund)")
-    assert encoded.tokens() == ["<s>", "▁das", "▁haus", ",", "▁hund", "▁", "(", *"hund", ")", "</s>"]
+    assert encoded.tokens() == [
+        "<s>",
+        "▁das",
+        "▁haus",
+        ",",
+        "▁hund",
+        "▁",
+        "(",
+        *"hund",
+        ")",
+        "</s>",
+    ]
     assert encoded.word_ids() == [None, 0, 1, 2, 3, 4, 4, 5, 5, 5, 5, 6, None]
 
 
@@ -69,5 +80,7 @@ def test_joiners_do_not_split_words(original: Any) -> None:
 
 
 def test_other_kinds_of_vocabulary_are_refused() -> None:
-    with pytest.raises(InputError, match="a Unigram vocabulary is needed to begin with, this one is WordPiece"):
+    with pytest.raises(
+        InputError, match="a Unigram vocabulary is needed to begin with, this one is WordPiece"
+    ):
         vocabulary.cut_tokenizers(TEXTS, word_pieces("the"), 60, 20, 10_000, 1)

@@ -13,7 +13,9 @@ SOURCE = "Im Jahr 1998 sagte Angela Merkel, dass die Partei die Wahl nicht gewin
 CHINESE = ["他说这个房子很小。", "我们明天去北京。"]
 
 
-@pytest.mark.parametrize("text", [*ENGLISH[:3], *CHINESE, "„Ja!“, rief er.", "don't (really) 3,5 %"])
+@pytest.mark.parametrize(
+    "text", [*ENGLISH[:3], *CHINESE, "„Ja!“, rief er.", "don't (really) 3,5 %"]
+)
 def test_words_and_marks_make_the_text_again(text: str) -> None:
     assert text_of(tokens_of(text)) == text
 
@@ -40,7 +42,9 @@ def test_errors_of_form(kind: str, expected: str) -> None:
 def test_an_untranslated_word_comes_from_the_source() -> None:
     worsening = Worsening(ENGLISH, seed=2)
     copies = {worsening.copy(ENGLISH[0], SOURCE, "untranslated word") for _ in range(20)} - {None}
-    new = {word.strip(".,") for copy in copies for word in copy.split()} - {w.strip(".,") for w in ENGLISH[0].split()}
+    new = {word.strip(".,") for copy in copies for word in copy.split()} - {
+        w.strip(".,") for w in ENGLISH[0].split()
+    }
     assert new
     assert new <= {word.strip(".,") for word in SOURCE.split()}
 

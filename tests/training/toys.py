@@ -1,4 +1,5 @@
-"""Tiny settings for trainings, what their tests read from artifacts, and how they interrupt runs."""
+"""Tiny settings for trainings, what their tests read from artifacts, and how they interrupt
+runs."""
 
 import contextlib
 import json
@@ -15,15 +16,49 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from mtmetrics.training import configs, vocabulary
 from mtmetrics.training.run import Run
 
-_WORDS = ["house", "dog", "cat", "tree", "the", "a", "is", "not", "small", "large", "i", "see", "there"]
+_WORDS = [
+    "house",
+    "dog",
+    "cat",
+    "tree",
+    "the",
+    "a",
+    "is",
+    "not",
+    "small",
+    "large",
+    "i",
+    "see",
+    "there",
+]
 _STEPS = {"steps": 60, "warmup_steps": 3, "decay_steps": 20, "checkpoint_every": 30}
-_JUDGED = _STEPS | {"evaluate_every": 30, "pairs_per_step": 32, "held_back_per_mille": 150, "held_back_per_pair": 40}
+_JUDGED = _STEPS | {
+    "evaluate_every": 30,
+    "pairs_per_step": 32,
+    "held_back_per_mille": 150,
+    "held_back_per_pair": 40,
+}
 _PIECES = {"vocabulary": 100, "english_pieces": 40, "characters": 20_000, "max_pieces": 24}
-_LM = {"vocabulary": 320, "width": 16, "layers": 2, "heads": 2, "context": 48, "rows_per_step": 8, "held_back": 40}
+_LM = {
+    "vocabulary": 320,
+    "width": 16,
+    "layers": 2,
+    "heads": 2,
+    "context": 48,
+    "rows_per_step": 8,
+    "held_back": 40,
+}
 _SMALL = {"layers": 1, "heads": 2, "inner": 64, "rows_per_step": 16}
 CONFIGS = {
     "encoder": configs.EncoderConfig(
-        learning_rate=1e-3, vector_lr=1e-2, english=0.2, layers=1, target_layer=2, negatives=16, **_PIECES, **_JUDGED
+        learning_rate=1e-3,
+        vector_lr=1e-2,
+        english=0.2,
+        layers=1,
+        target_layer=2,
+        negatives=16,
+        **_PIECES,
+        **_JUDGED,
     ),
     "lm": configs.LMConfig(matrix_lr=1e-2, other_lr=1e-2, **_LM, **_STEPS),
     "distil": configs.DistilConfig(learning_rate=1e-2, max_pieces=32, **_JUDGED),
@@ -42,29 +77,58 @@ def record_of(folder: Path) -> dict[str, Any]:
 def word_pieces(*words: str) -> Any:
     """A tokenizer that knows these words."""
     pieces = [*vocabulary.WORDPIECE_SPECIAL, *words]
-    return vocabulary.as_pretrained(vocabulary.wordpiece({piece: n for n, piece in enumerate(pieces)}), 64)
+    return vocabulary.as_pretrained(
+        vocabulary.wordpiece({piece: n for n, piece in enumerate(pieces)}), 64
+    )
 
 
 def unigram_pieces(*words: str) -> Any:
-    """A Unigram tokenizer as XLM-R's, that knows these words, and letters and marks for all others."""
+    """A Unigram tokenizer as XLM-R's, that knows these words, and letters and marks for all
+    others."""
     letters = [*"abcdefghijklmnopqrstuvwxyzäöü123.,!?"]
     pieces = dict.fromkeys(
-        ["<s>", "<pad>", "</s>", "<unk>", "▁", *(f"▁{word}" for word in words), *letters, "▁(", "<mask>"]
+        [
+            "<s>",
+            "<pad>",
+            "</s>",
+            "<unk>",
+            "▁",
+            *(f"▁{word}" for word in words),
+            *letters,
+            "▁(",
+            "<mask>",
+        ]
     )
-    scores = [(piece, 0.0 if piece.startswith("<") else -float(1 + len(words) * (len(piece) == 1))) for piece in pieces]
+    scores = [
+        (piece, 0.0 if piece.startswith("<") else -float(1 + len(words) * (len(piece) == 1)))
+        for piece in pieces
+    ]
     tokenizer = Tokenizer(models.Unigram(scores, unk_id=3, byte_fallback=False))
     tokenizer.normalizer = normalizers.NFKC()
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()])
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()]
+    )
     tokenizer.post_processor = processors.TemplateProcessing(
         single="<s> $A </s>", pair="<s> $A </s> $B </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
     )
-    named = {"bos": "<s>", "cls": "<s>", "pad": "<pad>", "eos": "</s>", "sep": "</s>", "unk": "<unk>", "mask": "<mask>"}
+    named = {
+        "bos": "<s>",
+        "cls": "<s>",
+        "pad": "<pad>",
+        "eos": "</s>",
+        "sep": "</s>",
+        "unk": "<unk>",
+        "mask": "<mask>",
+    }
     special = {f"{name}_token": token for name, token in named.items()}
-    return transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=64, **special)
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, model_max_length=64, **special
+    )
 
 
 def kept_words(count: int) -> Iterator[tuple[str, str, float]]:
-    """Texts of five words, translations that keep the first of them, and the share that they keep."""
+    """Texts of five words, translations that keep the first of them, and the share that they
+    keep."""
     rng = random.Random(3)
     for _ in range(count):
         words, kept = rng.sample(_WORDS, 5), rng.randint(0, 5)
@@ -76,7 +140,9 @@ def equal_weights(first: Path, second: Path) -> bool:
     """Whether two artifacts hold the same tensors."""
     for path in first.rglob("*.safetensors"):
         one, other = load_file(path), load_file(second / path.relative_to(first))
-        if one.keys() != other.keys() or not all(bool((one[key] == other[key]).all()) for key in one):
+        if one.keys() != other.keys() or not all(
+            bool((one[key] == other[key]).all()) for key in one
+        ):
             return False
     return True
 
@@ -87,7 +153,9 @@ class AtStep(transformers.TrainerCallback):
     def __init__(self, step: int, act: Any) -> None:
         self.step, self.act = step, act
 
-    def on_step_end(self, args: object, state: transformers.TrainerState, *_: object, **__: object) -> None:
+    def on_step_end(
+        self, args: object, state: transformers.TrainerState, *_: object, **__: object
+    ) -> None:
         if state.global_step == self.step:
             self.act()
 
@@ -97,7 +165,9 @@ def acting_at(step: int, act: Any) -> Iterator[None]:
     """Trainings call a function after a step."""
     train = Run.train
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Run, "train", lambda run, made: made.add_callback(AtStep(step, act)) or train(run, made))
+        patched.setattr(
+            Run, "train", lambda run, made: made.add_callback(AtStep(step, act)) or train(run, made)
+        )
         yield
 
 

@@ -1,8 +1,9 @@
-"""Runs `mtmetrics uscore` in child processes, which are killed; started by a test, as a program of its own.
+"""Runs `mtmetrics uscore` in child processes, which are killed; started by a test, as a program of
+its own.
 
-The arguments are a folder to make without kills, training stages to kill at, after their third steps, ``--``, and those
-of the command, which is killed at random first. Trainings keep a checkpoint every other step.
-"""
+The arguments are a folder to make without kills, training stages to kill at, after their third
+steps, ``--``, and those of the command, which is killed at random first. Trainings keep a
+checkpoint every other step."""
 
 import functools
 import os
@@ -27,13 +28,16 @@ for name in ("ContrastiveConfig", "DenoisingConfig", "TranslationConfig"):
 class Kill(transformers.TrainerCallback):
     """Kills its own process after the third step."""
 
-    def on_step_end(self, args: object, state: transformers.TrainerState, *_: object, **__: object) -> None:
+    def on_step_end(
+        self, args: object, state: transformers.TrainerState, *_: object, **__: object
+    ) -> None:
         if state.global_step == 3:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
 def start(arguments: list[str], kill_in: str = "") -> int:
-    """The process number of a child that runs the command, and kills itself in the training of a stage."""
+    """The process number of a child that runs the command, and kills itself in the training of a
+    stage."""
     child = os.fork()
     if child == 0:
         train = Run.train
@@ -72,5 +76,7 @@ if __name__ == "__main__":
     os.kill(child, signal.SIGKILL)
     print("killed at random by signal", wait(child), file=sys.stderr)
     for stage in places:
-        print("killed at", stage, "by signal", wait(start(arguments, kill_in=stage)), file=sys.stderr)
+        print(
+            "killed at", stage, "by signal", wait(start(arguments, kill_in=stage)), file=sys.stderr
+        )
     sys.exit(wait(start(arguments)))

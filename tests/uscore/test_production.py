@@ -34,8 +34,18 @@ pytest.importorskip("faiss", reason="needs the extra 'mining'")
 pytest.importorskip("accelerate", reason="needs the extra 'train'")
 
 NOUNS = {"haus": "house", "hund": "dog", "baum": "tree", "katze": "cat"}
-VERBS = {"schläft": "sleeps", "steht dort": "stands there", "ist klein": "is small", "ist groß": "is large"}
-CHANGED = {"contrastive_rounds": 1, "contrastive_batch": 4, "translation_share": 0.5, "translation_epochs": 1}
+VERBS = {
+    "schläft": "sleeps",
+    "steht dort": "stands there",
+    "ist klein": "is small",
+    "ist groß": "is large",
+}
+CHANGED = {
+    "contrastive_rounds": 1,
+    "contrastive_batch": 4,
+    "translation_share": 0.5,
+    "translation_epochs": 1,
+}
 CHANGED |= {"denoising_steps": 4, "remap_share": 0.5}
 SETTINGS = UScoreConfig(**CHANGED)
 MEASURED = {"held_back": "de-en.jsonl", "judged": ["judged.jsonl", "other/judged.jsonl"]}
@@ -48,7 +58,9 @@ def sentences(count, seed):
     found = {}
     while len(found) < count:
         (a, b), (does, other) = generator.sample(list(NOUNS), 2), generator.sample(list(VERBS), 2)
-        english = f"the {NOUNS[a]} {VERBS[does]} and the {NOUNS[b]} not {VERBS[other]} {len(found)} ."
+        english = (
+            f"the {NOUNS[a]} {VERBS[does]} and the {NOUNS[b]} not {VERBS[other]} {len(found)} ."
+        )
         found[f"der {a} {does} und der {b} {other} nicht {len(found)} ."] = english
     return found
 
@@ -72,19 +84,27 @@ def folder(tmp_path_factory, tiny_encoder, tiny_lm):
     tokenizer = AutoTokenizer.from_pretrained(tiny_encoder)
     tokenizer.mask_token = "?"
     tokenizer.save_pretrained(encoder)
-    models = f'[encoder]\nmodel = "{encoder}"\nlayer = 2\n[language_models.en]\nmodel = "{tiny_lm}"\n'
+    models = (
+        f'[encoder]\nmodel = "{encoder}"\nlayer = 2\n[language_models.en]\nmodel = "{tiny_lm}"\n'
+    )
     start = f'[start]\nsentences = "{tiny_encoder}"\ntranslation = "small"\n'
     write(folder / "preset" / "preset.toml", f'metric = "uscore"\n{models}{start}')
     return folder
 
 
-def produce(folder, out, config=SETTINGS, lang_pair="de-en", identify=False, preset="preset", **options):
+def produce(
+    folder, out, config=SETTINGS, lang_pair="de-en", identify=False, preset="preset", **options
+):
     given = {"source_text": "de.txt", "target_text": "en.txt", **options}
     run = {name: given.pop(name) for name in ("pool", "threads") if name in given}
     for field in {"source_text", "target_text", "parallel", "held_back", "judged"} & {*given}:
         files = given[field]
-        given[field] = [folder / path for path in files] if isinstance(files, list) else folder / files
-    request = Request(lang_pair, preset=str(folder / preset), config=config, identify=identify, **given)
+        given[field] = (
+            [folder / path for path in files] if isinstance(files, list) else folder / files
+        )
+    request = Request(
+        lang_pair, preset=str(folder / preset), config=config, identify=identify, **given
+    )
     return produce_uscore(out, request, **run)
 
 
@@ -101,7 +121,9 @@ def logged(out):
 def whole(folder):
     """A production with everything."""
     settings = UScoreConfig(**CHANGED | {"contrastive_rounds": 2})
-    return produce(folder, folder / "whole", settings, parallel="de-en.jsonl", licence="cc-by-4.0", **MEASURED)
+    return produce(
+        folder, folder / "whole", settings, parallel="de-en.jsonl", licence="cc-by-4.0", **MEASURED
+    )
 
 
 def test_the_folder_is_a_preset_that_can_be_moved(whole, folder, tmp_path):
@@ -135,7 +157,14 @@ def test_card_and_configuration_tell_what_was_made_and_can_be_published(whole):
     assert "-judged (8) | other-judged (6) |" in card
     assert "| start |" in card
     assert "| round 2 |" in card
-    for row in ("words, start", "words, round 1", "sentences, round 2", "part pseudo", "wrd+snt, tuned", "wrd+snt, ++"):
+    for row in (
+        "words, start",
+        "words, round 1",
+        "sentences, round 2",
+        "part pseudo",
+        "wrd+snt, tuned",
+        "wrd+snt, ++",
+    ):
         assert f"| {row} |" in card
     assert (whole / "precision.png").read_bytes().startswith(b"\x89PNG")
     preset = tomllib.loads((whole / "preset.toml").read_text())
@@ -146,7 +175,9 @@ def test_each_round_mines_with_the_map_of_the_one_before(folder, tmp_path):
     settings = UScoreConfig(**CHANGED | {"remap_rounds": 2, "map": "clp"})
     work = produce(folder, tmp_path / "out", settings, without=BOTH) / "work"
     encoder = TokenEncoder(folder / "encoder", layer=2)
-    texts = [(work / f"prepare-{language}" / "sentences.txt").read_text() for language in ("de", "en")]
+    texts = [
+        (work / f"prepare-{language}" / "sentences.txt").read_text() for language in ("de", "en")
+    ]
     sides = [encode_side(text.splitlines(), encoder) for text in texts]
     pairs = []
     for number, maps in ((1, None), (2, "words-1-maps")):
@@ -161,7 +192,9 @@ def test_a_sentence_encoder_that_is_not_to_be_trained_stays(folder, tiny_encoder
     sentences = f'[sentences]\nmodel = "{tiny_encoder}"\n[score]\npieces = "all"\nmasses = "norm"\n'
     write(folder / "kept" / "preset.toml", models + sentences)
     options = {"preset": "kept", "without": ["translation"]}
-    with pytest.raises(InputError, match="contrastive_rounds: preset .*kept names no sentence encoder to train"):
+    with pytest.raises(
+        InputError, match="contrastive_rounds: preset .*kept names no sentence encoder to train"
+    ):
         produce(folder, tmp_path / "out", **options)
     assert not (tmp_path / "out").exists()
     made = produce(folder, tmp_path / "out", UScoreConfig(remap_share=0.5), **options)
@@ -181,14 +214,20 @@ def test_a_sentence_encoder_that_is_not_to_be_trained_stays(folder, tiny_encoder
 def test_another_language_model_is_recorded(whole, folder, tiny_lm, tmp_path):
     def language_model(out, **options):
         made = produce(folder, tmp_path / out, without=BOTH, lang_pair="en-de", **options)
-        return tomllib.loads((made / "preset.toml").read_text()), json.loads((made / "config.json").read_text())
+        return tomllib.loads((made / "preset.toml").read_text()), json.loads(
+            (made / "config.json").read_text()
+        )
 
     preset, config = language_model("own", lm=str(tiny_lm))
     assert preset["language_models"] == {"de": {"model": "language_model"}}
     assert preset["score"]["without"] == BOTH
     assert config["preset"]["language_models.de"] == {"model": "language_model"}
     assert (tmp_path / "own" / "language_model" / "model.safetensors").is_file()
-    models = (folder / "preset" / "preset.toml").read_text().replace("[language_models.en]", "[language_models.de]")
+    models = (
+        (folder / "preset" / "preset.toml")
+        .read_text()
+        .replace("[language_models.en]", "[language_models.de]")
+    )
     table = '\nstart_token = "always"\nend_token = true\nlength_power = 0.5\n[start]'
     write(folder / "kept-lm" / "preset.toml", models.replace("\n[start]", table))
     preset, _ = language_model("same-way", lm=str(tiny_lm), preset="kept-lm")
@@ -203,7 +242,9 @@ def test_another_language_model_is_recorded(whole, folder, tiny_lm, tmp_path):
 
 def test_a_second_call_repeats_nothing(whole, folder):
     before = logged(whole)
-    assert {"parallel-maps", "parallel-sentences-model", "parallel-translation-model"} <= set(before)
+    assert {"parallel-maps", "parallel-sentences-model", "parallel-translation-model"} <= set(
+        before
+    )
     settings = UScoreConfig(**CHANGED | {"contrastive_rounds": 2})
     produce(folder, whole, settings, parallel="de-en.jsonl", licence="cc-by-4.0", **MEASURED)
     assert logged(whole) == before
@@ -214,7 +255,16 @@ def test_what_is_no_longer_part_of_the_preset_leaves_the_folder(folder, tmp_path
     for name in ("sentences/x", "translation/x", "agreement-old.png", "LICENSE"):
         write(out / name, "x")
     produce(folder, out, without=BOTH)
-    made = {"README.md", "config.json", "encoder", "language_model", "log.jsonl", "maps", "preset.toml", "work"}
+    made = {
+        "README.md",
+        "config.json",
+        "encoder",
+        "language_model",
+        "log.jsonl",
+        "maps",
+        "preset.toml",
+        "work",
+    }
     assert {path.name for path in out.iterdir()} == made | {"LICENSE"}
     preset = tomllib.loads((out / "preset.toml").read_text())
     assert (preset["score"]["without"], preset["maps"]["kind"]) == (BOTH, "umd")
@@ -224,8 +274,12 @@ def test_what_is_no_longer_part_of_the_preset_leaves_the_folder(folder, tmp_path
     first = logged(out)
     produce(folder, out, UScoreConfig(**CHANGED | {"map": "clp"}), without=BOTH)
     assert logged(out)[len(first) :] == ["preset", "card"]
-    monkeypatch.setattr("shutil.copytree", unittest.mock.Mock(side_effect=OSError(28, "No space left on device")))
-    with pytest.raises(MTMetricsError, match="out: No space left on device; finished stages are kept"):
+    monkeypatch.setattr(
+        "shutil.copytree", unittest.mock.Mock(side_effect=OSError(28, "No space left on device"))
+    )
+    with pytest.raises(
+        MTMetricsError, match="out: No space left on device; finished stages are kept"
+    ):
         produce(folder, out, UScoreConfig(**CHANGED | {"map": "clp"}), without=BOTH)
     assert not (out / "preset.toml").exists()
 
@@ -235,13 +289,21 @@ def test_a_changed_setting_repeats_what_depends_on_it_and_a_card_of_the_users_st
 ):
     devices = []
     monkeypatch.setattr(
-        production, "Run", lambda *place, **options: devices.append(options["device"]) or Run(*place, **options)
+        production,
+        "Run",
+        lambda *place, **options: devices.append(options["device"]) or Run(*place, **options),
     )
 
     def repeated(**changes):
         before = logged(tmp_path / "out") if changes else []
         settings = UScoreConfig(**CHANGED | changes)
-        produce(folder, tmp_path / "out", settings, without=["translation"], pool=ModelPool(device="cpu"))
+        produce(
+            folder,
+            tmp_path / "out",
+            settings,
+            without=["translation"],
+            pool=ModelPool(device="cpu"),
+        )
         return logged(tmp_path / "out")[len(before) :]
 
     assert repeated()[-3:] == ["sentences-1-model", "preset", "card"]
@@ -257,11 +319,14 @@ def test_a_changed_setting_repeats_what_depends_on_it_and_a_card_of_the_users_st
     assert "README.md was changed, so it stays; the new card is" in caplog.text
 
 
-def test_a_second_translation_model_learns_from_the_translations_of_the_first(folder, tmp_path, monkeypatch, caplog):
+def test_a_second_translation_model_learns_from_the_translations_of_the_first(
+    folder, tmp_path, monkeypatch, caplog
+):
     made = {}
 
     class FixedTranslator:
-        """Leaves the first sentence as it is, has nothing for the second, and turns the words of the others."""
+        """Leaves the first sentence as it is, has nothing for the second, and turns the words of
+        the others."""
 
         def translate(self, texts):
             turned = [" ".join(reversed(text.split())) for text in texts]
@@ -269,13 +334,20 @@ def test_a_second_translation_model_learns_from_the_translations_of_the_first(fo
             return [Translation(text, False) for text in (texts[0], "", *turned[2:])]
 
     monkeypatch.setattr(ModelPool, "translator", lambda *_, **__: FixedTranslator())
-    out = produce(folder, tmp_path / "out", UScoreConfig(**CHANGED | {"translation_rounds": 2}), without=["sentences"])
+    out = produce(
+        folder,
+        tmp_path / "out",
+        UScoreConfig(**CHANGED | {"translation_rounds": 2}),
+        without=["sentences"],
+    )
     pairs = pairs_of(out / "work" / "translation-2-pairs")
     assert dict(pairs) == made
     assert len(pairs) == 38
     assert logged(out)[-4:] == ["translation-2-pairs", "translation-2-model", "preset", "card"]
     (out / "preset.toml").unlink()
-    monkeypatch.setattr(FixedTranslator, "translate", lambda _, texts: [Translation("", False) for _ in texts])
+    monkeypatch.setattr(
+        FixedTranslator, "translate", lambda _, texts: [Translation("", False) for _ in texts]
+    )
     settings = UScoreConfig(**CHANGED | {"translation_rounds": 2, "translation_epochs": 2})
     produce(folder, out, settings, without=["sentences"])
     assert logged(out)[-4:] == ["translation-model", "translation-2-pairs", "preset", "card"]
@@ -288,7 +360,9 @@ def test_text_that_is_of_no_use(folder, tmp_path):
         produce(folder, tmp_path / "out", target_text=write(tmp_path / "empty.txt", ""))
     assert logged(tmp_path / "out") == ["prepare-de"]
     with pytest.raises(InputError, match="none of its 1 lines can be used"):
-        produce(folder, tmp_path / "out2", source_text=write(tmp_path / "giant.txt", "ein haus " * 5000))
+        produce(
+            folder, tmp_path / "out2", source_text=write(tmp_path / "giant.txt", "ein haus " * 5000)
+        )
 
 
 @pytest.mark.parametrize(
@@ -296,7 +370,10 @@ def test_text_that_is_of_no_use(folder, tmp_path):
     [
         ({"without": ["pseudo"]}, "without 'pseudo': must be one of sentences, translation"),
         ({"config": UScoreConfig(remap_rounds=0)}, "remap_rounds 0: must be"),
-        ({"config": UScoreConfig(translation_share=5.0)}, "translation_share 5.0: must be above 0 and at most 1"),
+        (
+            {"config": UScoreConfig(translation_share=5.0)},
+            "translation_share 5.0: must be above 0 and at most 1",
+        ),
         ({"target_text": "none.txt"}, r"none\.txt: no such file"),
         ({"parallel": "empty.txt"}, "empty"),
         (SWAPPED, "its language pair is de-en, not en-de"),
@@ -306,7 +383,10 @@ def test_text_that_is_of_no_use(folder, tmp_path):
     ],
 )
 def test_what_cannot_be_used_is_refused_before_the_work(folder, tmp_path, options, message):
-    write(folder / "no-start" / "preset.toml", 'metric = "uscore"\n[encoder]\nmodel = "mini-encoder"\n')
+    write(
+        folder / "no-start" / "preset.toml",
+        'metric = "uscore"\n[encoder]\nmodel = "mini-encoder"\n',
+    )
     write(folder / "empty.txt", "")
     with pytest.raises((InputError, ArtifactError), match=message):
         produce(folder, tmp_path / "out", **options)
@@ -325,12 +405,18 @@ def test_what_cannot_be_used_is_refused_before_the_work(folder, tmp_path, option
         ({"sentences": '"mini-encoder"'}, "vocabulary of its own, .* pass --without sentences"),
     ],
 )
-def test_what_would_fail_later_is_refused_before_the_work(folder, tiny_encoder, tiny_lm, tmp_path, change, message):
+def test_what_would_fail_later_is_refused_before_the_work(
+    folder, tiny_encoder, tiny_lm, tmp_path, change, message
+):
     lm = shutil.copytree(tiny_lm, tmp_path / "tiny-lm")
     if "lm" in change:
         weights = lm / "model.safetensors"
         weights.write_bytes(weights.read_bytes()[:-100])
-    models = {"encoder": folder / "encoder", "lm": lm, "sentences": change.get("sentences", f'"{tiny_encoder}"')}
+    models = {
+        "encoder": folder / "encoder",
+        "lm": lm,
+        "sentences": change.get("sentences", f'"{tiny_encoder}"'),
+    }
     if "encoder" in change:
         models["encoder"] = tiny_encoder
     write(
@@ -345,15 +431,35 @@ def test_what_would_fail_later_is_refused_before_the_work(folder, tiny_encoder, 
 
 
 def test_a_missing_package_is_told_before_the_work(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name in ("faiss", "jieba") else name)
+    monkeypatch.setattr(
+        "importlib.util.find_spec", lambda name: None if name in ("faiss", "jieba") else name
+    )
     with pytest.raises(MTMetricsError, match=r"needs faiss and jieba; pip install .*\[mining\]'"):
         produce(folder, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
 def command(folder, out, *options):
-    files = ["--source-text", folder / "de.txt", "--target-text", folder / "en.txt", "--preset", folder / "preset"]
-    common = ["--lp", "de-en", *files, "--out", out, "--no-language-filter", "--device", "cpu", "--remap-share", "0.5"]
+    files = [
+        "--source-text",
+        folder / "de.txt",
+        "--target-text",
+        folder / "en.txt",
+        "--preset",
+        folder / "preset",
+    ]
+    common = [
+        "--lp",
+        "de-en",
+        *files,
+        "--out",
+        out,
+        "--no-language-filter",
+        "--device",
+        "cpu",
+        "--remap-share",
+        "0.5",
+    ]
     return ["uscore", *map(str, common), *options]
 
 
@@ -364,16 +470,29 @@ def lines_of(lines, end):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs POSIX processes")
 def test_a_killed_production_ends_with_the_same_files(folder, tmp_path):
-    options = "".join(f"--{name.replace('_', '-')} {value} " for name, value in CHANGED.items()) + "--workers 1"
+    options = (
+        "".join(f"--{name.replace('_', '-')} {value} " for name, value in CHANGED.items())
+        + "--workers 1"
+    )
     trainings = ["sentences-1-model", "translation-start", "translation-model"]
-    driver = [sys.executable, Path(__file__).with_name("kill_driver.py"), tmp_path / "whole", *trainings, "--"]
+    driver = [
+        sys.executable,
+        Path(__file__).with_name("kill_driver.py"),
+        tmp_path / "whole",
+        *trainings,
+        "--",
+    ]
     driver += command(folder, tmp_path / "killed", *options.split())
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    process = subprocess.run([*map(str, driver)], env=environment, capture_output=True, text=True, timeout=900)
+    process = subprocess.run(
+        [*map(str, driver)], env=environment, capture_output=True, text=True, timeout=900
+    )
     assert process.returncode == 0, process.stderr[-2000:]
     said = process.stderr.splitlines()
     for stage in trainings:
-        began, *_, again = lines_of(said, f"{stage}: starting")  # the random kill may hit it once more
+        began, *_, again = lines_of(
+            said, f"{stage}: starting"
+        )  # the random kill may hit it once more
         assert began < lines_of(said, f"killed at {stage} by signal -9")[0] < again
     went_on = [line for line in said if "going on from checkpoint-" in line]
     assert len(went_on) >= len(trainings)
@@ -384,23 +503,33 @@ def test_a_killed_production_ends_with_the_same_files(folder, tmp_path):
         return {path.relative_to(out): path for path in sorted(out.rglob("*")) if path.is_file()}
 
     whole, resumed = files(tmp_path / "whole"), files(tmp_path / "killed")
-    kinds, with_times = (".safetensors", ".jsonl", ".json", ".toml", ".txt", ".md"), ("log.jsonl", "state.json")
+    kinds, with_times = (
+        (".safetensors", ".jsonl", ".json", ".toml", ".txt", ".md"),
+        ("log.jsonl", "state.json"),
+    )
     compared = [name for name in whole if name.suffix in kinds and name.name not in with_times]
     assert len(compared) > 20
-    assert compared == [name for name in resumed if name.suffix in kinds and name.name not in with_times]
-    assert [name for name in compared if whole[name].read_bytes() != resumed[name].read_bytes()] == []
+    assert compared == [
+        name for name in resumed if name.suffix in kinds and name.name not in with_times
+    ]
+    assert [
+        name for name in compared if whole[name].read_bytes() != resumed[name].read_bytes()
+    ] == []
 
 
 @pytest.fixture(scope="module")
 def paper(tmp_path_factory, folder):
-    """Small models under the names and in the layouts of those that the preset `paper` of uscore names."""
+    """Small models under the names and in the layouts of those that the preset `paper` of uscore
+    names."""
     artifacts = tmp_path_factory.mktemp("artifacts")
     pickled = layouts.bert_multilingual(artifacts / "pickled", folder / "encoder")
     convert_model(pickled, artifacts / "google-bert" / "bert-base-multilingual-cased")
     shutil.rmtree(pickled)
     layouts.xlm_roberta(artifacts / "FacebookAI" / "xlm-roberta-base")
     layouts.mbart_cc25(artifacts / "facebook" / "mbart-large-cc25")
-    lm = tomllib.loads((folder / "preset" / "preset.toml").read_text())["language_models"]["en"]["model"]
+    lm = tomllib.loads((folder / "preset" / "preset.toml").read_text())["language_models"]["en"][
+        "model"
+    ]
     shutil.copytree(lm, artifacts / "openai-community" / "gpt2")
     return artifacts
 
@@ -436,4 +565,7 @@ def test_the_preset_of_the_paper(folder, paper, tmp_path, monkeypatch, mtmetrics
     first = logged(tmp_path / "out")
     assert mtmetrics(*call, "--beams", "2")[0] == 0
     assert logged(tmp_path / "out")[len(first) :] == ["preset", "card"]
-    assert "|beams:2|" in load_scorer("uscore", preset=str(tmp_path / "out"), lang_pair="de-en").signature
+    assert (
+        "|beams:2|"
+        in load_scorer("uscore", preset=str(tmp_path / "out"), lang_pair="de-en").signature
+    )

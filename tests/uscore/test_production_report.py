@@ -14,7 +14,9 @@ def test_a_sentence_without_words_matches_none(tmp_path, monkeypatch):
     made.request.languages = ("de", "en")
     made.stages.run = lambda name, measure, **options: measure(tmp_path)
     made.settings.return_value = made.word_settings.return_value = {}
-    monkeypatch.setattr(report, "encode_side", lambda texts, encoder, language: unittest.mock.Mock(texts=texts))
+    monkeypatch.setattr(
+        report, "encode_side", lambda texts, encoder, language: unittest.mock.Mock(texts=texts)
+    )
     found = unittest.mock.Mock(targets=np.array([0, -1]))
     monkeypatch.setattr(report, "find_closest", lambda *sides, k, threads: found)
     report.precision(made, [("das haus", "the house"), ("?", "!")])

@@ -9,7 +9,8 @@ from mtmetrics.uscore.stages import Stages
 
 
 class Production:
-    """Two texts, their lengths, and the sum of the lengths times a factor; it notes what it computes."""
+    """Two texts, their lengths, and the sum of the lengths times a factor; it notes what it
+    computes."""
 
     def __init__(self, folder):
         self.folder, self.ran = folder, []
@@ -34,7 +35,12 @@ class Production:
 
         with self.stages() as stages:
             lengths = [length("first", self.folder / first), length("second", self.folder / second)]
-            sums = number("total", lambda: factor * sum(map(read, lengths)), settings={"factor": factor}, after=lengths)
+            sums = number(
+                "total",
+                lambda: factor * sum(map(read, lengths)),
+                settings={"factor": factor},
+                after=lengths,
+            )
             return read(sums)
 
 
@@ -55,7 +61,9 @@ def test_finished_stages_are_not_repeated(production):
 
 
 @pytest.mark.parametrize("broken", ["first", "second", "total"])
-def test_a_broken_run_goes_on_with_the_stage_that_broke_and_leaves_nothing_half_made(production, broken):
+def test_a_broken_run_goes_on_with_the_stage_that_broke_and_leaves_nothing_half_made(
+    production, broken
+):
     with pytest.raises(InputError):
         production.run(broken=broken)
     assert not list((production.folder / "work").rglob("half"))
@@ -92,7 +100,9 @@ def test_a_stage_without_its_folder_is_repeated(production):
 def test_every_run_of_a_stage_is_logged_with_counts_and_time(production):
     production.run()
     production.run(factor=2)
-    lines = [json.loads(line) for line in (production.folder / "log.jsonl").read_text().splitlines()]
+    lines = [
+        json.loads(line) for line in (production.folder / "log.jsonl").read_text().splitlines()
+    ]
     assert [line["stage"] for line in lines] == ["first", "second", "total", "total"]
     assert [line.get("total") for line in lines] == [None, None, 12, 24]
     assert all(line["seconds"] >= 0 for line in lines)
@@ -126,7 +136,10 @@ def test_what_a_stage_keeps_outlives_it_until_it_is_finished_or_changed(producti
 
 
 def test_what_cannot_be_used_is_an_error(production):
-    with production.stages(), pytest.raises(MTMetricsError, match="another process is at work there"):
+    with (
+        production.stages(),
+        pytest.raises(MTMetricsError, match="another process is at work there"),
+    ):
         production.stages()
     with pytest.raises(InputError, match=r"none\.txt: cannot be read"):
         production.run(first="none.txt")

@@ -3,11 +3,11 @@
     mtmetrics compare --plugin metricx24.py --metric metricx24 --metric esim --lp de-en \\
         -s source.de -r reference.en -t a.en b.en
 
-The network is an mT5 whose decoder takes one step: the logit of ``<extra_id_10>`` is how bad a translation is, from 0
-to 25, as the errors of MQM are counted. mtmetrics turns it round, so that higher is better. With source and reference
-it compares with both, with a source alone it estimates. What is here computes what the authors' command does; texts
-that are longer than the limit are cut by it unseen, here with a warning.
-"""
+The network is an mT5 whose decoder takes one step: the logit of ``<extra_id_10>`` is how bad a
+translation is, from 0 to 25, as the errors of MQM are counted. mtmetrics turns it round, so that
+higher is better. With source and reference it compares with both, with a source alone it estimates.
+What is here computes what the authors' command does; texts that are longer than the limit are cut
+by it unseen, here with a warning. """
 
 import dataclasses
 import warnings
@@ -44,7 +44,9 @@ class MetricX24(mtmetrics.PluginMetric):
             usage="MODEL",
             signed="model",
         )
-        vocabulary: str = mtmetrics.option("google/mt5-xl", "where its tokenizer lies", usage="MODEL")
+        vocabulary: str = mtmetrics.option(
+            "google/mt5-xl", "where its tokenizer lies", usage="MODEL"
+        )
         length: int = mtmetrics.option(
             1536, "tokens of a text at most; 1,024 is usual without a reference", signed="length"
         )
@@ -55,7 +57,9 @@ class MetricX24(mtmetrics.PluginMetric):
         self.device = "cuda" if torch.cuda.is_available() else "cpu"
         folder = model_folder(self.settings.model)
         with loading(folder, "MT5ForConditionalGeneration"):
-            self.tokenizer = AutoTokenizer.from_pretrained(self.settings.vocabulary, trust_remote_code=False)
+            self.tokenizer = AutoTokenizer.from_pretrained(
+                self.settings.vocabulary, trust_remote_code=False
+            )
             model = MT5ForConditionalGeneration.from_pretrained(
                 folder, dtype=torch.float32, use_safetensors=True, trust_remote_code=False
             )
@@ -72,15 +76,21 @@ class MetricX24(mtmetrics.PluginMetric):
         cut = sum(len(row) > self.settings.length for row in ids)
         if cut:
             warnings.warn(
-                f"metricx24: {cut} segments are longer than {self.settings.length} tokens, and cut", stacklevel=2
+                f"metricx24: {cut} segments are longer than {self.settings.length} tokens, and cut",
+                stacklevel=2,
             )
         # The end of the sequence is not read; a text that is cut loses its last token, too.
-        rows = [row[: self.settings.length - 1] if len(row) > self.settings.length else row[:-1] for row in ids]
+        rows = [
+            row[: self.settings.length - 1] if len(row) > self.settings.length else row[:-1]
+            for row in ids
+        ]
         order = sorted(range(len(rows)), key=lambda number: len(rows[number]))
         scores = [0.0] * len(rows)
         for first in range(0, len(order), self.settings.lines):
             numbers = order[first : first + self.settings.lines]
-            for number, score in zip(numbers, self._predicted([rows[number] for number in numbers]), strict=True):
+            for number, score in zip(
+                numbers, self._predicted([rows[number] for number in numbers]), strict=True
+            ):
                 scores[number] = score
         return scores
 

@@ -1,8 +1,8 @@
-"""Machine-translation evaluation metrics of four papers, and COMET, as scorers and Hugging Face `evaluate` modules.
+"""Machine-translation evaluation metrics of four papers, and COMET, as scorers and Hugging Face
+`evaluate` modules.
 
-`load` makes a scorer by the names of its metric and preset; the scorer classes are there to be put together from models
-of one's own. Everything is imported when it is first used.
-"""
+`load` makes a scorer by the names of its metric and preset; the scorer classes are there to be put
+together from models of one's own. Everything is imported when it is first used."""
 
 import importlib
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 # Name -> the module that it is imported from.
 _PUBLIC = {
-    **dict.fromkeys(["ArtifactError", "InputError", "MTMetricsError", "MissingExtraError"], "mtmetrics.errors"),
+    **dict.fromkeys(
+        ["ArtifactError", "InputError", "MTMetricsError", "MissingExtraError"], "mtmetrics.errors"
+    ),
     "Alignment": "mtmetrics.matching.plan",
     "BERTR": "mtmetrics.scorers.bertr",
     **dict.fromkeys(["BiLSTM", "BiLSTMAttention", "ESIM"], "mtmetrics.scorers.learned"),
@@ -43,16 +45,18 @@ def load(metric: str, preset: str | None = None, **options: Any) -> "Scorer":
     """The scorer of a metric, with the models of a preset.
 
     Args:
-        metric: ``"xmoverscore"``, ``"sentsim"``, ``"distilscore"``, ``"uscore"``, ``"bertr"``, ``"bilstm"``,
-            ``"bilstm_attention"``, ``"esim"``, or a baseline such as ``"chrf"``.
-        preset: name of a preset, or a folder with a preset.toml; if None ``"paper"``, the models of the paper, or
-            ``"mini"`` of UScore and the learned metrics, whose models were not published.
-        **options: `lang_pair` and whatever else ``from_preset`` of the metric's class takes; and how models are run:
-            `device`, `dtype`, `batch_tokens`, `embedding_cache` and `local_files_only`, see
-            `mtmetrics.models.pool.ModelPool`.
+        metric: ``"xmoverscore"``, ``"sentsim"``, ``"distilscore"``, ``"uscore"``, ``"bertr"``,
+            ``"bilstm"``, ``"bilstm_attention"``, ``"esim"``, or a baseline such as ``"chrf"``.
+        preset: name of a preset, or a folder with a preset.toml; if None ``"paper"``, the models of
+            the paper, or ``"mini"`` of UScore and the learned metrics, whose models were not
+            published.
+        **options: `lang_pair` and whatever else ``from_preset`` of the metric's class takes; and
+            how models are run: `device`, `dtype`, `batch_tokens`, `embedding_cache` and
+            `local_files_only`, see `mtmetrics.models.pool.ModelPool`.
 
     Returns:
-        A scorer, whose ``score(sources, predictions)``, or ``score(references, predictions)``, gives a `MetricResult`.
+        A scorer, whose ``score(sources, predictions)``, or ``score(references, predictions)``,
+        gives a `MetricResult`.
 
     Raises:
         InputError: an unknown metric, preset, language pair or option.

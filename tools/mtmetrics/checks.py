@@ -13,9 +13,18 @@ from mtmetrics.errors import InputError
 _PLAIN_CODE = re.compile(r"[a-z]{2,3}")
 _LANGUAGE_SUBTAG = re.compile(r"[a-z]{2,3}")
 _PAIR_OF_REGION = re.compile(r"[a-z]{2,3}-[A-Z]{2}")
-# Codes that langcodes leaves as they are, or changes to one that no model here is known by: withdrawn codes, Filipino,
-# and languages of FLORES that belong to a language with a code of two letters.
-_USUAL_CODES = {"iw": "he", "in": "id", "ji": "yi", "fil": "tl", "fuv": "ff", "pbt": "ps", "quy": "qu"}
+# Codes that langcodes leaves as they are, or changes to one that no model here is known by:
+# withdrawn codes, Filipino, and languages of FLORES that belong to a language with a code of two
+# letters.
+_USUAL_CODES = {
+    "iw": "he",
+    "in": "id",
+    "ji": "yi",
+    "fil": "tl",
+    "fuv": "ff",
+    "pbt": "ps",
+    "quy": "qu",
+}
 # A regular expression of a language pair in the name of a file.
 PAIR_IN_NAMES = r"[A-Za-z]{2,3}(?:_[A-Za-z]+)*-[A-Za-z]{2,3}(?:_[A-Za-z]+)*"
 _NAMED = 3
@@ -32,15 +41,20 @@ class InputReport:
 
     Attributes:
         segments: segments scored.
-        blank: a side is empty, blank, or holds nothing that the model knows; each gets the metric's floor score.
+        blank: a side is empty, blank, or holds nothing that the model knows; each gets the metric's
+            floor score.
         truncated: a side is longer than a model reads; only its beginning was scored.
-        identical: not blank, and the prediction is the source but for case and punctuation, of which more than names,
-            numbers and signs would change in a translation; 0 for metrics that do not see the source.
-        looping: the prediction says the same again and again (`mtmetrics.scorers.degenerate`, as for the next three).
-        script: the prediction is in another script than its language; 0 where no language pair is given.
+        identical: not blank, and the prediction is the source but for case and punctuation, of
+            which more than names, numbers and signs would change in a translation; 0 for metrics
+            that do not see the source.
+        looping: the prediction says the same again and again (`mtmetrics.scorers.degenerate`, as
+            for the next three).
+        script: the prediction is in another script than its language; 0 where no language pair is
+            given.
         language: the prediction is in another language; 0 also where py3langid is not installed.
         length: the prediction is far longer or shorter than the other side.
-        places: count -> the numbers of the first such segments, from 1 up; not part of what is written.
+        places: count -> the numbers of the first such segments, from 1 up; not part of what is
+            written.
     """
 
     segments: int = 0
@@ -56,7 +70,10 @@ class InputReport:
     @classmethod
     def of(cls, segments: int, found: Mapping[str, Iterable[bool]]) -> "InputReport":
         """The report of a chunk: count -> (n,) bool, the segments that it counts."""
-        numbers = {name: [number for number, is_one in enumerate(flags, 1) if is_one] for name, flags in found.items()}
+        numbers = {
+            name: [number for number, is_one in enumerate(flags, 1) if is_one]
+            for name, flags in found.items()
+        }
         places = {name: there[:_NAMED] for name, there in numbers.items()}
         return cls(segments, **{name: len(there) for name, there in numbers.items()}, places=places)
 
@@ -86,7 +103,11 @@ class InputReport:
             "length": "out of proportion (far longer or shorter than the other side",
         }
         counts = self.as_dict()
-        found = [f"{counts[name]} {what}{self._named(name)})" for name, what in notes.items() if counts[name]]
+        found = [
+            f"{counts[name]} {what}{self._named(name)})"
+            for name, what in notes.items()
+            if counts[name]
+        ]
         return f"of {self.segments} segments: {', '.join(found)}" if found else ""
 
     def _named(self, name: str) -> str:
@@ -108,7 +129,10 @@ def as_texts(name: str, values: Any) -> list[str]:
         InputError: it is none; names the field (`name`), index and value.
     """
     if isinstance(values, str | bytes):
-        raise InputError(f"{name}: a list of strings is needed, got the single string {shown(values)}; pass [text]")
+        raise InputError(
+            f"{name}: a list of strings is needed, got the single string {shown(values)}; pass "
+            "[text]"
+        )
     if (
         not isinstance(values, Iterable)
         or isinstance(values, dict | set | frozenset)
@@ -122,7 +146,8 @@ def as_text(name: str, value: Any) -> str:
     """Returns a string, or a subclass of it, as a plain string.
 
     Raises:
-        InputError: it is no string, no valid Unicode text, or holds a NUL character; the message begins with `name`.
+        InputError: it is no string, no valid Unicode text, or holds a NUL character; the message
+            begins with `name`.
     """
     if not isinstance(value, str):
         raise InputError(f"{name}: a string is needed, got {shown(value)}")
@@ -140,7 +165,8 @@ def as_references(name: str, values: Any) -> list[str] | list[list[str]]:
     """Returns references: one string per segment, or a list of strings per segment.
 
     Raises:
-        InputError: neither the one nor the other, or a segment without a reference; names the field, index and value.
+        InputError: neither the one nor the other, or a segment without a reference; names the
+            field, index and value.
     """
     if isinstance(values, str | bytes | dict | set | frozenset) or not isinstance(values, Iterable):
         return as_texts(name, values)
@@ -150,7 +176,10 @@ def as_references(name: str, values: Any) -> list[str] | list[list[str]]:
     several = []
     for index, value in enumerate(values):
         if isinstance(value, str):
-            what = "a string, but other segments have lists of references; use lists for all or for none"
+            what = (
+                "a string, but other segments have lists of references; use lists for all or "
+                "for none"
+            )
             raise InputError(f"{name}[{index}]: {what}")
         several.append(as_texts(f"{name}[{index}]", value))
         if not several[-1]:
@@ -159,8 +188,8 @@ def as_references(name: str, values: Any) -> list[str] | list[list[str]]:
 
 
 def check(**columns: Any) -> list[list[Any]]:
-    """Checks parallel columns of text, such as ``check(sources=..., predictions=...)``, and returns them as lists of
-    strings; the column ``references`` may hold lists of strings instead.
+    """Checks parallel columns of text, such as ``check(sources=..., predictions=...)``, and returns
+    them as lists of strings; the column ``references`` may hold lists of strings instead.
 
     Raises:
         InputError: a column is no list of strings, empty, or of another length than the first.
@@ -173,28 +202,38 @@ def check(**columns: Any) -> list[list[Any]]:
         raise InputError(f"{first}: empty; there is nothing to score")
     for name, other in counts.items():
         if other != count:
-            raise InputError(f"{name} has {other} segments but {first} has {count}; they must be parallel")
+            raise InputError(
+                f"{name} has {other} segments but {first} has {count}; they must be parallel"
+            )
     return list(checked.values())
 
 
 class SourceAndReference(NamedTuple):
-    """What a metric that reads both compares the translation of a segment with; of references there may be several."""
+    """What a metric that reads both compares the translation of a segment with; of references there
+    may be several."""
 
     source: str
     reference: str | list[str]
 
 
 def compared_texts(columns: Sequence[Sequence[Any]]) -> list[Any]:
-    """What a scorer compares with, segment by segment: the texts of one column, or pairs of source and reference."""
+    """What a scorer compares with, segment by segment: the texts of one column, or pairs of source
+    and reference."""
     first, *rest = columns
-    return [SourceAndReference(*texts) for texts in zip(first, *rest, strict=True)] if rest else list(first)
+    return (
+        [SourceAndReference(*texts) for texts in zip(first, *rest, strict=True)]
+        if rest
+        else list(first)
+    )
 
 
 def compared_columns(names: Sequence[str], values: Any) -> dict[str, Any]:
-    """The columns that a scorer with these columns compares with, of what it was given: of two, pairs of texts.
+    """The columns that a scorer with these columns compares with, of what it was given: of two,
+    pairs of texts.
 
     Raises:
-        InputError: two columns, and something is no pair of a source and a reference; names its index.
+        InputError: two columns, and something is no pair of a source and a reference; names its
+            index.
     """
     if len(names) == 1:
         return {names[0]: values}
@@ -203,13 +242,16 @@ def compared_columns(names: Sequence[str], values: Any) -> dict[str, Any]:
     pairs = list(values)
     for index, pair in enumerate(pairs):
         if not isinstance(pair, tuple | list) or len(pair) != len(names):
-            raise InputError(f"segment {index}: a pair (source, reference) is needed, got {shown(pair)}")
+            raise InputError(
+                f"segment {index}: a pair (source, reference) is needed, got {shown(pair)}"
+            )
     return {name: [pair[place] for pair in pairs] for place, name in enumerate(names)}
 
 
 class _Code(NamedTuple):
-    """A code of a language: its ISO 639 code, of two letters where there is one; its script by ISO 15924, None where it
-    names none; and whether it is written in the usual letters, such as ``sr_Latn_RS``."""
+    """A code of a language: its ISO 639 code, of two letters where there is one; its script by ISO
+    15924, None where it names none; and whether it is written in the usual letters, such as
+    ``sr_Latn_RS``."""
 
     language: str
     script: str | None
@@ -244,12 +286,15 @@ def _parsed_code(code: str) -> _Code | None:
 def _checked_code(code: Any) -> _Code:
     parsed = _parsed_code(code) if isinstance(code, str) else None
     if parsed is None:
-        raise InputError(f"language {shown(code)}: a code is needed, such as 'de', 'deu', 'deu_Latn' or 'pt-BR'")
+        raise InputError(
+            f"language {shown(code)}: a code is needed, such as 'de', 'deu', 'deu_Latn' or 'pt-BR'"
+        )
     return parsed
 
 
 def language_of(code: Any) -> str:
-    """Returns the language of a code of ISO 639, BCP 47 or FLORES: its ISO 639 code, of two letters where it has one.
+    """Returns the language of a code of ISO 639, BCP 47 or FLORES: its ISO 639 code, of two letters
+    where it has one.
 
     Raises:
         InputError: it is no such code.
@@ -262,8 +307,8 @@ def language_of(code: Any) -> str:
 
 
 def script_of_code(code: Any) -> str | None:
-    """Returns the ISO 15924 code of the script that the code of a language names, such as ``Latn``; None where it
-    names none. Raises as `language_of`."""
+    """Returns the ISO 15924 code of the script that the code of a language names, such as ``Latn``;
+    None where it names none. Raises as `language_of`."""
     return _checked_code(code).script
 
 
@@ -271,7 +316,9 @@ def script_of_code(code: Any) -> str | None:
 def _split_pair(value: str) -> tuple[str, str]:
     if _PAIR_OF_REGION.fullmatch(value) and _parsed_code(value):
         what = f"this is one language, {value.replace('-', '_')}"
-        raise InputError(f"language pair {value!r}: {what}; two joined by a hyphen are needed, such as 'de-en'")
+        raise InputError(
+            f"language pair {value!r}: {what}; two joined by a hyphen are needed, such as 'de-en'"
+        )
     readings: dict[tuple[str, str], tuple[_Code, _Code]] = {}
     for hyphen in re.finditer("-", value):
         halves = value[: hyphen.start()], value[hyphen.end() :]
@@ -279,7 +326,9 @@ def _split_pair(value: str) -> tuple[str, str]:
         if source is not None and target is not None:
             readings[halves] = source, target
     # By the usual letters, BR in en-pt-BR is a region; br in en-pt-br may be a language.
-    usual = {halves: codes for halves, codes in readings.items() if all(code.is_usual for code in codes)}
+    usual = {
+        halves: codes for halves, codes in readings.items() if all(code.is_usual for code in codes)
+    }
     if usual:
         readings = usual
     elif len(value.split("-")) > 2 and all(map(_is_known_language, value.split("-"))):
@@ -298,7 +347,10 @@ def _is_known_language(code: str) -> bool:
 
 
 def _no_pair(value: Any) -> InputError:
-    needed = "two ISO 639 codes joined by a hyphen are needed, such as 'de-en', 'deu_Latn-eng_Latn' or 'en-pt_BR'"
+    needed = (
+        "two ISO 639 codes joined by a hyphen are needed, such as 'de-en', 'deu_Latn-eng_Latn' "
+        "or 'en-pt_BR'"
+    )
     return InputError(f"language pair {shown(value)}: {needed}")
 
 
@@ -308,7 +360,10 @@ def _ambiguous(value: str, readings: Sequence[tuple[str, str]]) -> InputError:
     several = ", or ".join(" and ".join(halves) for halves in readings)
     several += "" if len(readings) > 1 else ", or three languages"
     example = "-".join(half.replace("-", "_") for half in readings[0])
-    advice = f"join the parts of each language by underscores and both by a hyphen, such as 'de-en' or {example!r}"
+    advice = (
+        "join the parts of each language by underscores and both by a hyphen, such as 'de-en' "
+        f"or {example!r}"
+    )
     return InputError(f"language pair {value!r}: may be {several}; {advice}")
 
 
@@ -328,7 +383,8 @@ def split_pair(value: Any) -> tuple[str, str]:
 
 
 def language_pair(value: Any) -> tuple[str, str]:
-    """Returns source and target language of a pair, which choose models: see `split_pair` and `language_of`.
+    """Returns source and target language of a pair, which choose models: see `split_pair` and
+    `language_of`.
 
     Example:
         >>> language_pair("deu_Latn-eng_Latn"), language_pair("en-ko_KR"), language_pair("DE-EN")
@@ -339,15 +395,19 @@ def language_pair(value: Any) -> tuple[str, str]:
 
 
 def names_of_pair(wanted: str, names: Iterable[str]) -> list[str]:
-    """Returns under which of some names a language pair stands there: under its own, else under all names of the same
-    languages. Raises as `split_pair`, of the pair that is wanted.
+    """Returns under which of some names a language pair stands there: under its own, else under all
+    names of the same languages. Raises as `split_pair`, of the pair that is wanted.
 
     Example:
         >>> names_of_pair("deu-eng", ["de-en", "de-fr"]), names_of_pair("en-pt_BR", ["en-pt_BR", "en-pt_PT"])
         (['de-en'], ['en-pt_BR'])
     """
     languages, names = language_pair(wanted), list(dict.fromkeys(names))
-    return [wanted] if wanted in names else [name for name in names if _languages_of(name) == languages]
+    return (
+        [wanted]
+        if wanted in names
+        else [name for name in names if _languages_of(name) == languages]
+    )
 
 
 def _languages_of(name: str) -> tuple[str, str] | None:
@@ -358,7 +418,8 @@ def _languages_of(name: str) -> tuple[str, str] | None:
 
 
 def for_language(tables: Mapping[str, Any], wanted: str | None) -> Any:
-    """Returns the entry of a table for a language, which may stand there under any code of it; None if it has none."""
+    """Returns the entry of a table for a language, which may stand there under any code of it; None
+    if it has none."""
     if wanted is None or wanted in tables:
         return tables.get(wanted or "")
     codes = {code: parsed for code in tables if (parsed := _parsed_code(code))}
@@ -382,7 +443,9 @@ def positive(name: str, value: Any) -> int:
 def number(name: str, value: Any) -> float:
     """Returns `value` as a float if it is a finite number, otherwise raises `InputError`."""
     try:
-        is_number = not isinstance(value, bool) and isinstance(value, int | float) and math.isfinite(value)
+        is_number = (
+            not isinstance(value, bool) and isinstance(value, int | float) and math.isfinite(value)
+        )
     except OverflowError:  # a whole number that no float holds
         is_number = False
     if not is_number:
@@ -391,14 +454,16 @@ def number(name: str, value: Any) -> float:
 
 
 def port(name: str, value: int) -> int:
-    """Returns `value` if it is the number of a port, or 0 for any that is free, otherwise raises `InputError`."""
+    """Returns `value` if it is the number of a port, or 0 for any that is free, otherwise raises
+    `InputError`."""
     if not 0 <= value < 2**16:
         raise InputError(f"{name} {value}: must be from 0, for any that is free, to 65535")
     return value
 
 
 def share(name: str, value: Any) -> float:
-    """Returns `value` as a float if it is a number above 0 and at most 1, otherwise raises `InputError`."""
+    """Returns `value` as a float if it is a number above 0 and at most 1, otherwise raises
+    `InputError`."""
     if not 0.0 < number(name, value) <= 1.0:
         raise InputError(f"{name} {shown(value)}: must be above 0 and at most 1")
     return float(value)

@@ -1,4 +1,5 @@
-"""The errors that mtmetrics raises on purpose: one line that names what is wrong, where, and what mends it."""
+"""The errors that mtmetrics raises on purpose: one line that names what is wrong, where, and what
+mends it."""
 
 import importlib.util
 import urllib.request
@@ -45,7 +46,9 @@ def require_extra(extra: str, purpose: str) -> None:
     """
     missing = [name for name in _MODULES[extra] if importlib.util.find_spec(name) is None]
     if missing:
-        raise MissingExtraError(f"{purpose} needs {' and '.join(missing)}; {install_command(extra)}")
+        raise MissingExtraError(
+            f"{purpose} needs {' and '.join(missing)}; {install_command(extra)}"
+        )
 
 
 def install_command(extra: str) -> str:

@@ -1,4 +1,5 @@
-"""Where the metric scripts and the bundled artifacts lie: inside an installed package, or in the source tree."""
+"""Where the metric scripts and the bundled artifacts lie: inside an installed package, or in the
+source tree."""
 
 from pathlib import Path
 
@@ -33,12 +34,16 @@ def source_tree() -> Path | None:
 
 def metric_names() -> list[str]:
     """Names of the metrics that have a script, sorted."""
-    return sorted(path.parent.name for path in metric_scripts().glob("*/*.py") if path.stem == path.parent.name)
+    return sorted(
+        path.parent.name
+        for path in metric_scripts().glob("*/*.py")
+        if path.stem == path.parent.name
+    )
 
 
 def metric_path(name: str) -> str:
-    """Path of the script folder of a metric, for ``evaluate.load(mtmetrics.metric_path("xmoverscore"))``, which takes
-    no `Path`.
+    """Path of the script folder of a metric, for
+    ``evaluate.load(mtmetrics.metric_path("xmoverscore"))``, which takes no `Path`.
 
     Raises:
         InputError: there is no metric of that name.

@@ -1,1 +1,2 @@
-"""Finds, loads, saves, verifies and publishes what the Hub or a folder holds: models, presets, cards."""
+"""Finds, loads, saves, verifies and publishes what the Hub or a folder holds: models, presets,
+cards."""

@@ -1,4 +1,5 @@
-"""Cards: the YAML metadata at the head of a README.md, and whether it says what the Hub and a reader need."""
+"""Cards: the YAML metadata at the head of a README.md, and whether it says what the Hub and a
+reader need."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -12,7 +13,8 @@ _LANGUAGE = re.compile(r"[a-z]{2,3}|multilingual")
 
 
 def check_model_card(folder: Path) -> dict[str, Any]:
-    """The metadata of an artifact's card; an ArtifactError names all that is missing or malformed in them."""
+    """The metadata of an artifact's card; an ArtifactError names all that is missing or malformed
+    in them."""
     return _checked(folder / "README.md", _model_problems)
 
 
@@ -22,14 +24,15 @@ def check_space_card(folder: Path) -> dict[str, Any]:
 
 
 def licence_of(folder: Path) -> str | None:
-    """What the card of a model says of its licence, by its name where it is another one than those that the Hub knows;
-    None where it says nothing."""
+    """What the card of a model says of its licence, by its name where it is another one than those
+    that the Hub knows; None where it says nothing."""
     found = licence_fields(folder)
     return found.get("license_name") or found.get("license")
 
 
 def licence_fields(folder: Path) -> dict[str, str]:
-    """The fields of a model's card that state its licence; empty where it has no card, or the card states none."""
+    """The fields of a model's card that state its licence; empty where it has no card, or the card
+    states none."""
     card = folder / "README.md"
     head = card.read_text(encoding="utf-8").partition("\n---")[0] if card.is_file() else ""
     return dict(re.findall(r"^(license|license_name|license_link): *(\S+)", head, re.MULTILINE))
@@ -44,7 +47,9 @@ def _checked(path: Path, problems: Callable[[dict[str, Any]], Iterator[str]]) ->
         raise ArtifactError(f"{path}: the card cannot be read ({error})") from error
     block = re.match(r"---\r?\n(.*?)^---\s*$", text, flags=re.DOTALL | re.MULTILINE)
     if block is None:
-        raise ArtifactError(f"{path}: the card does not begin with metadata between two lines of ---")
+        raise ArtifactError(
+            f"{path}: the card does not begin with metadata between two lines of ---"
+        )
     try:
         data = yaml.safe_load(block[1])
     except yaml.YAMLError as error:
@@ -53,7 +58,9 @@ def _checked(path: Path, problems: Callable[[dict[str, Any]], Iterator[str]]) ->
         raise ArtifactError(f"{path}: its metadata is no table of keys and values")
     found = list(problems(data))
     if found:
-        raise ArtifactError(f"{path}: the metadata at its head cannot be published: {'; '.join(found)}")
+        raise ArtifactError(
+            f"{path}: the metadata at its head cannot be published: {'; '.join(found)}"
+        )
     return data
 
 
@@ -65,7 +72,9 @@ def _model_problems(data: dict[str, Any]) -> Iterator[str]:
     yield from _texts(data, "tags")
     yield from _texts(data, "metrics", empty=True)
     yield from _texts(data, "base_model", "datasets", valid=REPOSITORY.fullmatch, empty=True)
-    if "model-index" in data or _listed(data.get("metrics")):  # else nothing was measured, and nothing is claimed
+    if "model-index" in data or _listed(
+        data.get("metrics")
+    ):  # else nothing was measured, and nothing is claimed
         yield from _index_problems(data.get("model-index"))
 
 
@@ -102,7 +111,11 @@ def _index_problems(index: Any) -> Iterator[str]:
             value = _table(metric).get("value")
             if not {"type", "value"} <= _table(metric).keys():
                 yield f"{place} has a metric without type and value"
-            elif isinstance(value, bool) or not isinstance(value, int | float) or not -1 <= value <= 1:
+            elif (
+                isinstance(value, bool)
+                or not isinstance(value, int | float)
+                or not -1 <= value <= 1
+            ):
                 yield f"{place} has the value {value!r}; a correlation in [-1, 1] is needed"
 
 
@@ -115,7 +128,9 @@ def _text(data: dict[str, Any], *keys: str) -> Iterator[str]:
             yield f"{key} is {value!r}, not a text (numbers need quotes)"
 
 
-def _texts(data: dict[str, Any], *keys: str, valid: Callable[[str], Any] = bool, empty: bool = False) -> Iterator[str]:
+def _texts(
+    data: dict[str, Any], *keys: str, valid: Callable[[str], Any] = bool, empty: bool = False
+) -> Iterator[str]:
     for key in keys:
         if key not in data or data[key] is None:
             yield f"{key} is missing{' ([] where there is none)' if empty else ''}"

@@ -1,9 +1,9 @@
 """Makes folders of COMET's published checkpoints, which are pickles of PyTorch Lightning.
 
-A folder holds the encoder as `transformers` loads it (``config.json``, ``model.safetensors``, its tokenizer), what
-reads it (``comet.safetensors``, ``comet.json``), and a ``preset.toml``, so that it is a preset: ``--metric comet:DIR``.
-As for other pickles, a process of its own reads the checkpoint; classes that it names beside its tensors are not
-imported, empty ones stand in for them.
+A folder holds the encoder as `transformers` loads it (``config.json``, ``model.safetensors``, its
+tokenizer), what reads it (``comet.safetensors``, ``comet.json``), and a ``preset.toml``, so that it
+is a preset: ``--metric comet:DIR``. As for other pickles, a process of its own reads the
+checkpoint; classes that it names beside its tensors are not imported, empty ones stand in for them.
 """
 
 import dataclasses
@@ -42,10 +42,12 @@ _TOKENIZERS = {"MiniLM": "xlm-roberta-base"}
 _ENCODER, _HEADS = "encoder.model.", ("estimator.", "layerwise_attention.", "hidden2tag.")
 _TABLES = ("position_ids", "dropout_mask", "dropout_fill")
 _COPIED = ["README.md", "LICENSE*"]
-# Scores of these were trained on z-scores, of which the worst are below -2; those of others lie between 0 and 1.
+# Scores of these were trained on z-scores, of which the worst are below -2; those of others lie
+# between 0 and 1.
 _STANDARDISED = ("wmt20-", "wmt21-", "eamt22-")
 _LOWEST = -2.0
-# How hparams.yaml says that a checkpoint was trained with softmax, although it names sparsemax itself.
+# How hparams.yaml says that a checkpoint was trained with softmax, although it names sparsemax
+# itself.
 _CORRECTED = "sparsemax_patch"
 
 
@@ -56,10 +58,12 @@ class CometSettings:
     Attributes:
         class_identifier: its family, one of `FAMILIES`.
         encoder_model: kind of the encoder, one of `SEPARATORS`.
-        layer: hidden state of the encoder that is read; ``mix`` for a learned mix of all, embeddings included.
+        layer: hidden state of the encoder that is read; ``mix`` for a learned mix of all,
+            embeddings included.
         layer_transformation: ``sparsemax`` or ``softmax`` of the mix.
         layer_norm: normalise each hidden state, over all its tokens together, before it is mixed.
-        pool: how a vector of a text is made of those of its tokens; joint sequences are read at their first token.
+        pool: how a vector of a text is made of those of its tokens; joint sequences are read at
+            their first token.
         hidden_sizes: of the estimator.
         activations: between its layers.
         final_activation: behind the last one.
@@ -87,10 +91,13 @@ class CometSettings:
 
     @classmethod
     def of(cls, hparams: Mapping[str, Any]) -> "CometSettings":
-        """Settings from those of a checkpoint; an `ArtifactError` where it is none that can be read."""
+        """Settings from those of a checkpoint; an `ArtifactError` where it is none that can be
+        read."""
         family = hparams.get("class_identifier")
         if family not in FAMILIES:
-            raise ArtifactError(f"its class is {family!r}; what can be read is {', '.join(FAMILIES)}")
+            raise ArtifactError(
+                f"its class is {family!r}; what can be read is {', '.join(FAMILIES)}"
+            )
         joint = family in ("unified_metric", "xcomet_metric")
         found = dict(hparams)
         found["layer"] = hparams.get("sent_layer" if joint else "layer", "mix")
@@ -99,7 +106,10 @@ class CometSettings:
         mixed = found.get("layer_transformation", usual)
         found["layer_transformation"] = "sparsemax" if mixed == "sparsemax" else "softmax"
         if family == "xcomet_metric":
-            found |= {"input_segments": ["mt", "src", "ref"], "error_labels": ["minor", "major", "critical"]}
+            found |= {
+                "input_segments": ["mt", "src", "ref"],
+                "error_labels": ["minor", "major", "critical"],
+            }
         elif not found.get("word_level_training"):
             found["error_labels"] = []
         usually = {
@@ -136,12 +146,16 @@ class CometSettings:
             "layer": self.layer == "mix" or type(self.layer) is int,
             "hidden_sizes": bool(self.hidden_sizes) and all(type(size) is int for size in numbers),
             "activations": str(self.activations).title() in _ACTIVATIONS,
-            "final_activation": self.final_activation is None or str(self.final_activation).title() in _ACTIVATIONS,
-            "input_segments": self.input_segments in (["mt", "src", "ref"], ["mt", "src"], ["mt", "ref"]),
+            "final_activation": self.final_activation is None
+            or str(self.final_activation).title() in _ACTIVATIONS,
+            "input_segments": self.input_segments
+            in (["mt", "src", "ref"], ["mt", "src"], ["mt", "ref"]),
         }
         for name, is_known in fits.items():
             if not is_known:
-                raise ArtifactError(f"its {name} is {getattr(self, name)!r}, which is not known here")
+                raise ArtifactError(
+                    f"its {name} is {getattr(self, name)!r}, which is not known here"
+                )
 
     @property
     def joint(self) -> bool:
@@ -169,8 +183,8 @@ def convert_comet(
     Args:
         folder: holds ``hparams.yaml`` and ``checkpoints/model.ckpt``.
         out: the folder to make.
-        encoder: a folder or Hub repository with configuration and tokenizer of the encoder; by default the one that the
-            checkpoint names. No weights are read there.
+        encoder: a folder or Hub repository with configuration and tokenizer of the encoder; by
+            default the one that the checkpoint names. No weights are read there.
         local_files_only: never ask the Hub.
         overwrite: replace an existing folder.
 
@@ -179,7 +193,8 @@ def convert_comet(
 
     Raises:
         InputError: `out` exists already.
-        ArtifactError: the checkpoint is damaged or of a class that is not read, or the encoder cannot be found.
+        ArtifactError: the checkpoint is damaged or of a class that is not read, or the encoder
+            cannot be found.
         MTMetricsError: `out` cannot be written.
     """
     import yaml
@@ -188,7 +203,9 @@ def convert_comet(
         hparams = yaml.safe_load((folder / HPARAMS).read_text(encoding="utf-8"))
         CometSettings.of(hparams)  # so that a class that is not read is said before gigabytes are
     except (OSError, ValueError, TypeError, AttributeError, yaml.YAMLError, ArtifactError) as error:
-        raise ArtifactError(f"{folder / HPARAMS}: no checkpoint of COMET that can be read ({error})") from error
+        raise ArtifactError(
+            f"{folder / HPARAMS}: no checkpoint of COMET that can be read ({error})"
+        ) from error
     label = model_label(folder)
     if licence := licence_of(folder):
         print(f"mtmetrics: {label}: its licence is {licence}", file=sys.stderr)
@@ -201,22 +218,37 @@ def convert_comet(
     elif local_folder(named, "config.json") is None:
         vocabulary = _files_of(named, TOKENIZER_FILES, local_files_only)
     snapshot = hub_snapshot(folder)
-    path = next((path for path in (folder / CHECKPOINT, folder / Path(CHECKPOINT).name) if path.is_file()), None)
+    path = next(
+        (path for path in (folder / CHECKPOINT, folder / Path(CHECKPOINT).name) if path.is_file()),
+        None,
+    )
     if path is None:
         raise ArtifactError(f"{folder}: holds no {CHECKPOINT}")
-    record = {"model": label, "revision": snapshot and snapshot[1], "encoder": model_label(named), "files": {}}
+    record = {
+        "model": label,
+        "revision": snapshot and snapshot[1],
+        "encoder": model_label(named),
+        "files": {},
+    }
     with new_folder(out, overwrite) as made:
         copied = {about / "config.json": made / "config.json"}
-        copied |= {file: made / file.name for pattern in TOKENIZER_FILES for file in vocabulary.glob(pattern)}
+        copied |= {
+            file: made / file.name
+            for pattern in TOKENIZER_FILES
+            for file in vocabulary.glob(pattern)
+        }
         copied |= {file: made / file.name for pattern in _COPIED for file in folder.glob(pattern)}
         for file, target in copied.items():
             shutil.copyfile(file, target)
         done = converted_apart(__name__, path, made)
-        # As the published package does, which asks hparams.yaml for the class alone, and for one correction.
+        # As the published package does, which asks hparams.yaml for the class alone, and for one
+        # correction.
         own = done.pop("hyper_parameters")
         if hparams.get("layer_transformation") == _CORRECTED:
             own["layer_transformation"] = _CORRECTED
-        settings = CometSettings.of(hparams | own | {"class_identifier": hparams["class_identifier"]})
+        settings = CometSettings.of(
+            hparams | own | {"class_identifier": hparams["class_identifier"]}
+        )
         floor = _LOWEST if label.rpartition("/")[2].startswith(_STANDARDISED) else 0.0
         settings = dataclasses.replace(settings, floor=floor, model=label)
         record["files"][CHECKPOINT] = done
@@ -228,7 +260,10 @@ def convert_comet(
 
 def _preset(label: str, sides: tuple[str, ...]) -> str:
     only = f'\n[score]\nagainst = "{sides[0]}"\n' if len(sides) == 1 else ""
-    return f'metric = "comet"\ndescription = "COMET {label}, converted."\n\n[comet]\nmodel = "."\n{only}'
+    return (
+        f'metric = "comet"\ndescription = "COMET {label}, converted."\n\n[comet]\nmodel = '
+        f'"."\n{only}'
+    )
 
 
 def _files_of(name: str | Path | None, files: list[str], local_files_only: bool) -> Path:
@@ -241,16 +276,21 @@ def _files_of(name: str | Path | None, files: list[str], local_files_only: bool)
             folder = download(hub_source(name), files, local_files_only=local_files_only)
         except ArtifactError as error:
             what = "configuration and tokenizer of the encoder are needed, not its weights"
-            raise ArtifactError(f"encoder {name}: {error}; {what}; pass a folder with them by --encoder") from error
+            raise ArtifactError(
+                f"encoder {name}: {error}; {what}; pass a folder with them by --encoder"
+            ) from error
     refuse_code(folder)
     return folder
 
 
-def comet_folder(name: str | Path, *, revision: str | None = None, local_files_only: bool = False) -> Path:
+def comet_folder(
+    name: str | Path, *, revision: str | None = None, local_files_only: bool = False
+) -> Path:
     """The folder of a converted checkpoint.
 
     Args:
-        name: a folder, its name in that of ``MTMETRICS_ARTIFACTS``, or a Hub repository that holds such a folder.
+        name: a folder, its name in that of ``MTMETRICS_ARTIFACTS``, or a Hub repository that holds
+            such a folder.
         revision: of the repository.
         local_files_only: never ask the Hub.
 
@@ -258,16 +298,25 @@ def comet_folder(name: str | Path, *, revision: str | None = None, local_files_o
         ArtifactError: there is none; the message says how one is made.
     """
     folder = local_folder(name, SETTINGS_FILE)
-    advice = f"make one by 'mtmetrics artifacts convert {name} --out DIR', and score with --metric comet:DIR"
+    advice = (
+        f"make one by 'mtmetrics artifacts convert {name} --out DIR', and score with --metric "
+        "comet:DIR"
+    )
     if folder is None and Path(name).is_dir():
-        raise ArtifactError(f"{name}: no {SETTINGS_FILE}, so it is no converted checkpoint of COMET; {advice}")
+        raise ArtifactError(
+            f"{name}: no {SETTINGS_FILE}, so it is no converted checkpoint of COMET; {advice}"
+        )
     if folder is None:
         try:
-            folder = download(hub_source(name, revision), MODEL_FILES, local_files_only=local_files_only)
+            folder = download(
+                hub_source(name, revision), MODEL_FILES, local_files_only=local_files_only
+            )
         except ArtifactError as error:
             raise ArtifactError(f"COMET {name}: {error}; {advice}") from error
     if not (folder / SETTINGS_FILE).is_file():
-        raise ArtifactError(f"COMET {name}: the repository holds the checkpoint as it was published; {advice}")
+        raise ArtifactError(
+            f"COMET {name}: the repository holds the checkpoint as it was published; {advice}"
+        )
     return folder
 
 
@@ -276,25 +325,40 @@ def _convert_file(path: Path, made: Path) -> dict[str, Any]:
     import torch
     from torch.serialization import get_unsafe_globals_in_checkpoint, safe_globals
 
-    stand_ins = [(type("StandIn", (_Nothing,), {}), name) for name in get_unsafe_globals_in_checkpoint(path)]
+    stand_ins = [
+        (type("StandIn", (_Nothing,), {}), name) for name in get_unsafe_globals_in_checkpoint(path)
+    ]
     with safe_globals(stand_ins):
         whole = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
     states = whole.get("state_dict") if isinstance(whole, dict) else None
-    if not isinstance(states, dict) or not all(isinstance(value, torch.Tensor) for value in states.values()):
+    if not isinstance(states, dict) or not all(
+        isinstance(value, torch.Tensor) for value in states.values()
+    ):
         raise TypeError("it holds no state_dict of tensors")
-    encoder = {name.removeprefix(_ENCODER): value for name, value in states.items() if name.startswith(_ENCODER)}
-    heads = {name: value.float() for name, value in _kept(states).items() if name.startswith(_HEADS)}
+    encoder = {
+        name.removeprefix(_ENCODER): value
+        for name, value in states.items()
+        if name.startswith(_ENCODER)
+    }
+    heads = {
+        name: value.float() for name, value in _kept(states).items() if name.startswith(_HEADS)
+    }
     if not encoder or not heads:
         raise TypeError("it holds no encoder with an estimator")
     save_tensors(_kept(encoder), made / "model.safetensors")
     save_tensors(heads, made / HEADS_FILE)
     told = whole.get("hyper_parameters")
-    plain = {name: value for name, value in told.items() if _is_plain(value)} if isinstance(told, dict) else {}
+    plain = (
+        {name: value for name, value in told.items() if _is_plain(value)}
+        if isinstance(told, dict)
+        else {}
+    )
     return {"tensors": len(encoder) + len(heads), "hyper_parameters": plain}
 
 
 def _kept(tensors: "dict[str, torch.Tensor]") -> "dict[str, torch.Tensor]":
-    """Without tables that are none of training: numbers of positions, and what drops layers while a mix is learned."""
+    """Without tables that are none of training: numbers of positions, and what drops layers while a
+    mix is learned."""
     return {name: value for name, value in tensors.items() if not name.endswith(_TABLES)}
 
 

@@ -1,8 +1,7 @@
 """Converts weights that exist only as pickles of PyTorch (``pytorch_model.bin``) to safetensors.
 
-A pickle may run code, so it is read by ``torch.load(weights_only=True)`` alone, in a process of its own
-(`mtmetrics.artifacts.pickles`). That process is this module run as a program.
-"""
+A pickle may run code, so it is read by ``torch.load(weights_only=True)`` alone, in a process of its
+own (`mtmetrics.artifacts.pickles`). That process is this module run as a program."""
 
 import json
 import shutil
@@ -34,14 +33,15 @@ def convert_model(
     local_files_only: bool = False,
     overwrite: bool = False,
 ) -> dict[str, Any]:
-    """Makes a folder that holds a model with its weights as safetensors; of a checkpoint of COMET as
-    `mtmetrics.artifacts.comet_checkpoints.convert_comet`.
+    """Makes a folder that holds a model with its weights as safetensors; of a checkpoint of COMET
+    as `mtmetrics.artifacts.comet_checkpoints.convert_comet`.
 
-    Where `transformers` ties two names to one tensor, and the pickle holds one tensor for both, it is written once.
+    Where `transformers` ties two names to one tensor, and the pickle holds one tensor for both, it
+    is written once.
 
     Args:
-        name: a folder with config.json and pytorch_model.bin (or its parts), or one with hparams.yaml and
-            checkpoints/model.ckpt, or a Hub repository.
+        name: a folder with config.json and pytorch_model.bin (or its parts), or one with
+            hparams.yaml and checkpoints/model.ckpt, or a Hub repository.
         out: the folder to make; ``conversion.json`` in it says what was converted.
         revision: Hub branch, tag or commit; None for the main branch.
         encoder: of a checkpoint of COMET, where configuration and tokenizer of its encoder lie.
@@ -49,11 +49,13 @@ def convert_model(
         overwrite: replace an existing folder.
 
     Returns:
-        What conversion.json holds: where the model came from, the sha256 of each pickle, and how many tensors it has.
+        What conversion.json holds: where the model came from, the sha256 of each pickle, and how
+        many tensors it has.
 
     Raises:
         InputError: `out` exists already, or there is nothing to convert.
-        ArtifactError: the model cannot be found, or a pickle is damaged or holds other things than tensors.
+        ArtifactError: the model cannot be found, or a pickle is damaged or holds other things than
+            tensors.
         MTMetricsError: `out` cannot be written.
     """
     folder = local_folder(name, "config.json", "modules.json", HPARAMS)
@@ -67,9 +69,13 @@ def convert_model(
         )
     refuse_code(folder)
     if (folder / HPARAMS).is_file():
-        return convert_comet(folder, out, encoder=encoder, local_files_only=local_files_only, overwrite=overwrite)
+        return convert_comet(
+            folder, out, encoder=encoder, local_files_only=local_files_only, overwrite=overwrite
+        )
     if encoder is not None:
-        raise InputError(f"--encoder {encoder}: {name} is no checkpoint of COMET, which alone needs one")
+        raise InputError(
+            f"--encoder {encoder}: {name} is no checkpoint of COMET, which alone needs one"
+        )
     pickles = [path for pattern in _PICKLES for path in sorted(folder.glob(pattern))]
     pickles = [path for path in pickles if not any(path.parent.glob("*.safetensors"))]
     if not pickles:
@@ -85,7 +91,9 @@ def convert_model(
         for path in pickles:
             target = made / path.relative_to(folder).with_name(_renamed(path.name))
             target.parent.mkdir(exist_ok=True)
-            record["files"][path.relative_to(folder).as_posix()] = converted_apart(__name__, path, target)
+            record["files"][path.relative_to(folder).as_posix()] = converted_apart(
+                __name__, path, target
+            )
         if (folder / _INDEX).is_file():
             _write_index(folder / _INDEX, made, record["files"])
         write_json(made / "conversion.json", record)
@@ -99,35 +107,46 @@ def _renamed(name: str) -> str:
 def _write_index(index: Path, made: Path, files: dict[str, Any]) -> None:
     whole = json.loads(index.read_text(encoding="utf-8"))
     tied = {name for file in files.values() for name in file["tied"]}
-    whole["weight_map"] = {name: _renamed(file) for name, file in whole["weight_map"].items() if name not in tied}
+    whole["weight_map"] = {
+        name: _renamed(file) for name, file in whole["weight_map"].items() if name not in tied
+    }
     write_json(made / _renamed(index.name), whole)
 
 
 def _convert_file(path: Path, target: Path) -> dict[str, Any]:
-    """Reads a pickle, writes its tensors, and compares their names, shapes and types with what was written."""
+    """Reads a pickle, writes its tensors, and compares their names, shapes and types with what was
+    written."""
     import torch
     from safetensors.torch import load_file
 
     found = torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
-    if not isinstance(found, dict) or not all(isinstance(value, torch.Tensor) for value in found.values()):
+    if not isinstance(found, dict) or not all(
+        isinstance(value, torch.Tensor) for value in found.values()
+    ):
         raise TypeError("it holds no plain table of tensors")
     tied = _tied(path.parent, found)
     kept = {name: tensor for name, tensor in found.items() if name not in tied}
     save_tensors(kept, target)
-    forms = [{name: (value.dtype, value.shape) for name, value in part.items()} for part in (kept, load_file(target))]
+    forms = [
+        {name: (value.dtype, value.shape) for name, value in part.items()}
+        for part in (kept, load_file(target))
+    ]
     if forms[0] != forms[1]:
         raise ValueError("other tensors were written than were read")
     return {"tensors": len(found), "tied": tied}
 
 
 def _tied(folder: Path, tensors: "dict[str, torch.Tensor]") -> dict[str, str]:
-    """Name -> the name of the same tensor that `transformers` takes for it when it loads the architecture."""
+    """Name -> the name of the same tensor that `transformers` takes for it when it loads the
+    architecture."""
     import torch
     import transformers
 
     if len({tensor.untyped_storage().data_ptr() for tensor in tensors.values()}) == len(tensors):
         return {}
-    config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    config = transformers.AutoConfig.from_pretrained(
+        folder, local_files_only=True, trust_remote_code=False
+    )
     architecture = getattr(transformers, (config.architectures or [""])[0], None)
     if architecture is None:
         return {}

@@ -1,4 +1,5 @@
-"""Fetches files from elsewhere than the Hub, and checks their content where it is known beforehand."""
+"""Fetches files from elsewhere than the Hub, and checks their content where it is known
+beforehand."""
 
 import hashlib
 import time
@@ -13,8 +14,8 @@ if TYPE_CHECKING:
     import httpx2
 
 T = TypeVar("T")
-# Not by pooch, which does not know git's own hash, by which files of git hosts are pinned, nor tells a web page from a
-# file.
+# Not by pooch, which does not know git's own hash, by which files of git hosts are pinned, nor
+# tells a web page from a file.
 _PAUSES = (0.0, 0.5, 2.0, 5.0)  # seconds before each attempt
 _TRANSIENT = {408, 425, 429, 500, 502, 503, 504}
 _START = 1000  # bytes that tell a web page
@@ -28,7 +29,8 @@ def is_offline(local_files_only: bool = False) -> bool:
 
 
 def assets_folder(group: str, name: str) -> Path:
-    """A folder of the assets cache of `huggingface_hub`, for what is fetched from elsewhere than the Hub."""
+    """A folder of the assets cache of `huggingface_hub`, for what is fetched from elsewhere than
+    the Hub."""
     from huggingface_hub import cached_assets_path
 
     try:
@@ -39,7 +41,8 @@ def assets_folder(group: str, name: str) -> Path:
 
 
 def http_client() -> "httpx2.Client":
-    """A client for `fetch` that keeps its connections open and uses the proxies of the environment; to be closed."""
+    """A client for `fetch` that keeps its connections open and uses the proxies of the environment;
+    to be closed."""
     import httpx2
 
     try:
@@ -50,17 +53,25 @@ def http_client() -> "httpx2.Client":
 
 
 def fetch(client: "httpx2.Client", url: str, git_blob: str) -> bytes:
-    """Fetches one file into memory, with a few attempts where the network fails, and checks its git blob hash.
+    """Fetches one file into memory, with a few attempts where the network fails, and checks its git
+    blob hash.
 
     Raises:
         ArtifactError: it could not be fetched, or is not the file that was expected.
     """
     name = url.rpartition("/")[2]
-    advice = f"try again later, or get {name} in another way and pass it to 'mtmetrics artifacts import'"
+    advice = (
+        f"try again later, or get {name} in another way and pass it to 'mtmetrics artifacts import'"
+    )
     data = _attempted(client, url, lambda response: response.read(), advice)
     found = git_blob_sha1(data)
     if found != git_blob:
-        raise _unexpected(url, data, f"{len(data)} bytes with the git blob hash {found}, expected {git_blob}", advice)
+        raise _unexpected(
+            url,
+            data,
+            f"{len(data)} bytes with the git blob hash {found}, expected {git_blob}",
+            advice,
+        )
     return data
 
 
@@ -73,14 +84,16 @@ def fetch_file(
     *,
     on_bytes: Callable[[int], Any] = lambda _: None,
 ) -> str:
-    """Fetches one file to disk as `fetch` does, where it is whole or absent, and returns its hexadecimal sha256.
+    """Fetches one file to disk as `fetch` does, where it is whole or absent, and returns its
+    hexadecimal sha256.
 
     Args:
         client: from `http_client`.
         url: where the file is served.
         path: where to write it.
         sha256: of its content, where it is known.
-        git_blob: the hash by which git knows it, where that is known. Without either, whatever is no web page is taken.
+        git_blob: the hash by which git knows it, where that is known. Without either, whatever is
+            no web page is taken.
         on_bytes: called with the number of bytes of every piece that arrives.
 
     Raises:
@@ -122,7 +135,9 @@ def remote_size(client: "httpx2.Client", url: str) -> int | None:
     return int(length) if length.isdecimal() else None
 
 
-def _attempted(client: "httpx2.Client", url: str, receive: Callable[["httpx2.Response"], T], advice: str) -> T:
+def _attempted(
+    client: "httpx2.Client", url: str, receive: Callable[["httpx2.Response"], T], advice: str
+) -> T:
     """What `receive` makes of the answer, tried again where the failure may pass."""
     import httpx2
 
@@ -137,15 +152,24 @@ def _attempted(client: "httpx2.Client", url: str, receive: Callable[["httpx2.Res
             failure = f"{type(error).__name__}: {error}"
             continue
         except httpx2.HTTPError as error:
-            raise ArtifactError(f"{url}: cannot be fetched ({type(error).__name__}: {error}); {advice}") from error
+            raise ArtifactError(
+                f"{url}: cannot be fetched ({type(error).__name__}: {error}); {advice}"
+            ) from error
         failure = f"{response.status_code} {response.reason_phrase}".strip()
         if response.status_code not in _TRANSIENT:
-            raise ArtifactError(f"{url}: cannot be fetched, the server answered {failure}; {advice}")
-    raise ArtifactError(f"{url}: cannot be fetched, {len(_PAUSES)} attempts failed, the last with {failure}; {advice}")
+            raise ArtifactError(
+                f"{url}: cannot be fetched, the server answered {failure}; {advice}"
+            )
+    raise ArtifactError(
+        f"{url}: cannot be fetched, {len(_PAUSES)} attempts failed, the last with {failure}; "
+        f"{advice}"
+    )
 
 
 def _unexpected(url: str, start: bytes, what: str, advice: str) -> ArtifactError:
-    kind = "a web page (of a proxy or a login?)" if _is_web_page(start) else "damaged or not the file"
+    kind = (
+        "a web page (of a proxy or a login?)" if _is_web_page(start) else "damaged or not the file"
+    )
     return ArtifactError(f"{url}: the answer is {kind}: {what}; nothing was kept; {advice}")
 
 

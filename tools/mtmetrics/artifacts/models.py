@@ -7,7 +7,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mtmetrics.artifacts.catalog import download, hub_snapshot, hub_source, local_folder, places_in_words
+from mtmetrics.artifacts.catalog import (
+    download,
+    hub_snapshot,
+    hub_source,
+    local_folder,
+    places_in_words,
+)
 from mtmetrics.errors import ArtifactError
 from mtmetrics.io.atomic import sha256_unchanged
 
@@ -23,7 +29,12 @@ TOKENIZER_FILES = [
     "*.model",
 ]
 # What a sentence-transformers folder holds besides a transformer.
-_PIPELINE = ["modules.json", "config_sentence_transformers.json", "sentence_*_config.json", "?_*/*.json"]
+_PIPELINE = [
+    "modules.json",
+    "config_sentence_transformers.json",
+    "sentence_*_config.json",
+    "?_*/*.json",
+]
 _WEIGHTS = ["*.safetensors", "*.safetensors.index.json", "?_*/*.safetensors"]
 # Where transformers and sentence-transformers find names of code.
 _CONFIGURATIONS = ["*config.json", "config_sentence_transformers.json", "modules.json"]
@@ -44,17 +55,20 @@ MODEL_FILES = [
 ]
 
 
-def model_folder(name: str | Path, *, revision: str | None = None, local_files_only: bool = False) -> Path:
+def model_folder(
+    name: str | Path, *, revision: str | None = None, local_files_only: bool = False
+) -> Path:
     """The folder that holds a model, in the order of `mtmetrics.artifacts.catalog`.
 
     Args:
         name: a folder, the name of an artifact, or a Hub repository.
-        revision: Hub branch, tag or commit; None for the one that the catalog pins, or the main branch.
+        revision: Hub branch, tag or commit; None for the one that the catalog pins, or the main
+            branch.
         local_files_only: never ask the network (``HF_HUB_OFFLINE=1`` does the same).
 
     Raises:
-        ArtifactError: it is in none of these places (the message names them all), damaged, without safetensors, or
-            brings code of its own, see `refuse_code`.
+        ArtifactError: it is in none of these places (the message names them all), damaged, without
+            safetensors, or brings code of its own, see `refuse_code`.
     """
     folder = local_folder(name, "config.json", "modules.json")
     if folder is None:
@@ -65,7 +79,8 @@ def model_folder(name: str | Path, *, revision: str | None = None, local_files_o
         command = f"'mtmetrics artifacts convert {options} --out DIR'"
         advice = f"convert a pytorch_model.bin by {command}, and pass DIR instead"
         raise ArtifactError(
-            f"{folder}: no *.safetensors weights; other formats may run code, so they are not read; {advice}"
+            f"{folder}: no *.safetensors weights; other formats may run code, so they are not "
+            f"read; {advice}"
         )
     return folder
 
@@ -78,19 +93,21 @@ def _elsewhere(name: str | Path, revision: str | None, local_files_only: bool) -
         return download(source, MODEL_FILES, local_files_only=local_files_only)
     except ArtifactError as error:
         raise ArtifactError(
-            f"the model {str(name)!r} was not found {places_in_words()}, in the cache or on the Hub: {error}; with a "
-            f"network, 'hf download {source.repository}' fetches it; a bundled preset, such as mini, needs none"
+            f"the model {str(name)!r} was not found {places_in_words()}, in the cache or on the "
+            f"Hub: {error}; with a network, 'hf download {source.repository}' fetches it; a "
+            "bundled preset, such as mini, needs none"
         ) from error
 
 
 def refuse_code(folder: Path) -> None:
     """Refuses a model that brings code to run.
 
-    `transformers` would ask on standard input whether to run it, where the first line of piped texts is the answer.
+    `transformers` would ask on standard input whether to run it, where the first line of piped
+    texts is the answer.
 
     Raises:
-        ArtifactError: a configuration in the folder, or one of its folders, names code that is no part of
-            `transformers` or sentence-transformers.
+        ArtifactError: a configuration in the folder, or one of its folders, names code that is no
+            part of `transformers` or sentence-transformers.
     """
     places = [place + name for name in _CONFIGURATIONS for place in ("", "*/", "*/*/")]
     for path in sorted({path for place in places for path in folder.glob(place)}):
@@ -102,7 +119,8 @@ def refuse_code(folder: Path) -> None:
         if code is not None:
             why = "names code of its own, which would run on this machine with all your rights"
             mend = (
-                "such models are not loaded; choose one that transformers or sentence-transformers compute themselves"
+                "such models are not loaded; choose one that transformers or "
+                "sentence-transformers compute themselves"
             )
             raise ArtifactError(f"{path}: {why} ({code:.90}); {mend}")
 
@@ -110,13 +128,16 @@ def refuse_code(folder: Path) -> None:
 def _code_in(configuration: Any, file: str) -> str | None:
     """The first entry of a configuration that stands for code from elsewhere, or None."""
     for key, value in _entries(configuration):
-        if (key in ("auto_map", "trust_remote_code") and value) or _is_foreign_class(key, value, file):
+        if (key in ("auto_map", "trust_remote_code") and value) or _is_foreign_class(
+            key, value, file
+        ):
             return f"{key}: {json.dumps(value)}"
     return None
 
 
 def _entries(configuration: Any, key: str = "") -> Iterator[tuple[str, Any]]:
-    """Yields every key of nested objects with its value; an item of a list has the key of the list."""
+    """Yields every key of nested objects with its value; an item of a list has the key of the
+    list."""
     yield key, configuration
     if isinstance(configuration, dict):
         for name, value in configuration.items():
@@ -139,7 +160,8 @@ def _is_foreign_class(key: str, value: Any, file: str) -> bool:
 
 
 def pretrained(auto_class: str, folder: Path, dtype: "torch.dtype") -> tuple[Any, Any]:
-    """Loads tokenizer and weights of a folder, see `pretrained_tokenizer` and `transformers_network`."""
+    """Loads tokenizer and weights of a folder, see `pretrained_tokenizer` and
+    `transformers_network`."""
     return pretrained_tokenizer(folder), transformers_network(auto_class, folder, dtype)
 
 
@@ -148,9 +170,9 @@ def pretrained_tokenizer(folder: Path, *, as_stored: bool = False) -> Any:
 
     Args:
         folder: holds the tokenizer's files.
-        as_stored: read tokenizer.json, where there is one, to the letter, as is done anyway where no class is named
-            but the general one; `transformers` 5 takes the vocabulary alone from it, for classes that it knows, and
-            makes the rest anew.
+        as_stored: read tokenizer.json, where there is one, to the letter, as is done anyway where
+            no class is named but the general one; `transformers` 5 takes the vocabulary alone from
+            it, for classes that it knows, and makes the rest anew.
 
     Raises:
         ArtifactError: a file is missing or damaged.
@@ -161,7 +183,9 @@ def pretrained_tokenizer(folder: Path, *, as_stored: bool = False) -> Any:
         stored = (folder / "tokenizer.json").is_file() and (as_stored or _names_no_class(folder))
         kind = transformers.PreTrainedTokenizerFast if stored else transformers.AutoTokenizer
         tokenizer = kind.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-        if type(tokenizer) is transformers.PreTrainedTokenizerFast and transformers.__version__.startswith("4."):
+        if type(
+            tokenizer
+        ) is transformers.PreTrainedTokenizerFast and transformers.__version__.startswith("4."):
             # Of this class, this version forgets whether a space is put before the first word.
             tokenizer.backend_tokenizer.pre_tokenizer = _stored(folder).pre_tokenizer
         return tokenizer
@@ -182,13 +206,21 @@ def transformers_network(auto_class: str, folder: Path, dtype: "torch.dtype") ->
 
     with loading(folder, auto_class):
         return getattr(transformers, auto_class).from_pretrained(
-            folder, local_files_only=True, dtype=dtype, use_safetensors=True, trust_remote_code=False
+            folder,
+            local_files_only=True,
+            dtype=dtype,
+            use_safetensors=True,
+            trust_remote_code=False,
         )
 
 
 def _names_no_class(folder: Path) -> bool:
     about = folder / "tokenizer_config.json"
-    named = json.loads(about.read_text(encoding="utf-8")).get("tokenizer_class") if about.is_file() else None
+    named = (
+        json.loads(about.read_text(encoding="utf-8")).get("tokenizer_class")
+        if about.is_file()
+        else None
+    )
     return named in ("PreTrainedTokenizerFast", "TokenizersBackend")
 
 
@@ -199,8 +231,8 @@ def _stored(folder: Path) -> Any:
 
 
 def own_tokenizers(folder: Path) -> dict[str, Any]:
-    """Language -> its tokenizer, of the languages for which a model folder has one of its own; an `ArtifactError` where
-    it cannot be read."""
+    """Language -> its tokenizer, of the languages for which a model folder has one of its own; an
+    `ArtifactError` where it cannot be read."""
     from transformers import PreTrainedTokenizerFast
 
     found = {}
@@ -213,14 +245,16 @@ def own_tokenizers(folder: Path) -> dict[str, Any]:
 
 
 def require_one_vocabulary(folder: Path) -> None:
-    """Refuses an encoder that cannot be trained as a sentence encoder: it has tokenizers of single languages."""
+    """Refuses an encoder that cannot be trained as a sentence encoder: it has tokenizers of single
+    languages."""
     if any(folder.glob(_LANGUAGES)):
         how = "which sentence-transformers cannot do; choose another model"
         raise ArtifactError(f"{folder}: reads some languages with a vocabulary of its own, {how}")
 
 
 def sentence_model(folder: Path, device: str, dtype: str = "float32") -> Any:
-    """Loads a folder as a sentence-transformers model; an encoder without pooling gets mean pooling."""
+    """Loads a folder as a sentence-transformers model; an encoder without pooling gets mean
+    pooling."""
     import torch
     from sentence_transformers import SentenceTransformer
 
@@ -228,14 +262,18 @@ def sentence_model(folder: Path, device: str, dtype: str = "float32") -> Any:
     with loading(folder, "SentenceTransformer"):
         options = {"dtype": getattr(torch, dtype), "use_safetensors": True}
         return SentenceTransformer(
-            str(folder), device=device, local_files_only=True, trust_remote_code=False, model_kwargs=options
+            str(folder),
+            device=device,
+            local_files_only=True,
+            trust_remote_code=False,
+            model_kwargs=options,
         )
 
 
 @contextlib.contextmanager
 def loading(folder: Path, kind: str) -> Iterator[None]:
-    """Silences the progress bar of `transformers`, and turns what goes wrong into an ArtifactError about `folder`; a
-    model that brings code is refused before."""
+    """Silences the progress bar of `transformers`, and turns what goes wrong into an ArtifactError
+    about `folder`; a model that brings code is refused before."""
     import safetensors
     from transformers.utils import logging
 
@@ -245,8 +283,17 @@ def loading(folder: Path, kind: str) -> Iterator[None]:
     logging.set_verbosity_error()
     try:
         yield
-    except (OSError, ValueError, KeyError, RuntimeError, ImportError, safetensors.SafetensorError) as error:
-        raise ArtifactError(f"{folder}: cannot be loaded as {kind}, damaged or incomplete? ({_said(error)})") from error
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        RuntimeError,
+        ImportError,
+        safetensors.SafetensorError,
+    ) as error:
+        raise ArtifactError(
+            f"{folder}: cannot be loaded as {kind}, damaged or incomplete? ({_said(error)})"
+        ) from error
     finally:
         logging.set_verbosity(level)
         if shown:
@@ -259,7 +306,9 @@ def model_size(folder: Path) -> tuple[int, int]:
 
     try:
         refuse_code(folder)
-        config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        config = transformers.AutoConfig.from_pretrained(
+            folder, local_files_only=True, trust_remote_code=False
+        )
         return int(config.hidden_size), int(config.num_hidden_layers)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         wrong = f"config.json does not state width and layers of an encoder ({_said(error)})"
@@ -267,8 +316,8 @@ def model_size(folder: Path) -> tuple[int, int]:
 
 
 def model_label(name: str | Path) -> str:
-    """How signatures and maps call a model: the last part of a path that exists, or the repository that the path is a
-    cached snapshot of, else the name as given."""
+    """How signatures and maps call a model: the last part of a path that exists, or the repository
+    that the path is a cached snapshot of, else the name as given."""
     if snapshot := hub_snapshot(Path(name)):
         return snapshot[0]
     return Path(name).resolve().name if Path(name).exists() else str(name)
@@ -294,13 +343,26 @@ def read_record(folder: Path) -> dict[str, Any] | None:
 
 def model_fingerprint(folder: Path) -> str:
     """The `fingerprint` of the files of a model folder that decide its numbers."""
-    modules = ("modules.json", "sentence_*_config.json", "[0-9]*/config.json", "[0-9]*/*.safetensors")
-    patterns = ("config.json", "comet.json", "*.safetensors", *TOKENIZER_FILES, _LANGUAGES, *modules)
+    modules = (
+        "modules.json",
+        "sentence_*_config.json",
+        "[0-9]*/config.json",
+        "[0-9]*/*.safetensors",
+    )
+    patterns = (
+        "config.json",
+        "comet.json",
+        "*.safetensors",
+        *TOKENIZER_FILES,
+        _LANGUAGES,
+        *modules,
+    )
     return fingerprint(sorted({path for pattern in patterns for path in folder.glob(pattern)}))
 
 
 def fingerprint(files: Iterable[Path]) -> str:
-    """First 8 hexadecimal digits of a sha256 over names and contents of files, wherever these lie."""
+    """First 8 hexadecimal digits of a sha256 over names and contents of files, wherever these
+    lie."""
     whole = hashlib.sha256()
     for path in files:
         whole.update(f"{path.name}:{sha256_unchanged(path)}\n".encode())

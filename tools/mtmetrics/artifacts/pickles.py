@@ -1,4 +1,5 @@
-"""Reads pickles of PyTorch, which may run code, in a process of its own that gives nothing back but a line of JSON."""
+"""Reads pickles of PyTorch, which may run code, in a process of its own that gives nothing back but
+a line of JSON."""
 
 import json
 import pickle
@@ -16,19 +17,24 @@ if TYPE_CHECKING:
 
 
 def converted_apart(module: str, path: Path, target: Path) -> dict[str, Any]:
-    """Has a module, run as a program, convert one file; returns the file's sha256 and what the module answers. An
-    `ArtifactError` says in a line what is wrong."""
+    """Has a module, run as a program, convert one file; returns the file's sha256 and what the
+    module answers. An `ArtifactError` says in a line what is wrong."""
     command = [sys.executable, "-m", module, str(path), str(target)]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
     if done.returncode:
-        said = (done.stderr.strip().splitlines() or [f"its process ended with {done.returncode}"])[-1]
+        said = (done.stderr.strip().splitlines() or [f"its process ended with {done.returncode}"])[
+            -1
+        ]
         killed = "; was there enough memory?" if done.returncode < 0 else ""
         raise ArtifactError(f"{path}: cannot be converted ({said}){killed}; nothing was kept")
     return {"sha256": sha256_file(path), **json.loads(done.stdout)}
 
 
 def answer(convert: Callable[[Path, Path], dict[str, Any]]) -> None:
-    """What a module does that is run so: converts the file that the command line names, and prints what it wrote."""
+    """What a module does that is run so: converts the file that the command line names, and prints
+    what it wrote."""
     sys.excepthook = lambda _, error, __: print(_in_one_line(error), file=sys.stderr)
     print(json.dumps(convert(*map(Path, sys.argv[1:]))))
 
@@ -43,7 +49,9 @@ def save_tensors(tensors: "dict[str, torch.Tensor]", target: Path) -> None:
         storage = tensor.untyped_storage()
         alone = storage.nbytes() == tensor.nbytes and storage.data_ptr() not in storages
         storages.add(storage.data_ptr())
-        own[name] = tensor.contiguous() if alone else tensor.clone(memory_format=torch.contiguous_format)
+        own[name] = (
+            tensor.contiguous() if alone else tensor.clone(memory_format=torch.contiguous_format)
+        )
     save_file(own, target, {"format": "pt"})
     target.chmod(0o644)
 

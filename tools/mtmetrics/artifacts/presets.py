@@ -11,7 +11,17 @@ from mtmetrics.artifacts.catalog import catalog, download, hub_source, is_on_hub
 from mtmetrics.errors import ArtifactError, InputError
 
 # Of the tables [agreement.SIDE], see `mtmetrics.reports.human_agreement`.
-AGREEMENT_KEYS = {"signature", "data", "pairs", "comparisons", "isotonic", "difference", "agreement", "low", "high"}
+AGREEMENT_KEYS = {
+    "signature",
+    "data",
+    "pairs",
+    "comparisons",
+    "isotonic",
+    "difference",
+    "agreement",
+    "low",
+    "high",
+}
 AGREEMENT_KEYS |= {"random", "human"}
 # In any table, these name a model or maps.
 MODEL_KEYS = frozenset({"model", "words", "sentences", "artifact"})
@@ -37,7 +47,8 @@ class Preset:
     options: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     def path(self, name: str) -> str:
-        """A model or map named in the preset: a path inside its folder where there is one, else the name itself."""
+        """A model or map named in the preset: a path inside its folder where there is one, else the
+        name itself."""
         inside = self.folder / name
         return str(inside) if inside.exists() else name
 
@@ -45,13 +56,19 @@ class Preset:
         """Refuses keys that nothing reads, so that a misspelt setting does not pass silently.
 
         Args:
-            tables: the keys that each table of the metric may hold; ``NAME.*`` stands for one table per language or
-                side, ``NAME.*.*`` for tables in these.
+            tables: the keys that each table of the metric may hold; ``NAME.*`` stands for one table
+                per language or side, ``NAME.*.*`` for tables in these.
 
         Raises:
             ArtifactError: there is another table or key.
         """
-        known = {"metric", "description", "languages", "lang_pair", *(name.partition(".*")[0] for name in tables)}
+        known = {
+            "metric",
+            "description",
+            "languages",
+            "lang_pair",
+            *(name.partition(".*")[0] for name in tables),
+        }
         self._refuse_others("table or key", "", self.settings, known)
         for name, value in self.settings.items():
             if name in tables:
@@ -59,10 +76,18 @@ class Preset:
             elif f"{name}.*" in tables:
                 for key, table in value.items():
                     inner = tables.get(f"{name}.*.*") if isinstance(table, dict) else None
-                    languages = [other for other, own in table.items() if isinstance(own, dict)] if inner else []
-                    self._refuse_others("key", f"{name}.{key}", table, tables[f"{name}.*"].union(languages))
+                    languages = (
+                        [other for other, own in table.items() if isinstance(own, dict)]
+                        if inner
+                        else []
+                    )
+                    self._refuse_others(
+                        "key", f"{name}.{key}", table, tables[f"{name}.*"].union(languages)
+                    )
                     for language in languages:
-                        self._refuse_others("key", f"{name}.{key}.{language}", table[language], inner or set())
+                        self._refuse_others(
+                            "key", f"{name}.{key}.{language}", table[language], inner or set()
+                        )
 
     def _refuse_others(self, what: str, name: str, table: Any, known: set[str]) -> None:
         if not isinstance(table, dict):
@@ -71,13 +96,17 @@ class Preset:
             if key not in known:
                 place = f" in [{name}]" if name else ""
                 listed = ", ".join(sorted(known))
-                raise ArtifactError(f"preset {self.name}: unknown {what} {key!r}{place}; known are: {listed}")
+                raise ArtifactError(
+                    f"preset {self.name}: unknown {what} {key!r}{place}; known are: {listed}"
+                )
 
 
 def preset_names(metric: str) -> list[str]:
     """Names of the presets of a metric, sorted: its own, and those of bundled artifacts."""
     own = [path.stem for path in (_FOLDER / metric).glob("*.toml")]
-    bundled = [entry.name for entry in catalog().values() if entry.kind == "preset" and entry.bundled]
+    bundled = [
+        entry.name for entry in catalog().values() if entry.kind == "preset" and entry.bundled
+    ]
     return sorted([*own, *(name for name in bundled if _metric_of(name) == metric)])
 
 
@@ -87,20 +116,22 @@ def _metric_of(artifact: str) -> str | None:
 
 
 def load_preset(metric: str, preset: str | Path, *, local_files_only: bool = False) -> Preset:
-    """Reads a preset, or an artifact that holds a ``preset.toml``, found in the order of `mtmetrics.artifacts.catalog`.
+    """Reads a preset, or an artifact that holds a ``preset.toml``, found in the order of
+    `mtmetrics.artifacts.catalog`.
 
-    With ``extends = "NAME"`` a preset is another one with some keys of its own. Its table ``[options]`` holds options
-    of the metric by their names.
+    With ``extends = "NAME"`` a preset is another one with some keys of its own. Its table
+    ``[options]`` holds options of the metric by their names.
 
     Args:
         metric: name of the metric.
-        preset: name of a preset, a folder, the name of an artifact, or a Hub repository ``ORG/NAME``.
+        preset: name of a preset, a folder, the name of an artifact, or a Hub repository
+            ``ORG/NAME``.
         local_files_only: never ask the network (``HF_HUB_OFFLINE=1`` does the same).
 
     Raises:
         InputError: no such preset; the message lists what there is.
-        ArtifactError: the file is no valid TOML or belongs to another metric; what it extends is missing, or extends
-            another one, too; or the repository cannot be fetched.
+        ArtifactError: the file is no valid TOML or belongs to another metric; what it extends is
+            missing, or extends another one, too; or the repository cannot be fetched.
     """
     name = str(preset)
     own = _FOLDER / metric / f"{name}.toml"
@@ -111,7 +142,10 @@ def load_preset(metric: str, preset: str | Path, *, local_files_only: bool = Fal
         folder = download(hub_source(name), local_files_only=local_files_only)
     path = (folder or Path(preset)) / "preset.toml"
     if not path.is_file():
-        there = f"there are: {', '.join(preset_names(metric))}; or pass a folder that holds a preset.toml"
+        there = (
+            f"there are: {', '.join(preset_names(metric))}; or pass a folder that holds a "
+            "preset.toml"
+        )
         raise InputError(f"unknown preset {name!r} for metric {metric}; {there}")
     settings = _read(path)
     if settings.get("metric", metric) != metric:
@@ -125,14 +159,21 @@ def load_preset(metric: str, preset: str | Path, *, local_files_only: bool = Fal
 
 
 def _extended(
-    name: str, metric: str, path: Path, settings: dict[str, Any], options: dict[str, Any], local_files_only: bool
+    name: str,
+    metric: str,
+    path: Path,
+    settings: dict[str, Any],
+    options: dict[str, Any],
+    local_files_only: bool,
 ) -> Preset:
     named = settings.pop("extends")
     if not isinstance(named, str):
         raise ArtifactError(f"{path}: extends must name a preset")
     inside = path.parent / named
     try:
-        base = load_preset(metric, inside if inside.is_dir() else named, local_files_only=local_files_only)
+        base = load_preset(
+            metric, inside if inside.is_dir() else named, local_files_only=local_files_only
+        )
     except InputError as error:
         raise ArtifactError(f"{path}: extends {named!r}: {error}") from None
     if base.options:
@@ -141,13 +182,15 @@ def _extended(
     merged = dict(base.settings)
     for key, value in settings.items():
         under = merged.get(key)
-        merged[key] = under | value if isinstance(value, dict) and isinstance(under, dict) else value
+        merged[key] = (
+            under | value if isinstance(value, dict) and isinstance(under, dict) else value
+        )
     return Preset(name, metric, base.folder, merged, options)
 
 
 def extending(metric: str, base: str | None, description: str) -> dict[str, str]:
-    """The head of a preset that extends another one, by its name or its folder; or, of a metric that needs none, no
-    other one."""
+    """The head of a preset that extends another one, by its name or its folder; or, of a metric
+    that needs none, no other one."""
     if base is None:
         return {"metric": metric, "description": description}
     named = str(Path(base).resolve()) if Path(base).is_dir() else base
@@ -155,11 +198,13 @@ def extending(metric: str, base: str | None, description: str) -> dict[str, str]
 
 
 def preset_toml(head: Mapping[str, Any], tables: Mapping[str, Mapping[str, Any]]) -> str:
-    """A preset as it stands in its file: strings, numbers, truth values and lists of strings, which JSON writes
-    alike."""
+    """A preset as it stands in its file: strings, numbers, truth values and lists of strings, which
+    JSON writes alike."""
     blocks = []
     for title, table in {"": head, **tables}.items():
-        lines = [f"{name} = {json.dumps(value, ensure_ascii=False)}\n" for name, value in table.items()]
+        lines = [
+            f"{name} = {json.dumps(value, ensure_ascii=False)}\n" for name, value in table.items()
+        ]
         blocks.append((f"[{title}]\n" if title else "") + "".join(lines))
     return "\n".join(blocks)
 

@@ -1,1 +1,2 @@
-"""From scores to decisions: which sentence pairs to keep, and which of several translations to take."""
+"""From scores to decisions: which sentence pairs to keep, and which of several translations to
+take."""

@@ -15,18 +15,28 @@ from mtmetrics.scorers.registry import find_metric
 
 
 def load_scorers(
-    specs: Mapping[str, MetricSpec], given: Collection[str], pool: ModelPool, lang_pair: str | None, mbr: bool = False
+    specs: Mapping[str, MetricSpec],
+    given: Collection[str],
+    pool: ModelPool,
+    lang_pair: str | None,
+    mbr: bool = False,
 ) -> dict[str, Scorer]:
-    """Metrics by name, each of which compares with what it can of the `given` columns; with `mbr` with references,
-    which the other candidates are, or with those and the source. Errors name the metric."""
+    """Metrics by name, each of which compares with what it can of the `given` columns; with `mbr`
+    with references, which the other candidates are, or with those and the source. Errors name the
+    metric."""
     scorers = {}
     for name, spec in specs.items():
         metric = find_metric(spec.metric)
         if mbr and metric.sides == ("source",):
-            why = f"{spec.metric} compares with sources; expected utility (mbr) needs a metric that compares with "
+            why = (
+                f"{spec.metric} compares with sources; expected utility (mbr) needs a metric "
+                "that compares with "
+            )
             raise InputError(f"metric {name}: {why}references, such as chrf or sentsim:mini")
         try:
-            columns = {"references", *(given if _reads_both(metric, spec) else ())} if mbr else given
+            columns = (
+                {"references", *(given if _reads_both(metric, spec) else ())} if mbr else given
+            )
             scorers[name] = spec.load_for(columns, pool, lang_pair)
         except InputError as error:
             raise InputError(f"metric {name}: {error}") from None
@@ -38,7 +48,10 @@ def _reads_both(metric: Metric, spec: MetricSpec) -> bool:
     if len({"reference", "both"} & {*metric.sides}) == 1:
         return "both" in metric.sides
     options = dict(spec.options)
-    return "both" in (metric.asked(options), metric.only(metric.made_by().preset_settings(spec.preset, options)))
+    return "both" in (
+        metric.asked(options),
+        metric.only(metric.made_by().preset_settings(spec.preset, options)),
+    )
 
 
 class Mixture:
@@ -54,20 +67,25 @@ class Mixture:
     """
 
     def __init__(
-        self, scorers: Mapping[str, Scorer], weights: Mapping[str, float] | None = None, others: Iterable[str] = ()
+        self,
+        scorers: Mapping[str, Scorer],
+        weights: Mapping[str, float] | None = None,
+        others: Iterable[str] = (),
     ) -> None:
         self.scorers = dict(scorers)
         self.weights = dict.fromkeys(scorers, 1.0) | dict.fromkeys(others, 0.0)
         for name, value in (weights or {}).items():
             if name not in self.weights:
                 known = ", ".join(self.weights) or "nothing"
-                raise InputError(f"weight of {name!r}: there is no such score; weights can be given to: {known}")
+                raise InputError(
+                    f"weight of {name!r}: there is no such score; weights can be given to: {known}"
+                )
             self.weights[name] = number(f"weight of {name!r}:", value)
         self.reports = {name: InputReport() for name in scorers}
 
     def score(self, columns: Mapping[str, Sequence[Any]], predictions: Sequence[str]) -> np.ndarray:
-        """(k, n) scores of n translations by k metrics, each of which picks the column that it compares with; texts
-        that are equal are encoded once."""
+        """(k, n) scores of n translations by k metrics, each of which picks the column that it
+        compares with; texts that are equal are encoded once."""
         rows = [np.zeros((0, len(predictions)))]
         for name, scorer in self.scorers.items():
             [[result]] = scorer.score_chunks([[scorer.compared(columns), list(predictions)]])
@@ -80,8 +98,13 @@ class Mixture:
         return np.array([*self.weights.values()]) @ values
 
     def about(self) -> dict[str, Any]:
-        """What reports say of each metric: its weight, its signature, and the counts of unusual segments."""
+        """What reports say of each metric: its weight, its signature, and the counts of unusual
+        segments."""
         return {
-            name: {"weight": self.weights[name], "signature": scorer.signature, "report": self.reports[name].as_dict()}
+            name: {
+                "weight": self.weights[name],
+                "signature": scorer.signature,
+                "report": self.reports[name].as_dict(),
+            }
             for name, scorer in self.scorers.items()
         }

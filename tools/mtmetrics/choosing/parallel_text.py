@@ -24,21 +24,24 @@ _NO_LETTERS_OR_DIGITS = re.compile(r"[\W_]+")
 _NO_LETTERS = re.compile(r"[\W\d_]+")
 # Numbers up to this are often written as words.
 _SPELT_OUT = 12
-# A language is wrong where another one is e^10 times as likely; a lower bound costs short sentences.
+# A language is wrong where another one is e^10 times as likely; a lower bound costs short
+# sentences.
 _CERTAIN = 10.0
 
 
 class Checks:
-    """Cheap reasons to drop a pair, tried in the order of `CHECKS`; it remembers the pairs that passed.
+    """Cheap reasons to drop a pair, tried in the order of `CHECKS`; it remembers the pairs that
+    passed.
 
     * ``blank``: a side holds nothing but white space.
-    * ``length``: a side is more than `length_ratio` times as long as the other, in characters, of which those of
-      scripts without spaces between words count three times.
+    * ``length``: a side is more than `length_ratio` times as long as the other, in characters, of
+      which those of scripts without spaces between words count three times.
     * ``copy``: the sides are equal but for case and what is neither letter nor digit.
     * ``language``: py3langid finds another language far likelier for a side.
-    * ``numbers``: a number above 12 stands on one side only; digits of all scripts count, and how they are grouped
-      does not.
-    * ``repeated``: a near duplicate of a pair that passed: equal but for case, accents, digits and what is no letter.
+    * ``numbers``: a number above 12 stands on one side only; digits of all scripts count, and how
+      they are grouped does not.
+    * ``repeated``: a near duplicate of a pair that passed: equal but for case, accents, digits and
+      what is no letter.
 
     Args:
         languages: source and target language; None only without the check of languages.
@@ -46,12 +49,17 @@ class Checks:
         length_ratio: see above.
 
     Raises:
-        InputError: an unknown check, a ratio below 1, no languages, or one that py3langid does not know.
+        InputError: an unknown check, a ratio below 1, no languages, or one that py3langid does not
+            know.
         MissingExtraError: py3langid is not installed.
     """
 
     def __init__(
-        self, languages: tuple[str, str] | None, *, skip: Collection[str] = (), length_ratio: float = 3.0
+        self,
+        languages: tuple[str, str] | None,
+        *,
+        skip: Collection[str] = (),
+        length_ratio: float = 3.0,
     ) -> None:
         for name in skip:
             choice("check to skip", name, CHECKS)
@@ -101,20 +109,29 @@ class Checks:
     @staticmethod
     def near_key(source: str, target: str) -> bytes:
         """Eight bytes that near duplicates share."""
-        bare = (_NO_LETTERS.sub("", unicodedata.normalize("NFKD", text).casefold()) for text in (source, target))
-        return hashlib.blake2b("\0".join(bare).encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        bare = (
+            _NO_LETTERS.sub("", unicodedata.normalize("NFKD", text).casefold())
+            for text in (source, target)
+        )
+        return hashlib.blake2b(
+            "\0".join(bare).encode("utf-8", "surrogatepass"), digest_size=8
+        ).digest()
 
 
 def _language_ranks(languages: tuple[str, str] | None) -> Callable[[str], list[tuple[str, float]]]:
     skip = "(--skip language)"
     if languages is None:
-        raise InputError(f"language pair None: the check of languages needs one (--lp), or leave it out {skip}")
+        raise InputError(
+            f"language pair None: the check of languages needs one (--lp), or leave it out {skip}"
+        )
     require_extra("filter", "the check of languages (--skip language does without)")
     import py3langid
 
     for language in languages:
         if language not in {code for code, _ in py3langid.rank("")}:
-            raise InputError(f"language {language!r}: py3langid does not know it; leave the check out {skip}")
+            raise InputError(
+                f"language {language!r}: py3langid does not know it; leave the check out {skip}"
+            )
     return py3langid.rank
 
 
@@ -138,18 +155,21 @@ def _numbers_differ(source: str, target: str) -> bool:
 
 
 def _ascii(digits: str) -> str:
-    return digits if digits.isascii() else "".join(str(unicodedata.decimal(digit)) for digit in digits)
+    return (
+        digits if digits.isascii() else "".join(str(unicodedata.decimal(digit)) for digit in digits)
+    )
 
 
 @dataclasses.dataclass(frozen=True)
 class Selection:
-    """Which of the pairs that passed the checks are kept; exactly one of the three, else an InputError.
+    """Which of the pairs that passed the checks are kept; exactly one of the three, else an
+    InputError.
 
     Attributes:
         threshold: those with at least this score.
         top: the best share of them, above 0 and at most 1, rounded to a whole number of pairs.
-        tokens: the best ones until the next would raise the tokens of their target sides above this; a token is a word
-            or a mark, or a character of a script without spaces.
+        tokens: the best ones until the next would raise the tokens of their target sides above
+            this; a token is a word or a mark, or a character of a script without spaces.
     """
 
     threshold: float | None = None
@@ -170,8 +190,8 @@ class Selection:
             positive("tokens", self.tokens)
 
     def mask(self, scores: np.ndarray, tokens: np.ndarray) -> np.ndarray:
-        """(n,) bool, the chosen ones of n pairs with these scores and tokens; of equal scores the earlier pair comes
-        first."""
+        """(n,) bool, the chosen ones of n pairs with these scores and tokens; of equal scores the
+        earlier pair comes first."""
         if self.threshold is not None:
             return scores >= self.threshold
         best = np.argsort(-scores, kind="stable")
@@ -208,7 +228,8 @@ class Filtering:
 
     @property
     def names(self) -> list[str]:
-        """Of the columns that are added: the sums, and the scores by each metric where there are several."""
+        """Of the columns that are added: the sums, and the scores by each metric where there are
+        several."""
         return [self.column, *(self.specs if len(self.specs) > 1 else ())]
 
     def checks(self, *without: str) -> Checks:
@@ -222,10 +243,10 @@ class Filtering:
 
 
 class Scan(NamedTuple):
-    """What is known of a file of pairs after one pass: `rows`, the (n,) numbers, from 0, of those that passed the
-    checks; `scores`, their (n,) weighted sums; `values`, their (k, n) scores by each metric; `tokens`, those (n,) of
-    their target sides, zeros where these were not counted; `report`, pairs read, and for each check how many it
-    removed, with the first ones."""
+    """What is known of a file of pairs after one pass: `rows`, the (n,) numbers, from 0, of those
+    that passed the checks; `scores`, their (n,) weighted sums; `values`, their (k, n) scores by
+    each metric; `tokens`, those (n,) of their target sides, zeros where these were not counted;
+    `report`, pairs read, and for each check how many it removed, with the first ones."""
 
     rows: np.ndarray
     scores: np.ndarray
@@ -234,9 +255,17 @@ class Scan(NamedTuple):
     report: dict[str, Any]
 
 
-def scan(pairs: Iterable[tuple[str, str]], checks: Checks, mixture: Mixture, *, count_tokens: bool = False) -> Scan:
+def scan(
+    pairs: Iterable[tuple[str, str]],
+    checks: Checks,
+    mixture: Mixture,
+    *,
+    count_tokens: bool = False,
+) -> Scan:
     """Checks and scores pairs that arrive one by one; of what passes, numbers alone are kept."""
-    removed: dict[str, dict[str, Any]] = {name: {"pairs": 0, "examples": []} for name in checks.names}
+    removed: dict[str, dict[str, Any]] = {
+        name: {"pairs": 0, "examples": []} for name in checks.names
+    }
     read = 0
 
     def passing() -> Iterator[tuple[int, str, str]]:
@@ -253,7 +282,9 @@ def scan(pairs: Iterable[tuple[str, str]], checks: Checks, mixture: Mixture, *, 
     parts = [(none, np.zeros((len(mixture.scorers), 0)), none)]
     for numbers, sources, targets in chunked(passing()):
         counts = [len(words_and_marks(text)) if count_tokens else 0 for text in targets]
-        parts.append((np.array(numbers), mixture.score({"sources": sources}, targets), np.array(counts)))
+        parts.append(
+            (np.array(numbers), mixture.score({"sources": sources}, targets), np.array(counts))
+        )
     rows, values, tokens = (np.concatenate(column, axis=-1) for column in zip(*parts, strict=True))
     report = {"pairs": read, "removed": removed, "scored": len(rows)}
     return Scan(rows, mixture.sum(values), values, tokens, report)

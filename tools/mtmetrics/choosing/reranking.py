@@ -1,5 +1,5 @@
-"""Which of several translations of a source to take: by metrics, by their sum with model scores, or by minimum Bayes
-risk."""
+"""Which of several translations of a source to take: by metrics, by their sum with model scores, or
+by minimum Bayes risk."""
 
 import dataclasses
 import itertools
@@ -24,11 +24,12 @@ _STEPS = np.concatenate([[0.0], np.geomspace(0.02, 50.0, 35)])
 
 @dataclasses.dataclass
 class NBest:
-    """The n candidate translations of one source, the translation model's favourite first, the source's references,
-    scores of the translation model by name, and human judgements (n of each, higher is better).
+    """The n candidate translations of one source, the translation model's favourite first, the
+    source's references, scores of the translation model by name, and human judgements (n of each,
+    higher is better).
 
-    An InputError says if there is no candidate, or something is no text or number, or not of the candidates' number.
-    """
+    An InputError says if there is no candidate, or something is no text or number, or not of the
+    candidates' number."""
 
     candidates: list[str]
     source: str | None = None
@@ -49,14 +50,17 @@ class NBest:
         given = {f"scores {name}": values for name, values in self.scores.items()}
         for name, values in (given | ({} if self.human is None else {"human": self.human})).items():
             if not isinstance(values, Sequence) or len(values) != len(self.candidates):
-                raise InputError(f"{name}: a list of {len(self.candidates)} numbers is needed, one for each candidate")
+                raise InputError(
+                    f"{name}: a list of {len(self.candidates)} numbers is needed, one for each "
+                    "candidate"
+                )
             for index, value in enumerate(values):
                 number(f"{name}[{index}]", value)
 
 
 class Choice(NamedTuple):
-    """The chosen candidate: its place in the list (from 0), text and score, and the scores of all n candidates, NaN
-    for blank ones."""
+    """The chosen candidate: its place in the list (from 0), text and score, and the scores of all n
+    candidates, NaN for blank ones."""
 
     index: int
     text: str
@@ -67,16 +71,17 @@ class Choice(NamedTuple):
 class Reranker:
     """Chooses the candidate with the highest weighted sum of metrics and model scores.
 
-    With `mbr` a metric's score of a candidate is its expected utility (minimum Bayes risk decoding): the mean of the
-    metric over all candidates of the list as references, itself among them. A candidate that stands in the list k times
-    counts k times as a reference. All n x n comparisons of a list are made from one encoding of each text.
+    With `mbr` a metric's score of a candidate is its expected utility (minimum Bayes risk
+    decoding): the mean of the metric over all candidates of the list as references, itself among
+    them. A candidate that stands in the list k times counts k times as a reference. All n x n
+    comparisons of a list are made from one encoding of each text.
 
-    A blank candidate is chosen only where all are blank, and is no reference. Of equal scores the first candidate wins,
-    so a text that stands there several times is chosen at its first place.
+    A blank candidate is chosen only where all are blank, and is no reference. Of equal scores the
+    first candidate wins, so a text that stands there several times is chosen at its first place.
 
     Args:
-        scorers: by the names that weights are given to; they compare with sources or references, with `mbr` with
-            references, which the other candidates are.
+        scorers: by the names that weights are given to; they compare with sources or references,
+            with `mbr` with references, which the other candidates are.
         weights: name of a metric (1 by default) or of a model score (0 by default) -> weight.
         mbr: see above.
         model_scores: names of the model scores that the lists hold.
@@ -98,7 +103,9 @@ class Reranker:
             raise InputError("all weights are 0; there is nothing to choose by")
         self.mbr = mbr
         self.counts = Counter[str]()
-        self._model_scores = [name for name in self.mixture.weights if name not in self.mixture.scorers]
+        self._model_scores = [
+            name for name in self.mixture.weights if name not in self.mixture.scorers
+        ]
 
     def __call__(
         self,
@@ -117,34 +124,49 @@ class Reranker:
         columns |= {f"scores {name}": values for name, values in (scores or {}).items()}
         for name, values in columns.items():
             if values is not None and len(values) != len(candidates):
-                raise InputError(f"{name}: {len(values)} rows, but there are {len(candidates)} lists of candidates")
+                raise InputError(
+                    f"{name}: {len(values)} rows, but there are {len(candidates)} lists of "
+                    "candidates"
+                )
         lists = []
         for row, texts in enumerate(candidates):
             model = {name: list(values[row]) for name, values in (scores or {}).items()}
             source = None if sources is None else sources[row]
             known = None if references is None else list(references[row])
             try:
-                lists.append(NBest(texts if isinstance(texts, str) else list(texts), source, known, model))
+                lists.append(
+                    NBest(texts if isinstance(texts, str) else list(texts), source, known, model)
+                )
             except InputError as error:
                 raise InputError(f"list {row}: {error}") from None
         return list(self.choose(lists))
 
     def choose(self, lists: Iterable[NBest]) -> Iterator[Choice]:
-        """Chooses for lists that arrive one by one; memory holds about a thousand comparisons' texts.
+        """Chooses for lists that arrive one by one; memory holds about a thousand comparisons'
+        texts.
 
         Raises:
-            InputError: a list lacks what a metric compares with, or a model score that has a weight (names its number).
+            InputError: a list lacks what a metric compares with, or a model score that has a weight
+                (names its number).
         """
         for block, features in self._features(lists):
             ends = np.cumsum([len(item.candidates) for item in block])
-            for item, values in zip(block, np.split(self.mixture.sum(features), ends[:-1]), strict=True):
+            for item, values in zip(
+                block, np.split(self.mixture.sum(features), ends[:-1]), strict=True
+            ):
                 texts = item.candidates
                 blank = np.array([not text.strip() for text in texts])
                 values = np.where(blank, np.nan, values)
                 index = 0 if blank.all() else int(np.nanargmax(values))
-                best = {text for text, value in zip(texts, values.tolist(), strict=True) if value == values[index]}
+                best = {
+                    text
+                    for text, value in zip(texts, values.tolist(), strict=True)
+                    if value == values[index]
+                }
                 self.counts.update(sources=1, candidates=len(texts), blank=int(blank.sum()))
-                self.counts.update(repeated=len(texts) - len(set(texts)), tied=len(best) > 1, changed=index > 0)
+                self.counts.update(
+                    repeated=len(texts) - len(set(texts)), tied=len(best) > 1, changed=index > 0
+                )
                 yield Choice(index, texts[index], float(values[index]), values.tolist())
 
     def _features(self, lists: Iterable[NBest]) -> Iterator[tuple[list[NBest], np.ndarray]]:
@@ -164,8 +186,14 @@ class Reranker:
     def _check(self, item: NBest, row: int) -> None:
         for name in self._model_scores:
             if self.mixture.weights[name] and name not in item.scores:
-                raise InputError(f"list {row}: no model score {name!r}, which has a weight; it has: {[*item.scores]}")
-        given = {"sources": item.source, "references": item.candidates if self.mbr else item.references}
+                raise InputError(
+                    f"list {row}: no model score {name!r}, which has a weight; it has: "
+                    f"{[*item.scores]}"
+                )
+        given = {
+            "sources": item.source,
+            "references": item.candidates if self.mbr else item.references,
+        }
         for name, scorer in self.mixture.scorers.items():
             for column in scorer.compares:
                 if given[column] is None:
@@ -176,20 +204,33 @@ class Reranker:
         if self.mbr:
             found = self._utilities(block)
         else:
-            rows = [(item.source, item.references, text) for item in block for text in item.candidates]
+            rows = [
+                (item.source, item.references, text) for item in block for text in item.candidates
+            ]
             sources, references, texts = map(list, zip(*rows, strict=True))
             found = self.mixture.score({"sources": sources, "references": references}, texts)
         given = [
-            [value for item in block for value in item.scores.get(name, [0.0] * len(item.candidates))]
+            [
+                value
+                for item in block
+                for value in item.scores.get(name, [0.0] * len(item.candidates))
+            ]
             for name in self._model_scores
         ]
-        return np.concatenate([found, np.array(given, dtype=np.float64).reshape(len(given), found.shape[1])])
+        return np.concatenate(
+            [found, np.array(given, dtype=np.float64).reshape(len(given), found.shape[1])]
+        )
 
     def _utilities(self, block: list[NBest]) -> np.ndarray:
-        """Expected utilities; the distinct texts of each list are compared, all lists in one call of each metric."""
+        """Expected utilities; the distinct texts of each list are compared, all lists in one call
+        of each metric."""
         apart = [distinct([text for text in item.candidates if text.strip()]) for item in block]
         found = zip(block, apart, strict=True)
-        pairs = [(item.source, *pair) for item, (texts, _) in found for pair in itertools.product(texts, repeat=2)]
+        pairs = [
+            (item.source, *pair)
+            for item, (texts, _) in found
+            for pair in itertools.product(texts, repeat=2)
+        ]
         sources, predictions, references = ([pair[side] for pair in pairs] for side in range(3))
         given = {"sources": sources, "references": references}
         utilities = self.mixture.score(given, predictions) if pairs else np.zeros((0, 0))
@@ -208,12 +249,14 @@ class Reranker:
     def tune(self, lists: Sequence[NBest], objective: Scorer | None = None) -> dict[str, float]:
         """Sets the weights that choose the best candidates on a development set, and returns them.
 
-        The mean quality of what is chosen is climbed along one weight after the other, from each score alone and from
-        all together: minimum error rate training (Och, 2003) in steps. Weights are not negative.
+        The mean quality of what is chosen is climbed along one weight after the other, from each
+        score alone and from all together: minimum error rate training (Och, 2003) in steps. Weights
+        are not negative.
 
         Args:
             lists: with human judgements, which are the quality then; else with references.
-            objective: a metric that compares with references, which is the quality where there are no judgements.
+            objective: a metric that compares with references, which is the quality where there are
+                no judgements.
 
         Raises:
             InputError: there is no list, or it has neither judgements nor references.
@@ -226,16 +269,22 @@ class Reranker:
         owners = np.repeat(np.arange(len(lists)), sizes)
         usable = np.array([bool(text.strip()) for item in lists for text in item.candidates])
         features = np.where(usable, np.concatenate(blocks, axis=1), 0.0)
-        means = np.array([np.bincount(owners, row) for row in features]) / np.maximum(np.bincount(owners, usable), 1)
+        means = np.array([np.bincount(owners, row) for row in features]) / np.maximum(
+            np.bincount(owners, usable), 1
+        )
         spread = np.sqrt(np.mean(np.square((features - means[:, owners])[:, usable]), axis=1))
         names = np.array([*self.mixture.weights])
         moving = spread > 0
         if not moving.any():
             raise InputError("the development set has no list whose candidates differ in any score")
-        chosen = _Development(features[moving] / spread[moving, None], quality, usable, np.array(sizes)).best_weights()
+        chosen = _Development(
+            features[moving] / spread[moving, None], quality, usable, np.array(sizes)
+        ).best_weights()
         raw = np.zeros(len(names))
         raw[moving] = chosen / spread[moving]
-        self.mixture.weights = {name: float(f"{value:.6g}") for name, value in zip(names.tolist(), raw, strict=True)}
+        self.mixture.weights = {
+            name: float(f"{value:.6g}") for name, value in zip(names.tolist(), raw, strict=True)
+        }
         return self.mixture.weights
 
 
@@ -246,16 +295,24 @@ def _quality(lists: Sequence[NBest], objective: Scorer | None) -> np.ndarray:
     lacking = next((row for row, item in enumerate(lists, 1) if item.references is None), None)
     if lacking is not None or objective is None:
         where = f"list {lacking}" if lacking else "the lists"
-        raise InputError(f"{where}: neither judgements of all candidates (human) nor references; tuning needs either")
+        raise InputError(
+            f"{where}: neither judgements of all candidates (human) nor references; tuning needs "
+            "either"
+        )
     references = [item.references for item in lists for _ in item.candidates]
-    [result] = objective.score_stream([[references, [text for item in lists for text in item.candidates]]])
+    [result] = objective.score_stream(
+        [[references, [text for item in lists for text in item.candidates]]]
+    )
     return result.segments
 
 
 class _Development:
-    """(k, candidates) scores of equal spread, and the quality of the candidates of lists of given sizes."""
+    """(k, candidates) scores of equal spread, and the quality of the candidates of lists of given
+    sizes."""
 
-    def __init__(self, features: np.ndarray, quality: np.ndarray, usable: np.ndarray, sizes: np.ndarray) -> None:
+    def __init__(
+        self, features: np.ndarray, quality: np.ndarray, usable: np.ndarray, sizes: np.ndarray
+    ) -> None:
         self.places = np.arange(sizes.max()) < sizes[:, None]  # (lists, most candidates)
         self.features = features
         self.quality = self._padded(quality, 0.0)
@@ -316,17 +373,20 @@ def rerank(
         sources: m texts, where a metric compares with them.
         metric: ``NAME[:PRESET[:option=value,...]]``, or several.
         preset: of metrics that name none; the default of each if None.
-        mbr: choose by expected utility, see `Reranker`; metrics then compare with the other candidates.
+        mbr: choose by expected utility, see `Reranker`; metrics then compare with the other
+            candidates.
         references: for each source a list of references, where a metric compares with them.
-        scores: name -> for each source the scores of its candidates by the translation model, higher is better.
-        weights: name of a metric, as it is written in `metric` (1 by default), or of a model score (0 by default) ->
-            weight in the sum that decides.
+        scores: name -> for each source the scores of its candidates by the translation model,
+            higher is better.
+        weights: name of a metric, as it is written in `metric` (1 by default), or of a model score
+            (0 by default) -> weight in the sum that decides.
         lang_pair: such as ``"de-en"``.
-        **options: how models are run, see `mtmetrics.models.pool.ModelPool`; `dtype` is ``"auto"`` here.
+        **options: how models are run, see `mtmetrics.models.pool.ModelPool`; `dtype` is ``"auto"``
+            here.
 
     Returns:
-        m `Choice`, with index, text and score of the chosen candidate. Blank candidates, ties and repeated ones are
-        treated as `Reranker` says.
+        m `Choice`, with index, text and score of the chosen candidate. Blank candidates, ties and
+        repeated ones are treated as `Reranker` says.
 
     Raises:
         InputError: as `Reranker`, or a metric that compares with something that is not given.

@@ -6,7 +6,15 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mtmetrics.artifacts.catalog import CatalogEntry, catalog, entry_toml, hub_source, pull, update_catalog, verify
+from mtmetrics.artifacts.catalog import (
+    CatalogEntry,
+    catalog,
+    entry_toml,
+    hub_source,
+    pull,
+    update_catalog,
+    verify,
+)
 from mtmetrics.checks import language_pair, names_of_pair
 from mtmetrics.cli import options
 from mtmetrics.cli.output import check_new, print_json, print_report
@@ -21,7 +29,9 @@ if TYPE_CHECKING:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.description = "Models and maps: what there is, whether its files are whole, getting and publishing them."
+    parser.description = (
+        "Models and maps: what there is, whether its files are whole, getting and publishing them."
+    )
     options.add_actions(parser, _ACTIONS)
 
 
@@ -30,15 +40,31 @@ def run_list(args: argparse.Namespace) -> None:
 
     rows = []
     for entry in catalog().values():
-        files = [path for file in entry.files if (path := bundled_artifacts() / entry.name / file).is_file()]
+        files = [
+            path
+            for file in entry.files
+            if (path := bundled_artifacts() / entry.name / file).is_file()
+        ]
         size = sum(path.stat().st_size for path in files) if entry.bundled else None
         rows.append(dataclasses.asdict(entry) | {"files": len(entry.files), "bytes": size})
     lines = [("NAME", "KIND", "WHERE", "FILES", "MB")]
     for row in rows:
         size = "-" if row["bytes"] is None else f"{row['bytes'] / 1e6:.1f}"
         origin = row["origin"]
-        place = f"{origin['url']}@{origin['commit'][:8]}" if origin else f"{row['repository']}@{row['revision']}"
-        lines.append((row["name"], row["kind"], "bundled" if row["bundled"] else place, str(row["files"]), size))
+        place = (
+            f"{origin['url']}@{origin['commit'][:8]}"
+            if origin
+            else f"{row['repository']}@{row['revision']}"
+        )
+        lines.append(
+            (
+                row["name"],
+                row["kind"],
+                "bundled" if row["bundled"] else place,
+                str(row["files"]),
+                size,
+            )
+        )
     print_report(Report({"artifacts": rows}, [Grid(lines, (3, 4))]), args)
 
 
@@ -46,9 +72,13 @@ def run_verify(args: argparse.Namespace) -> int:
     entries = catalog()
     if args.folder is None:
         names = args.names or [name for name, entry in entries.items() if entry.bundled]
-        folders = {name: folder for given in names for name, folder in _folders(given, entries).items()}
+        folders = {
+            name: folder for given in names for name, folder in _folders(given, entries).items()
+        }
     elif len(args.names) != 1:
-        raise InputError(f"--folder holds one artifact; pass its NAME with it, got {len(args.names)} names")
+        raise InputError(
+            f"--folder holds one artifact; pass its NAME with it, got {len(args.names)} names"
+        )
     elif not Path(args.folder).is_dir():
         raise InputError(f"--folder {args.folder}: no such folder")
     else:
@@ -59,22 +89,31 @@ def run_verify(args: argparse.Namespace) -> int:
         print_json({"whole": whole, "problems": found})
     else:
         for name, problems in found.items():
-            as_listed = f"{name}: {len(entries[name].files)} files as in the catalog ({folders[name]})"
+            as_listed = (
+                f"{name}: {len(entries[name].files)} files as in the catalog ({folders[name]})"
+            )
             print("\n".join(problems or [as_listed]))
     return 0 if whole else 1
 
 
 def _folders(given: str, entries: dict[str, CatalogEntry]) -> dict[str, Path]:
-    """Where the artifacts lie that an argument of ``verify`` names, a bundled one or a folder of them."""
+    """Where the artifacts lie that an argument of ``verify`` names, a bundled one or a folder of
+    them."""
     if given in entries:
         if not entries[given].bundled:
             raise InputError(f"artifact {given!r} is not bundled; pass --folder DIR with its files")
         return {given: bundled_artifacts() / given}
     if not Path(given).is_dir():
-        raise InputError(f"unknown artifact {given!r}; there are: {', '.join(entries)}; or pass a folder of artifacts")
+        raise InputError(
+            f"unknown artifact {given!r}; there are: {', '.join(entries)}; or pass a folder of "
+            "artifacts"
+        )
     held = {name: Path(given) / name for name in entries if (Path(given) / name).is_dir()}
     if not held:
-        raise InputError(f"{given}: holds no folder that is named like an artifact; there are: {', '.join(entries)}")
+        raise InputError(
+            f"{given}: holds no folder that is named like an artifact; there are: "
+            f"{', '.join(entries)}"
+        )
     return held
 
 
@@ -93,7 +132,11 @@ def run_pull(args: argparse.Namespace) -> None:
     out = Path(args.out) if args.out else None
     done = {}
     for name in names:
-        done[name] = _pull_maps(entries[name], maps[name], out) if name in maps else _pull(name, args.namespace, out)
+        done[name] = (
+            _pull_maps(entries[name], maps[name], out)
+            if name in maps
+            else _pull(name, args.namespace, out)
+        )
     print_json(done)
 
 
@@ -113,7 +156,9 @@ def _wanted_maps(entry: CatalogEntry, pairs: list[str]) -> "list[PublishedMap]":
     for pair in pairs:
         names = names_of_pair(pair, known)
         if not names:
-            raise InputError(f"--lp {pair}: {entry.name} has no map for it; it has: {', '.join(known)}")
+            raise InputError(
+                f"--lp {pair}: {entry.name} has no map for it; it has: {', '.join(known)}"
+            )
         wanted.update(names)
     return [item for item in maps if not pairs or item.lang_pair in wanted]
 
@@ -121,7 +166,9 @@ def _wanted_maps(entry: CatalogEntry, pairs: list[str]) -> "list[PublishedMap]":
 def _pull_maps(entry: CatalogEntry, maps: "list[PublishedMap]", out: Path | None) -> dict[str, Any]:
     from mtmetrics.matching.remapping_files import cache_folder, pull_maps
 
-    sizes = pull_maps(entry, maps, out, wrap=lambda items: options.progress(items, desc=entry.name, unit=" files"))
+    sizes = pull_maps(
+        entry, maps, out, wrap=lambda items: options.progress(items, desc=entry.name, unit=" files")
+    )
     folder = out or cache_folder(entry)
     fetched, present = (
         [path.relative_to(folder).as_posix() for path, size in sizes.items() if bool(size) is came]
@@ -144,24 +191,36 @@ def run_import(args: argparse.Namespace) -> None:
     from mtmetrics.artifacts.models import model_fingerprint, model_folder, model_label, model_size
     from mtmetrics.matching.remapping_files import import_map, map_file_name
 
-    given = {name: str(value) for name in ("lp", "layer") if (value := getattr(args, name)) is not None}
+    given = {
+        name: str(value) for name in ("lp", "layer") if (value := getattr(args, name)) is not None
+    }
     if args.lp is not None:
         language_pair(args.lp)
     if args.layer is not None and args.layer < 0:
         raise InputError(f"--layer {args.layer}: must be a whole number of at least 0")
     if args.encoder:
         folder = model_folder(args.encoder)
-        given |= {"encoder": model_label(args.encoder), "encoder_fingerprint": model_fingerprint(folder)}
+        given |= {
+            "encoder": model_label(args.encoder),
+            "encoder_fingerprint": model_fingerprint(folder),
+        }
         width, layers = model_size(folder)
     targets: dict[Path, tuple[str, Remapping]] = {}
     for file in args.files:
         remapping = import_map(Path(file), given)
         own, layer = remapping.source[0].shape[0], remapping.meta["layer"]
         if args.encoder and own != width:
-            raise InputError(f"{file}: for vectors of {own} numbers, but --encoder {args.encoder} gives {width}")
+            raise InputError(
+                f"{file}: for vectors of {own} numbers, but --encoder {args.encoder} gives {width}"
+            )
         if args.encoder and layer.isdigit() and int(layer) > layers:
-            raise InputError(f"{file}: for layer {layer}, but --encoder {args.encoder} has the layers 0 to {layers}")
-        target = Path(args.out) / map_file_name(remapping.meta["lp"], remapping.kind, remapping.level)
+            raise InputError(
+                f"{file}: for layer {layer}, but --encoder {args.encoder} has the layers 0 to "
+                f"{layers}"
+            )
+        target = Path(args.out) / map_file_name(
+            remapping.meta["lp"], remapping.kind, remapping.level
+        )
         if target in targets:
             both = f"{file} and {targets[target][0]} would both become {target}"
             raise InputError(f"{both}; import them into separate folders")
@@ -179,7 +238,10 @@ def run_import(args: argparse.Namespace) -> None:
 def run_convert(args: argparse.Namespace) -> None:
     from mtmetrics.artifacts.convert import convert_model
 
-    how = {name: getattr(args, name) for name in ("revision", "encoder", "local_files_only", "overwrite")}
+    how = {
+        name: getattr(args, name)
+        for name in ("revision", "encoder", "local_files_only", "overwrite")
+    }
     print_json({"folder": args.out, **convert_model(args.model, args.out, **how)})
 
 
@@ -206,15 +268,21 @@ def _record(entry: CatalogEntry, path: str | None) -> None:
 
 
 _ACTIONS: options.Actions = {
-    "list": (run_list, "list the catalog", "Lists the artifacts of the catalog.", options.TABLE_OR_JSON),
+    "list": (
+        run_list,
+        "list the catalog",
+        "Lists the artifacts of the catalog.",
+        options.TABLE_OR_JSON,
+    ),
     "verify": (
         run_verify,
         "compare files with the catalog",
-        "Compares files with the checksums of the catalog, and prints a line per problem; the exit code is 1 if there "
-        "is one.",
+        "Compares files with the checksums of the catalog, and prints a line per problem; the "
+        "exit code is 1 if there is one.",
         {
             "names NAME|DIR ...": (
-                "artifacts, or a folder of artifacts that were pulled (default: all that are bundled)"
+                "artifacts, or a folder of artifacts that were pulled (default: all that are "
+                "bundled)"
             ),
             "--folder DIR": "where the files of the one NAME lie, if not in the package",
             **options.TABLE_OR_JSON,
@@ -223,26 +291,31 @@ _ACTIONS: options.Actions = {
     "pull": (
         run_pull,
         "fetch artifacts",
-        "Fetches artifacts from the Hub at the revision that the catalog pins, and compares them with its checksums; "
-        "or gets the maps that the authors of XMoverScore published (xmoverscore-published), and converts them. Prints "
-        "as JSON what was fetched and what was there already. Scoring fetches what it needs by itself, and takes what "
-        "is bundled first.",
+        "Fetches artifacts from the Hub at the revision that the catalog pins, and compares "
+        "them with its checksums; or gets the maps that the authors of XMoverScore published "
+        "(xmoverscore-published), and converts them. Prints as JSON what was fetched and what "
+        "was there already. Scoring fetches what it needs by itself, and takes what is bundled "
+        "first.",
         {
             "names NAME ...": "artifacts",
             "--all": "all artifacts that are on the Hub",
-            "--namespace ORG": "user or organisation on the Hub (default: MTMETRICS_NAMESPACE, then the catalog)",
+            "--namespace ORG": (
+                "user or organisation on the Hub (default: MTMETRICS_NAMESPACE, then the catalog)"
+            ),
             "--lp XX-YY ...": "published maps: only these language pairs (default: all)",
             "--out DIR": (
-                "write to DIR/NAME/ instead of the cache, for MTMETRICS_ARTIFACTS=DIR (published maps: to DIR/layer-N/)"
+                "write to DIR/NAME/ instead of the cache, for MTMETRICS_ARTIFACTS=DIR "
+                "(published maps: to DIR/layer-N/)"
             ),
         },
     ),
     "import-published": (
         run_import_published,
         "make a folder of the published maps, to publish",
-        "Fetches the matrices that the authors of XMoverScore published, each with a known hash, converts them to "
-        "maps, and adds an index and a card: a folder for artifacts push. The preset paper takes one map at a time "
-        "from the repository xmoverscore-maps of MTMETRICS_NAMESPACE, and from the authors where that fails.",
+        "Fetches the matrices that the authors of XMoverScore published, each with a known "
+        "hash, converts them to maps, and adds an index and a card: a folder for artifacts "
+        "push. The preset paper takes one map at a time from the repository xmoverscore-maps of "
+        "MTMETRICS_NAMESPACE, and from the authors where that fails.",
         {
             "--out DIR!": "the folder to make; what it holds already is not fetched again",
             "--lp XX-YY ...": "only these language pairs (default: all)",
@@ -251,8 +324,9 @@ _ACTIONS: options.Actions = {
     "import": (
         run_import,
         "convert the authors' matrices to maps",
-        "Converts matrices that the authors of XMoverScore published (.BAM, .GBDD) to maps. What a file is, is known "
-        "by its content or its name (CORPUS.XX-YY.2k.LAYER.BAM); the options override that.",
+        "Converts matrices that the authors of XMoverScore published (.BAM, .GBDD) to maps. "
+        "What a file is, is known by its content or its name (CORPUS.XX-YY.2k.LAYER.BAM); the "
+        "options override that.",
         {
             "files FILE ...!": "*.BAM, *.GBDD, or a map made of one, to bind it with --encoder",
             "--encoder MODEL": "folder or Hub repository of the model that the maps are for",
@@ -265,32 +339,34 @@ _ACTIONS: options.Actions = {
     "convert": (
         run_convert,
         "convert a model's pytorch_model.bin to safetensors",
-        "Converts the weights of a model that exist only as pytorch_model.bin to safetensors, which run no code when "
-        "they are loaded, and copies its other files. Reads tensors alone, in a process of its own, and compares their "
-        "shapes and types with what was written. A checkpoint of COMET (hparams.yaml, checkpoints/model.ckpt) becomes "
-        "a preset: --metric comet:DIR. Pass DIR in place of the model then, or make it NAME in the folder of "
-        "MTMETRICS_ARTIFACTS, and presets that name the model find it.",
+        "Converts the weights of a model that exist only as pytorch_model.bin to safetensors, "
+        "which run no code when they are loaded, and copies its other files. Reads tensors "
+        "alone, in a process of its own, and compares their shapes and types with what was "
+        "written. A checkpoint of COMET (hparams.yaml, checkpoints/model.ckpt) becomes a "
+        "preset: --metric comet:DIR. Pass DIR in place of the model then, or make it NAME in "
+        "the folder of MTMETRICS_ARTIFACTS, and presets that name the model find it.",
         {
             "model REPO|FOLDER!": "Hub repository, or a folder that holds the model",
             "--out DIR!": "the folder to make",
             "--overwrite": "replace an existing one",
             "--revision NAME": "branch, tag or commit of the repository (default: main)",
-            "--encoder MODEL": "of a checkpoint of COMET, where configuration and tokenizer of its encoder lie "
-            "(default: as it says)",
+            "--encoder MODEL": "of a checkpoint of COMET, where configuration and tokenizer of "
+            "its encoder lie (default: as it says)",
             "--local-files-only": "never ask the Hub",
         },
     ),
     "push": (
         run_push,
         "publish artifacts on the Hub",
-        "Publishes artifacts on the Hub, one repository each: creates it, sends the files that differ, and tags it, "
-        "from v1.0.0 up. The card's metadata must be complete. Without --execute it prints what would be done.",
+        "Publishes artifacts on the Hub, one repository each: creates it, sends the files that "
+        "differ, and tags it, from v1.0.0 up. The card's metadata must be complete. Without "
+        "--execute it prints what would be done.",
         {
             "names NAME|DIR ...": "bundled artifacts, or folders; a folder 'work' in one is left out",
             "--all": "all bundled artifacts",
             "--catalog FILE": (
-                "catalog to record what was published in (default: that of the checkout, for bundled artifacts; else "
-                "the entry is printed)"
+                "catalog to record what was published in (default: that of the checkout, for "
+                "bundled artifacts; else the entry is printed)"
             ),
             "--private": "create private repositories",
             **PUSH,

@@ -1,4 +1,5 @@
-"""``mtmetrics compare``: which of several systems is better, and whether the difference is more than chance."""
+"""``mtmetrics compare``: which of several systems is better, and whether the difference is more
+than chance."""
 
 import argparse
 
@@ -12,30 +13,37 @@ _RESAMPLES = 1000
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Scores the translations of several systems with one or several metrics, and prints the mean of "
-        "each system with its 95 % bootstrap interval, its rank, the significance of the difference between every two "
-        "systems, and clusters of systems that cannot be told apart. Input: parallel files (-s, -r or both, and -t "
-        "with a file per system), or one FILE of rows."
+        "Scores the translations of several systems with one or several metrics, and prints the "
+        "mean of each system with its 95 % bootstrap interval, its rank, the significance of "
+        "the difference between every two systems, and clusters of systems that cannot be told "
+        "apart. Input: parallel files (-s, -r or both, and -t with a file per system), or one "
+        "FILE of rows."
     )
     keys = "source, reference or both, and outputs, an object: system name -> translation"
     options.add_row_options(parser, one_file=f"JSON Lines, plain or .gz, with the keys {keys}")
     test: options.Options = {
         "--test": (
-            "paired test between every two systems: permutation (approximate randomisation) or bootstrap",
+            (
+                "paired test between every two systems: permutation (approximate randomisation) or "
+                "bootstrap"
+            ),
             ("permutation", "bootstrap"),
         ),
         "--correction": (
-            "of the p-values of a metric for the number of pairs of systems; WMT's clusters are made without",
+            (
+                "of the p-values of a metric for the number of pairs of systems; WMT's clusters are "
+                "made without"
+            ),
             ("none", "holm"),
         ),
         "--degenerate": (
-            "output that is no translation (copies of the source, loops, another language, odd lengths) keeps its "
-            "score, or gets the floor score",
+            "output that is no translation (copies of the source, loops, another language, odd "
+            "lengths) keeps its score, or gets the floor score",
             ("keep", "floor"),
         ),
         "--resamples N": (
-            "resamples of tests and intervals (default: 1000, or as many as Holm's correction needs for the number of "
-            "systems: 49,000 for 50)",
+            "resamples of tests and intervals (default: 1000, or as many as Holm's correction "
+            "needs for the number of systems: 49,000 for 50)",
             int,
         ),
         "--seed": ("of the resamples", 12345),
@@ -52,7 +60,12 @@ def run(args: argparse.Namespace) -> None:
     if len(systems) < 2:
         only = f"only one system ({', '.join(systems)})"
         raise InputError(f"{only}: pass -t with a file for each; for one system: mtmetrics score")
-    from mtmetrics.reports.comparison import check_resampling, compare_systems, enough_resamples, report_comparison
+    from mtmetrics.reports.comparison import (
+        check_resampling,
+        compare_systems,
+        enough_resamples,
+        report_comparison,
+    )
     from mtmetrics.reports.human_agreement import known_agreement
 
     resamples = args.resamples
@@ -62,7 +75,8 @@ def run(args: argparse.Namespace) -> None:
     check_resampling(len(systems), **resampling)
     pool = options.model_pool(args)
     scorers = {}
-    # Every metric is loaded before the first one scores, so that a bad option of the last one does not cost an hour.
+    # Every metric is loaded before the first one scores, so that a bad option of the last one does
+    # not cost an hour.
     for name, spec in specs.items():
         try:
             scorers[name] = spec.load_for(list(others), pool, args.lp)
@@ -72,7 +86,9 @@ def run(args: argparse.Namespace) -> None:
         scorer.floor_degenerate = args.degenerate == "floor"
         scorer.require_floor()
     with options.scoring(len(scorers) * sum(map(len, systems.values()))):
-        results = {name: it.score_systems(it.compared(others), systems) for name, it in scorers.items()}
+        results = {
+            name: it.score_systems(it.compared(others), systems) for name, it in scorers.items()
+        }
     comparisons = {}
     for name, of_metric in results.items():
         scores = {system: result.segments for system, result in of_metric.items()}

@@ -1,4 +1,5 @@
-"""``mtmetrics data``: what judged data there is, getting it, and scoring a test set of mt-metrics-eval."""
+"""``mtmetrics data``: what judged data there is, getting it, and scoring a test set of
+mt-metrics-eval."""
 
 import argparse
 from pathlib import Path
@@ -21,7 +22,10 @@ _SCORE: options.Options = {
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.description = "Human judgements: what public sets there are, fetching them, and scores for mt-metrics-eval."
+    parser.description = (
+        "Human judgements: what public sets there are, fetching them, and scores for "
+        "mt-metrics-eval."
+    )
     parsers = options.add_actions(parser, _ACTIONS)
     options.add_metric_options(parsers["score"])
 
@@ -34,7 +38,12 @@ def run_list(args: argparse.Namespace) -> None:
     for dataset in datasets().values():
         files = dataset.files.values()
         known = sum(file.is_pinned for file in files)
-        counted = {"name": dataset.name, "files": len(files), "with_checksum": known, "licence": dataset.licence}
+        counted = {
+            "name": dataset.name,
+            "files": len(files),
+            "with_checksum": known,
+            "licence": dataset.licence,
+        }
         rows.append(counted | {"what": dataset.what, "urls": [file.url for file in files]})
     shown = [name for name in rows[0] if name != "urls"]
     head = [name.upper().replace("_", " ") for name in shown]
@@ -50,7 +59,8 @@ def run_pull(args: argparse.Namespace) -> None:
 
 
 def pulled(name: str, out: str | None = None) -> dict[str, Any]:
-    """Fetches what is missing of a public set, and returns where it lies, what was fetched and what was there."""
+    """Fetches what is missing of a public set, and returns where it lies, what was fetched and what
+    was there."""
     from mtmetrics.judgements.public_sets import SUMS, datasets
 
     dataset = datasets()[name]
@@ -68,9 +78,14 @@ def run_score(args: argparse.Namespace) -> None:
     from mtmetrics.judgements.eval_set import EvalSet, lang_pairs
     from mtmetrics.scorers.registry import load_scorer
 
-    # Everything is read and checked before the first pair is scored, so that a mistake does not cost an hour.
+    # Everything is read and checked before the first pair is scored, so that a mistake does not
+    # cost an hour.
     there = lang_pairs(args.folder)
-    wanted = [name for pair in args.pairs for name in names_of_pair(pair, there) or [pair]] if args.pairs else there
+    wanted = (
+        [name for pair in args.pairs for name in names_of_pair(pair, there) or [pair]]
+        if args.pairs
+        else there
+    )
     sets = [EvalSet.read(args.folder, pair) for pair in wanted]
     asked = options.metric_options(args)
     jobs = [(eval_set, *_compared(args.reference, asked, eval_set)) for eval_set in sets]
@@ -83,15 +98,20 @@ def run_score(args: argparse.Namespace) -> None:
         texts = {"sources": eval_set.sources, "references": eval_set.references.get(references, [])}
         results = scorer.score_systems(scorer.compared(texts), eval_set.scored_systems(references))
         scores = {system: result.segments.tolist() for system, result in results.items()}
-        files = eval_set.write_metric_scores(args.name, references, scores, overwrite=args.overwrite)
+        files = eval_set.write_metric_scores(
+            args.name, references, scores, overwrite=args.overwrite
+        )
         row = {"lang_pair": eval_set.lang_pair, "files": [str(path) for path in files.values()]}
         systems = {system: result.system for system, result in results.items()}
         done.append(row | {"signature": scorer.signature, "systems": systems})
     print_json(done)
 
 
-def _compared(named: str | None, asked: dict[str, Any], eval_set: "EvalSet") -> tuple[str, dict[str, Any]]:
-    """What mt-metrics-eval calls the side that the metric compares with, and the option that says so to its loader."""
+def _compared(
+    named: str | None, asked: dict[str, Any], eval_set: "EvalSet"
+) -> tuple[str, dict[str, Any]]:
+    """What mt-metrics-eval calls the side that the metric compares with, and the option that says
+    so to its loader."""
     from mtmetrics.judgements.eval_set import SOURCES_ONLY
     from mtmetrics.scorers.registry import find_metric
 
@@ -107,21 +127,27 @@ def _compared(named: str | None, asked: dict[str, Any], eval_set: "EvalSet") -> 
 
 
 _ACTIONS: options.Actions = {
-    "list": (run_list, "list public sets", "Lists the public sets that can be pulled.", options.TABLE_OR_JSON),
+    "list": (
+        run_list,
+        "list public sets",
+        "Lists the public sets that can be pulled.",
+        options.TABLE_OR_JSON,
+    ),
     "pull": (
         run_pull,
         "fetch public sets",
-        "Fetches public sets from where their authors put them, and prints as JSON where they lie, what "
-        "was fetched and what was there already; 'mtmetrics evaluate --data FOLDER' reads them. Checksums are compared "
-        "where they are known, and recorded in SHA256SUMS beside the files where they are not.",
+        "Fetches public sets from where their authors put them, and prints as JSON where they "
+        "lie, what was fetched and what was there already; 'mtmetrics evaluate --data FOLDER' "
+        "reads them. Checksums are compared where they are known, and recorded in SHA256SUMS "
+        "beside the files where they are not.",
         {"names NAME ...!": "sets", "--out DIR": "write to DIR/NAME/ instead of the cache"},
     ),
     "score": (
         run_score,
         "score all systems of a test set of mt-metrics-eval",
-        "Scores all systems of a test set in the folder layout of mt-metrics-eval and adds the scores to "
-        "its metric-scores, so that mt-metrics-eval compares the metric with others; the score of a system is the mean "
-        "over its segments. Prints as JSON what was written.",
+        "Scores all systems of a test set in the folder layout of mt-metrics-eval and adds the "
+        "scores to its metric-scores, so that mt-metrics-eval compares the metric with others; "
+        "the score of a system is the mean over its segments. Prints as JSON what was written.",
         _SCORE,
     ),
 }

@@ -18,9 +18,10 @@ _PAGE: options.Options = {
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Serves a page on this machine until Ctrl-C. Without a name it compares the translations of "
-        "several systems: scores with intervals, significant differences, segments with the words at fault. With the "
-        "name of a metric it offers that one alone. The page offers what works here, and asks nothing of the network."
+        "Serves a page on this machine until Ctrl-C. Without a name it compares the "
+        "translations of several systems: scores with intervals, significant differences, "
+        "segments with the words at fault. With the name of a metric it offers that one alone. "
+        "The page offers what works here, and asks nothing of the network."
     )
     options.add_options(parser, _PAGE)
     parser.set_defaults(run=run)

@@ -21,12 +21,16 @@ if TYPE_CHECKING:
 
 _INPUT: options.Options = {
     "--data FILE ...": (
-        "JSON Lines, plain or .gz, with the fields lp, source, translation and human; or tables with a header, "
-        "MLQE-PE, WMT's metrics tasks, mt-metrics-eval, or a folder; for --level system judgements XX-YY.jsonl beside "
-        "XX-YY.outputs.jsonl, DA-syslevel.csv, or a folder of them; a table of a paper whose data is public needs none"
+        "JSON Lines, plain or .gz, with the fields lp, source, translation and human; or tables "
+        "with a header, MLQE-PE, WMT's metrics tasks, mt-metrics-eval, or a folder; for --level "
+        "system judgements XX-YY.jsonl beside XX-YY.outputs.jsonl, DA-syslevel.csv, or a folder "
+        "of them; a table of a paper whose data is public needs none"
     ),
     **options.JUDGED,
-    "--column NAME": ("judge scores that stand in the data; repeatable", {"action": "append", "default": []}),
+    "--column NAME": (
+        "judge scores that stand in the data; repeatable",
+        {"action": "append", "default": []},
+    ),
 }
 _AGREEMENT: options.Options = {
     "--level": (
@@ -34,29 +38,36 @@ _AGREEMENT: options.Options = {
         {"choices": ("segment", "system")},
     ),
     "--coefficient NAME": (
-        "pearson, spearman, kendall-b or kendall-c; or, for several translations of each source, darr (of raw scores, "
-        "25 points apart), acc23 (pairwise accuracy with tie calibration) or spa (soft pairwise accuracy of systems) "
-        "(default: pearson, or as the recipe says)"
+        "pearson, spearman, kendall-b or kendall-c; or, for several translations of each "
+        "source, darr (of raw scores, 25 points apart), acc23 (pairwise accuracy with tie "
+        "calibration) or spa (soft pairwise accuracy of systems) (default: pearson, or as the "
+        "recipe says)"
     ),
-    "--group none|item|system": ("mean over the coefficients of each source segment, or of each system", "none"),
+    "--group none|item|system": (
+        "mean over the coefficients of each source segment, or of each system",
+        "none",
+    ),
     "--significance williams|perm-both|none": (
-        "test the others against the best metric of each column, at 5 %% (default: williams for pearson, else none)"
+        "test the others against the best metric of each column, at 5 %% (default: williams for "
+        "pearson, else none)"
     ),
     "--ci": "95 %% bootstrap intervals (1,000 resamples)",
     "--agreement DIR": (
-        "with --level system: fit how often people agree with a difference of two systems, and write a preset that "
-        "knows it, for mtmetrics compare"
+        "with --level system: fit how often people agree with a difference of two systems, and "
+        "write a preset that knows it, for mtmetrics compare"
     ),
     "--layers all|N,N,...": "compare layers of the encoder: the correlation at each (a map belongs to one layer)",
 }
 _RECIPES: options.Options = {
     "--recipe NAME": (
-        "run a table or figure, such as zhao2020-table1, and print its numbers beside ours; --metric NAME:PRESET says "
-        "what its rows of that metric are run with, where {lp} stands for the language pair: --metric uscore:made/{lp}"
+        "run a table or figure, such as zhao2020-table1, and print its numbers beside ours; "
+        "--metric NAME:PRESET says what its rows of that metric are run with, where {lp} stands "
+        "for the language pair: --metric uscore:made/{lp}"
     ),
     "--vectors MODEL=FILE[,maps=DIR] ...": (
-        "with --recipe: sentence vectors of a model that is not part of this package, such as LASER (Parquet, columns "
-        "text and vector), and maps of them (mtmetrics remap --level sentence)"
+        "with --recipe: sentence vectors of a model that is not part of this package, such as "
+        "LASER (Parquet, columns text and vector), and maps of them (mtmetrics remap --level "
+        "sentence)"
     ),
     "--text FILE ...": "with --recipe: text that a figure's models learn from; --recipes says which",
     "--report DIR": "with --recipe: also write the report as Markdown there, with the pictures",
@@ -70,10 +81,10 @@ _OUTPUT: options.Options = {
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Scores translations that people have judged, and prints how well the scores agree with the "
-        "judgements. One metric gives a row per file and the mean. Several metrics, a column of the data, a recipe, "
-        "systems, intervals or a test give a table as the papers print it: rows metrics, columns language pairs, "
-        "average, the best in bold."
+        "Scores translations that people have judged, and prints how well the scores agree with "
+        "the judgements. One metric gives a row per file and the mean. Several metrics, a "
+        "column of the data, a recipe, systems, intervals or a test give a table as the papers "
+        "print it: rows metrics, columns language pairs, average, the best in bold."
     )
     options.add_options(parser.add_argument_group("input"), _INPUT)
     options.add_options(parser.add_argument_group("agreement"), _AGREEMENT)
@@ -104,19 +115,25 @@ def run(args: argparse.Namespace) -> None:
         raise InputError("--text is what a figure of a paper learns from; pass --recipe too")
     measure = Measure(args.coefficient or "pearson", args.group)
     args.level = args.level or "segment"
-    specs = list(options.metric_specs(args, usual=() if args.column else (options.USUAL_METRIC,)).values())
+    specs = list(
+        options.metric_specs(args, usual=() if args.column else (options.USUAL_METRIC,)).values()
+    )
     if args.agreement is not None:
         if args.level != "system" or len(specs) != 1 or args.column:
             raise InputError("--agreement is fitted for one metric and --level system")
         if specs[0].preset is None:
-            raise InputError(f"--agreement: {specs[0].metric} has no presets, where it could be written")
+            raise InputError(
+                f"--agreement: {specs[0].metric} has no presets, where it could be written"
+            )
         check_target(args.agreement, "--agreement", overwrite=False, mend="choose another name")
     if args.plot is not None and args.layers is None:
         raise InputError("--plot draws the correlation against the layer; pass --layers too")
     tested = args.significance not in (None, "none")
     several = len(specs) != 1 or args.column or args.level == "system" or args.ci or tested
     if args.layers is not None and several:
-        raise InputError("--layers compares the layers of one metric; leave out what asks for a table of metrics")
+        raise InputError(
+            "--layers compares the layers of one metric; leave out what asks for a table of metrics"
+        )
     if args.layers is not None:
         _compare_layers(args, specs[0], measure)
     else:
@@ -130,7 +147,9 @@ def _list_recipes() -> None:
     print(terminal(list_recipes(), ()))
 
 
-def _print_table(args: argparse.Namespace, specs: "list[MetricSpec]", measure: "Measure", *, one: bool) -> None:
+def _print_table(
+    args: argparse.Namespace, specs: "list[MetricSpec]", measure: "Measure", *, one: bool
+) -> None:
     """A row per metric or, of one metric, per file."""
     from mtmetrics.reports.agreement import check_table, remarks, usual_test
     from mtmetrics.reports.agreement_report import report_files, report_metrics
@@ -154,7 +173,13 @@ def _print_table(args: argparse.Namespace, specs: "list[MetricSpec]", measure: "
 
 
 def _write_agreement(args: argparse.Namespace, spec: "MetricSpec", table: "MetricTable") -> None:
-    from mtmetrics.reports.human_agreement import SystemMeans, anchors_of, bare_signature, fit_agreement, write_preset
+    from mtmetrics.reports.human_agreement import (
+        SystemMeans,
+        anchors_of,
+        bare_signature,
+        fit_agreement,
+        write_preset,
+    )
 
     [row] = table.rows
     scores = zip(table.columns, row.scored.scores, strict=True)
@@ -162,9 +187,13 @@ def _write_agreement(args: argparse.Namespace, spec: "MetricSpec", table: "Metri
     data = f"{' '.join(Path(path).name for path in args.data)}: systems as people judged them"
     curve = fit_agreement(sets, data=data, signature=bare_signature(row.scored.signatures[0]))
     pool = options.model_pool(args)
-    curve = curve.anchored([anchors for file in table.columns if (anchors := anchors_of(spec, file, pool))])
+    curve = curve.anchored(
+        [anchors for file in table.columns if (anchors := anchors_of(spec, file, pool))]
+    )
     write_preset(curve, spec, args.agreement)
-    print(f"mtmetrics: people's agreement: {curve.about}; {args.agreement} holds it", file=sys.stderr)
+    print(
+        f"mtmetrics: people's agreement: {curve.about}; {args.agreement} holds it", file=sys.stderr
+    )
 
 
 def _compare_layers(args: argparse.Namespace, spec: "MetricSpec", measure: "Measure") -> None:
@@ -176,7 +205,9 @@ def _compare_layers(args: argparse.Namespace, spec: "MetricSpec", measure: "Meas
     drawn = args.plot is not None
     if drawn:
         check_plot_file(args.plot, "--plot")
-    studies = layer_studies(args, Entry(str(spec), spec), judged_files(args), measure, intervals=drawn)
+    studies = layer_studies(
+        args, Entry(str(spec), spec), judged_files(args), measure, intervals=drawn
+    )
     print_report(report_layers(studies, _about(args, spec)), args)
     for table in studies.values():
         print_warnings(remarks(table))
@@ -193,7 +224,8 @@ def layer_studies(
     intervals: bool,
     recipe: "Recipe | None" = None,
 ) -> "dict[int, MetricTable]":
-    """Judges a row, of a figure of a paper if there is one, at those layers of its encoder that the arguments name.
+    """Judges a row, of a figure of a paper if there is one, at those layers of its encoder that the
+    arguments name.
 
     Returns:
         Layer -> a table of this row, and of its parts where the arguments ask for these.
@@ -204,7 +236,12 @@ def layer_studies(
     pool, spec = options.model_pool(args), entry.metric
     if spec is None:
         raise InputError(f"{entry.title}: {entry.why_not}")
-    settings: dict[str, Any] = {"parts": args.parts, "one": True, "intervals": intervals, "recipe": recipe}
+    settings: dict[str, Any] = {
+        "parts": args.parts,
+        "one": True,
+        "intervals": intervals,
+        "recipe": recipe,
+    }
     studies = {}
     layers = chosen_layers(args.layers, spec.load(pool, files[0].lang_pair).depth)
     for layer in options.progress(layers, desc="layers", unit="layer"):
@@ -226,7 +263,9 @@ def save_layers(path: str, studies: "dict[int, MetricTable]", title: str) -> Non
     table = next(iter(studies.values()))
     over = f"mean of {len(table.labels)} files" if len(table.labels) > 1 else table.labels[0]
     axes = {"x_label": "layer", "y_label": f"{table.measure.label} with human judgements"}
-    figure = draw_curves(lines, title=f"{title}: {over}, 95 % intervals", intervals=mean_intervals(studies), **axes)
+    figure = draw_curves(
+        lines, title=f"{title}: {over}, 95 % intervals", intervals=mean_intervals(studies), **axes
+    )
     save_figure(figure, path)
 
 

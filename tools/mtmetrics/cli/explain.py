@@ -30,14 +30,16 @@ _ALL = range(1, sys.maxsize)
 _UNASKED_PLOTS = 100
 _ALIGNED_AT_ONCE = 64
 _PLOTS = (".png", ".svg", ".pdf")
-# What stands before and behind a word that seems right, doubtful, wrong: without and with colour (yellow, red).
+# What stands before and behind a word that seems right, doubtful, wrong: without and with colour
+# (yellow, red).
 _PLAIN = (("", ""), ("[", "]"), ("[[", "]]"))
 _COLOURED = (("", ""), ("\x1b[30;43m", "\x1b[0m"), ("\x1b[97;41m", "\x1b[0m"))
 _WORST_WORDS = 5
 
 
 class Segment(NamedTuple):
-    """A row of the input with its number, counted from 1; `other` is the source, the reference, or a pair of both."""
+    """A row of the input with its number, counted from 1; `other` is the source, the reference, or
+    a pair of both."""
 
     number: int
     other: Any
@@ -45,8 +47,8 @@ class Segment(NamedTuple):
 
 
 class Explained(NamedTuple):
-    """A segment, what it scored, what was matched, and its words at fault; None where the metric matches or blames
-    none."""
+    """A segment, what it scored, what was matched, and its words at fault; None where the metric
+    matches or blames none."""
 
     segment: Segment
     score: float
@@ -61,9 +63,9 @@ _CHOSEN: options.Options = {
 }
 _DRAWN: options.Options = {
     "--plot PATH": (
-        "also draw heatmaps: PATH/segment-0001.png and so on; or, where PATH ends in .png, .svg or .pdf, that "
-        "file, with the number of the segment before the ending if there are several; more than "
-        f"{_UNASKED_PLOTS} only where --segments or --worst asks for them"
+        "also draw heatmaps: PATH/segment-0001.png and so on; or, where PATH ends in .png, .svg "
+        "or .pdf, that file, with the number of the segment before the ending if there are "
+        f"several; more than {_UNASKED_PLOTS} only where --segments or --worst asks for them"
     ),
     "--plot-special-tokens": "such as [CLS] in the heatmaps too",
     "--overwrite": "replace heatmaps that exist already",
@@ -72,15 +74,19 @@ _DRAWN: options.Options = {
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Shows, for every segment, its score, the parts of the score, the words of the translation that it suffers "
-        "from, and the alignment behind it: what was matched with what, at which cost, cosine or attention, and with "
-        "how much of the mass. Metrics that look for errors themselves give those alone. Words at fault have a "
-        "severity from 0 to 1 and their share of all that the words take away from the score. Only the chosen "
+        "Shows, for every segment, its score, the parts of the score, the words of the "
+        "translation that it suffers from, and the alignment behind it: what was matched with "
+        "what, at which cost, cosine or attention, and with how much of the mass. Metrics that "
+        "look for errors themselves give those alone. Words at fault have a severity from 0 to "
+        "1 and their share of all that the words take away from the score. Only the chosen "
         "segments are scored, with --worst all."
     )
     options.add_row_options(parser)
     options.add_metric_options(parser)
-    text = "text, JSON, or a line of JSON per segment and one at the end (default: text on a terminal, else json)"
+    text = (
+        "text, JSON, or a line of JSON per segment and one at the end (default: text on a "
+        "terminal, else json)"
+    )
     output = options.add_output_options(parser, ("text", "json", "jsonl"), text=text)
     options.add_options(output.add_mutually_exclusive_group(), _CHOSEN)
     options.add_options(output, _DRAWN)
@@ -89,7 +95,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Scores, aligns, draws and prints."""
-    takes = "-t: explain takes the translations of one system", "-r: explain takes one reference per segment"
+    takes = (
+        "-t: explain takes the translations of one system",
+        "-r: explain takes one reference per segment",
+    )
     for given, one in zip((args.predictions, args.references), takes, strict=True):
         if given and len(given) > 1:
             raise InputError(f"{one}, got {len(given)} files")
@@ -107,8 +116,14 @@ def run(args: argparse.Namespace) -> int:
     for path in plots[:1]:  # all are in one folder
         make_folder(path.parent)
     with options.scoring(len(segments)):
-        result = scorer.score([segment.other for segment in segments], [segment.prediction for segment in segments])
-    places = result.segments.argsort(kind="stable")[: args.worst].tolist() if args.worst else range(len(segments))
+        result = scorer.score(
+            [segment.other for segment in segments], [segment.prediction for segment in segments]
+        )
+    places = (
+        result.segments.argsort(kind="stable")[: args.worst].tolist()
+        if args.worst
+        else range(len(segments))
+    )
     plots = [plots[place] for place in places] if plots else []
     found = _explain(scorer, segments, result, places)
     found = options.progress(found, total=len(places), desc="explaining", unit=" segments")
@@ -127,7 +142,9 @@ def _ranges(text: str | None) -> list[range]:
         match = re.fullmatch(r"\s*([0-9]{1,12})(?:-([0-9]{1,12}))?\s*", item)
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
         if not 1 <= first <= last:
-            raise InputError(f"--segments {text!r}: {item!r} is no number or range from 1 up, such as 3 or 4-6")
+            raise InputError(
+                f"--segments {text!r}: {item!r} is no number or range from 1 up, such as 3 or 4-6"
+            )
         ranges.append(range(first, last + 1))
     return ranges
 
@@ -145,8 +162,8 @@ def _choose(rows: Iterator[list[str]], ranges: Sequence[range], name: str) -> It
 
 
 def _plots(args: argparse.Namespace, segments: Sequence[Segment], drawn: int) -> list[Path]:
-    """The file of each segment's picture, so many of which will be `drawn`; or none. Whatever stands against one of
-    them is said before a model is loaded."""
+    """The file of each segment's picture, so many of which will be `drawn`; or none. Whatever
+    stands against one of them is said before a model is loaded."""
     if args.plot is None:
         return []
     from mtmetrics.errors import require_extra
@@ -170,13 +187,22 @@ def _explain(
     scorer: "Scorer", segments: Sequence[Segment], result: "MetricResult", places: Sequence[int]
 ) -> Iterator[Explained]:
     """Those of the segments that stand at some places, a block at a time."""
-    for block in (places[first : first + _ALIGNED_AT_ONCE] for first in range(0, len(places), _ALIGNED_AT_ONCE)):
+    for block in (
+        places[first : first + _ALIGNED_AT_ONCE]
+        for first in range(0, len(places), _ALIGNED_AT_ONCE)
+    ):
         others, predictions = zip(*(segments[place][1:] for place in block), strict=True)
-        alignments: Sequence[Any] = scorer.align(others, predictions) if scorer.aligns else [None] * len(block)
+        alignments: Sequence[Any] = (
+            scorer.align(others, predictions) if scorer.aligns else [None] * len(block)
+        )
         faults: Sequence[Any] = [None] * len(block)
         if scorer.blames:
             aligned = scorer.aligns
-            faults = scorer.faults(predictions, alignments) if aligned else scorer.blame(others, predictions)
+            faults = (
+                scorer.faults(predictions, alignments)
+                if aligned
+                else scorer.blame(others, predictions)
+            )
         for place, alignment, words in zip(block, alignments, faults, strict=True):
             parts = {name: values[place].item() for name, values in result.parts.items()}
             yield Explained(segments[place], result.segments[place].item(), parts, alignment, words)
@@ -193,11 +219,19 @@ def _drawn(
     for found, path in zip(explained, plots, strict=True):
         title = segment_title(found.segment.number, found.score, found.parts)
         if found.alignment is not None:
-            save_figure(draw_alignment(found.alignment, title, names=names, special_tokens=special_tokens), path)
+            save_figure(
+                draw_alignment(found.alignment, title, names=names, special_tokens=special_tokens),
+                path,
+            )
         yield found
 
 
-def _print(explained: Iterator[Explained], scorer: "Scorer", result: "MetricResult", args: argparse.Namespace) -> None:
+def _print(
+    explained: Iterator[Explained],
+    scorer: "Scorer",
+    result: "MetricResult",
+    args: argparse.Namespace,
+) -> None:
     form = args.format or ("text" if sys.stdout.isatty() else "json")
     if form == "text":
         for found in explained:
@@ -236,7 +270,8 @@ def _document(found: Explained, scorer: "Scorer") -> dict[str, Any]:
 
 
 def _text(found: Explained, scorer: "Scorer") -> str:
-    """For a terminal: both texts, the words at fault marked, what they were matched with, and the worst of them."""
+    """For a terminal: both texts, the words at fault marked, what they were matched with, and the
+    worst of them."""
     from mtmetrics.reports.heatmap import segment_title
     from mtmetrics.reports.styles import decimals
 
@@ -249,11 +284,16 @@ def _text(found: Explained, scorer: "Scorer") -> str:
             for word, partner, value in found.alignment.without_special_tokens().partners()
         )
     for name, text in named.items():
-        lines += textwrap.wrap(text, 100, initial_indent=f"{name:<15}", subsequent_indent=indent) or [name]
+        lines += textwrap.wrap(
+            text, 100, initial_indent=f"{name:<15}", subsequent_indent=indent
+        ) or [name]
     worst = sorted(found.faults or (), key=lambda fault: -fault.share)[:_WORST_WORDS]
     if worst:
         words = (
-            f"{found.segment.prediction[fault.start : fault.end]} {fault.severity:.2f} ({fault.share:.0%})"
+            (
+                f"{found.segment.prediction[fault.start : fault.end]} {fault.severity:.2f} "
+                f"({fault.share:.0%})"
+            )
             for fault in worst
         )
         lines.append(f"{'most at fault':<15}" + ", ".join(words))
@@ -264,8 +304,13 @@ def _legend() -> str:
     from mtmetrics.matching.word_errors import LEVELS
 
     named = zip(LEVELS, ("doubtful", "wrong"), _marks()[1:], strict=True)
-    levels = " and ".join(f"{before}{name}{behind} from {bound:g}" for bound, name, (before, behind) in named)
-    return f"Most at fault: severity (0 to 1), share of all that the words take away from the score; {levels}."
+    levels = " and ".join(
+        f"{before}{name}{behind} from {bound:g}" for bound, name, (before, behind) in named
+    )
+    return (
+        "Most at fault: severity (0 to 1), share of all that the words take away from the "
+        f"score; {levels}."
+    )
 
 
 def _marks() -> tuple[tuple[str, str], ...]:

@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Any
 from mtmetrics.checks import language_pair
 from mtmetrics.cli import options
 from mtmetrics.cli.output import check_target, opened, write_report
-from mtmetrics.cli.ray import absolute_paths, add_engine_options, chosen_engine, run_blocks, text_columns
+from mtmetrics.cli.ray import (
+    absolute_paths,
+    add_engine_options,
+    chosen_engine,
+    run_blocks,
+    text_columns,
+)
 from mtmetrics.cluster.engine import column_names
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.io.lines import iter_parallel, refuse_twice
@@ -33,7 +39,10 @@ _FILES: options.Options = {
     **options.SOURCES,
     "-t --predictions FILE": "its translation, one per line",
     **options.LANG_PAIR,
-    "--out FILE": "write there: .tsv, .jsonl or .parquet, appears when all is done (default: TSV on standard output)",
+    "--out FILE": (
+        "write there: .tsv, .jsonl or .parquet, appears when all is done (default: TSV on "
+        "standard output)"
+    ),
     "--report FILE": "write what was dropped and kept, with examples, there as JSON",
     "--column COLUMN": ("name of the column of scores", "score"),
 }
@@ -44,7 +53,10 @@ _KEPT: options.Options = {
 }
 _CHECKS: options.Options = {
     "--skip CHECK+CHECK": (
-        "leave out checks: some of blank, length, copy, language, numbers and repeated, joined by +",
+        (
+            "leave out checks: some of blank, length, copy, language, numbers and repeated, joined "
+            "by +"
+        ),
         {"type": lambda text: text.split("+"), "default": [], "action": "extend"},
     ),
     "--length-ratio RATIO": ("how many times as long one side may be as the other", 3.0),
@@ -74,12 +86,15 @@ class _Pairs:
         return ((row.fields[self.source], row.fields[self.target]) for row in self.rows())
 
     def columns(self, form: str, added: Sequence[str]) -> Columns:
-        """All columns of the output: source, target, others in order of first sight, and those that are `added`.
+        """All columns of the output: source, target, others in order of first sight, and those that
+        are `added`.
 
         Raises:
             InputError: the format cannot hold a value, or an added column is there already.
         """
-        columns = Columns(form, [self.source, self.target], self.schema if form == "parquet" else None)
+        columns = Columns(
+            form, [self.source, self.target], self.schema if form == "parquet" else None
+        )
         for row in self.rows():
             columns.add(row)
         _refuse_columns(added, columns.names)
@@ -90,18 +105,21 @@ class _Pairs:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Drops sentence pairs that are blank, copied, of very unequal length, in a wrong language, with "
-        "different numbers, or near duplicates of an earlier pair (see mtmetrics.choosing.parallel_text.Checks); "
-        "scores the rest with one or several metrics that need no reference; and keeps the best, in their "
-        "order, with all columns and their score. The input is read three times; memory holds a few numbers per pair."
+        "Drops sentence pairs that are blank, copied, of very unequal length, in a wrong "
+        "language, with different numbers, or near duplicates of an earlier pair (see "
+        "mtmetrics.choosing.parallel_text.Checks); scores the rest with one or several metrics "
+        "that need no reference; and keeps the best, in their order, with all columns and their "
+        "score. The input is read three times; memory holds a few numbers per pair."
     )
     text = (
-        "source TAB target, further columns are kept; or a table with a header, .jsonl or .parquet with source, and "
-        "target or translation; - reads a table from standard input"
+        "source TAB target, further columns are kept; or a table with a header, .jsonl or "
+        ".parquet with source, and target or translation; - reads a table from standard input"
     )
     parser.add_argument("file", nargs="?", metavar="FILE", help=text)
     options.add_options(parser, _FILES)
-    kept = parser.add_argument_group("what is kept of the pairs that pass the checks (one of these)")
+    kept = parser.add_argument_group(
+        "what is kept of the pairs that pass the checks (one of these)"
+    )
     options.add_options(kept, _KEPT)
     options.add_options(parser.add_argument_group("checks"), _CHECKS)
     options.add_metric_options(parser, several=True)
@@ -119,7 +137,10 @@ def run(args: argparse.Namespace) -> None:
     checks = asked.checks()
     if args.engine is None:
         if _form(args.out) not in _FORMATS:
-            raise InputError(f"--out {args.out}: must end in one of {', '.join('.' + known for known in _FORMATS)}")
+            raise InputError(
+                f"--out {args.out}: must end in one of "
+                f"{', '.join('.' + known for known in _FORMATS)}"
+            )
         check_target(args.out, "--out")
     check_target(args.report, "--report")
     report, scores = (_here if args.engine is None else _on_engine)(args, asked)
@@ -131,11 +152,20 @@ def run(args: argparse.Namespace) -> None:
     if args.tokens is None:
         del kept["tokens"]
     chosen = {name: value for name, value in vars(selection).items() if value is not None}
-    settings = {**chosen, "lang_pair": args.lp, "checks": checks.names, "length_ratio": args.length_ratio}
+    settings = {
+        **chosen,
+        "lang_pair": args.lp,
+        "checks": checks.names,
+        "length_ratio": args.length_ratio,
+    }
     write_report(args.report, report | {"kept": kept, "settings": settings})
-    removed = "".join(f", {entry['pairs']} {name}" for name, entry in report["removed"].items() if entry["pairs"])
+    removed = "".join(
+        f", {entry['pairs']} {name}" for name, entry in report["removed"].items() if entry["pairs"]
+    )
     lowest = f" (lowest score {scores.min():.6g})" if len(scores) else ""
-    text = f"{report['pairs']} pairs{removed}, {report['scored']} scored, {len(scores)} kept{lowest}"
+    text = (
+        f"{report['pairs']} pairs{removed}, {report['scored']} scored, {len(scores)} kept{lowest}"
+    )
     print(f"mtmetrics: {text}", file=sys.stderr)
 
 
@@ -157,30 +187,52 @@ def _here(args: argparse.Namespace, asked: "Filtering") -> "tuple[dict[str, Any]
                 contextlib.closing(RowWriter(stream, columns, header=pairs.is_named)) as writer,
             ):
                 writer.write(_kept(pairs, found, mask, asked.names, below))
-    report = found.report | {"below": below, "metrics": mixture.about(), "tokens": int(found.tokens[mask].sum())}
+    report = found.report | {
+        "below": below,
+        "metrics": mixture.about(),
+        "tokens": int(found.tokens[mask].sum()),
+    }
     return report, found.scores[mask]
 
 
 def _on_engine(args: argparse.Namespace, asked: "Filtering") -> "tuple[dict[str, Any], np.ndarray]":
-    """Filters on the cluster: scored blocks are kept in OUT/_scored, so that another choice costs no scoring."""
+    """Filters on the cluster: scored blocks are kept in OUT/_scored, so that another choice costs
+    no scoring."""
     from mtmetrics.cluster.filtering import FilterWorker, choose, merged
 
     engine = chosen_engine(args)
     known = column_names(args.file)
     columns = text_columns(args.file, known, ["source", "translation"])
     _refuse_columns(asked.names, known)
-    asked = dataclasses.replace(asked, specs={name: _elsewhere(spec, args.lp) for name, spec in asked.specs.items()})
+    asked = dataclasses.replace(
+        asked, specs={name: _elsewhere(spec, args.lp) for name, spec in asked.specs.items()}
+    )
     pool = absolute_paths(options.pool_options(args, dtype="auto"))
-    checked = [args.lp and language_pair(args.lp), args.skip, args.length_ratio, args.tokens is not None]
-    settings = {"metrics": [*map(str, asked.specs.values())], "weights": asked.weights, "names": asked.names}
+    checked = [
+        args.lp and language_pair(args.lp),
+        args.skip,
+        args.length_ratio,
+        args.tokens is not None,
+    ]
+    settings = {
+        "metrics": [*map(str, asked.specs.values())],
+        "weights": asked.weights,
+        "names": asked.names,
+    }
     settings |= {"pool": pool, "checks": checked}
     make_worker = functools.partial(FilterWorker, asked, columns, pool)
     scored = f"{args.out}/_scored"
-    report = merged(run_blocks(args, engine, make_worker, out=scored, texts=columns, settings=settings))
+    report = merged(
+        run_blocks(args, engine, make_worker, out=scored, texts=columns, settings=settings)
+    )
     scores, repeated, below, tokens = choose(scored, args.out, asked, columns)
     if "repeated" not in args.skip:
         report["removed"]["repeated"] = repeated
-    return report | {"below": below, "tokens": tokens, "scored": len(scores) + below["pairs"]}, scores
+    return report | {
+        "below": below,
+        "tokens": tokens,
+        "scored": len(scores) + below["pairs"],
+    }, scores
 
 
 def _elsewhere(spec: "MetricSpec", lang_pair: str | None) -> "MetricSpec":
@@ -190,7 +242,8 @@ def _elsewhere(spec: "MetricSpec", lang_pair: str | None) -> "MetricSpec":
 
 
 def _refuse_columns(added: Sequence[str], columns: Sequence[str]) -> None:
-    """Refuses columns of scores that the input has already; the first of them is that of the sums."""
+    """Refuses columns of scores that the input has already; the first of them is that of the
+    sums."""
     for place, name in enumerate(added):
         if name in columns:
             mend = "rename it" if place else "name that of the scores with --column"
@@ -205,7 +258,9 @@ def _rereadable(args: argparse.Namespace) -> Iterator[_Pairs]:
     """
     given = [args.file] if args.file is not None else [args.sources, args.predictions]
     if None in given or (args.file is not None and (args.sources or args.predictions)):
-        raise InputError("nothing to filter: pass one FILE of pairs, or - for standard input, or -s and -t")
+        raise InputError(
+            "nothing to filter: pass one FILE of pairs, or - for standard input, or -s and -t"
+        )
     refuse_twice(given)
     with contextlib.ExitStack() as stack:
         paths = [stack.enter_context(_regular(path)) for path in given]
@@ -266,10 +321,14 @@ def _kept(
     for place, number in enumerate(found.rows.tolist()):
         row = next((row for other, row in numbered if other == number), None)
         if row is None:
-            raise MTMetricsError("the input became shorter while it was read; run again when it is complete")
+            raise MTMetricsError(
+                "the input became shorter while it was read; run again when it is complete"
+            )
         score = float(found.scores[place])
         if mask[place]:
-            yield dict(row) | dict(zip(names, [score, *found.values[:, place].tolist()], strict=False))
+            yield dict(row) | dict(
+                zip(names, [score, *found.values[:, place].tolist()], strict=False)
+            )
         else:
             add_example(below, number + 1, row[pairs.source], row[pairs.target], score=score)
 

@@ -1,4 +1,5 @@
-"""``mtmetrics idf``: counts in how many texts each piece of an encoder's vocabulary occurs, for weights of tokens."""
+"""``mtmetrics idf``: counts in how many texts each piece of an encoder's vocabulary occurs, for
+weights of tokens."""
 
 import argparse
 
@@ -10,9 +11,13 @@ from mtmetrics.errors import InputError
 _OPTIONS: options.Options = {
     **options.ENCODER,
     "--text FILE ...!": (
-        "text of source and target language, one segment per line, each of which counts as a document"
+        "text of source and target language, one segment per line, each of which counts as a "
+        "document"
     ),
-    "--languages XX ...": "of each file, such as --languages de en; where the encoder reads some languages differently",
+    "--languages XX ...": (
+        "of each file, such as --languages de en; where the encoder reads some languages "
+        "differently"
+    ),
     "--out FILE!": "the table, such as idf.safetensors",
     "--overwrite": "replace a file of that name",
 }
@@ -20,8 +25,9 @@ _OPTIONS: options.Options = {
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Makes a table of inverse document frequencies over the vocabulary of an encoder, for --weights of "
-        "xmoverscore: ln((M + 1) / (df + 1)) + 1, where df of M texts hold the piece. Prints what it wrote as JSON."
+        "Makes a table of inverse document frequencies over the vocabulary of an encoder, for "
+        "--weights of xmoverscore: ln((M + 1) / (df + 1)) + 1, where df of M texts hold the "
+        "piece. Prints what it wrote as JSON."
     )
     options.add_options(parser, _OPTIONS)
     options.add_model_options(parser)
@@ -35,9 +41,17 @@ def run(args: argparse.Namespace) -> None:
     check_target(args.out, "--out", overwrite=args.overwrite)
     languages = [*map(language_of, args.languages)] if args.languages else [None] * len(args.text)
     if len(languages) != len(args.text):
-        raise InputError(f"--languages: {len(languages)} for {len(args.text)} file(s) of --text; pass one for each")
+        raise InputError(
+            f"--languages: {len(languages)} for {len(args.text)} file(s) of --text; pass one for "
+            "each"
+        )
     files = zip(args.text, languages, strict=True)
-    texts = ((line, language) for path, language in files for line in iter_lines(path, "segments") if line.strip())
+    texts = (
+        (line, language)
+        for path, language in files
+        for line in iter_lines(path, "segments")
+        if line.strip()
+    )
     encoder = options.model_pool(args).encoder(args.encoder)
     if not args.languages:
         try:

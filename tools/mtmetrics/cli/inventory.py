@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import mtmetrics
 from mtmetrics.artifacts.catalog import catalog, verify
-from mtmetrics.cli.options import PLUGIN, add_model_options, add_options, add_output_options, model_pool
+from mtmetrics.cli.options import (
+    PLUGIN,
+    add_model_options,
+    add_options,
+    add_output_options,
+    model_pool,
+)
 from mtmetrics.cli.output import print_report
 from mtmetrics.errors import MTMetricsError, install_command
 from mtmetrics.integrations.registration import install, registered
@@ -24,18 +30,22 @@ if TYPE_CHECKING:
     from mtmetrics.models.pool import ModelPool
     from mtmetrics.scorers.available import Listed
 
-# A line of the doctor's report: ``"ok"``, ``"note"`` (may be intended) or ``"FAIL"``, and what was found.
+# A line of the doctor's report: ``"ok"``, ``"note"`` (may be intended) or ``"FAIL"``, and what was
+# found.
 _Finding = tuple[str, str]
-# What other processors, numbers of threads and versions change in float32, and what is seen in the cards.
+# What other processors, numbers of threads and versions change in float32, and what is seen in the
+# cards.
 _CLOSE, _SEEN = 1e-5, 5e-4
 
 
 def configure_list(parser: argparse.ArgumentParser) -> None:
-    """Adds ``mtmetrics list``: which metrics and presets there are, for which languages, and what works here now."""
+    """Adds ``mtmetrics list``: which metrics and presets there are, for which languages, and what
+    works here now."""
     parser.description = (
-        "Lists every metric with its presets: what it compares translations with, the languages or the "
-        "directions that it knows, whether all that it loads is on this machine, and what that is, with its size and "
-        "licences. Loads nothing; mtmetrics doctor scores a pair with each."
+        "Lists every metric with its presets: what it compares translations with, the languages "
+        "or the directions that it knows, whether all that it loads is on this machine, and "
+        "what that is, with its size and licences. Loads nothing; mtmetrics doctor scores a "
+        "pair with each."
     )
     add_options(parser, {"names METRIC ...": "only these (default: all)", **PLUGIN})
     add_output_options(parser, ("table", "json", "markdown", "csv", "tsv"))
@@ -43,7 +53,8 @@ def configure_list(parser: argparse.ArgumentParser) -> None:
 
 
 def configure_install(parser: argparse.ArgumentParser) -> None:
-    """Adds ``mtmetrics install``, which makes ``evaluate.load("xmoverscore")`` work in any folder."""
+    """Adds ``mtmetrics install``, which makes ``evaluate.load("xmoverscore")`` work in any
+    folder."""
     parser.description = (
         'Registers the metrics in the module cache of evaluate, so that evaluate.load("xmoverscore", '
         '"mini") works in any folder and without a network. To be repeated after an update of mtmetrics; doing it '
@@ -56,10 +67,12 @@ def configure_install(parser: argparse.ArgumentParser) -> None:
 def configure_doctor(parser: argparse.ArgumentParser) -> None:
     """Adds ``mtmetrics doctor``: is everything there that scoring needs?"""
     parser.description = (
-        "Checks the installation a line per check: ok, note (may be intended) or FAIL; the exit code is 1 after a FAIL."
+        "Checks the installation a line per check: ok, note (may be intended) or FAIL; the exit "
+        "code is 1 after a FAIL."
     )
     text = (
-        "check instead whether the bundled metrics give the scores here that are stored of them, in any number format"
+        "check instead whether the bundled metrics give the scores here that are stored of "
+        "them, in any number format"
     )
     add_options(parser, {"--scores": text})
     add_model_options(parser)
@@ -72,12 +85,16 @@ def _list(args: argparse.Namespace) -> None:
 
     installed_plugins()
     rows = [row for name in args.names or METRICS for row in listed(find_metric(name))]
-    table = [["metric", "preset", "compares with", "languages", "offline", "needs", "MB", "licence"]]
+    table = [
+        ["metric", "preset", "compares with", "languages", "offline", "needs", "MB", "licence"]
+    ]
     for row in rows:
         compared = " or ".join(row.compares_with)
         size = "" if row.megabytes is None else f"{row.megabytes:.1f}"
         needs = " ".join(row.needs), size, ", ".join(row.licences)
-        table.append([row.metric, row.preset, compared, _in_words(row.languages), row.offline, *needs])
+        table.append(
+            [row.metric, row.preset, compared, _in_words(row.languages), row.offline, *needs]
+        )
     print_report(Report({"metrics": [row._asdict() for row in rows]}, [Grid(table)]), args)
 
 
@@ -88,14 +105,18 @@ def _in_words(languages: Sequence[str]) -> str:
     sources: dict[str, list[str]] = {}
     for source, _, target in (pair.partition("-") for pair in languages):
         sources.setdefault(target, []).append(source)
-    return "; ".join(f"{' '.join(found)} \N{RIGHTWARDS ARROW} {target}" for target, found in sources.items())
+    return "; ".join(
+        f"{' '.join(found)} \N{RIGHTWARDS ARROW} {target}" for target, found in sources.items()
+    )
 
 
 def _install(args: argparse.Namespace) -> None:
     done = install(args.names)
     new = sum(registration.changed for registration in done)
     already = f", {len(done) - new} were registered already" if new < len(done) else ""
-    print(f'{new} metrics registered{already}; now in Python: evaluate.load("{done[0].name}", "mini")')
+    print(
+        f'{new} metrics registered{already}; now in Python: evaluate.load("{done[0].name}", "mini")'
+    )
 
 
 def _doctor(args: argparse.Namespace) -> int:
@@ -144,15 +165,23 @@ def _packages() -> Iterator[_Finding]:
     try:
         own = metadata.metadata("mtmetrics")
     except metadata.PackageNotFoundError:
-        yield "note", f"{name}: used from its source folder, not installed; requirements are not known"
+        yield (
+            "note",
+            f"{name}: used from its source folder, not installed; requirements are not known",
+        )
         return
     yield "ok", name
     requirements = [Requirement(line) for line in own.get_all("Requires-Dist") or ()]
     extras = own.get_all("Provides-Extra") or ()
-    always = [item for item in requirements if item.marker is None or item.marker.evaluate({"extra": ""})]
+    always = [
+        item for item in requirements if item.marker is None or item.marker.evaluate({"extra": ""})
+    ]
     for item in always:
         lacking = _lacking(item)
-        yield "FAIL" if lacking else "ok", f"package {lacking or f'{item.name} {metadata.version(item.name)}'}"
+        yield (
+            "FAIL" if lacking else "ok",
+            f"package {lacking or f'{item.name} {metadata.version(item.name)}'}",
+        )
     for extra in extras:
         more = [item for item in _of_extra(extra, requirements) if item not in always]
         lacking = ", ".join(dict.fromkeys(filter(None, map(_lacking, more))))
@@ -163,7 +192,8 @@ def _packages() -> Iterator[_Finding]:
 def _of_extra(
     extra: str, requirements: "Sequence[Requirement]", seen: frozenset[str] = frozenset()
 ) -> "list[Requirement]":
-    """What an extra requires, and what the extras require that it consists of; `seen` are those that it is part of."""
+    """What an extra requires, and what the extras require that it consists of; `seen` are those
+    that it is part of."""
     items = []
     for item in requirements:
         if item.marker is None or not item.marker.evaluate({"extra": extra}):
@@ -210,7 +240,8 @@ def _artifacts() -> Iterator[_Finding]:
 
 
 def _presets() -> Iterator[_Finding]:
-    """Would each metric and preset score now without a network? Those whose models ship with the package must."""
+    """Would each metric and preset score now without a network? Those whose models ship with the
+    package must."""
     from mtmetrics.models.pool import ModelPool
     from mtmetrics.scorers.available import NAMED_BY_USER, listed
 
@@ -230,7 +261,9 @@ def _presets() -> Iterator[_Finding]:
         for row in rows:
             columns_of: dict[_Finding, list[str]] = {}
             for side in row.compares_with:
-                columns_of.setdefault(_tried(row, side, pool), []).append(" and ".join(COLUMNS[side]))
+                columns_of.setdefault(_tried(row, side, pool), []).append(
+                    " and ".join(COLUMNS[side])
+                )
             name = f"preset {row.metric}/{row.preset}" if row.preset else f"metric {row.metric}"
             for (state, text), columns in columns_of.items():
                 yield state, f"{name}, against {' or '.join(columns)}: {text}"
@@ -256,8 +289,12 @@ def _problem_in_scoring(row: "Listed", side: str, pool: "ModelPool") -> str | No
     # A plug-in is code of others, which may raise anything.
     expected = MTMetricsError if metric.where is None else Exception
     try:
-        scorer = load_scorer(row.metric, row.preset or None, lang_pair=_pair(row.languages), pool=pool, **options)
-        scorer.score(scorer.compared({column: ["Guten Tag."] for column in scorer.compares}), ["Good day."])
+        scorer = load_scorer(
+            row.metric, row.preset or None, lang_pair=_pair(row.languages), pool=pool, **options
+        )
+        scorer.score(
+            scorer.compared({column: ["Guten Tag."] for column in scorer.compares}), ["Good day."]
+        )
     except expected as error:
         return str(error)
     return None
@@ -281,14 +318,24 @@ def _module_cache() -> Iterator[_Finding]:
             state, text = "FAIL", str(error)
         else:
             state = "note" if path is None else "ok"
-            text = f"registered ({path})" if path else "this version is not registered; run 'mtmetrics install'"
+            text = (
+                f"registered ({path})"
+                if path
+                else "this version is not registered; run 'mtmetrics install'"
+            )
         yield state, f"evaluate.load({name!r}): {text}"
 
 
 def _network() -> Iterator[_Finding]:
     values = {name: os.environ.get(name) for name in ("HF_HUB_OFFLINE", "HF_EVALUATE_OFFLINE")}
-    shown = ", ".join(f"{name}={value}" if value is not None else f"{name} unset" for name, value in values.items())
+    shown = ", ".join(
+        f"{name}={value}" if value is not None else f"{name} unset"
+        for name, value in values.items()
+    )
     if len({(value or "").upper() in {"1", "ON", "YES", "TRUE"} for value in values.values()}) > 1:
-        yield "note", f"offline: {shown}; evaluate reads only HF_EVALUATE_OFFLINE, the model loaders both"
+        yield (
+            "note",
+            f"offline: {shown}; evaluate reads only HF_EVALUATE_OFFLINE, the model loaders both",
+        )
     else:
         yield "ok", f"offline: {shown}"

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 
 def judged_files(args: argparse.Namespace) -> "list[Judged]":
-    """All files, read before the first is scored, so that a bad line in the last one does not cost an hour."""
+    """All files, read before the first is scored, so that a bad line in the last one does not cost
+    an hour."""
     from mtmetrics.judgements.judged import read_judged, read_judged_systems
 
     fields, read, paths = {"lang_pair": args.pair}, read_judged_systems, args.data
@@ -24,7 +25,8 @@ def judged_files(args: argparse.Namespace) -> "list[Judged]":
         where = "whole systems have their translations in the field outputs"
         raise InputError(f"--field {args.field}: is of judged segments; {where}")
     else:
-        # A pattern such as wmt17_sys/*.jsonl.gz names the outputs too, which are read beside the judgements.
+        # A pattern such as wmt17_sys/*.jsonl.gz names the outputs too, which are read beside the
+        # judgements.
         paths = [path for path in args.data if ".outputs.jsonl" not in path] or args.data
     files = [part for path in paths for part in read(path, **fields)]
     if args.where is not None:
@@ -39,9 +41,14 @@ def judged_files(args: argparse.Namespace) -> "list[Judged]":
 
 
 def judge(
-    args: argparse.Namespace, entries: "Sequence[Entry]", files: "Sequence[Judged]", measure: "Measure", **settings: Any
+    args: argparse.Namespace,
+    entries: "Sequence[Entry]",
+    files: "Sequence[Judged]",
+    measure: "Measure",
+    **settings: Any,
 ) -> "tuple[MetricRuns, MetricTable]":
-    """As `mtmetrics.reports.agreement.judge_entries`, with the models that the arguments name, and a bar."""
+    """As `mtmetrics.reports.agreement.judge_entries`, with the models that the arguments name, and
+    a bar."""
     from mtmetrics.reports.agreement import judge_entries
 
     with options.scoring(sum(entry.metric is not None for entry in entries) * sum(map(len, files))):
@@ -49,13 +56,17 @@ def judge(
 
 
 def _chosen_rows(files: "list[Judged]", where: str) -> "list[Judged]":
-    """The rows for which a condition holds, of files with such a field, and all of the other files."""
+    """The rows for which a condition holds, of files with such a field, and all of the other
+    files."""
     from mtmetrics.judgements.readers import Condition
 
     condition = Condition.parse(where)
     name = condition.field
     if not any(name in file.rows for file in files):
-        raise InputError(f"--where {where}: no file has a field {name!r} of numbers, or one of those that all have")
+        raise InputError(
+            f"--where {where}: no file has a field {name!r} of numbers, or one of those that all "
+            "have"
+        )
     kept = [file.having(condition) if name in file.rows else file for file in files]
     if not any(map(len, kept)):
         raise InputError(f"--where {where}: holds for no row")

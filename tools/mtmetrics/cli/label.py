@@ -1,4 +1,5 @@
-"""``mtmetrics label``: judged rows for a metric without references, made by metrics that have them."""
+"""``mtmetrics label``: judged rows for a metric without references, made by metrics that have
+them."""
 
 import argparse
 
@@ -10,14 +11,24 @@ from mtmetrics.io.row_writer import write_rows
 
 _OPTIONS: options.Options = {
     "--data FILE ...!": (
-        "JSON Lines: lp, source, reference, and translation or outputs (an object, system -> translation)"
+        "JSON Lines: lp, source, reference, and translation or outputs (an object, system -> "
+        "translation)"
     ),
-    "--out FILE!": "judged rows to train on: JSON Lines, .gz to compress; OUT.json beside it says how they were made",
+    "--out FILE!": (
+        "judged rows to train on: JSON Lines, .gz to compress; OUT.json beside it says how they "
+        "were made"
+    ),
     "--most N": ("of the different translations of a source draw at most so many", {"type": int}),
     "--keep": ("which text to compare with goes into the rows", ("source", "reference", "both")),
-    "--failures N": ("add so many outputs that are no translations, with low labels", {"type": int, "default": 0}),
+    "--failures N": (
+        "add so many outputs that are no translations, with low labels",
+        {"type": int, "default": 0},
+    ),
     "--worsened N": (
-        "add so many of the better outputs once more, each with a copy that has an error, to be scored below it",
+        (
+            "add so many of the better outputs once more, each with a copy that has an error, to be "
+            "scored below it"
+        ),
         {"type": int, "default": 0},
     ),
     "--escaped SYSTEM ...": "outputs of these systems hold HTML entities such as &quot;, which are undone",
@@ -28,13 +39,16 @@ _OPTIONS: options.Options = {
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Scores translations against their references, and writes the scores, standardised within each "
-        "language pair, as judgements for 'train regressor'. Several metrics are averaged. Without --metric, "
-        "judgements that the rows hold are standardised. Prints what it wrote as JSON."
+        "Scores translations against their references, and writes the scores, standardised "
+        "within each language pair, as judgements for 'train regressor'. Several metrics are "
+        "averaged. Without --metric, judgements that the rows hold are standardised. Prints "
+        "what it wrote as JSON."
     )
     options.add_options(parser.add_argument_group("rows"), _OPTIONS)
     text = "a teacher, such as bilstm:mini; repeatable"
-    metric: options.Options = {"--metric NAME[:PRESET[:OPTION=VALUE,...]]": (text, {"action": "append", "default": []})}
+    metric: options.Options = {
+        "--metric NAME[:PRESET[:OPTION=VALUE,...]]": (text, {"action": "append", "default": []})
+    }
     options.add_options(parser.add_argument_group("metric"), metric)
     options.add_model_options(parser)
     parser.set_defaults(run=run)
@@ -46,7 +60,11 @@ def run(args: argparse.Namespace) -> None:
 
     beside = f"{args.out}.json"
     check_target(args.out, "--out", overwrite=args.overwrite)
-    for name, value, least in (("most", args.most, 1), ("failures", args.failures, 0), ("worsened", args.worsened, 0)):
+    for name, value, least in (
+        ("most", args.most, 1),
+        ("failures", args.failures, 0),
+        ("worsened", args.worsened, 0),
+    ):
         if value is not None and value < least:
             raise InputError(f"--{name} {value}: must be at least {least}")
     metrics = [MetricSpec.parse(text).filled(None, {}) for text in args.metric]

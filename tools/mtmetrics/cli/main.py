@@ -1,4 +1,5 @@
-"""The command ``mtmetrics``: its help, the call of a sub-command, and expected errors as one line and an exit code."""
+"""The command ``mtmetrics``: its help, the call of a sub-command, and expected errors as one line
+and an exit code."""
 
 import argparse
 import contextlib
@@ -25,7 +26,8 @@ from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.scorers.metric import METRICS
 from mtmetrics.scorers.registry import installed_plugins, known_metric
 
-# A new command is a line here, a module of its name that configures its parser, and three examples below.
+# A new command is a line here, a module of its name that configures its parser, and three examples
+# below.
 _COMMANDS = {
     "score": "score translations",
     "compare": "compare systems on one test set",
@@ -43,7 +45,9 @@ _COMMANDS = {
     "idf": "make a table of inverse document frequencies",
     "uscore": "make a UScore preset from two monolingual files",
     "label": "have metrics with references judge translations, to train one without",
-    "train": "train an encoder, a language model, a sentence encoder, a translation model or a regressor",
+    "train": (
+        "train an encoder, a language model, a sentence encoder, a translation model or a regressor"
+    ),
     "artifacts": "list, verify, pull, push, import or convert models and maps",
     "space": "publish metrics as Spaces",
     "install": "register the metrics with evaluate",
@@ -57,7 +61,8 @@ _M_TRIM_THRESHOLD = -1
 _M_MMAP_THRESHOLD = -3
 _MIB = 2**20
 _STANDARD_OUTPUT = "standard output"
-# One call a line; the help of a command shows those that begin with its name. Tests parse every one of them.
+# One call a line; the help of a command shows those that begin with its name. Tests parse every one
+# of them.
 EXAMPLES = """
 mtmetrics score --preset mini --lp de-en -s source.de -t system-a.en system-b.en --ci
 mtmetrics score --metric xmoverscore:mini --metric sentsim:mini --lp de-en rows.tsv --segments
@@ -135,8 +140,8 @@ mtmetrics doctor
 class Parser(argparse.ArgumentParser):
     """A parser whose help begins with a short usage and ends with examples.
 
-    It takes no option by the beginning of its name: `_load_plugins` reads some options before it, by their names.
-    """
+    It takes no option by the beginning of its name: `_load_plugins` reads some options before it,
+    by their names."""
 
     given: tuple[str, ...] = ()
 
@@ -149,13 +154,16 @@ class Parser(argparse.ArgumentParser):
         return super().parse_known_args(args, namespace)
 
     def _print_message(self, message: str, file: Any = None) -> None:
-        """Prints help or usage; unlike argparse it does not hide that the message could not be written."""
+        """Prints help or usage; unlike argparse it does not hide that the message could not be
+        written."""
         (file or sys.stderr).write(message)
 
     def format_usage(self) -> str:
         """What must be given; the help lists what may."""
         formatter = self._get_formatter()
-        needed = [action for action in self._actions if action.required or not action.option_strings]
+        needed = [
+            action for action in self._actions if action.required or not action.option_strings
+        ]
         formatter.add_usage(None, needed, ())
         return formatter.format_help().replace(self.prog, f"{self.prog} [options]", 1)
 
@@ -163,7 +171,9 @@ class Parser(argparse.ArgumentParser):
         """Without the options of metrics, unless some are named."""
         formatter = self._get_formatter()
         formatter.add_text(self.description)
-        own = next((group for group in self._action_groups if group.title == options.OWN_OPTIONS), None)
+        own = next(
+            (group for group in self._action_groups if group.title == options.OWN_OPTIONS), None
+        )
         for group in self._action_groups:
             if group is own:
                 continue
@@ -173,10 +183,14 @@ class Parser(argparse.ArgumentParser):
             formatter.end_section()
         if own is not None:
             self._add_own(formatter, own)
-        examples = [line for line in EXAMPLES.strip().splitlines() if line.startswith(self.prog + " ")]
+        examples = [
+            line for line in EXAMPLES.strip().splitlines() if line.startswith(self.prog + " ")
+        ]
         chosen = examples if self.prog != "mtmetrics" else examples[:1]
         shown = "".join(f"  {line}\n" for line in chosen)
-        return f"{self.format_usage()}\n{formatter.format_help()}" + (f"\nexamples:\n{shown}" if shown else "")
+        return f"{self.format_usage()}\n{formatter.format_help()}" + (
+            f"\nexamples:\n{shown}" if shown else ""
+        )
 
     def _add_own(self, formatter: argparse.HelpFormatter, own: Any) -> None:
         names = re.findall(r"--metric[= ]([^:\s]+)", " ".join(self.given))
@@ -195,7 +209,8 @@ class Parser(argparse.ArgumentParser):
 
 
 def build_parser(only: str | None = None) -> argparse.ArgumentParser:
-    """The parser with all sub-commands; where `only` names one, the others have a line of help and no options."""
+    """The parser with all sub-commands; where `only` names one, the others have a line of help and
+    no options."""
     text = "Machine-translation evaluation metrics: XMoverScore and its relatives."
     parser = Parser(prog="mtmetrics", description=text)
     parser.add_argument("--version", action="version", version=f"mtmetrics {__version__}")
@@ -207,7 +222,9 @@ def build_parser(only: str | None = None) -> argparse.ArgumentParser:
             getattr(module, f"configure_{name}" if name in _TOGETHER else "configure")(command)
     for command in leaves(parser):
         command.set_defaults(leaf=command)
-        options.add_options(command, {"-q --quiet": "no progress and no notes; warnings and errors stay"})
+        options.add_options(
+            command, {"-q --quiet": "no progress and no notes; warnings and errors stay"}
+        )
     return parser
 
 
@@ -237,7 +254,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 class _EndedError(BaseException):
-    """A signal asked the process to end; not an `Exception`, so that nothing but the clearing up comes between."""
+    """A signal asked the process to end; not an `Exception`, so that nothing but the clearing up
+    comes between."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -246,7 +264,8 @@ class _EndedError(BaseException):
 
 @contextlib.contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """Has signals that ask the process to end raise `_EndedError`, so that no temporary file stays."""
+    """Has signals that ask the process to end raise `_EndedError`, so that no temporary file
+    stays."""
     process = os.getpid()
 
     def end(number: int, _: object) -> None:
@@ -259,7 +278,11 @@ def _ended_by_signals() -> Iterator[None]:
     in_main_thread = threading.current_thread() is threading.main_thread()
     before = {number: signal.getsignal(number) for number in numbers if in_main_thread}
     # `nohup` has a signal ignored, and None stands for a handler that Python cannot put back.
-    before = {number: handler for number, handler in before.items() if handler not in (signal.SIG_IGN, None)}
+    before = {
+        number: handler
+        for number, handler in before.items()
+        if handler not in (signal.SIG_IGN, None)
+    }
     for number in before:
         signal.signal(number, end)
     try:
@@ -283,8 +306,8 @@ class _StandardOutput(io.FileIO):
 
 @contextlib.contextmanager
 def _tolerant_output() -> Iterator[None]:
-    """Has standard output replace characters that its encoding lacks (see `mtmetrics.cli.output.machine_output`), and
-    name itself in errors."""
+    """Has standard output replace characters that its encoding lacks (see
+    `mtmetrics.cli.output.machine_output`), and name itself in errors."""
     stream = sys.stdout
     before = stream.encoding, stream.errors
     if isinstance(stream, io.TextIOWrapper):
@@ -311,14 +334,16 @@ def _with_name(stream: io.TextIOWrapper) -> io.TextIOWrapper:
     """Another stream to the same open file, whose errors name it."""
     stream.flush()
     raw = _StandardOutput(stream.fileno(), "wb", closefd=False)
-    target = raw if stream.write_through else io.BufferedWriter(raw)  # the former with PYTHONUNBUFFERED
+    target = (
+        raw if stream.write_through else io.BufferedWriter(raw)
+    )  # the former with PYTHONUNBUFFERED
     how = {"line_buffering": stream.line_buffering, "write_through": stream.write_through}
     return io.TextIOWrapper(target, encoding=stream.encoding, **how)
 
 
 def _drop_if_broken(stream: IO[str]) -> None:
-    """Sends what is left in the buffer of a stream nowhere, if it cannot be written: the interpreter would complain
-    while it shuts down."""
+    """Sends what is left in the buffer of a stream nowhere, if it cannot be written: the
+    interpreter would complain while it shuts down."""
     try:
         stream.flush()
     except OSError:
@@ -348,12 +373,14 @@ def _call(given: Sequence[str]) -> int:
             refuse_inputs_as_outputs(arguments, arguments.leaf._actions)
             return arguments.run(arguments) or 0
         except MTMetricsError as error:
-            return _fail(in_shell_words(str(error), given), 2 if isinstance(error, InputError) else 1)
+            return _fail(
+                in_shell_words(str(error), given), 2 if isinstance(error, InputError) else 1
+            )
 
 
 def _load_plugins(given: Sequence[str]) -> None:
-    """Makes metrics known whose options the parser has to have: those of --plugin, and installed ones that --metric
-    names. Processes that this one starts find the files by the environment."""
+    """Makes metrics known whose options the parser has to have: those of --plugin, and installed
+    ones that --metric names. Processes that this one starts find the files by the environment."""
     words = [*itertools.takewhile(lambda word: word != "--", given)]
     for place, word in enumerate(words):
         flag, equals, value = word.partition("=")
@@ -364,23 +391,26 @@ def _load_plugins(given: Sequence[str]) -> None:
 
             load_plugin(value)
             known = os.environ.get("MTMETRICS_PLUGINS")
-            os.environ["MTMETRICS_PLUGINS"] = os.pathsep.join(filter(None, [known, os.path.abspath(value)]))
+            os.environ["MTMETRICS_PLUGINS"] = os.pathsep.join(
+                filter(None, [known, os.path.abspath(value)])
+            )
         elif flag == "--metric":
             known_metric(value.partition(":")[0])
 
 
 def keep_large_blocks() -> None:
-    """Has the C library (where it is glibc) keep blocks of up to 32 MiB when they are freed: trainings take and free
-    the same sizes in every step, and asking the system for them anew costs a fourth of the time."""
+    """Has the C library (where it is glibc) keep blocks of up to 32 MiB when they are freed:
+    trainings take and free the same sizes in every step, and asking the system for them anew costs
+    a fourth of the time."""
     _set_blocks({_M_MMAP_THRESHOLD: 32 * _MIB, _M_TRIM_THRESHOLD: 2**31 - 1})
 
 
 def return_large_blocks() -> None:
-    """Has the C library (where it is glibc) give every block of 1 MiB or more back to the system when it is freed.
+    """Has the C library (where it is glibc) give every block of 1 MiB or more back to the system
+    when it is freed.
 
-    It raises that bound by itself up to 32 MiB; arrays of that size then leave gaps in its heap, and the memory of a
-    run over many chunks keeps growing although nothing is kept.
-    """
+    It raises that bound by itself up to 32 MiB; arrays of that size then leave gaps in its heap,
+    and the memory of a run over many chunks keeps growing although nothing is kept."""
     _set_blocks({_M_MMAP_THRESHOLD: _MIB})
 
 
@@ -398,17 +428,23 @@ def _fail(message: str, code: int) -> int:
     return code
 
 
-def _show_warning(shown: set[str], message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
-    """Shows a warning of a user's input or settings, unless it is among those that were `shown` before."""
+def _show_warning(
+    shown: set[str], message: Warning | str, category: type[Warning], *_: object, **__: object
+) -> None:
+    """Shows a warning of a user's input or settings, unless it is among those that were `shown`
+    before."""
     if issubclass(category, UserWarning) and str(message) not in shown:
         from tqdm import tqdm
 
         shown.add(str(message))
-        tqdm.write(f"mtmetrics: warning: {message}", file=sys.stderr)  # above a bar, not in its line
+        tqdm.write(
+            f"mtmetrics: warning: {message}", file=sys.stderr
+        )  # above a bar, not in its line
 
 
 def complete(parser: argparse.ArgumentParser) -> None:
-    """Answers the shell's request for completions and ends the process, where argcomplete is installed."""
+    """Answers the shell's request for completions and ends the process, where argcomplete is
+    installed."""
     with contextlib.suppress(ImportError, MTMetricsError):
         import argcomplete
 

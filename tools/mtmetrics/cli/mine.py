@@ -26,7 +26,10 @@ _FILES: options.Options = {
     "--out FILE!": "the pairs, as JSON Lines",
     "--encoder MODEL": ("folder, bundled artifact or Hub repository", _ENCODER),
     "--layer": (
-        f"hidden state of the encoder (default: last; with word and {_ENCODER} {_WORD_LAYER}, which knows words best)",
+        (
+            f"hidden state of the encoder (default: last; with word and {_ENCODER} {_WORD_LAYER}, "
+            "which knows words best)"
+        ),
         int,
     ),
     "--level": ("what is compared", ("word", "sentence")),
@@ -36,11 +39,12 @@ _FILES: options.Options = {
     "--map MAP": "word: map of the source side, clp or umd (default: none)",
     "--maps PATH|NAME": "word: a map file, a folder of maps, or a map artifact",
     "--memory SIZE": (
-        "stay below it, such as 4G; vectors that need more go to files beside --out, and are mined block by block "
-        "(default: 12G)"
+        "stay below it, such as 4G; vectors that need more go to files beside --out, and are "
+        "mined block by block (default: 12G)"
     ),
     "--engine ray[=ADDRESS]": (
-        "ray, or ray=ADDRESS of a cluster: blocks are its tasks; --out must be on a disk that all nodes share"
+        "ray, or ray=ADDRESS of a cluster: blocks are its tasks; --out must be on a disk that "
+        "all nodes share"
     ),
     "--cpus-per-worker N": ("with --engine on nodes without GPUs: CPUs that a task takes", 1),
 }
@@ -54,9 +58,9 @@ _TEXT: options.Options = {
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Finds pairs of sentences that are likely translations of each other: by Word Mover's Distance "
-        "(word) or by the ratio margin of sentence vectors (sentence). Writes source, target and score as JSON Lines, "
-        "best first; prints what was read, left out and kept."
+        "Finds pairs of sentences that are likely translations of each other: by Word Mover's "
+        "Distance (word) or by the ratio margin of sentence vectors (sentence). Writes source, "
+        "target and score as JSON Lines, best first; prints what was read, left out and kept."
     )
     options.add_options(parser, _FILES)
     options.add_options(parser.add_argument_group("text"), _TEXT)
@@ -69,7 +73,9 @@ def _size(text: str) -> int:
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([MGT])i?B?", text, re.IGNORECASE)
     size = int(float(found[1]) * 2 ** {"M": 20, "G": 30, "T": 40}[found[2].upper()]) if found else 0
     if size < _LEAST_MEMORY:
-        raise InputError(f"--memory {text!r}: give at least 2G, for models and one block, such as 4G")
+        raise InputError(
+            f"--memory {text!r}: give at least 2G, for models and one block, such as 4G"
+        )
     return size
 
 
@@ -78,7 +84,9 @@ def run(args: argparse.Namespace) -> int:
     languages = _check(args)
     mine = _miner(args)
     sides, counts = [], {}
-    for name, path, language in zip(("source", "target"), (args.source_text, args.target_text), languages, strict=True):
+    for name, path, language in zip(
+        ("source", "target"), (args.source_text, args.target_text), languages, strict=True
+    ):
         sentences, counts[name] = _sentences(args, path, language)
         sides.append(sentences)
     mined = mine(*sides)
@@ -115,7 +123,10 @@ def _check(args: argparse.Namespace) -> tuple[str, str]:
     if args.engine is not None:
         require_extra("ray", "--engine ray")
         if args.memory is not None:
-            raise InputError("--memory has no effect with --engine, whose tasks hold one block each; leave it out")
+            raise InputError(
+                "--memory has no effect with --engine, whose tasks hold one block each; leave "
+                "it out"
+            )
     elif args.cpus_per_worker != 1:
         raise InputError("--cpus-per-worker has no effect without --engine; leave it out")
     _size(args.memory or _MEMORY)
@@ -124,7 +135,8 @@ def _check(args: argparse.Namespace) -> tuple[str, str]:
 
 
 class _Encoder:
-    """The encoder that the arguments name; each process of a cluster loads its own when it needs it."""
+    """The encoder that the arguments name; each process of a cluster loads its own when it needs
+    it."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         self._args, self.level = args, args.level
@@ -150,7 +162,11 @@ def _miner(args: argparse.Namespace) -> Callable[[list[str], list[str]], Any]:
     from mtmetrics.mining.word_level import mine_words
 
     mine = mine_words if args.level == "word" else mine_sentences
-    given = {name: value for name in ("k", "share", "limit") if (value := getattr(args, name)) is not None}
+    given = {
+        name: value
+        for name in ("k", "share", "limit")
+        if (value := getattr(args, name)) is not None
+    }
     if args.layer is None and args.level == "word" and args.encoder == _ENCODER:
         args.layer = _WORD_LAYER
     encoder = _Encoder(args).loaded  # before the texts are prepared, which takes longer
@@ -161,19 +177,24 @@ def _miner(args: argparse.Namespace) -> Callable[[list[str], list[str]], Any]:
     bar = functools.partial(options.progress, unit=" blocks")
     encoding, mining = (functools.partial(bar, desc=name) for name in ("encoding", "mining"))
     if args.engine is None:
-        # Vectors of either side take at most a third of the memory; the rest is for models, texts and one block.
+        # Vectors of either side take at most a third of the memory; the rest is for models, texts
+        # and one block.
         room = {"memory_bytes": _size(args.memory or _MEMORY) // 3, "folder": Path(args.out).parent}
         encode = functools.partial(encode_side, encoder=encoder, wrap=encoding, **room)
         encoders = [functools.partial(encode, language=language) for language in languages]
         return lambda *sides: mine(
-            *(encode(side) for encode, side in zip(encoders, sides, strict=True)), **given, wrap=mining
+            *(encode(side) for encode, side in zip(encoders, sides, strict=True)),
+            **given,
+            wrap=mining,
         )
 
     from mtmetrics.cli.ray import absolute_paths
     from mtmetrics.cluster.engine import Engine, connected
     from mtmetrics.cluster.task_map import TaskMap
 
-    engine = Engine.parse(args.engine, cpus_per_worker=args.cpus_per_worker, gpus=args.device == "auto")
+    engine = Engine.parse(
+        args.engine, cpus_per_worker=args.cpus_per_worker, gpus=args.device == "auto"
+    )
     fingerprint = given["remapping"].fingerprint if "remapping" in given else None
     settings = {name: getattr(args, name) for name in ("level", "layer", "dtype", "k")}
     settings |= {"encoder": encoder.fingerprint, "map": fingerprint}
@@ -186,7 +207,10 @@ def _miner(args: argparse.Namespace) -> Callable[[list[str], list[str]], Any]:
     if args.level == "word":
         given["threads"] = args.cpus_per_worker
     names = zip(("source", "target"), languages, strict=True)
-    encoders = [functools.partial(encode, folder=folder / name, language=language) for name, language in names]
+    encoders = [
+        functools.partial(encode, folder=folder / name, language=language)
+        for name, language in names
+    ]
 
     def mined(*sides: list[str]) -> Any:
         with connected(engine):
@@ -200,16 +224,22 @@ def _work(args: argparse.Namespace) -> Path:
     return Path(args.out).absolute().with_suffix(".work")
 
 
-def _sentences(args: argparse.Namespace, path: str, language: str) -> tuple[list[str], dict[str, int]]:
+def _sentences(
+    args: argparse.Namespace, path: str, language: str
+) -> tuple[list[str], dict[str, int]]:
     from mtmetrics.io.lines import iter_lines
     from mtmetrics.mining.clean_text import draw, prepare
 
-    lines = options.progress(iter_lines(path, "segments"), desc=f"preparing {language}", unit=" lines")
+    lines = options.progress(
+        iter_lines(path, "segments"), desc=f"preparing {language}", unit=" lines"
+    )
     if args.prepared:
         sentences, counts = [" ".join(line.split()) for line in lines if line.strip()], {}
         if not sentences:
             raise InputError(f"{path}: empty; there are no sentences")
     else:
-        sentences, counts = prepare(lines, language, name=path, identify=not args.no_language_filter)
+        sentences, counts = prepare(
+            lines, language, name=path, identify=not args.no_language_filter
+        )
     drawn = draw(sentences, args.sentences, args.seed)
     return drawn, {**counts, "drawn": len(drawn)}

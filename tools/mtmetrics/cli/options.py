@@ -31,23 +31,31 @@ LANG_PAIR: Options = {"--lp XX-YY": "language pair, such as de-en, deu_Latn-eng_
 SOURCES: Options = {"-s --sources FILE": "one source segment per line"}
 ENCODER: Options = {"--encoder MODEL!": "folder, bundled artifact or Hub repository"}
 TABLE_OR_JSON: Options = {"--format": ("output format", ("table", "json"))}
-PLUGIN: Options = {"--plugin FILE.py": ("metrics of this file, too; repeatable", {"action": "append"})}
+PLUGIN: Options = {
+    "--plugin FILE.py": ("metrics of this file, too; repeatable", {"action": "append"})
+}
 WHERE: Options = {
     "--where CONDITION": (
-        "only rows whose field has a value, or a number that is not below one, such as year=2020, system=NAME or "
-        "'judgements>=2'"
+        "only rows whose field has a value, or a number that is not below one, such as "
+        "year=2020, system=NAME or 'judgements>=2'"
     )
 }
 JUDGED: Options = {
     "--lp XX-YY": ("read this language pair only", {"dest": "pair"}),
     "--field FIELD": ("the field that holds the translation", "translation"),
     **WHERE,
-    "--detokenize": "first make running text of texts that Moses tokenised (extra [mining]); the signature says so",
+    "--detokenize": (
+        "first make running text of texts that Moses tokenised (extra [mining]); the signature "
+        "says so"
+    ),
 }
-_AGAINST: Options = {"--against SIDE": "compare with the source or the reference, for metrics that can do both"}
+_AGAINST: Options = {
+    "--against SIDE": "compare with the source or the reference, for metrics that can do both"
+}
 _ROWS = (
-    "TSV (source, translation and reference in this order, or named by a header row), .csv with a header row, .jsonl "
-    "or .parquet (source, translation, reference; or src, mt, ref); - reads TSV from standard input"
+    "TSV (source, translation and reference in this order, or named by a header row), .csv with "
+    "a header row, .jsonl or .parquet (source, translation, reference; or src, mt, ref); - "
+    "reads TSV from standard input"
 )
 _SAME = (
     "lang_pair",
@@ -68,7 +76,8 @@ OWN_OPTIONS = "instead of what the preset says"
 def _merged(
     owners: Mapping[str, Iterable[dataclasses.Field]], tell: Callable[[dataclasses.Field], str]
 ) -> dict[str, tuple[dataclasses.Field, dict[str, list[str]]]]:
-    """Fields of several classes by name: the first one, and what is told of them -> the owners of whom it is told."""
+    """Fields of several classes by name: the first one, and what is told of them -> the owners of
+    whom it is told."""
     merged: dict[str, tuple[dataclasses.Field, dict[str, list[str]]]] = {}
     for owner, fields in owners.items():
         for field in fields:
@@ -86,8 +95,14 @@ def own_options() -> Options:
         if name in _SAME:  # the seed, which commands have for all that is drawn
             continue
         possible = kinds(field) or {str}
-        usage = flag(name) + ("" if possible == {bool} else f" {field.metadata['usage'] or name.upper()}")
-        texts = [*told] if len(told) == 1 else [f"{', '.join(names)}: {text}" for text, names in told.items()]
+        usage = flag(name) + (
+            "" if possible == {bool} else f" {field.metadata['usage'] or name.upper()}"
+        )
+        texts = (
+            [*told]
+            if len(told) == 1
+            else [f"{', '.join(names)}: {text}" for text, names in told.items()]
+        )
         found[usage] = ("; ".join(texts), _value_of(possible))
     return found
 
@@ -113,7 +128,10 @@ def _model_options() -> Options:
     for field in dataclasses.fields(Running):
         text, default = field.metadata["help"], field.default
         if field.name == "dtype":  # where the user says none, the command does
-            text, default = f"{text} (default: float32; auto in filter and rerank, and with --engine ray)", None
+            text, default = (
+                f"{text} (default: float32; auto in filter and rerank, and with --engine ray)",
+                None,
+            )
         usage = f"{flag(field.name)} {field.metadata['usage']}".strip()
         told[usage] = text if default in (None, False) else (text, default)
     return told
@@ -131,10 +149,15 @@ def keywords() -> list[str]:
 
 
 class _Several(argparse.Action):
-    """A list of values, to which an option that is given again adds; the first replaces the default."""
+    """A list of values, to which an option that is given again adds; the first replaces the
+    default."""
 
     def __call__(
-        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option_string: Any = None
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: Any = None,
     ) -> None:
         before = getattr(namespace, self.dest)
         setattr(namespace, self.dest, [*values] if before is self.default else [*before, *values])
@@ -145,13 +168,14 @@ def add_options(parser: Any, options: Options) -> list[str]:
 
     Each usage belongs to a help text, or to a help text and a specification.
 
-    A usage lists the names of the option and the placeholder of its value: ``-t --predictions FILE``. One without a
-    dash is a positional argument, one without a placeholder a flag. ``...`` behind the placeholder stands for a list of
-    values, empty by default, to which an option that is given again adds; ``!`` at the end says that it must be given.
+    A usage lists the names of the option and the placeholder of its value: ``-t --predictions
+    FILE``. One without a dash is a positional argument, one without a placeholder a flag. ``...``
+    behind the placeholder stands for a list of values, empty by default, to which an option that is
+    given again adds; ``!`` at the end says that it must be given.
 
-    A specification is a type; a default value; a truth value, which is the default of a flag that has a ``--no-`` form;
-    a tuple of choices, of which the first is the default; or a dictionary of keywords for ``add_argument``.
-    """
+    A specification is a type; a default value; a truth value, which is the default of a flag that
+    has a ``--no-`` form; a tuple of choices, of which the first is the default; or a dictionary of
+    keywords for ``add_argument``."""
     added = []
     for usage, told in options.items():
         text, more = (told, None) if isinstance(told, str) else told
@@ -173,7 +197,11 @@ def add_options(parser: Any, options: Options) -> list[str]:
         elif isinstance(more, dict):
             settings |= more
         else:
-            kind = {"choices": more, "default": more[0]} if isinstance(more, tuple) else {"default": more}
+            kind = (
+                {"choices": more, "default": more[0]}
+                if isinstance(more, tuple)
+                else {"default": more}
+            )
             settings |= {"type": type(kind["default"])} | kind
             text += " (default: %(default)s)"
         added.append(parser.add_argument(*words[:names], help=text, **settings).dest)
@@ -181,14 +209,21 @@ def add_options(parser: Any, options: Options) -> list[str]:
 
 
 def add_actions(
-    parser: argparse.ArgumentParser, actions: Actions, *, title: str = "actions", metavar: str = "ACTION"
+    parser: argparse.ArgumentParser,
+    actions: Actions,
+    *,
+    title: str = "actions",
+    metavar: str = "ACTION",
 ) -> dict[str, argparse.ArgumentParser]:
-    """Adds the actions of a command, one of which must be named, and returns their parsers by name."""
+    """Adds the actions of a command, one of which must be named, and returns their parsers by
+    name."""
     several = parser.add_subparsers(title=title, metavar=metavar, required=True)
     parsers = {}
     for name, (run, summary, description, own) in actions.items():
         # Unlike a description, help is a format.
-        parsers[name] = several.add_parser(name, help=summary.replace("%", "%%"), description=description)
+        parsers[name] = several.add_parser(
+            name, help=summary.replace("%", "%%"), description=description
+        )
         add_options(parsers[name], own)
         parsers[name].set_defaults(run=run)
     return parsers
@@ -219,13 +254,19 @@ def add_output_options(
 
 
 def add_metric_options(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
-    """Adds the choice of a metric, or `several`, and preset, what overrides the preset, and how models are run."""
+    """Adds the choice of a metric, or `several`, and preset, what overrides the preset, and how
+    models are run."""
     repeatable = "; repeatable, each is run once" if several else ""
-    text = f"metric, such as sentsim:mini or sentsim:mini:variant=wmd{repeatable} (default: {USUAL_METRIC})"
+    text = (
+        f"metric, such as sentsim:mini or sentsim:mini:variant=wmd{repeatable} (default: "
+        f"{USUAL_METRIC})"
+    )
     metric: Options = {
         "--metric NAME[:PRESET[:OPTION=VALUE,...]]": (text, {"action": "append"}),
         **PLUGIN,
-        "--preset NAME|DIR": "preset, or a folder with a preset.toml (default: paper; mini of uscore, esim, bilstm*)",
+        "--preset NAME|DIR": (
+            "preset, or a folder with a preset.toml (default: paper; mini of uscore, esim, bilstm*)"
+        ),
     }
     add_options(parser.add_argument_group("metric"), {**metric, **_AGAINST})
     add_options(parser.add_argument_group(OWN_OPTIONS), own_options())
@@ -237,7 +278,8 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
 
 
 def metric_options(args: argparse.Namespace) -> dict[str, Any]:
-    """As `loader_options`, of the one metric that the arguments name; `InputError` where they name several."""
+    """As `loader_options`, of the one metric that the arguments name; `InputError` where they name
+    several."""
     first, *others = metric_specs(args).values()
     if others:
         text = "this command takes one metric; score, compare and evaluate take several"
@@ -246,17 +288,21 @@ def metric_options(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def loader_options(spec: "MetricSpec", args: argparse.Namespace) -> dict[str, Any]:
-    """The keywords for `mtmetrics.scorers.registry.load_scorer` of a metric, with the language pair that is given."""
+    """The keywords for `mtmetrics.scorers.registry.load_scorer` of a metric, with the language pair
+    that is given."""
     lang_pair = {"lang_pair": args.lp} if hasattr(args, "lp") else {}
     return {"metric": spec.metric, "preset": spec.preset, **dict(spec.options), **lang_pair}
 
 
-def metric_specs(args: argparse.Namespace, *, usual: Sequence[str] = (USUAL_METRIC,)) -> "dict[str, MetricSpec]":
-    """The metrics as the user names them, with --preset and, for a single metric, the other options.
+def metric_specs(
+    args: argparse.Namespace, *, usual: Sequence[str] = (USUAL_METRIC,)
+) -> "dict[str, MetricSpec]":
+    """The metrics as the user names them, with --preset and, for a single metric, the other
+    options.
 
-    Returns what the user wrote for each metric -> the metric; without any they are `usual`. An `InputError` where a
-    metric is given twice, options could belong to several metrics, or as `MetricSpec.parse`.
-    """
+    Returns what the user wrote for each metric -> the metric; without any they are `usual`. An
+    `InputError` where a metric is given twice, options could belong to several metrics, or as
+    `MetricSpec.parse`."""
     from mtmetrics.reports.metric_runs import MetricSpec
 
     named = args.metric or [*usual]
@@ -280,7 +326,8 @@ def metric_specs(args: argparse.Namespace, *, usual: Sequence[str] = (USUAL_METR
 
 
 def pool_options(args: argparse.Namespace, *, dtype: str = "float32") -> dict[str, Any]:
-    """How models are run, for `mtmetrics.models.pool.ModelPool`; `dtype` is the usual number format."""
+    """How models are run, for `mtmetrics.models.pool.ModelPool`; `dtype` is the usual number
+    format."""
     given = {field.name: getattr(args, field.name) for field in dataclasses.fields(Running)}
     return given | {"dtype": args.dtype or dtype}
 
@@ -293,7 +340,8 @@ def model_pool(args: argparse.Namespace, *, dtype: str = "float32") -> "ModelPoo
 
 
 class _Meter:
-    """Moves a bar by the segments that are scored and, between them, by the texts that networks have read."""
+    """Moves a bar by the segments that are scored and, between them, by the texts that networks
+    have read."""
 
     def __init__(self, bar: Any) -> None:
         self.bar = bar
@@ -313,10 +361,13 @@ class _Meter:
 
 
 def show_notes(shown: bool = True) -> None:
-    """Has the package's notes on what it does, and the progress of trainings, on standard error; not with --quiet."""
+    """Has the package's notes on what it does, and the progress of trainings, on standard error;
+    not with --quiet."""
     level = logging.INFO if shown and not quiet else logging.WARNING
     logging.basicConfig(level=level, format="%(message)s")
-    logging.getLogger("faiss").setLevel(logging.WARNING)  # it tells which processors it was not built for
+    logging.getLogger("faiss").setLevel(
+        logging.WARNING
+    )  # it tells which processors it was not built for
 
 
 def progress(iterable: Any = None, **options: Any) -> Any:
@@ -328,7 +379,8 @@ def progress(iterable: Any = None, **options: Any) -> Any:
 
 @contextlib.contextmanager
 def scoring(total: int) -> Iterator[None]:
-    """Shows how many segments are scored while the block runs, of how many (0: not known), and the time left."""
+    """Shows how many segments are scored while the block runs, of how many (0: not known), and the
+    time left."""
     from mtmetrics.models.runner import listening
 
     with progress(total=total or None, desc="scoring", unit=" segments") as bar:
@@ -338,18 +390,24 @@ def scoring(total: int) -> Iterator[None]:
 
 
 def add_settings(parser: Any, *configs: type) -> None:
-    """Adds an option for each field of dataclasses of settings, which has a default, and its `help` in the metadata.
+    """Adds an option for each field of dataclasses of settings, which has a default, and its `help`
+    in the metadata.
 
-    Of several classes the user takes one; a field that differs between them is described as each has it.
-    """
+    Of several classes the user takes one; a field that differs between them is described as each
+    has it."""
     metavars = {str: " NAME", bool: ""}
     alone = len(configs) == 1
     owners = {config.__name__: dataclasses.fields(config) for config in configs}
     default = "" if alone else " (default: {.default})"
-    for name, (field, told) in _merged(owners, lambda one: one.metadata["help"] + default.format(one)).items():
+    for name, (field, told) in _merged(
+        owners, lambda one: one.metadata["help"] + default.format(one)
+    ).items():
         usage = flag(name) + metavars.get(type(field.default), " N")
         how = _FLAG if isinstance(field.default, bool) else {"type": type(field.default)}
-        add_options(parser, {usage: ("; or ".join(told).replace("%", "%%"), field.default if alone else how)})
+        add_options(
+            parser,
+            {usage: ("; or ".join(told).replace("%", "%%"), field.default if alone else how)},
+        )
 
 
 def settings_of(args: argparse.Namespace, config: type) -> Any:
@@ -359,13 +417,18 @@ def settings_of(args: argparse.Namespace, config: type) -> Any:
 
 
 def add_mix_option(parser: argparse.ArgumentParser, others: str = "") -> None:
-    """Adds the weights of the sum of several scores; `others` says what else than a metric may have one."""
-    text = f"weight of a metric, as it was named with --metric{others}, in the sum that decides; repeatable (default: "
+    """Adds the weights of the sum of several scores; `others` says what else than a metric may have
+    one."""
+    text = (
+        f"weight of a metric, as it was named with --metric{others}, in the sum that decides; "
+        "repeatable (default: "
+    )
     add_options(parser, {"--mix NAME=WEIGHT": (text + "1 for each metric)", {"action": "append"})})
 
 
 def mix_weights(args: argparse.Namespace) -> dict[str, float]:
-    """The weights that --mix gives; `InputError` where one is not NAME=WEIGHT, or a name comes twice."""
+    """The weights that --mix gives; `InputError` where one is not NAME=WEIGHT, or a name comes
+    twice."""
     weights: dict[str, float] = {}
     for text in args.mix or []:
         name, _, value = text.rpartition("=")

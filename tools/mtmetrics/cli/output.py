@@ -1,4 +1,5 @@
-"""What commands print and write: formats, digits, tables, warnings, and files that appear only when they are whole."""
+"""What commands print and write: formats, digits, tables, warnings, and files that appear only when
+they are whole."""
 
 import argparse
 import contextlib
@@ -27,7 +28,8 @@ TABLE_FORMATS = ("table", "json", "markdown", "latex", "csv", "tsv")
 
 
 def rounded(value: Any, *, full: bool) -> Any:
-    """The numbers in plain data with 6 significant digits, or all digits; None for what is no number."""
+    """The numbers in plain data with 6 significant digits, or all digits; None for what is no
+    number."""
     if isinstance(value, float) and math.isnan(value):
         return None
     if isinstance(value, float) and not full:
@@ -40,8 +42,8 @@ def rounded(value: Any, *, full: bool) -> Any:
 
 
 def pick_format(name: str | None, out: str | None = None) -> str:
-    """The output format: as named, else by the end of the output file's name, else a table on a terminal and JSON where
-    the output is piped.
+    """The output format: as named, else by the end of the output file's name, else a table on a
+    terminal and JSON where the output is piped.
 
     Raises:
         InputError: the file's name says nothing, or Parquet without a file.
@@ -50,7 +52,10 @@ def pick_format(name: str | None, out: str | None = None) -> str:
     suffix = Path(out.removesuffix(".gz")).suffix.removeprefix(".") if out else usual
     suffix = {"md": "markdown"}.get(suffix, suffix)
     if name is None and out and suffix not in (endings := FORMATS[1:]):
-        raise InputError(f"--out {out}: ends in none of {', '.join('.' + known for known in endings)}; pass --format")
+        raise InputError(
+            f"--out {out}: ends in none of {', '.join('.' + known for known in endings)}; pass "
+            "--format"
+        )
     if (name or suffix) == "parquet" and (not out or out.endswith(".gz")):
         raise InputError("--format parquet needs --out FILE, which is compressed by itself: no .gz")
     if name == "table" and out:
@@ -59,8 +64,8 @@ def pick_format(name: str | None, out: str | None = None) -> str:
 
 
 def machine_output() -> IO[str]:
-    """Standard output for what programs read: in UTF-8, whatever the shell says. Tables for people keep the encoding of
-    the shell, and lose what it lacks."""
+    """Standard output for what programs read: in UTF-8, whatever the shell says. Tables for people
+    keep the encoding of the shell, and lose what it lacks."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
     return sys.stdout
@@ -72,7 +77,8 @@ def print_json(document: Any) -> None:
 
 
 def print_report(report: "Report", args: argparse.Namespace) -> None:
-    """Prints what was found as ``--format`` says; the numbers of JSON have 6 digits, unless all are wanted."""
+    """Prints what was found as ``--format`` says; the numbers of JSON have 6 digits, unless all are
+    wanted."""
     style = pick_format(args.format)
     if style == "json":
         print_json(rounded(report.document, full=vars(args).get("full_precision", True)))
@@ -96,8 +102,9 @@ def check_target(
     folder: bool = False,
     mend: str = "pass --overwrite or another name",
 ) -> None:
-    """Refuses before the work a file, or `folder`, named with an `option`, that could not be written after it: there is
-    no folder to put it in; there is one of this name, which is not to be replaced; or that is a folder, or none."""
+    """Refuses before the work a file, or `folder`, named with an `option`, that could not be
+    written after it: there is no folder to put it in; there is one of this name, which is not to be
+    replaced; or that is a folder, or none."""
     if not path or is_stream(path):
         return
     parent = Path(os.path.realpath(path)).parent if os.path.islink(path) else Path(path).parent
@@ -106,11 +113,16 @@ def check_target(
     if not overwrite and Path(path).exists():
         raise InputError(f"{option} {path}: exists already; {mend}")
     if Path(path).exists() and Path(path).is_dir() != folder:
-        raise InputError(f"{option} {path}: is {'a file; a folder' if folder else 'a folder; a file'} is needed")
+        raise InputError(
+            f"{option} {path}: is {'a file; a folder' if folder else 'a folder; a file'} is needed"
+        )
 
 
-def refuse_inputs_as_outputs(arguments: argparse.Namespace, options: Iterable[argparse.Action]) -> None:
-    """Refuses, before the work, output that would replace an input, also by a link or another path, or other output.
+def refuse_inputs_as_outputs(
+    arguments: argparse.Namespace, options: Iterable[argparse.Action]
+) -> None:
+    """Refuses, before the work, output that would replace an input, also by a link or another path,
+    or other output.
 
     Args:
         arguments: values of the options.
@@ -120,12 +132,16 @@ def refuse_inputs_as_outputs(arguments: argparse.Namespace, options: Iterable[ar
     inputs: dict[str, list[str]] = {}
     for option in options:
         value = getattr(arguments, option.dest, None)
-        values = [str(one) for one in (value if isinstance(value, list) else [value]) if one is not None]
+        values = [
+            str(one) for one in (value if isinstance(value, list) else [value]) if one is not None
+        ]
         name = option.option_strings[-1] if option.option_strings else str(option.metavar)
         if option.dest in _OUTPUTS:
             outputs |= {f"{name} {path}": path for path in values}
         elif option.dest == "metric":
-            inputs[name] = [one.removeprefix("scores:") for one in values if one.startswith("scores:")]
+            inputs[name] = [
+                one.removeprefix("scores:") for one in values if one.startswith("scores:")
+            ]
         elif _FILE.search(str(option.metavar)):
             inputs[name] = values
     for number, (output, path) in enumerate(outputs.items()):
@@ -133,8 +149,12 @@ def refuse_inputs_as_outputs(arguments: argparse.Namespace, options: Iterable[ar
         if is_stream(path) or (os.path.isdir(path) and not getattr(arguments, "overwrite", False)):
             continue
         for name, values in inputs.items():
-            if any(_is_same_file(path, part) for one in values for part in (one, one.partition(":")[0])):
-                raise InputError(f"{output}: is the input {name}, which it would replace; pass another name")
+            if any(
+                _is_same_file(path, part) for one in values for part in (one, one.partition(":")[0])
+            ):
+                raise InputError(
+                    f"{output}: is the input {name}, which it would replace; pass another name"
+                )
         for other, before in [*outputs.items()][:number]:
             if os.path.realpath(before) == os.path.realpath(path):
                 raise InputError(f"{output}: is {other}, too; pass another name")
@@ -148,7 +168,8 @@ def _is_same_file(path: str, other: str) -> bool:
 
 
 def check_new(paths: Iterable[Path], option: str, *, overwrite: bool) -> None:
-    """Refuses before the work files, in a place that is named with an `option`, one of which is there already."""
+    """Refuses before the work files, in a place that is named with an `option`, one of which is
+    there already."""
     existing = next((path for path in paths if path.exists()), None)
     if existing is not None and not overwrite:
         raise InputError(f"{existing} exists already; pass --overwrite or another {option}")
@@ -156,8 +177,8 @@ def check_new(paths: Iterable[Path], option: str, *, overwrite: bool) -> None:
 
 @contextlib.contextmanager
 def opened(out: str | None, *, binary: bool = False, table: bool = False) -> Iterator[IO[Any]]:
-    """A stream to a file, which appears only when everything went well, or standard output, perhaps for a table that
-    people read; text for a name that ends in .gz is compressed."""
+    """A stream to a file, which appears only when everything went well, or standard output, perhaps
+    for a table that people read; text for a name that ends in .gz is compressed."""
     from mtmetrics.io.atomic import atomic_bytes, atomic_text
 
     if out is None:

@@ -1,4 +1,5 @@
-"""``mtmetrics probe``: what a metric prefers, whether it finds translations, and whether it notices errors."""
+"""``mtmetrics probe``: what a metric prefers, whether it finds translations, and whether it notices
+errors."""
 
 import argparse
 import functools
@@ -25,7 +26,9 @@ _PAIRS: options.Options = {
     "--sentences N": ("draw so many sentence pairs (default: all)", int),
     "--seed SEED": ("of everything that is drawn", 1),
 }
-_OWN: options.Options = {"-t --predictions FILE ...": "modified sentences of your own, one per line; needs -s and -r"}
+_OWN: options.Options = {
+    "-t --predictions FILE ...": "modified sentences of your own, one per line; needs -s and -r"
+}
 _WORDS: options.Options = {
     "--word-pairs FILE ...": "TSV of words and their translations",
     "--parallel FILE ...": "parallel text whose words are aligned: JSONL (source, target) or TSV",
@@ -42,12 +45,18 @@ _PLOT: options.Options = {"--plot FILE": "also draw the result, as .png, .svg or
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = "Tests a metric on sentences and their human translations."
-    for name, probe in options.add_actions(parser, _PROBES, title="probes", metavar="PROBE").items():
+    for name, probe in options.add_actions(
+        parser, _PROBES, title="probes", metavar="PROBE"
+    ).items():
         other = "target" if name == "matching" else "reference"
-        file = {"file FILE": f"sentence pairs: TSV, CSV, .jsonl or .parquet with source and {other}"}
+        file = {
+            "file FILE": f"sentence pairs: TSV, CSV, .jsonl or .parquet with source and {other}"
+        }
         options.add_options(probe.add_argument_group("input"), file | _PAIRS)
         if name == "preference":
-            options.add_options(probe.add_argument_group("word-by-word translations, from either or both"), _WORDS)
+            options.add_options(
+                probe.add_argument_group("word-by-word translations, from either or both"), _WORDS
+            )
         options.add_metric_options(probe)
         output = options.add_output_options(probe, ("table", "json", "markdown"))
         options.add_options(output, _PARTS | ({} if name == "robustness" else _PLOT))
@@ -58,7 +67,9 @@ def _run_preference(args: argparse.Namespace) -> None:
     from mtmetrics.reports import figures, plots
     from mtmetrics.reports.metric_runs import SCORE
 
-    sources, references, *own = map(list, zip(*_drawn(_read(args, args.predictions), args), strict=True))
+    sources, references, *own = map(
+        list, zip(*_drawn(_read(args, args.predictions), args), strict=True)
+    )
     modified = {"random order": [probes.random_order(text, args.seed) for text in references]}
     pool = options.model_pool(args)
     scorer, about = _scorer(args, pool)
@@ -78,7 +89,9 @@ def _run_preference(args: argparse.Namespace) -> None:
     document = about | {"preferences": [preference.as_dict() for preference in found]}
     _print(args, document, result, probes.preference_table(found))
     if args.plot is not None:
-        title = f"{_name(about)}, {len(sources)} sentences: d > 0 where the modified one is preferred"
+        title = (
+            f"{_name(about)}, {len(sources)} sentences: d > 0 where the modified one is preferred"
+        )
         figures.save_figure(plots.draw_preferences(found, title=title), args.plot)
 
 
@@ -94,7 +107,9 @@ def _word_pairs(args: argparse.Namespace, pool: "ModelPool") -> list[tuple[str, 
         rows, _ = read_pairs(args.parallel)
         sentences = [(bare_words(row.source), bare_words(row.target)) for row in rows]
         wrap = functools.partial(options.progress, desc="aligning", unit=" batches")
-        found += words_from_sentences(sentences, pool.encoder(args.aligner), _languages(args), wrap=wrap)
+        found += words_from_sentences(
+            sentences, pool.encoder(args.aligner), _languages(args), wrap=wrap
+        )
     return found
 
 
@@ -107,13 +122,19 @@ def _run_matching(args: argparse.Namespace) -> None:
     from mtmetrics.reports import figures, plots
     from mtmetrics.reports.metric_runs import SCORE
 
-    sources, targets = map(list, zip(*_drawn(probes.distinct_pairs(_read(args)), args), strict=True))
+    sources, targets = map(
+        list, zip(*_drawn(probes.distinct_pairs(_read(args)), args), strict=True)
+    )
     pool = options.model_pool(args)
     if args.nearest is None:
         candidates = probes.random_candidates(len(sources), args.candidates, args.seed)
     else:
-        packed = [*map(pool.sentence_encoder(args.nearest).encode, (sources, targets), _languages(args))]
-        candidates = probes.nearest_candidates(*(side.vectors[side.index] for side in packed), args.candidates)
+        packed = [
+            *map(pool.sentence_encoder(args.nearest).encode, (sources, targets), _languages(args))
+        ]
+        candidates = probes.nearest_candidates(
+            *(side.vectors[side.index] for side in packed), args.candidates
+        )
     scorer, about = _scorer(args, pool)
     with options.scoring(candidates.size):
         precision, result = probes.match(scorer, sources, targets, candidates, sorted(set(args.at)))
@@ -123,7 +144,9 @@ def _run_matching(args: argparse.Namespace) -> None:
     result.report.warn()
     if args.plot is not None:
         title = f"{_name(about)}: {len(sources)} sentences, {candidates.shape[1]} candidates each"
-        figures.save_figure(plots.draw_curves(precision, title=title, x_label="N", y_label="Precision@N"), args.plot)
+        figures.save_figure(
+            plots.draw_curves(precision, title=title, x_label="N", y_label="Precision@N"), args.plot
+        )
 
 
 def _run_robustness(args: argparse.Namespace) -> None:
@@ -133,7 +156,9 @@ def _run_robustness(args: argparse.Namespace) -> None:
     sources, references = map(list, zip(*_drawn(_read(args), args), strict=True))
     scorer, about = _scorer(args, options.model_pool(args))
     with options.scoring((1 + len(probes.CHANGES)) * len(sources)):
-        found, result = probes.robustness(scorer, sources, references, _languages(args)[1] or "en", args.seed)
+        found, result = probes.robustness(
+            scorer, sources, references, _languages(args)[1] or "en", args.seed
+        )
     found = [one for one in found if args.parts or one.measure == SCORE]
     document = about | {"sentences": len(sources), "changes": [one.as_dict() for one in found]}
     _print(args, document, result, probes.robustness_table(found))
@@ -160,8 +185,8 @@ def _read(args: argparse.Namespace, modified: Sequence[str] = ()) -> list[Any]:
 
 
 def _sentence_pairs(path: str) -> Iterator[list[str]]:
-    """Yields source and human translation of each row; the latter is the reference, or where there is none the
-    translation."""
+    """Yields source and human translation of each row; the latter is the reference, or where there
+    is none the translation."""
     from mtmetrics.io.tables import open_table, required_texts
 
     table = open_table(path, ("source", "reference"))
@@ -177,7 +202,10 @@ def _drawn(rows: list[Any], args: argparse.Namespace) -> list[Any]:
     if args.sentences is None or positive("--sentences", args.sentences) == len(rows):
         return rows
     if args.sentences > len(rows):
-        warn(f"--sentences {args.sentences}: the text has only {len(rows)} sentence pairs; all of them are taken")
+        warn(
+            f"--sentences {args.sentences}: the text has only {len(rows)} sentence pairs; all of "
+            "them are taken"
+        )
         return rows
     return random.Random(args.seed).sample(rows, args.sentences)
 
@@ -191,14 +219,24 @@ def _scorer(args: argparse.Namespace, pool: "ModelPool") -> "tuple[Scorer, dict[
     if "source" in metric.sides:
         asked["against"] = metric.side(asked, ["sources"])
     preset = asked["preset"] if metric.takes_presets else None
-    return load_scorer(pool=pool, **asked), {"metric": metric.name, "preset": preset, "seed": args.seed}
+    return load_scorer(pool=pool, **asked), {
+        "metric": metric.name,
+        "preset": preset,
+        "seed": args.seed,
+    }
 
 
 def _name(about: dict[str, Any]) -> str:
-    return about["metric"] if about["preset"] is None else f"{about['metric']}, preset {about['preset']}"
+    return (
+        about["metric"]
+        if about["preset"] is None
+        else f"{about['metric']}, preset {about['preset']}"
+    )
 
 
-def _print(args: argparse.Namespace, document: dict[str, Any], result: "MetricResult", table: "Grid") -> None:
+def _print(
+    args: argparse.Namespace, document: dict[str, Any], result: "MetricResult", table: "Grid"
+) -> None:
     from mtmetrics.reports.styles import Report
 
     pinned = {"signature": result.signature, "report": result.report.as_dict()}
@@ -209,26 +247,28 @@ _PROBES: options.Actions = {
     "preference": (
         _run_preference,
         "does the metric prefer modified sentences to references?",
-        "Compares the scores of modified sentences with those of the references: words in random order, "
-        "word-by-word translations, and files of your own (Sec. 5.1 of Zhao et al., 2020). Prints the share of "
-        "modified sentences that the metric prefers, which for word-by-word translations is the W2W statistic, and "
-        "the score differences d.",
+        "Compares the scores of modified sentences with those of the references: words in "
+        "random order, word-by-word translations, and files of your own (Sec. 5.1 of Zhao et "
+        "al., 2020). Prints the share of modified sentences that the metric prefers, which for "
+        "word-by-word translations is the W2W statistic, and the score differences d.",
         _OWN,
     ),
     "matching": (
         _run_matching,
         "does the metric find the translation of a sentence among others?",
-        "For every source ranks its translation and other targets by their scores, and prints Precision@N: "
-        "the share of sources whose translation is among the first N (Sec. 4.1 of Belouadi and Eger, 2023). A metric "
-        "that compares with references is given the source in their place.",
+        "For every source ranks its translation and other targets by their scores, and prints "
+        "Precision@N: the share of sources whose translation is among the first N (Sec. 4.1 of "
+        "Belouadi and Eger, 2023). A metric that compares with references is given the source "
+        "in their place.",
         _MATCHING,
     ),
     "robustness": (
         _run_robustness,
         "does the metric notice a small error?",
-        "Changes each human translation in one place: another number, name or word, a negation more or "
-        "less (English and German), a word less or more, two words swapped. Prints how often a metric that compares "
-        "with sources gives the changed text the lower score, with a 95 % bootstrap interval.",
+        "Changes each human translation in one place: another number, name or word, a negation "
+        "more or less (English and German), a word less or more, two words swapped. Prints how "
+        "often a metric that compares with sources gives the changed text the lower score, with "
+        "a 95 % bootstrap interval.",
         {},
     ),
 }

@@ -22,30 +22,48 @@ _NO_PATHS = {"metric", "device", "dtype"}  # though there may be a folder of tha
 def add_engine_options(parser: argparse.ArgumentParser) -> None:
     """Adds the choice of a cluster, and how work is divided on it."""
     group = parser.add_argument_group(
-        "engine", "With --engine ray, FILE is a .parquet or .jsonl file, or a folder of them, or a URI such as s3://..."
-        " of one, and --out a folder to be filled with Parquet: all columns, and what was computed. Repeat an"
-        " interrupted call to finish it. Needs the extra [ray].",
+        "engine", "With --engine ray, FILE is a .parquet or .jsonl file, or a folder of them, "
+                  "or a URI such as s3://... of one, and --out a folder to be filled with "
+                  "Parquet: all columns, and what was computed. Repeat an interrupted call to "
+                  "finish it. Needs the extra [ray].",
     )  # fmt: skip
-    text = "work on a Ray cluster: of this machine alone, or the one at ADDRESS (HOST:PORT, or auto)"
+    text = (
+        "work on a Ray cluster: of this machine alone, or the one at ADDRESS (HOST:PORT, or auto)"
+    )
     group.add_argument("--engine", metavar="ray[=ADDRESS]", help=text)
-    text = "CPUs of a worker (default: %(default)s); where there are GPUs, each worker takes one of them too"
+    text = (
+        "CPUs of a worker (default: %(default)s); where there are GPUs, each worker takes one "
+        "of them too"
+    )
     group.add_argument("--cpus-per-worker", type=int, default=1, metavar="N", help=text)
-    text = "rows that are computed, written and after a fault repeated together (default: %(default)s)"
+    text = (
+        "rows that are computed, written and after a fault repeated together (default: %(default)s)"
+    )
     group.add_argument("--block-rows", type=int, default=BLOCK_ROWS, metavar="N", help=text)
-    text = "stop at the first bad row, or keep bad rows in OUT/errors and go on (default: %(default)s)"
+    text = (
+        "stop at the first bad row, or keep bad rows in OUT/errors and go on (default: %(default)s)"
+    )
     group.add_argument("--on-error", choices=("stop", "keep"), default="stop", help=text)
 
 
 def chosen_engine(args: argparse.Namespace) -> Engine:
-    """The engine as the arguments ask for it, for one FILE and a folder; `InputError` where they ask for anything else
-    too."""
+    """The engine as the arguments ask for it, for one FILE and a folder; `InputError` where they
+    ask for anything else too."""
     if args.file is None or args.sources or args.predictions or args.references:
-        raise InputError("--engine ray reads one FILE or folder of rows (.parquet, .jsonl); not -s, -t and -r")
+        raise InputError(
+            "--engine ray reads one FILE or folder of rows (.parquet, .jsonl); not -s, -t and -r"
+        )
     if args.out is None or args.format not in (None, "parquet"):
-        raise InputError("--engine ray writes a folder of Parquet: pass --out FOLDER, and no other --format")
+        raise InputError(
+            "--engine ray writes a folder of Parquet: pass --out FOLDER, and no other --format"
+        )
     if args.device not in ("auto", "cpu"):
-        raise InputError(f"--device {args.device}: --engine ray gives each worker its device; pass auto or cpu")
-    return Engine.parse(args.engine, cpus_per_worker=args.cpus_per_worker, gpus=args.device == "auto")
+        raise InputError(
+            f"--device {args.device}: --engine ray gives each worker its device; pass auto or cpu"
+        )
+    return Engine.parse(
+        args.engine, cpus_per_worker=args.cpus_per_worker, gpus=args.device == "auto"
+    )
 
 
 def score(args: argparse.Namespace) -> int:
@@ -57,12 +75,18 @@ def score(args: argparse.Namespace) -> int:
     names = column_names(args.file)
     fields = field_names(args.file, names)
     given = [column for column in KEYS if KEYS[column] in fields]
-    side = find_metric(asked_for["metric"]).side_of_preset(asked_for.get("preset"), asked_for, given)
+    side = find_metric(asked_for["metric"]).side_of_preset(
+        asked_for.get("preset"), asked_for, given
+    )
     options, pool = asked_for | {"against": side}, pool_options(args, dtype="auto")
     options["degenerate"] = args.degenerate
     settings = options | {"dtype": pool["dtype"]}
-    settings = {name: value for name, value in settings.items() if value is not None and name != "workers"}
-    columns = text_columns(args.file, names, [*(KEYS[column] for column in COLUMNS[side]), "translation"])
+    settings = {
+        name: value for name, value in settings.items() if value is not None and name != "workers"
+    }
+    columns = text_columns(
+        args.file, names, [*(KEYS[column] for column in COLUMNS[side]), "translation"]
+    )
     from mtmetrics.cluster.scoring import SCORE, total
 
     anywhere = map(absolute_paths, (options, pool))
@@ -83,16 +107,20 @@ def score(args: argparse.Namespace) -> int:
 
 
 def text_columns(path: str, names: Sequence[str], fields: Sequence[str]) -> tuple[str, ...]:
-    """The columns that hold some fields, under whichever of the known names; a field that is not there keeps its own
-    name, under which the engine will miss it."""
+    """The columns that hold some fields, under whichever of the known names; a field that is not
+    there keeps its own name, under which the engine will miss it."""
     known = field_names(path, names)
     return tuple(known.get(field, field) for field in fields)
 
 
-def run_blocks(args: argparse.Namespace, engine: Engine, make_worker: Callable[[], Any], **given: Any) -> list[Any]:
+def run_blocks(
+    args: argparse.Namespace, engine: Engine, make_worker: Callable[[], Any], **given: Any
+) -> list[Any]:
     """The summaries of all blocks of FILE; `given` is what else `map_blocks` takes."""
     how = {"engine": engine, "block_rows": args.block_rows, "keep_errors": args.on_error == "keep"}
-    return list(progress(map_blocks(make_worker, args.file, **how, **given), unit=" blocks", desc="scoring"))
+    return list(
+        progress(map_blocks(make_worker, args.file, **how, **given), unit=" blocks", desc="scoring")
+    )
 
 
 def _worker(plugins: list[str], *arguments: Any) -> Any:
@@ -106,8 +134,14 @@ def _worker(plugins: list[str], *arguments: Any) -> Any:
 
 
 def absolute_paths(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options with paths that hold in the working folder of another process: those of what exists, and of folders
-    that workers make."""
-    texts = {name: value for name, value in options.items() if isinstance(value, str) and name not in _NO_PATHS}
-    paths = {name: value for name, value in texts.items() if name in _TO_MAKE or os.path.exists(value)}
+    """The options with paths that hold in the working folder of another process: those of what
+    exists, and of folders that workers make."""
+    texts = {
+        name: value
+        for name, value in options.items()
+        if isinstance(value, str) and name not in _NO_PATHS
+    }
+    paths = {
+        name: value for name, value in texts.items() if name in _TO_MAKE or os.path.exists(value)
+    }
     return {**options, **{name: absolute(value) for name, value in paths.items()}}

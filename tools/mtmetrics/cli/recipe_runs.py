@@ -46,9 +46,15 @@ def run_recipe(args: argparse.Namespace) -> None:
     if args.report is not None:
         check_target(args.report, "--report", folder=True)
     if recipe.draws and args.report is None:
-        raise InputError(f"--recipe {recipe.name}: draws a picture, or several tables; say with --report DIR where")
+        raise InputError(
+            f"--recipe {recipe.name}: draws a picture, or several tables; say with --report DIR "
+            "where"
+        )
     if recipe.runs and (args.metric or args.vectors):
-        raise InputError(f"--recipe {recipe.name}: its calls name their metrics; leave out --metric and --vectors")
+        raise InputError(
+            f"--recipe {recipe.name}: its calls name their metrics; leave out --metric and "
+            "--vectors"
+        )
     texts = len({place for line in recipe.runs for place in re.findall(r"{text\[\d+]}", line)})
     if len(args.text or []) != texts:
         needed = f"pass --text: {recipe.text}" if texts else "leave out --text, it reads none"
@@ -66,29 +72,37 @@ def run_recipe(args: argparse.Namespace) -> None:
 
 
 def _find_data(args: argparse.Namespace, recipe: "Recipe", *, as_sets: bool = False) -> None:
-    """The files that the user named, or the recipe's public sets: those in a folder that the user named, else fetched
-    where they are not there yet.
+    """The files that the user named, or the recipe's public sets: those in a folder that the user
+    named, else fetched where they are not there yet.
 
     Args:
-        as_sets: whether files by themselves will not do, since they do not say which table they are for.
+        as_sets: whether files by themselves will not do, since they do not say which table they are
+            for.
     """
     folders = [(name, Path(path) / name) for path in args.data or [] for name in recipe.pull]
     found = [(name, folder) for name, folder in folders if folder.is_dir()]
     if args.data and not found:
         if as_sets:
-            needed = f"a folder with {' or '.join(recipe.pull)}, as 'mtmetrics data pull --out' makes it, is needed"
+            needed = (
+                f"a folder with {' or '.join(recipe.pull)}, as 'mtmetrics data pull --out' makes "
+                "it, is needed"
+            )
             raise InputError(f"--data {' '.join(args.data)}: {needed}")
         return
     if not (recipe.pull or recipe.data):
         return
     if not recipe.pull:
-        raise InputError(f"--recipe {recipe.name}: its data cannot be pulled; pass --data: {recipe.data}")
+        raise InputError(
+            f"--recipe {recipe.name}: its data cannot be pulled; pass --data: {recipe.data}"
+        )
     if not found:
         for name in recipe.pull:
             _announce(name)
         found = [(name, Path(pulled(name)["folder"])) for name in recipe.pull]
     args.data = [str(folder) for _, folder in found]
-    args.where = args.where or next((recipe.where[name] for name, _ in found if name in recipe.where), None)
+    args.where = args.where or next(
+        (recipe.where[name] for name, _ in found if name in recipe.where), None
+    )
 
 
 def _announce(name: str) -> None:
@@ -108,14 +122,19 @@ def _announce(name: str) -> None:
 
 
 def _print_averages(args: argparse.Namespace, recipe: "Recipe", measure: "Measure") -> None:
-    """Runs the tables whose averages the recipe has; one that cannot be run says why, and the others go on."""
+    """Runs the tables whose averages the recipe has; one that cannot be run says why, and the
+    others go on."""
     from mtmetrics.reports.agreement_report import report_metrics
     from mtmetrics.reports.averages import report_averages
     from mtmetrics.reports.recipes import load_recipe
 
-    recipes = [load_recipe(name) for name in dict.fromkeys(mean.recipe for mean in recipe.means.values())]
+    recipes = [
+        load_recipe(name) for name in dict.fromkeys(mean.recipe for mean in recipe.means.values())
+    ]
     asked, vectors = _asked(args)
-    dataclasses.replace(recipe, rows=[row for one in recipes for row in one.rows]).entries("paper", asked, vectors)
+    dataclasses.replace(recipe, rows=[row for one in recipes for row in one.rows]).entries(
+        "paper", asked, vectors
+    )
     tables = {}
     for one in recipes:
         own = argparse.Namespace(**vars(args))
@@ -126,12 +145,18 @@ def _print_averages(args: argparse.Namespace, recipe: "Recipe", measure: "Measur
         except MTMetricsError as error:
             print(f"mtmetrics: {one.name}: not run: {error}", file=sys.stderr)
     if not tables:
-        raise MTMetricsError(f"--recipe {recipe.name}: nothing could be run; the lines above say why")
+        raise MTMetricsError(
+            f"--recipe {recipe.name}: nothing could be run; the lines above say why"
+        )
     report = report_averages(recipe, tables)
     print_report(report, args)
     if args.report is not None:
         parts = [report.render("markdown"), *_picture_of_averages(args.report, tables, recipe)]
-        parts += [report_metrics(tables[one.name], {}, one).render("markdown") for one in recipes if one.name in tables]
+        parts += [
+            report_metrics(tables[one.name], {}, one).render("markdown")
+            for one in recipes
+            if one.name in tables
+        ]
         _write(args.report, recipe, parts)
 
 
@@ -143,7 +168,11 @@ def _print_table(args: argparse.Namespace, recipe: "Recipe", measure: "Measure")
     report = report_metrics(table, {"field": args.field}, recipe)
     print_report(report, args)
     if args.report is not None:
-        picture = _bars(args.report, table, recipe) if recipe.bars else _picture(args.report, table, recipe)
+        picture = (
+            _bars(args.report, table, recipe)
+            if recipe.bars
+            else _picture(args.report, table, recipe)
+        )
         _write(args.report, recipe, [report.render("markdown"), *picture])
 
 
@@ -174,8 +203,8 @@ def _asked(args: argparse.Namespace) -> tuple[dict[str, Any], dict[str, dict[str
 
 
 def _measured(args: argparse.Namespace, recipe: "Recipe", measure: "Measure") -> "MetricTable":
-    """Runs the rows of a table on the data of the arguments, and says what is unusual; of the metrics and vectors that
-    the user names those that it has rows of count."""
+    """Runs the rows of a table on the data of the arguments, and says what is unusual; of the
+    metrics and vectors that the user names those that it has rows of count."""
     from mtmetrics.reports.agreement import check_table, remarks, usual_test
 
     if recipe.bars:
@@ -190,41 +219,53 @@ def _measured(args: argparse.Namespace, recipe: "Recipe", measure: "Measure") ->
 
 
 def _entries(args: argparse.Namespace, recipe: "Recipe") -> "list[Entry]":
-    """The rows of a table as they are run, with those metrics and vectors of the user that it has rows of."""
+    """The rows of a table as they are run, with those metrics and vectors of the user that it has
+    rows of."""
     known = {name for row in recipe.rows for name in (row.metric, row.vectors)}
-    given = ({name: value for name, value in table.items() if name in known} for table in _asked(args))
+    given = (
+        {name: value for name, value in table.items() if name in known} for table in _asked(args)
+    )
     return recipe.entries(args.preset or "paper", *given)
 
 
 def _stored_vectors(text: str) -> tuple[str, dict[str, str]]:
-    """The model that an argument of ``--vectors`` names, and the options that its vectors and maps are."""
+    """The model that an argument of ``--vectors`` names, and the options that its vectors and maps
+    are."""
     model, equals, rest = text.partition("=")
     file, _, maps = rest.partition(",maps=")
     if not (model and equals and file):
-        raise InputError(f"--vectors {text}: MODEL=FILE.parquet, or MODEL=FILE.parquet,maps=DIR, is needed")
+        raise InputError(
+            f"--vectors {text}: MODEL=FILE.parquet, or MODEL=FILE.parquet,maps=DIR, is needed"
+        )
     if file.endswith(".parquet") and not Path(file).is_file():
         raise InputError(f"--vectors {text}: {file}: no such file")
     return model, {"encoder": file, **({"maps": maps} if maps else {})}
 
 
 def _of_recipe(files: "list[Judged]", recipe: "Recipe") -> "list[Judged]":
-    """The files of the table's language pairs, in the paper's order; a note says which were left out."""
+    """The files of the table's language pairs, in the paper's order; a note says which were left
+    out."""
     # Under the table's own names, by which its numbers are found.
     named = [(file, names_of_pair(file.lang_pair, recipe.pairs)) for file in files]
     of_table = [dataclasses.replace(file, lang_pair=names[0]) for file, names in named if names]
     kept = sorted(of_table, key=lambda file: recipe.pairs.index(file.lang_pair))
     if not kept:
         there = " ".join(dict.fromkeys(file.lang_pair for file in files))
-        raise InputError(f"--recipe {recipe.name}: the data holds {there}, the table {' '.join(recipe.pairs)}")
+        raise InputError(
+            f"--recipe {recipe.name}: the data holds {there}, the table {' '.join(recipe.pairs)}"
+        )
     others = dict.fromkeys(file.lang_pair for file, names in named if not names)
     if others and not options.quiet:
-        print(f"mtmetrics: left out, since the table has no such column: {' '.join(others)}", file=sys.stderr)
+        print(
+            f"mtmetrics: left out, since the table has no such column: {' '.join(others)}",
+            file=sys.stderr,
+        )
     return kept
 
 
 def _picture(folder: str, table: "MetricTable", recipe: "Recipe") -> list[str]:
-    """Draws the paper's numbers against ours, and returns what the report says of that: nothing without matplotlib or
-    numbers."""
+    """Draws the paper's numbers against ours, and returns what the report says of that: nothing
+    without matplotlib or numbers."""
     from mtmetrics.reports.agreement_report import coefficient_name
     from mtmetrics.reports.figures import save_figure
     from mtmetrics.reports.plots import draw_published
@@ -232,7 +273,10 @@ def _picture(folder: str, table: "MetricTable", recipe: "Recipe") -> list[str]:
     points = {}
     for row, paper in zip(table.rows, recipe.rows, strict=True):
         cells = zip(table.columns, row.cells, strict=False)
-        found = [(paper.published.get(file.lang_pair, math.nan), cell.correlation.value) for file, cell in cells]
+        found = [
+            (paper.published.get(file.lang_pair, math.nan), cell.correlation.value)
+            for file, cell in cells
+        ]
         found = [pair for pair in found if not math.isnan(sum(pair))]
         if found:
             points[row.scored.entry.title] = found
@@ -241,13 +285,15 @@ def _picture(folder: str, table: "MetricTable", recipe: "Recipe") -> list[str]:
     path = Path(folder) / f"{recipe.name}.svg"
     path.parent.mkdir(exist_ok=True)
     label = coefficient_name(table.measure)
-    save_figure(draw_published(points, title=recipe.title.partition(":")[0], label=label), str(path))
+    save_figure(
+        draw_published(points, title=recipe.title.partition(":")[0], label=label), str(path)
+    )
     return [f"![published numbers against those measured here]({path.name})"]
 
 
 def _bars(folder: str, table: "MetricTable", recipe: "Recipe") -> list[str]:
-    """Draws the measured rows of a table as bars, and returns what the report says of that; nothing where no row could
-    be run."""
+    """Draws the measured rows of a table as bars, and returns what the report says of that; nothing
+    where no row could be run."""
     from mtmetrics.reports.agreement_report import coefficient_name
     from mtmetrics.reports.figures import save_figure
     from mtmetrics.reports.plots import Bar, draw_bars
@@ -264,11 +310,15 @@ def _bars(folder: str, table: "MetricTable", recipe: "Recipe") -> list[str]:
     path = Path(folder) / f"{recipe.name}.svg"
     path.parent.mkdir(exist_ok=True)
     title = f"{recipe.title.partition(':')[0]}, 95 % bootstrap intervals"
-    save_figure(draw_bars(bars, groups, title=title, y_label=coefficient_name(table.measure)), str(path))
+    save_figure(
+        draw_bars(bars, groups, title=title, y_label=coefficient_name(table.measure)), str(path)
+    )
     return [f"![{recipe.title}]({path.name})"]
 
 
-def _picture_of_averages(folder: str, tables: "dict[str, MetricTable]", recipe: "Recipe") -> list[str]:
+def _picture_of_averages(
+    folder: str, tables: "dict[str, MetricTable]", recipe: "Recipe"
+) -> list[str]:
     """Draws the paper's averages and ours as bars of each row; nothing where no row has both."""
     from mtmetrics.reports.averages import average_rows
     from mtmetrics.reports.figures import save_figure
@@ -278,7 +328,9 @@ def _picture_of_averages(folder: str, tables: "dict[str, MetricTable]", recipe: 
     bars = {}
     for column in recipe.pairs:
         published = [Bar(row.published.get(column, math.nan)) for row in rows]
-        measured = [Bar(row.measured[column].value if column in row.measured else math.nan) for row in rows]
+        measured = [
+            Bar(row.measured[column].value if column in row.measured else math.nan) for row in rows
+        ]
         if any(not math.isnan(bar.value) for bar in measured):
             bars |= {f"{column}, published": published, f"{column}, here": measured}
     if not bars:
@@ -286,12 +338,16 @@ def _picture_of_averages(folder: str, tables: "dict[str, MetricTable]", recipe: 
     path = Path(folder) / f"{recipe.name}.svg"
     path.parent.mkdir(exist_ok=True)
     title = recipe.title.partition(":")[0]
-    save_figure(draw_bars(bars, [row.title for row in rows], title=title, y_label="average correlation"), str(path))
+    save_figure(
+        draw_bars(bars, [row.title for row in rows], title=title, y_label="average correlation"),
+        str(path),
+    )
     return [f"![published averages beside those measured here]({path.name})"]
 
 
 def _called(args: argparse.Namespace, recipe: "Recipe") -> list[str]:
-    """What the calls of a figure print, each under its command line; one that fails says why, and the others go on."""
+    """What the calls of a figure print, each under its command line; one that fails says why, and
+    the others go on."""
     from mtmetrics.cli.main import build_parser, main
 
     folder = Path(args.report)
@@ -299,14 +355,24 @@ def _called(args: argparse.Namespace, recipe: "Recipe") -> list[str]:
     preset = args.preset or "paper"
     if recipe.models and preset not in recipe.models:
         raise InputError(f"--recipe {recipe.name}: runs with --preset {' or '.join(recipe.models)}")
-    given = [f"--{name.replace('_', '-')}={getattr(args, name)}" for name in _FORWARDED if getattr(args, name)]
+    given = [
+        f"--{name.replace('_', '-')}={getattr(args, name)}"
+        for name in _FORWARDED
+        if getattr(args, name)
+    ]
     given += ["--local-files-only"] if args.local_files_only else []
     given += ["--quiet"] if options.quiet else []
     data = [inside for path in args.data or [] for inside in _of_pairs(path, recipe.pairs)]
     parts, pictures, failed = [], [], 0
     for line in recipe.runs:
-        places = {"data": shlex.join(data), "preset": shlex.quote(preset), "out": shlex.quote(str(folder))}
-        sets, text = ([shlex.quote(path) for path in paths or []] for paths in (args.data, args.text))
+        places = {
+            "data": shlex.join(data),
+            "preset": shlex.quote(preset),
+            "out": shlex.quote(str(folder)),
+        }
+        sets, text = (
+            [shlex.quote(path) for path in paths or []] for paths in (args.data, args.text)
+        )
         filled = line.format(**places, sets=sets, text=text, model=recipe.models.get(preset))
         words = shlex.split(filled)
         # What a command does not know, such as the number format of a training, is left out.
@@ -323,16 +389,23 @@ def _called(args: argparse.Namespace, recipe: "Recipe") -> list[str]:
         text = "\n\n".join(filter(None, [text, *warnings]))
         parts += [f"```bash\nmtmetrics {shlex.join(words)}\n```", text]
         made = [Path(word) for word in words if code == 0 and folder in Path(word).parents]
-        drawn = [path for name in made for path in ([name] if name.suffix == ".svg" else sorted(name.glob("*.png")))]
+        drawn = [
+            path
+            for name in made
+            for path in ([name] if name.suffix == ".svg" else sorted(name.glob("*.png")))
+        ]
         pictures += [f"![{path.stem}]({path.relative_to(folder)})" for path in drawn]
     print("\n\n".join(part for part in parts if part))
     if failed == len(recipe.runs):
-        raise MTMetricsError(f"--recipe {recipe.name}: nothing could be run; the lines above say why")
+        raise MTMetricsError(
+            f"--recipe {recipe.name}: nothing could be run; the lines above say why"
+        )
     return [*parts, *pictures]
 
 
 def _of_pairs(path: str, pairs: list[str]) -> list[str]:
-    """A file; or of a folder those files that have one of the figure's language pairs in their names, if any has."""
+    """A file; or of a folder those files that have one of the figure's language pairs in their
+    names, if any has."""
     inside = sorted(map(str, Path(path).iterdir())) if pairs and Path(path).is_dir() else []
     return [name for name in inside if any(pair in Path(name).name for pair in pairs)] or [path]
 
@@ -343,7 +416,9 @@ def _write(folder: str, recipe: "Recipe", parts: list[str]) -> None:
     make_folder(Path(folder))
     note = [recipe.note] if recipe.note else []
     made = f"Made by mtmetrics {__version__}: `mtmetrics evaluate --recipe {recipe.name}`."
-    text = "\n\n".join([f"# {recipe.title}", recipe.citation, *note, *(part for part in parts if part), made])
+    text = "\n\n".join(
+        [f"# {recipe.title}", recipe.citation, *note, *(part for part in parts if part), made]
+    )
     path = Path(folder) / f"{recipe.name}.md"
     write_atomic(path, text + "\n")
     print(f"mtmetrics: the report is {path}", file=sys.stderr)

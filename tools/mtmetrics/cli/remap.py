@@ -40,7 +40,10 @@ _FIT: options.Options = {
     "--sentences": (f"sentence pairs to draw from --parallel (default: {_SENTENCES})", int),
     "--align-layer": ("layer that aligns words (default: --layer)", int),
     "--threshold": ("alignment probability, both directions", 1e-3),
-    "--map KIND ...": ("clp, umd, clp+umd, umd+clp (default: clp umd)", {"default": ["clp", "umd"]}),
+    "--map KIND ...": (
+        "clp, umd, clp+umd, umd+clp (default: clp umd)",
+        {"default": ["clp", "umd"]},
+    ),
     "--out DIR!": "folder for the maps; maps of other pairs in it stay",
     "--overwrite": "replace maps of the same name",
     "--seed": ("of the choice of sentences", 1),
@@ -49,8 +52,8 @@ _FIT: options.Options = {
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Fits CLP and UMD on word pairs, aligned in parallel sentences or given, or on the sentence "
-        "pairs themselves. Writes one safetensors file per map."
+        "Fits CLP and UMD on word pairs, aligned in parallel sentences or given, or on the "
+        "sentence pairs themselves. Writes one safetensors file per map."
     )
     options.add_options(parser, _SPACE)
     options.add_options(parser.add_mutually_exclusive_group(required=True), _PAIRS)
@@ -91,12 +94,19 @@ def _fitted(args: argparse.Namespace, files: Sequence[Path]) -> list[dict[str, A
         few = f"{len(source)} pairs of vectors for an encoder of width {encoder.dim}"
         warn(f"{few}: fewer pairs than dimensions leave most of a map to chance; pass more text")
     sentences = str(len(pairs)) if args.parallel else "0"
-    meta = map_meta(encoder, args.lp, level=args.level, corpus=corpus, sentences=sentences, seed=str(args.seed))
+    meta = map_meta(
+        encoder, args.lp, level=args.level, corpus=corpus, sentences=sentences, seed=str(args.seed)
+    )
     written = []
     for kind, path in zip(args.map, files, strict=True):
         remapping = Remapping.fit(kind, source, target, meta)
         remapping.save(path)
-        about = {"file": str(path), "kind": kind, "fingerprint": remapping.fingerprint, "pairs": len(source)}
+        about = {
+            "file": str(path),
+            "kind": kind,
+            "fingerprint": remapping.fingerprint,
+            "pairs": len(source),
+        }
         written.append(about | ({"sentences": len(pairs)} if args.parallel else {}))
     return written
 
@@ -108,25 +118,38 @@ def _pairs(args: argparse.Namespace) -> tuple[list[tuple[str, str]], str]:
 
     rows, _ = read_pairs(args.parallel, args.exclude_origin)
     if args.sentences is not None and len(rows) < args.sentences:
-        warn(f"--sentences {args.sentences}: the text has only {len(rows)} sentence pairs; all of them are taken")
+        warn(
+            f"--sentences {args.sentences}: the text has only {len(rows)} sentence pairs; all of "
+            "them are taken"
+        )
     wanted = _SENTENCES if args.sentences is None else args.sentences
     if len(rows) > wanted:
         rows = random.Random(args.seed).sample(rows, wanted)
-    return [(row.source, row.target) for row in rows], " ".join(short_name(path) for path in args.parallel)
+    return [(row.source, row.target) for row in rows], " ".join(
+        short_name(path) for path in args.parallel
+    )
 
 
-def _vectors(args: argparse.Namespace, pairs: list[tuple[str, str]], pool: "ModelPool") -> "tuple[*Vectors, Encoder]":
+def _vectors(
+    args: argparse.Namespace, pairs: list[tuple[str, str]], pool: "ModelPool"
+) -> "tuple[*Vectors, Encoder]":
     from mtmetrics.mining.word_level import vectors_from_sentences, vectors_from_words
 
     languages = language_pair(args.lp)
     if args.level == "sentence":
         sentences = pool.sentence_encoder(args.encoder, layer=args.layer)
-        source, target = (sentences.encode([pair[side] for pair in pairs], languages[side]) for side in (0, 1))
+        source, target = (
+            sentences.encode([pair[side] for pair in pairs], languages[side]) for side in (0, 1)
+        )
         return source.vectors[source.index], target.vectors[target.index], sentences
     encoder = pool.encoder(args.encoder, layer=args.layer)
     if args.word_pairs:
         return *vectors_from_words(pairs, encoder, languages), encoder
-    aligner = encoder if args.align_layer is None else pool.encoder(args.encoder, layer=args.align_layer)
+    aligner = (
+        encoder if args.align_layer is None else pool.encoder(args.encoder, layer=args.align_layer)
+    )
     wrap = functools.partial(options.progress, desc="aligning", unit=" batches")
-    found = vectors_from_sentences(pairs, encoder, aligner, languages, threshold=args.threshold, wrap=wrap)
+    found = vectors_from_sentences(
+        pairs, encoder, aligner, languages, threshold=args.threshold, wrap=wrap
+    )
     return *found, encoder

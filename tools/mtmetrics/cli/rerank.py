@@ -22,46 +22,57 @@ if TYPE_CHECKING:
 _MODEL = "model"
 _FILES: options.Options = {
     "file FILE": (
-        "JSON Lines with candidates (a list), and where there are any source, references (a list), scores (a list, "
-        "called model, or an object of lists; higher is better); - reads it from standard input"
+        "JSON Lines with candidates (a list), and where there are any source, references (a "
+        "list), scores (a list, called model, or an object of lists; higher is better); - reads "
+        "it from standard input"
     ),
     **options.SOURCES,
     "-t --predictions FILE ...": (
-        "instead of FILE: --nbest lines per source, or lines as Moses and Marian write them (NUMBER ||| TEXT ||| "
-        "FEATURES ||| SCORE); of several files each gives candidates of the same sources"
+        "instead of FILE: --nbest lines per source, or lines as Moses and Marian write them "
+        "(NUMBER ||| TEXT ||| FEATURES ||| SCORE); of several files each gives candidates of "
+        "the same sources"
     ),
-    "--nbest N": ("lines per source in each file of -t (default: 1 where there are several files)", int),
+    "--nbest N": (
+        "lines per source in each file of -t (default: 1 where there are several files)",
+        int,
+    ),
     **options.LANG_PAIR,
     "--out FILE": "write there instead of to standard output; appears when all is done",
     "--format": (
-        "jsonl, or text: the chosen translations alone (default: jsonl, or text where --out does not end in .jsonl)",
+        (
+            "jsonl, or text: the chosen translations alone (default: jsonl, or text where --out "
+            "does not end in .jsonl)"
+        ),
         {"choices": ("jsonl", "text")},
     ),
     "--report FILE": "write counts, weights and signatures there as JSON",
     "--mbr": (
-        "minimum Bayes risk: the candidate that is on average most like all candidates, by metrics that compare with "
-        "references (--metric; default: chrf)"
+        "minimum Bayes risk: the candidate that is on average most like all candidates, by "
+        "metrics that compare with references (--metric; default: chrf)"
     ),
 }
 _TUNING: options.Options = {
     "--tune FILE": (
-        "choose the weights on this development set first: JSON Lines as FILE, with human (judgements of all "
-        "candidates) or references"
+        "choose the weights on this development set first: JSON Lines as FILE, with human "
+        "(judgements of all candidates) or references"
     ),
     "--objective NAME[:PRESET[:OPTION=VALUE,...]]": (
         "metric that tuning makes high where the set has references but no judgements",
         "chrf",
     ),
 }
-_Rows = Iterator[tuple[dict[str, Any], "NBest"]]  # what the output keeps of the input, and candidates
+_Rows = Iterator[
+    tuple[dict[str, Any], "NBest"]
+]  # what the output keeps of the input, and candidates
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Chooses among the candidate translations of each source: by a metric, by a weighted sum of "
-        "metrics and of the translation model's own scores, or by expected utility (--mbr). A blank candidate is "
-        "chosen only where all are blank; of equal scores the first candidate wins. Writes a row per source with "
-        "translation, index (from 0), score, and the scores of all candidates (null for blank ones)."
+        "Chooses among the candidate translations of each source: by a metric, by a weighted "
+        "sum of metrics and of the translation model's own scores, or by expected utility "
+        "(--mbr). A blank candidate is chosen only where all are blank; of equal scores the "
+        "first candidate wins. Writes a row per source with translation, index (from 0), score, "
+        "and the scores of all candidates (null for blank ones)."
     )
     options.add_options(parser, _FILES)
     options.add_metric_options(parser, several=True)
@@ -80,7 +91,9 @@ def run(args: argparse.Namespace) -> None:
     rows = _rows(args)
     first = next(rows, None)
     if first is None:
-        raise InputError(f"{args.file or args.predictions[0]}: empty; there is nothing to choose from")
+        raise InputError(
+            f"{args.file or args.predictions[0]}: empty; there is nothing to choose from"
+        )
     development = [item for _, item in _jsonl(args.tune)] if args.tune else []
     from mtmetrics.choosing.mixture import load_scorers
     from mtmetrics.choosing.reranking import Reranker
@@ -106,14 +119,24 @@ def run(args: argparse.Namespace) -> None:
     with opened(args.out) as stream:
         kept, lists = itertools.tee(rows)
         for (row, _), choice in zip(kept, reranker.choose(item for _, item in lists), strict=True):
-            score, *scores = (None if math.isnan(score) else score for score in (choice.score, *choice.scores))
-            row |= {"translation": choice.text, "index": choice.index, "score": score, "scores": scores}
+            score, *scores = (
+                None if math.isnan(score) else score for score in (choice.score, *choice.scores)
+            )
+            row |= {
+                "translation": choice.text,
+                "index": choice.index,
+                "score": score,
+                "scores": scores,
+            }
             stream.write(choice.text + "\n" if plain else json_line(row))
     counts, mixture = reranker.counts, reranker.mixture
     report |= {**counts, "mbr": args.mbr, "weights": mixture.weights, "metrics": mixture.about()}
     write_report(args.report, report)
     found = "".join(f", {counts[name]} {name}" for name in ("blank", "repeated") if counts[name])
-    text = f"{counts['sources']} sources with {counts['candidates']} candidates{found}; {counts['changed']} times not "
+    text = (
+        f"{counts['sources']} sources with {counts['candidates']} candidates{found}; "
+        f"{counts['changed']} times not "
+    )
     text += f"the first one is chosen, {counts['tied']} times several are best"
     weighed = ", ".join(f"{name}={weight:g}" for name, weight in mixture.weights.items())
     print(f"mtmetrics: {text}; weights {weighed}", file=sys.stderr)
@@ -121,8 +144,12 @@ def run(args: argparse.Namespace) -> None:
 
 def _rows(args: argparse.Namespace) -> _Rows:
     """For each source what its row of the output keeps of the input, and its candidates."""
-    if (args.file is None) == (not args.predictions) or (args.file and (args.sources or args.nbest)):
-        raise InputError("nothing to choose from: pass one FILE of JSON Lines (or -), or -t with -s and --nbest")
+    if (args.file is None) == (not args.predictions) or (
+        args.file and (args.sources or args.nbest)
+    ):
+        raise InputError(
+            "nothing to choose from: pass one FILE of JSON Lines (or -), or -t with -s and --nbest"
+        )
     if args.file is not None:
         return _jsonl(args.file)
     numbered = len(args.predictions) == 1 and args.nbest is None
@@ -135,14 +162,18 @@ def _jsonl(path: str) -> _Rows:
     from mtmetrics.choosing.reranking import NBest
 
     if path != "-" and not is_json(path):
-        raise InputError(f"{path}: JSON Lines are needed (.jsonl or .json); files of lines are passed with -t")
+        raise InputError(
+            f"{path}: JSON Lines are needed (.jsonl or .json); files of lines are passed with -t"
+        )
     for where, row in jsonl_rows(path):
         if not isinstance(row.get("candidates"), list):
             raise InputError(f"{where}: 'candidates' must be a list of strings")
         scores = row.get("scores") or {}
         named = scores if isinstance(scores, dict) else {_MODEL: scores}
         try:
-            item = NBest(row["candidates"], row.get("source"), row.get("references"), named, row.get("human"))
+            item = NBest(
+                row["candidates"], row.get("source"), row.get("references"), named, row.get("human")
+            )
         except InputError as error:
             raise InputError(f"{where}: {error}") from None
         yield {name: value for name, value in row.items() if name != "candidates"}, item
@@ -159,7 +190,8 @@ def _by_lines(paths: list[str], count: int) -> _Rows:
             return
         if len(block) < count:
             raise InputError(
-                f"{paths[0]}: its lines are not a multiple of --nbest {count}; source {number} has {len(block)}"
+                f"{paths[0]}: its lines are not a multiple of --nbest {count}; source {number} "
+                f"has {len(block)}"
             )
         yield {}, NBest([text for column in zip(*block, strict=True) for text in column])
 
@@ -174,7 +206,9 @@ def _numbered(path: str) -> _Rows:
 
 
 def _with_sources(lists: _Rows, args: argparse.Namespace) -> _Rows:
-    for number, (source, found) in enumerate(itertools.zip_longest(iter_lines(args.sources, "segments"), lists), 1):
+    for number, (source, found) in enumerate(
+        itertools.zip_longest(iter_lines(args.sources, "segments"), lists), 1
+    ):
         if source is None or found is None:
             shorter, longer = (args.sources, args.predictions[0])[:: 1 if source is None else -1]
             raise InputError(f"{shorter} ends after {number - 1} sources, but {longer} goes on")

@@ -1,4 +1,5 @@
-"""What several commands read: rows to score and systems to compare, in the languages that the user says they are in."""
+"""What several commands read: rows to score and systems to compare, in the languages that the user
+says they are in."""
 
 import argparse
 import functools
@@ -18,8 +19,9 @@ from mtmetrics.scorers.registry import find_metric
 
 
 class MetricRows(NamedTuple):
-    """What is to be scored: rows of what each of `columns` holds, of references a list where there are several, then
-    one prediction per system; how many rows (0: not known); and for each metric the side that it compares with."""
+    """What is to be scored: rows of what each of `columns` holds, of references a list where there
+    are several, then one prediction per system; how many rows (0: not known); and for each metric
+    the side that it compares with."""
 
     names: list[str]
     columns: list[Column]
@@ -28,13 +30,14 @@ class MetricRows(NamedTuple):
     sides: list[str]
 
 
-# What n translations are compared with, sources, references or lists of several, or both; and those of each system.
+# What n translations are compared with, sources, references or lists of several, or both; and those
+# of each system.
 Systems = tuple[dict[Column, list[Any]], dict[str, list[str]]]
 
 
 class _Opened(NamedTuple):
-    """Names of systems; the columns that are there, or None where a file of two does not say which the first is; what
-    reads those that are wanted; and how many rows there are."""
+    """Names of systems; the columns that are there, or None where a file of two does not say which
+    the first is; what reads those that are wanted; and how many rows there are."""
 
     names: list[str]
     columns: list[Column] | None
@@ -50,28 +53,32 @@ def input_rows(args: argparse.Namespace) -> tuple[list[str], Iterator[list[Any]]
 
 
 def metric_rows(args: argparse.Namespace, metrics: Sequence[dict[str, Any]]) -> MetricRows:
-    """Opens what the options of `mtmetrics.cli.options.add_row_options` name, for metrics given by their loaders'
-    keywords.
+    """Opens what the options of `mtmetrics.cli.options.add_row_options` name, for metrics given by
+    their loaders' keywords.
 
-    The first row is read at once, so that a missing or empty file is reported before any model is loaded.
-    """
+    The first row is read at once, so that a missing or empty file is reported before any model is
+    loaded."""
     known = [find_metric(options["metric"]) for options in metrics]
     _require_files(args)
     opened = _opened(args)
-    sides = [_side(metric, options, opened.columns) for metric, options in zip(known, metrics, strict=True)]
+    sides = [
+        _side(metric, options, opened.columns)
+        for metric, options in zip(known, metrics, strict=True)
+    ]
     columns = [column for column in KEYS if any(column in COLUMNS[side] for side in sides)]
     if opened.columns is None and len(columns) > 1:
         three = "pass three columns: source, translation and reference"
-        raise InputError(f"{args.file}: the first of two columns cannot be both source and reference; {three}")
+        raise InputError(
+            f"{args.file}: the first of two columns cannot be both source and reference; {three}"
+        )
     return MetricRows(opened.names, columns, _read(args, opened, columns), opened.count or 0, sides)
 
 
 def read_systems(args: argparse.Namespace) -> Systems:
     """Reads all that the same options name, for metrics that compare with different columns of it.
 
-    One FILE is JSON Lines here, with the keys ``source``, ``reference`` or both, and ``outputs``, an object with the
-    translation of each system.
-    """
+    One FILE is JSON Lines here, with the keys ``source``, ``reference`` or both, and ``outputs``,
+    an object with the translation of each system."""
     _require_files(args)
     if args.file is not None:
         return _systems_of_file(args.file)
@@ -89,11 +96,15 @@ def _require_files(args: argparse.Namespace) -> None:
     if args.file is not None and (args.sources or args.predictions or args.references):
         raise InputError("pass either one FILE or -s and -t (or -r and -t), not both")
     if args.file is None and (not args.predictions or not (args.sources or args.references)):
-        ways = "-s SOURCES or -r REFERENCES and -t PREDICTIONS, or one FILE, or - for standard input"
+        ways = (
+            "-s SOURCES or -r REFERENCES and -t PREDICTIONS, or one FILE, or - for standard input"
+        )
         raise InputError(f"nothing to score: pass {ways}")
 
 
-def _read(args: argparse.Namespace, opened: _Opened, columns: Sequence[Column]) -> Iterator[list[Any]]:
+def _read(
+    args: argparse.Namespace, opened: _Opened, columns: Sequence[Column]
+) -> Iterator[list[Any]]:
     rows = opened.read(columns)
     first = next(rows, None)
     if first is None:
@@ -112,9 +123,13 @@ def _side(metric: Metric, options: dict[str, Any], columns: Sequence[Column] | N
         return metric.side_of_preset(options["preset"], options, columns)
     only = metric.only(metric.made_by().preset_settings(options["preset"], options))
     if only is None or len(COLUMNS[only]) > 1:
-        ways = " or ".join(f"--against {side} ({side} TAB translation)" for side in metric.sides if side != "both")
+        ways = " or ".join(
+            f"--against {side} ({side} TAB translation)" for side in metric.sides if side != "both"
+        )
         named = "or name the columns in a header row"
-        raise InputError(f"two columns can be read in two ways for {metric.name}: pass {ways}, {named}")
+        raise InputError(
+            f"two columns can be read in two ways for {metric.name}: pass {ways}, {named}"
+        )
     return only
 
 
@@ -136,9 +151,13 @@ def _opened(args: argparse.Namespace) -> _Opened:
             compared = [list(itertools.islice(texts, len(files))) for files in others]
             yield [found[0] if len(found) == 1 else found for found in compared] + list(texts)
 
-    # The names of the files without folder and suffix; the whole path where that is not enough to tell them apart.
+    # The names of the files without folder and suffix; the whole path where that is not enough to
+    # tell them apart.
     stems = [Path(path).stem for path in args.predictions]
-    names = [stem if stems.count(stem) == 1 else path for stem, path in zip(stems, args.predictions, strict=True)]
+    names = [
+        stem if stems.count(stem) == 1 else path
+        for stem, path in zip(stems, args.predictions, strict=True)
+    ]
     everything = [*itertools.chain(*(paths[column] for column in given)), *args.predictions]
     return _Opened(names, given, read, _common_count(everything))
 
@@ -148,7 +167,8 @@ def _read_texts(texts: Texts, columns: Sequence[Column]) -> Iterator[list[Any]]:
 
 
 def _common_count(paths: Sequence[str]) -> int | None:
-    """The number of lines of parallel files, which must be the same wherever it can be known before they are read."""
+    """The number of lines of parallel files, which must be the same wherever it can be known before
+    they are read."""
     for path in paths:
         check_file(path, "segments")
     counts = {path: count for path in paths if (count := count_rows(path)) is not None}
@@ -166,8 +186,14 @@ def _systems_of_file(path: str) -> Systems:
     names = column_names(path, keys)
     given = [column for column, key in KEYS.items() if key in names]
     if table is None or "outputs" not in keys or not given:
-        what = "several systems in one FILE are JSON Lines with the key outputs, an object with the translation of each"
-        what += f" system, and source or reference; the first row has: {', '.join(keys) or 'none of them'}"
+        what = (
+            "several systems in one FILE are JSON Lines with the key outputs, an object with "
+            "the translation of each"
+        )
+        what += (
+            " system, and source or reference; the first row has: "
+            f"{', '.join(keys) or 'none of them'}"
+        )
         raise InputError(f"{path}: {what}; parallel files are passed with -s or -r, and -t")
     others: dict[Column, list[Any]] = {column: [] for column in given}
     predictions: dict[str, list[str]] = {}

@@ -1,4 +1,5 @@
-"""``mtmetrics score``: scores translations, and prints results while they arrive, or a table for people."""
+"""``mtmetrics score``: scores translations, and prints results while they arrive, or a table for
+people."""
 
 import argparse
 import contextlib
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
     from mtmetrics.scorers.results import MetricResult
 
     Results = list[list[MetricResult]]  # for each metric one per system
-    Summaries = Mapping[str, list[dict[str, Any]]]  # metric -> for each system its mean score, signature and so on
+    Summaries = Mapping[
+        str, list[dict[str, Any]]
+    ]  # metric -> for each system its mean score, signature and so on
 
 _SUMMARIES = ("table", "markdown")
 _LOWEST = 10
@@ -34,8 +37,9 @@ _OUTPUT: options.Options = {
     "--parts": "also print the parts of the scores; in tables, their means",
     "--ci": "95 %% bootstrap interval of the system score (1,000 resamples of the segments)",
     "--degenerate": (
-        "of output that is no translation (copies of the source, loops, another language, odd lengths): keep the "
-        "score, give the floor score, or leave it out of the mean (null); rows of segments then say what is unusual",
+        "of output that is no translation (copies of the source, loops, another language, odd "
+        "lengths): keep the score, give the floor score, or leave it out of the mean (null); "
+        "rows of segments then say what is unusual",
         {"choices": ("keep", "floor", "null")},
     ),
     "--segments": f"below the table, the {_LOWEST} lowest-scored segments of each system with their texts",
@@ -53,8 +57,9 @@ _UNUSUAL = {
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Scores translations with one or several metrics: parallel files (-s or -r, and -t), or one FILE "
-        "of rows. On a terminal it prints a table, else JSON. Memory does not grow with the input, but for JSON."
+        "Scores translations with one or several metrics: parallel files (-s or -r, and -t), or "
+        "one FILE of rows. On a terminal it prints a table, else JSON. Memory does not grow "
+        "with the input, but for JSON."
     )
     options.add_row_options(parser)
     options.add_metric_options(parser, several=True)
@@ -80,7 +85,11 @@ def run(args: argparse.Namespace) -> None:
 
     with_parts = args.parts and form in _SUMMARIES  # of which they hold the means
     lowest = _Lowest()
-    shown = {"parts": args.parts, "full": args.full_precision, "unusual": args.degenerate is not None}
+    shown = {
+        "parts": args.parts,
+        "full": args.full_precision,
+        "unusual": args.degenerate is not None,
+    }
     make = functools.partial(_WRITERS.get(form, _Writer), form, names, list(specs), **shown)
     with (
         opened(args.out, binary=form == "parquet", table=form == "table") as stream,
@@ -88,7 +97,8 @@ def run(args: argparse.Namespace) -> None:
     ):
         pool = options.model_pool(args)
         scorers = [
-            load_scorer(pool=pool, **loader | {"against": side}) for loader, side in zip(loaders, sides, strict=True)
+            load_scorer(pool=pool, **loader | {"against": side})
+            for loader, side in zip(loaders, sides, strict=True)
         ]
         for scorer in scorers:
             scorer.system_names = names
@@ -100,9 +110,16 @@ def run(args: argparse.Namespace) -> None:
                 if args.segments:
                     lowest.add(specs, names, others, systems, results)
                 if args.degenerate == "null":
-                    results = [[result.without_degenerate() for result in systems] for systems in results]
+                    results = [
+                        [result.without_degenerate() for result in systems] for systems in results
+                    ]
                 writer.add(results)
-                kept.append([[one if with_parts else one.without_parts() for one in systems] for systems in results])
+                kept.append(
+                    [
+                        [one if with_parts else one.without_parts() for one in systems]
+                        for systems in results
+                    ]
+                )
         of_metrics = zip(specs, zip(*kept, strict=True), strict=True)
         totals = {metric: joined_systems(found) for metric, found in of_metrics}
         summaries = {
@@ -122,9 +139,10 @@ def run(args: argparse.Namespace) -> None:
 def _scored(
     scorers: "list[Scorer]", columns: Sequence[str], systems: int, rows: Iterator[list[Any]]
 ) -> "Iterator[tuple[list[list[Any]], list[list[str]], Results]]":
-    """Of each chunk what each metric compares with, the translations of each system, and the results. All metrics score
-    a chunk before the next is read, which is all where one of them needs its whole input first. Rows hold the `columns`
-    that are compared with, then one for each of the systems."""
+    """Of each chunk what each metric compares with, the translations of each system, and the
+    results. All metrics score a chunk before the next is read, which is all where one of them needs
+    its whole input first. Rows hold the `columns` that are compared with, then one for each of the
+    systems."""
     from mtmetrics.scorers.results import chunk_lines, chunked, scored_together, stretches
 
     independent = all(scorer.independent for scorer in scorers)
@@ -132,7 +150,9 @@ def _scored(
     for chunk in chunked(rows, lines if independent else None):
         others = [scorer.compared(dict(zip(columns, chunk, strict=False))) for scorer in scorers]
         given = [[own, *chunk[len(columns) :]] for own in others]
-        streams = [it.score_chunks(stretches(own, lines)) for it, own in zip(scorers, given, strict=True)]
+        streams = [
+            it.score_chunks(stretches(own, lines)) for it, own in zip(scorers, given, strict=True)
+        ]
         yield others, chunk[len(columns) :], scored_together(streams)
 
 
@@ -146,7 +166,11 @@ def _summary(result: "MetricResult", *, interval: bool, parts: bool) -> dict[str
     if interval and known.size:
         between = bootstrap_interval(known)
         found["ci"] = between and between._asdict()
-    return found | ({"parts": {name: float(np.nanmean(part)) for name, part in result.parts.items()}} if parts else {})
+    return found | (
+        {"parts": {name: float(np.nanmean(part)) for name, part in result.parts.items()}}
+        if parts
+        else {}
+    )
 
 
 def _table(style: str, names: Sequence[str], summaries: "Summaries", *, full: bool) -> str:
@@ -167,7 +191,9 @@ def _table(style: str, names: Sequence[str], summaries: "Summaries", *, full: bo
             known = found.get("parts", {})
             row |= {part: _number(known[part], full) if part in known else "" for part in parts}
             report = found["report"]
-            rows.append(row | {_UNUSUAL.get(key, key): f"{report[key]:,}" for key in ("segments", *unusual)})
+            rows.append(
+                row | {_UNUSUAL.get(key, key): f"{report[key]:,}" for key in ("segments", *unusual)}
+            )
     numbers = range(1 + (len(summaries) > 1), len(rows[0]))
     text = STYLES[style]([[*rows[0]], *([*row.values()] for row in rows)], numbers)
     blocks = [text, "\n".join(map(one_line, dict.fromkeys(found["signature"] for found in every)))]
@@ -183,7 +209,9 @@ def _number(value: float, full: bool) -> str:
 
 
 def _interval(ends: dict[str, Any] | None, full: bool) -> str:
-    return "none" if ends is None else f"[{_number(ends['low'], full)}, {_number(ends['high'], full)}]"
+    return (
+        "none" if ends is None else f"[{_number(ends['low'], full)}, {_number(ends['high'], full)}]"
+    )
 
 
 def _in_one_line(other: Any) -> str:
@@ -206,7 +234,8 @@ class _Lowest:
         systems: Sequence[list[str]],
         results: "Results",
     ) -> None:
-        """Takes a chunk: what each metric compared with, the translations of each system, and the results."""
+        """Takes a chunk: what each metric compared with, the translations of each system, and the
+        results."""
         numbers = range(self._before + 1, self._before + len(systems[0]) + 1)
         for metric, compared, of_metric in zip(metrics, others, results, strict=True):
             shown = [_in_one_line(other) for other in compared]
@@ -223,18 +252,23 @@ class _Lowest:
         blocks = []
         for (metric, name), rows in self._kept.items():
             table = [["segment", "score", "compared with", "translation"]]
-            table += [[str(number), _number(score, full), other, text] for score, number, other, text in rows]
-            blocks.append(f"Lowest scores of {name} by {metric}:\n\n{STYLES[style](table, range(2))}")
+            table += [
+                [str(number), _number(score, full), other, text]
+                for score, number, other, text in rows
+            ]
+            blocks.append(
+                f"Lowest scores of {name} by {metric}:\n\n{STYLES[style](table, range(2))}"
+            )
         return "\n\n".join(blocks)
 
 
 @dataclasses.dataclass
 class _Writer:
-    """Takes the results of chunk after chunk, then what sums up each system; by itself writes the latter as a table.
+    """Takes the results of chunk after chunk, then what sums up each system; by itself writes the
+    latter as a table.
 
-    The target is an open stream, of bytes for Parquet; numbers have all digits where `full` says so, and rows say what
-    is `unusual`.
-    """
+    The target is an open stream, of bytes for Parquet; numbers have all digits where `full` says
+    so, and rows say what is `unusual`."""
 
     form: str
     names: Sequence[str]
@@ -258,7 +292,8 @@ class _Writer:
         return rounded(value, full=self.full)
 
     def _each(self, summaries: "Summaries", key: str = "system") -> Iterator[dict[str, Any]]:
-        """The summaries one by one, with the name of the system and, where there are several, of the metric."""
+        """The summaries one by one, with the name of the system and, where there are several, of
+        the metric."""
         for metric, systems in summaries.items():
             for name, found in zip(self.names, systems, strict=True):
                 yield {key: name} | ({"metric": metric} if len(self.metrics) > 1 else {}) | found
@@ -280,10 +315,15 @@ class _JsonWriter(_Writer):
         self.chunks.append(results)
 
     def finish(self, summaries: "Summaries") -> None:
-        documents = {metric: self._document(place, summaries[metric]) for place, metric in enumerate(self.metrics)}
+        documents = {
+            metric: self._document(place, summaries[metric])
+            for place, metric in enumerate(self.metrics)
+        }
         [whole, *more] = documents.values()
         if more:
-            whole = {"metrics": [{"metric": metric} | document for metric, document in documents.items()]}
+            whole = {
+                "metrics": [{"metric": metric} | document for metric, document in documents.items()]
+            }
         json.dump(self._rounded(whole), self.target, ensure_ascii=False, indent=1)
         self.target.write("\n")
 
@@ -297,29 +337,38 @@ class _JsonWriter(_Writer):
             whole.append(kept.as_dict(parts=self.parts) | unusual | found)
         if len(whole) == 1:
             return whole[0]
-        return {"systems": [{"name": name} | document for name, document in zip(self.names, whole, strict=True)]}
+        return {
+            "systems": [
+                {"name": name} | document for name, document in zip(self.names, whole, strict=True)
+            ]
+        }
 
 
 @dataclasses.dataclass
 class _RowsWriter(_Writer):
-    """A row per segment and system. Those of JSON Lines have a ``kind``, and one per system and metric follows; Parquet
-    has all digits, and the summaries are its metadata under the key ``mtmetrics``; beside cells on a screen they are
-    printed."""
+    """A row per segment and system. Those of JSON Lines have a ``kind``, and one per system and
+    metric follows; Parquet has all digits, and the summaries are its metadata under the key
+    ``mtmetrics``; beside cells on a screen they are printed."""
 
     rows: RowWriter | None = None
     segments: int = 0
 
     def __post_init__(self) -> None:
-        # Said before the scoring: what the format cannot hold, such as a tab in the name of a system.
+        # Said before the scoring: what the format cannot hold, such as a tab in the name of a
+        # system.
         ScoreRow.columns(self.form, self.names, self.metrics, unusual=self.unusual)
 
     def add(self, results: "Results") -> None:
         values, unusual = self._values(results), self._unusual(results)
         if self.rows is None:
-            self.rows = RowWriter(self.target, ScoreRow.columns(self.form, self.names, values, unusual=self.unusual))
+            self.rows = RowWriter(
+                self.target, ScoreRow.columns(self.form, self.names, values, unusual=self.unusual)
+            )
         count = len(results[0][0].segments)
         places = itertools.product(range(self.segments + 1, self.segments + count + 1), self.names)
-        numbers = (dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True))
+        numbers = (
+            dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True)
+        )
         rows = (
             ScoreRow(system, segment, row, names).fields(self.form)
             for (segment, system), row, names in zip(places, numbers, unusual, strict=True)
@@ -328,8 +377,8 @@ class _RowsWriter(_Writer):
         self.segments += count
 
     def _values(self, results: "Results") -> dict[str, list[float | None]]:
-        """The columns of numbers of a chunk: the systems of the first segment, of the second, and so on; of one metric
-        its score and parts, of several those of each."""
+        """The columns of numbers of a chunk: the systems of the first segment, of the second, and
+        so on; of one metric its score and parts, of several those of each."""
         import numpy as np
 
         several = len(self.metrics) > 1
@@ -337,12 +386,18 @@ class _RowsWriter(_Writer):
         for metric, of_metric in zip(self.metrics, results, strict=True):
             values[metric if several else "score"] = [result.segments for result in of_metric]
             for part in of_metric[0].parts if self.parts else ():
-                values[f"{metric} {part}" if several else part] = [result.parts[part] for result in of_metric]
+                values[f"{metric} {part}" if several else part] = [
+                    result.parts[part] for result in of_metric
+                ]
         floats = {name: np.stack(columns, axis=1).ravel() for name, columns in values.items()}
-        return {name: np.where(np.isnan(column), None, column).tolist() for name, column in floats.items()}
+        return {
+            name: np.where(np.isnan(column), None, column).tolist()
+            for name, column in floats.items()
+        }
 
     def _unusual(self, results: "Results") -> Iterable[str | None]:
-        """What is unusual in the rows of a chunk, in the same order; None where nobody wants to know."""
+        """What is unusual in the rows of a chunk, in the same order; None where nobody wants to
+        know."""
         if not self.unusual:
             return itertools.repeat(None, len(results[0][0].segments) * len(self.names))
         of_systems = (_together(system) for system in zip(*results, strict=True))
@@ -353,7 +408,9 @@ class _RowsWriter(_Writer):
             systems = json.dumps([*self._each(summaries, "name")], ensure_ascii=False)
             self.rows.describe("mtmetrics", systems)
         elif self.form == "jsonl" and self.rows is not None:
-            self.rows.write(self._rounded({"kind": "system"} | found) for found in self._each(summaries))
+            self.rows.write(
+                self._rounded({"kind": "system"} | found) for found in self._each(summaries)
+            )
         elif self.target is sys.stdout and not options.quiet:
             from mtmetrics.statistics.significance import NO_INTERVAL
 

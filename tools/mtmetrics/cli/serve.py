@@ -13,9 +13,10 @@ _HOST = "127.0.0.1"
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the command to the parser."""
     parser.description = (
-        "Scores what programs send by HTTP until Ctrl-C: POST /score with a segment or many as JSON, GET /health. "
-        "With --threshold it says of each translation whether it is good enough. Listens on this machine alone, "
-        "unless --host says otherwise, and answers to the names of what it listens on; it knows no passwords."
+        "Scores what programs send by HTTP until Ctrl-C: POST /score with a segment or many as "
+        "JSON, GET /health. With --threshold it says of each translation whether it is good "
+        "enough. Listens on this machine alone, unless --host says otherwise, and answers to "
+        "the names of what it listens on; it knows no passwords."
     )
     options.add_metric_options(parser)
     limits: options.Options = {
@@ -53,22 +54,28 @@ def run(args: argparse.Namespace) -> None:
         most_segments=args.most_segments,
         most_waiting=args.most_waiting,
     )
-    server = uvicorn.Server(uvicorn.Config(service.app(), log_level="warning", timeout_graceful_shutdown=3))
+    server = uvicorn.Server(
+        uvicorn.Config(service.app(), log_level="warning", timeout_graceful_shutdown=3)
+    )
     place = f"[{args.host}]" if _is_ipv6(args.host) else args.host
     print(f"http://{place}:{port_number}/score  {scorer.signature}", flush=True)
     server.run(sockets=[listening])
 
 
 def _listen(host: str, port_number: int) -> socket.socket:
-    """A socket that takes connections already, so that whoever reads the address may ask at once."""
+    """A socket that takes connections already, so that whoever reads the address may ask at
+    once."""
     family = socket.AF_INET6 if _is_ipv6(host) else socket.AF_INET
     both = _is_ipv6(host) and socket.has_dualstack_ipv6()
     try:
         listening = socket.create_server((host, port_number), family=family, dualstack_ipv6=both)
     except OSError as error:
         advice = "choose another --host or --port"
-        raise MTMetricsError(f"{host}:{port_number}: cannot be listened on ({error}); {advice}") from None
-    # Connections inherit it; else the second half of each answer waits 40 ms until the first is acknowledged.
+        raise MTMetricsError(
+            f"{host}:{port_number}: cannot be listened on ({error}); {advice}"
+        ) from None
+    # Connections inherit it; else the second half of each answer waits 40 ms until the first is
+    # acknowledged.
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listening
 

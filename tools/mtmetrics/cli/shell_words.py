@@ -13,15 +13,18 @@ _COLUMNS = {"sources": "-s SOURCES", "references": "-r REFERENCES"}
 
 @functools.cache
 def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """What names a keyword: ``NAME=VALUE``, but not in NAME:PRESET:option=value, which is how the command line writes
-    it too, nor in a path; and the subject of a message."""
+    """What names a keyword: ``NAME=VALUE``, but not in NAME:PRESET:option=value, which is how the
+    command line writes it too, nor in a path; and the subject of a message."""
     name = "|".join(sorted(keywords(), key=len, reverse=True))
     assigned = rf"(?<![\w:,./-])({name})=({_VALUE})?+(?![\w/])"
-    return re.compile(assigned), re.compile(rf"(^|^--metric \S+: )({name})(?= (?:{_VALUE}|is missing)(?:[:;]|$| ))")
+    return re.compile(assigned), re.compile(
+        rf"(^|^--metric \S+: )({name})(?= (?:{_VALUE}|is missing)(?:[:;]|$| ))"
+    )
 
 
 def in_shell_words(message: str, given: Sequence[str] = ()) -> str:
-    """The message with options in place of keywords; what stands in quotes, and what the user has `given`, stays.
+    """The message with options in place of keywords; what stands in quotes, and what the user has
+    `given`, stays.
 
     Example:
         >>> in_shell_words("layer 77: pass normalize='batch' too, or lang_pair=")
@@ -47,9 +50,14 @@ def in_shell_words(message: str, given: Sequence[str] = ()) -> str:
 
 def _translated(message: str) -> str:
     assigned, _ = _patterns()
-    message = assigned.sub(lambda found: f"{flag(found[1])} {(found[2] or '').strip(chr(39))}".rstrip(), message)
+    message = assigned.sub(
+        lambda found: f"{flag(found[1])} {(found[2] or '').strip(chr(39))}".rstrip(), message
+    )
     return re.sub(
         "; pass (sources|references)( or references| and references)?$",
-        lambda found: f"; pass {_COLUMNS[found[1]]}{(found[2] or '').replace('references', _COLUMNS['references'])}",
+        lambda found: (
+            "; pass "
+            f"{_COLUMNS[found[1]]}{(found[2] or '').replace('references', _COLUMNS['references'])}"
+        ),
         message,
     )

@@ -27,7 +27,8 @@ _SPACES: options.Options = {
     "names NAME ...!": "metrics, or compare",
     "--wheel FILE": "wheel of mtmetrics (default: built from the checkout)",
     "--package-url URL": (
-        "where pip finds this package, such as git+https://HOST/ORG/mtmetrics@TAG: evaluate.load says so without it"
+        "where pip finds this package, such as git+https://HOST/ORG/mtmetrics@TAG: "
+        "evaluate.load says so without it"
     ),
     **PUSH,
 }
@@ -36,9 +37,9 @@ _SPACES: options.Options = {
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = "Metrics as Spaces on the Hub."
     about = (
-        "Publishes metrics as Spaces with a demo, so that evaluate.load('ORG/NAME') finds them, and the page of "
-        "mtmetrics demo as compare. A Space holds a copy of this package, taken from a wheel. Without --execute it "
-        "prints what would be done."
+        "Publishes metrics as Spaces with a demo, so that evaluate.load('ORG/NAME') finds them, "
+        "and the page of mtmetrics demo as compare. A Space holds a copy of this package, taken "
+        "from a wheel. Without --execute it prints what would be done."
     )
     options.add_actions(parser, {"push": (run_push, "publish Spaces", about, _SPACES)})
 
@@ -51,15 +52,24 @@ def run_push(args: argparse.Namespace) -> int:
         scratch = Path(folder)
         wheel = Path(args.wheel) if args.wheel else build_wheel(scratch)
         url = args.package_url
-        for _ in pushed([space_publication(name, args.namespace, wheel, scratch, url) for name in args.names], args):
+        for _ in pushed(
+            [space_publication(name, args.namespace, wheel, scratch, url) for name in args.names],
+            args,
+        ):
             pass
     if url is None:
-        warn("--package-url is missing: evaluate.load of the Space would have people install any package of this name")
+        warn(
+            "--package-url is missing: evaluate.load of the Space would have people install any "
+            "package of this name"
+        )
     return 0
 
 
-def pushed(wanted: "Iterable[Publication]", args: argparse.Namespace, *, private: bool = False) -> "Iterator[Plan]":
-    """Plans or pushes one publication after the other, and shows each, as ``--execute`` and ``--format`` say."""
+def pushed(
+    wanted: "Iterable[Publication]", args: argparse.Namespace, *, private: bool = False
+) -> "Iterator[Plan]":
+    """Plans or pushes one publication after the other, and shows each, as ``--execute`` and
+    ``--format`` say."""
     from mtmetrics.artifacts.publish import plan, push
 
     for publication in wanted:
@@ -74,9 +84,20 @@ def pushed(wanted: "Iterable[Publication]", args: argparse.Namespace, *, private
 def as_text(plan: "Plan") -> str:
     """What a push does, or has done, for the terminal."""
     repository, kind, files = plan.publication
-    what = "create" if plan.created else "update" if plan.changes or not plan.tagged else "nothing to do"
-    head = f"{repository} ({kind}, {len(files)} files, {plan.tag}): {what}, {plan.size / 1e6:.1f} MB to send"
-    return "\n".join([head, *(f"  {_SIGNS[action]} {path}  {size}" for action, path, size in plan.changes)])
+    what = (
+        "create"
+        if plan.created
+        else "update"
+        if plan.changes or not plan.tagged
+        else "nothing to do"
+    )
+    head = (
+        f"{repository} ({kind}, {len(files)} files, {plan.tag}): {what}, {plan.size / 1e6:.1f} "
+        "MB to send"
+    )
+    return "\n".join(
+        [head, *(f"  {_SIGNS[action]} {path}  {size}" for action, path, size in plan.changes)]
+    )
 
 
 def _as_json(plan: "Plan", executed: bool) -> str:

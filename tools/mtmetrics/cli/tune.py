@@ -12,8 +12,9 @@ _OPTIONS: options.Options = {
     "--data FILE ...!": "human judgements, at least 50, in any layout that mtmetrics evaluate reads; no test set",
     **options.JUDGED,
     "--try OPTION=VALUE,...": (
-        "values to try of an option, 'all' for layers; repeatable, chosen one after the other, but each encoder is "
-        "tried at every layer (default: layers, masses, pieces and weights, as the metric has them)",
+        "values to try of an option, 'all' for layers; repeatable, chosen one after the other, "
+        "but each encoder is tried at every layer (default: layers, masses, pieces and weights, "
+        "as the metric has them)",
         {"action": "append", "dest": "tried"},
     ),
     "--coefficient": ("that decides", ("pearson", "spearman", "kendall-b", "kendall-c")),
@@ -25,9 +26,10 @@ _OPTIONS: options.Options = {
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Chooses options of a metric by human judgements, such as the layer of an encoder, the weights of parts, or "
-        "one of several encoders (--try encoder=A,B), and writes them as a preset. Cross-validation says what the "
-        "choice gains on judgements that had no part in it, with its 95 % interval."
+        "Chooses options of a metric by human judgements, such as the layer of an encoder, the "
+        "weights of parts, or one of several encoders (--try encoder=A,B), and writes them as a "
+        "preset. Cross-validation says what the choice gains on judgements that had no part in "
+        "it, with its 95 % interval."
     )
     options.add_options(parser.add_argument_group("input"), _OPTIONS)
     options.add_metric_options(parser)
@@ -50,16 +52,28 @@ def run(args: argparse.Namespace) -> None:
     for text in args.tried or []:
         name, equals, listed = text.partition("=")
         if not equals or not listed or name in tried:
-            raise InputError(f"--try {text}: OPTION=VALUE,VALUE is needed, once for each option, such as layer=3,4")
+            raise InputError(
+                f"--try {text}: OPTION=VALUE,VALUE is needed, once for each option, such as "
+                "layer=3,4"
+            )
         if listed == "all":
             tried[name] = ["all"]
             continue
-        parsed = (MetricSpec.parse(f"{first.metric}::{name}={value}") for value in listed.split(","))
+        parsed = (
+            MetricSpec.parse(f"{first.metric}::{name}={value}") for value in listed.split(",")
+        )
         tried[name.replace("-", "_")] = [value for spec in parsed for _, value in spec.options]
     asked = tried or tuned_options(first.metric)
     files = judged_files(args)
     with options.scoring(0):
-        found = tune(first, files, options.model_pool(args), asked, coefficient=args.coefficient, folds=args.folds)
+        found = tune(
+            first,
+            files,
+            options.model_pool(args),
+            asked,
+            coefficient=args.coefficient,
+            folds=args.folds,
+        )
     write_preset(found, args.out, overwrite=args.overwrite)
     print_report(report_tuning(found), args)
     print_warnings(found.remarks)

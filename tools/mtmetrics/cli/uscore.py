@@ -12,7 +12,9 @@ _DATA: options.Options = {
     "--source-text FILE!": "sentences of the source language, one per line",
     "--target-text FILE!": "sentences of the target language",
     "--parallel FILE": "sentences and their translations (JSON Lines or TSV), to learn from at the end",
-    "--held-back FILE": "sentences and their translations, to measure precision after each round; not learnt from",
+    "--held-back FILE": (
+        "sentences and their translations, to measure precision after each round; not learnt from"
+    ),
     "--judged FILE ...": "judged segments of the pair, to measure the agreement with",
     "--no-language-filter": "keep sentences that seem to be of another language",
 }
@@ -23,7 +25,10 @@ _OUTPUT: options.Options = {
     "--translation-start MODEL|small": "translation model to start from; small makes one from the encoder",
     "--publish ORG": "then push models and preset to repositories of this user or organisation on the Hub",
     "--license ID": "licence of the weights, such as cc-by-4.0, for the card; needed to publish",
-    "--lm MODEL": "language model of the target language, or none (default: the preset's, none where it has none)",
+    "--lm MODEL": (
+        "language model of the target language, or none (default: the preset's, none where it "
+        "has none)"
+    ),
 }
 
 
@@ -31,16 +36,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
     from mtmetrics.uscore import UScoreConfig
 
     parser.description = (
-        "Makes a preset of the metric uscore for a language pair (Belouadi and Eger, 2023): prepares "
-        "text, mines pairs, remaps the encoder, trains a sentence encoder and a translation model, and measures each "
-        "stage. Run again after an interruption, it goes on where it was; mined and translated text stays in OUT/work, "
-        "which may be removed at the end."
+        "Makes a preset of the metric uscore for a language pair (Belouadi and Eger, 2023): "
+        "prepares text, mines pairs, remaps the encoder, trains a sentence encoder and a "
+        "translation model, and measures each stage. Run again after an interruption, it goes "
+        "on where it was; mined and translated text stays in OUT/work, which may be removed at "
+        "the end."
     )
     options.add_options(parser.add_argument_group("data"), _DATA)
     options.add_options(parser.add_argument_group("output"), _OUTPUT)
     settings = parser.add_argument_group("settings")
     workers = ("threads and processes that look for pairs (default: all cores)", int)
-    options.add_options(settings, {"--seed SEED": ("of everything random", 1), "--workers": workers})
+    options.add_options(
+        settings, {"--seed SEED": ("of everything random", 1), "--workers": workers}
+    )
     options.add_settings(settings, UScoreConfig)
     options.add_model_options(parser)
     parser.set_defaults(run=run)
@@ -57,7 +65,10 @@ def run(args: argparse.Namespace) -> None:
         args.source_text,
         args.target_text,
         args.preset,
-        **{name: getattr(args, name) for name in ("parallel", "held_back", "judged", "without", "lm", "seed")},
+        **{
+            name: getattr(args, name)
+            for name in ("parallel", "held_back", "judged", "without", "lm", "seed")
+        },
         translation=args.translation_start,
         identify=not args.no_language_filter,
         licence=args.license,
@@ -82,8 +93,15 @@ def _require_facts(args: argparse.Namespace) -> None:
     from mtmetrics.errors import InputError
 
     if not REPOSITORY.fullmatch(f"{args.publish}/{Path(args.out).name}"):
-        raise InputError(f"--publish {args.publish}: with --out, {args.publish}/{Path(args.out).name} is no repository")
+        raise InputError(
+            f"--publish {args.publish}: with --out, {args.publish}/{Path(args.out).name} is no "
+            "repository"
+        )
     if not args.license:
-        raise InputError("--publish: --license is missing: under which licence others may use the weights")
+        raise InputError(
+            "--publish: --license is missing: under which licence others may use the weights"
+        )
     if not args.judged:
-        raise InputError("--publish: --judged is missing: the card states how far the metric agrees with people")
+        raise InputError(
+            "--publish: --judged is missing: the card states how far the metric agrees with people"
+        )

@@ -1,4 +1,5 @@
-"""Maps a worker over the rows of Parquet and JSON Lines files on a Ray cluster, block by block, into a folder."""
+"""Maps a worker over the rows of Parquet and JSON Lines files on a Ray cluster, block by block,
+into a folder."""
 
 import contextlib
 import dataclasses
@@ -10,7 +11,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mtmetrics.checks import positive
-from mtmetrics.cluster.row_files import Reader, absolute, list_files, read_schema, readable, resolve, write_file
+from mtmetrics.cluster.row_files import (
+    Reader,
+    absolute,
+    list_files,
+    read_schema,
+    readable,
+    resolve,
+    write_file,
+)
 from mtmetrics.errors import InputError, MTMetricsError, require_extra
 from mtmetrics.io.lines import first_difference, json_line
 
@@ -29,12 +38,13 @@ _KEY = b"mtmetrics"
 
 @dataclasses.dataclass(frozen=True)
 class Engine:
-    """A Ray cluster, and how it is divided among workers: one per GPU where it has GPUs that may be used, else one per
-    `cpus_per_worker` CPUs.
+    """A Ray cluster, and how it is divided among workers: one per GPU where it has GPUs that may be
+    used, else one per `cpus_per_worker` CPUs.
 
     Attributes:
-        address: of a running cluster, or ``"auto"`` for the one that this machine belongs to; None starts one on this
-            machine alone. Where this process has joined one already, that is taken.
+        address: of a running cluster, or ``"auto"`` for the one that this machine belongs to; None
+            starts one on this machine alone. Where this process has joined one already, that is
+            taken.
         cpus_per_worker: CPUs that a worker takes.
         gpus: whether workers take a GPU each where there are any.
     """
@@ -48,7 +58,10 @@ class Engine:
         """An engine as the command line names it: ``ray``, or ``ray=ADDRESS``."""
         name, given, address = text.partition("=")
         if name != "ray" or (given and not address):
-            raise InputError(f"--engine {text}: must be ray, or ray=ADDRESS such as ray=10.0.0.1:6379 or ray=auto")
+            raise InputError(
+                f"--engine {text}: must be ray, or ray=ADDRESS such as ray=10.0.0.1:6379 or "
+                "ray=auto"
+            )
         return cls(address or None, **options)
 
 
@@ -63,42 +76,50 @@ def map_blocks(
     block_rows: int = BLOCK_ROWS,
     keep_errors: bool = False,
 ) -> Iterator[dict[str, Any]]:
-    """Runs a worker over all blocks of rows, and writes what it returns to a folder of Parquet, a file per block.
+    """Runs a worker over all blocks of rows, and writes what it returns to a folder of Parquet, a
+    file per block.
 
-    A block is on disk whole or not at all. Called again after the driver died, only the missing blocks are computed; a
-    block whose process died is repeated on a new one, until three have died of it. Blocks stream: a few per worker are
-    in memory.
+    A block is on disk whole or not at all. Called again after the driver died, only the missing
+    blocks are computed; a block whose process died is repeated on a new one, until three have died
+    of it. Blocks stream: a few per worker are in memory.
 
     Args:
-        make_worker: makes the worker, once per process of the cluster; it is pickled, so take a class or function of a
-            module, with `functools.partial` for its arguments. The worker gets the rows of a block as a table, without
-            the bad ones, possibly none, with two columns added, ``file`` and ``segment`` (number of the row in its
-            file, from 1), and returns the table to be written, and a summary that can be written as JSON. Called twice
+        make_worker: makes the worker, once per process of the cluster; it is pickled, so take a
+            class or function of a module, with `functools.partial` for its arguments. The worker
+            gets the rows of a block as a table, without the bad ones, possibly none, with two
+            columns added, ``file`` and ``segment`` (number of the row in its file, from 1), and
+            returns the table to be written, and a summary that can be written as JSON. Called twice
             with the same block it must return the same.
-        path: a file (.parquet, .jsonl, .jsonl.gz) or a folder of such files, or a URI such as ``s3://...`` of one.
+        path: a file (.parquet, .jsonl, .jsonl.gz) or a folder of such files, or a URI such as
+            ``s3://...`` of one.
         out: the folder to be written, or its URI; shared by all nodes of the cluster.
         engine: the cluster.
-        texts: columns that must hold a string in each row; other rows are bad, as are lines that are not JSON, and rows
-            with a key or a type that the first rows of the first file do not have.
-        settings: what the result depends on besides the input; JSON. A rerun with other settings is refused.
+        texts: columns that must hold a string in each row; other rows are bad, as are lines that
+            are not JSON, and rows with a key or a type that the first rows of the first file do not
+            have.
+        settings: what the result depends on besides the input; JSON. A rerun with other settings is
+            refused.
         block_rows: rows per block.
         keep_errors: write bad rows to ``out/errors`` and go on; else the first one stops the run.
 
     Yields:
-        The summary of each block when it is finished, those of earlier runs first, with ``file`` (number in the order
-        of names), ``first`` and ``rows`` (first row of the block in its file from 0, and how many), ``bad`` (how many
-        of them are bad) and ``last`` (of its file).
+        The summary of each block when it is finished, those of earlier runs first, with ``file``
+        (number in the order of names), ``first`` and ``rows`` (first row of the block in its file
+        from 0, and how many), ``bad`` (how many of them are bad) and ``last`` (of its file).
 
     Raises:
         InputError: nothing to read, a bad row, or `out` holds something else.
         MissingExtraError: Ray is not installed.
-        MTMetricsError: the cluster cannot be had or is too small, a block ended all processes that worked on it, or
-            what the worker raised.
+        MTMetricsError: the cluster cannot be had or is too small, a block ended all processes that
+            worked on it, or what the worker raised.
     """
     require_extra("ray", "--engine ray")
     positive("block_rows", block_rows)
     positive("cpus_per_worker", engine.cpus_per_worker)
-    path, out = absolute(path), absolute(out)  # processes of the cluster have working folders of their own
+    path, out = (
+        absolute(path),
+        absolute(out),
+    )  # processes of the cluster have working folders of their own
     files = list_files(path)
     schema = read_schema(files[0][0], texts, block_rows)
     sizes = [[name.removeprefix(path).lstrip("/") or name, size] for name, size in files]
@@ -122,14 +143,19 @@ def map_blocks(
     there = _names(out)
     unseen = [name for block in new if (name := _name(block)) not in there]
     if unseen:
-        raise MTMetricsError(f"{out}: block {unseen[0]} was written, but not here; --out must be shared by all nodes")
+        raise MTMetricsError(
+            f"{out}: block {unseen[0]} was written, but not here; --out must be shared by all nodes"
+        )
     for (name, _), blocks in zip(files, _by_file(known + new, len(files)), strict=True):
         if not _whole(blocks):
-            raise MTMetricsError(f"{name}: blocks are missing or double in {out}; run again with another --out")
+            raise MTMetricsError(
+                f"{name}: blocks are missing or double in {out}; run again with another --out"
+            )
 
 
 def column_names(path: str) -> list[str]:
-    """The columns of the first file of a path, as `map_blocks` reads it; `InputError` where it cannot be read."""
+    """The columns of the first file of a path, as `map_blocks` reads it; `InputError` where it
+    cannot be read."""
     require_extra("ray", "--engine ray")
     return read_schema(list_files(path)[0][0], (), BLOCK_ROWS).names
 
@@ -142,8 +168,8 @@ def written(out: str, column: str) -> "np.ndarray":
 
 
 def parts(out: str, columns: list[str] | None = None) -> "Iterator[tuple[str, pyarrow.Table]]":
-    """Yields the files of a folder that was written, in the order of the input: their names, and all or some columns of
-    their rows."""
+    """Yields the files of a folder that was written, in the order of the input: their names, and
+    all or some columns of their rows."""
     from pyarrow import parquet
 
     system, inner = resolve(out)
@@ -151,7 +177,9 @@ def parts(out: str, columns: list[str] | None = None) -> "Iterator[tuple[str, py
         yield name, parquet.read_table(f"{inner}/{name}", columns=columns, filesystem=system)
 
 
-def write_part(out: str, name: str, table: "pyarrow.Table", described: Mapping[bytes, bytes] | None = None) -> None:
+def write_part(
+    out: str, name: str, table: "pyarrow.Table", described: Mapping[bytes, bytes] | None = None
+) -> None:
     """Writes a file of such a folder, whole or not at all, with this metadata alone."""
     import pyarrow
     from pyarrow import parquet
@@ -163,7 +191,8 @@ def write_part(out: str, name: str, table: "pyarrow.Table", described: Mapping[b
 
 
 def _claim(out: str, plan: Mapping[str, Any]) -> None:
-    """Writes down what the folder is for; where blocks are finished already, compares it with what is written there."""
+    """Writes down what the folder is for; where blocks are finished already, compares it with what
+    is written there."""
     from pyarrow import fs
 
     system, inner = resolve(out)
@@ -172,14 +201,18 @@ def _claim(out: str, plan: Mapping[str, Any]) -> None:
         system.create_dir(inner, recursive=True)
         present = [info.base_name for info in system.get_file_info(fs.FileSelector(inner))]
         if present and _PLAN not in present:
-            raise InputError(f"--out {out}: not empty, and not of a run that could go on; choose another folder")
+            raise InputError(
+                f"--out {out}: not empty, and not of a run that could go on; choose another folder"
+            )
         if not any(name.startswith("part-") for name in present):
             write_file(system, file, json.dumps(plan, indent=1).encode())
             return
         with system.open_input_stream(file) as stream:
             before = json.loads(stream.read())
     except OSError as error:
-        raise MTMetricsError(f"--out {out}: cannot be used ({str(error).splitlines()[0]})") from error
+        raise MTMetricsError(
+            f"--out {out}: cannot be used ({str(error).splitlines()[0]})"
+        ) from error
     if what := first_difference(before, json.loads(json.dumps(plan))):
         what_to_do = "repeat the first call to finish it, or choose another folder"
         raise InputError(f"--out {out}: made with {what}; {what_to_do}")
@@ -231,11 +264,14 @@ def _whole(blocks: Sequence[Mapping[str, Any]]) -> bool:
     """Whether the blocks of a file, in order, follow each other from its first row to its last."""
     ends = [0, *itertools.accumulate(block["rows"] for block in blocks)]
     lasts = [block["last"] for block in blocks]
-    return [block["first"] for block in blocks] == ends[:-1] and lasts == [False] * (len(blocks) - 1) + [True]
+    return [block["first"] for block in blocks] == ends[:-1] and lasts == [False] * (
+        len(blocks) - 1
+    ) + [True]
 
 
 class _Step:
-    """Has a worker work on blocks, and writes what it returns; one in each process of the cluster."""
+    """Has a worker work on blocks, and writes what it returns; one in each process of the
+    cluster."""
 
     def __init__(self, make_worker: "Callable[[], Worker]", out: str) -> None:
         self._make, self._out = make_worker, out
@@ -244,7 +280,9 @@ class _Step:
     def __call__(self, row: Mapping[str, Any]) -> dict[str, str]:
         import pyarrow
 
-        self._worker = self._worker or self._make()  # not when the process starts: errors there would be retried
+        self._worker = (
+            self._worker or self._make()
+        )  # not when the process starts: errors there would be retried
         block = json.loads(row["block"])
         system, inner = resolve(self._out)
         begun = f"{inner}/.begun-{_name(block)}"
@@ -252,7 +290,9 @@ class _Step:
         if tries == _TRIES:
             where = f"{row['path']}, rows {block['first'] + 1} to {block['first'] + block['rows']}"
             what = f"{where}: {tries} processes died of this block (often because memory ran out)"
-            raise MTMetricsError(f"{what}; take smaller blocks and another --out, or leave these rows out")
+            raise MTMetricsError(
+                f"{what}; take smaller blocks and another --out, or leave these rows out"
+            )
         with system.open_output_stream(begun) as stream:
             stream.write(b"." * (tries + 1))
         table, summary = self._worker(pyarrow.ipc.open_stream(row["table"]).read_all())
@@ -275,18 +315,24 @@ def _run(
     with connected(engine):
         import ray.data
 
-        workers, readers, gpus = _divide(engine, [node["Resources"] for node in ray.nodes() if node["Alive"]])
+        workers, readers, gpus = _divide(
+            engine, [node["Resources"] for node in ray.nodes() if node["Alive"]]
+        )
         logging.getLogger("ray.data").setLevel(
             logging.CRITICAL
         )  # its errors are raised too; after the import, which sets it
         context = ray.data.DataContext.get_current()
-        context.target_max_block_size = 1  # what the reader yields is passed on at once, not gathered
+        context.target_max_block_size = (
+            1  # what the reader yields is passed on at once, not gathered
+        )
         context.raise_original_map_exception = True  # it would else lose its cause on the way here
         context.enable_progress_bars = context.print_on_execution_start = False
         blocks = (
             ray.data.from_items(units, override_num_blocks=len(units))
             .flat_map(
-                reader.read, compute=ray.data.TaskPoolStrategy(size=min(readers, len(units))), num_cpus=_READER_CPUS
+                reader.read,
+                compute=ray.data.TaskPoolStrategy(size=min(readers, len(units))),
+                num_cpus=_READER_CPUS,
             )
             .map(
                 _Step,
@@ -317,7 +363,9 @@ def _reason(error: BaseException) -> MTMetricsError:
             return type(found)(str(found).partition(_ADDED)[0].rstrip())
         seen.append(found)
         found = getattr(found, "cause", None) or found.__cause__
-    lines = [line for line in str(seen[-1]).splitlines() if line.strip()] or [type(seen[-1]).__name__]
+    lines = [line for line in str(seen[-1]).splitlines() if line.strip()] or [
+        type(seen[-1]).__name__
+    ]
     return MTMetricsError(f"the engine stopped: {lines[-1]}; run again to go on")
 
 
@@ -326,19 +374,31 @@ def connected(engine: Engine) -> Iterator[None]:
     """Joins or starts a cluster, which all calls of `map_blocks` meanwhile take."""
     host = (engine.address or "127.0.0.1").rpartition(":")[0] or engine.address
     if engine.address is None or host in ("127.0.0.1", "localhost"):
-        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # so named; Ray then stays on loopback
+        os.environ.setdefault(
+            "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0"
+        )  # so named; Ray then stays on loopback
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # on standard error; the files of Ray's logs say more
-    os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", ".")  # what it says of workers that died, on standard output
+    os.environ.setdefault(
+        "RAY_BACKEND_LOG_LEVEL", "fatal"
+    )  # on standard error; the files of Ray's logs say more
+    os.environ.setdefault(
+        "RAY_DEDUP_LOGS_SKIP_REGEX", "."
+    )  # what it says of workers that died, on standard output
     import ray
 
     joined = ray.is_initialized()
     if not joined:
-        options = {"address": engine.address or "local", "log_to_driver": False, "logging_level": "ERROR"}
+        options = {
+            "address": engine.address or "local",
+            "log_to_driver": False,
+            "logging_level": "ERROR",
+        }
         options |= {} if engine.address else {"include_dashboard": False}
         try:
             ray.init(**options)
-        except Exception as error:  # Ray has no class of its own for what goes wrong here, such as a slow node
+        except (
+            Exception
+        ) as error:  # Ray has no class of its own for what goes wrong here, such as a slow node
             where = f"at {engine.address}" if engine.address else "on this machine"
             raise MTMetricsError(f"no Ray cluster {where}: {str(error).splitlines()[0]}") from error
     try:
@@ -349,18 +409,21 @@ def connected(engine: Engine) -> Iterator[None]:
 
 
 def _divide(engine: Engine, nodes: Sequence[Mapping[str, float]]) -> tuple[int, int, int]:
-    """Workers, readers and GPUs per worker on nodes of these resources; workers leave a reader its room, which would
-    else never start."""
+    """Workers, readers and GPUs per worker on nodes of these resources; workers leave a reader its
+    room, which would else never start."""
     size = engine.cpus_per_worker
     cpus = [node.get("CPU", 0.0) for node in nodes]
     gpus = [int(node.get("GPU", 0)) for node in nodes]
     use = engine.gpus and any(gpus)
     workers = sum(
-        int(cpu // size) if not use else min(int(cpu // size), gpu) for cpu, gpu in zip(cpus, gpus, strict=True)
+        int(cpu // size) if not use else min(int(cpu // size), gpu)
+        for cpu, gpu in zip(cpus, gpus, strict=True)
     )
     workers -= sum(cpus) - workers * size < _READER_CPUS
     if workers < 1:
         what = f"a worker takes {size} CPU(s){' and a GPU' if use else ''}, reading {_READER_CPUS}"
         there = f"the nodes have {', '.join(f'{cpu:g}' for cpu in cpus)} CPU(s)"
-        raise MTMetricsError(f"the cluster is too small: {what}, but {there}; lower --cpus-per-worker or add a node")
+        raise MTMetricsError(
+            f"the cluster is too small: {what}, but {there}; lower --cpus-per-worker or add a node"
+        )
     return workers, int((sum(cpus) - workers * size) / _READER_CPUS), int(use)

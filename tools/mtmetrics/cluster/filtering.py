@@ -1,4 +1,5 @@
-"""Filters parallel text on a cluster: blocks are checked and scored there, and what is kept is chosen here."""
+"""Filters parallel text on a cluster: blocks are checked and scored there, and what is kept is
+chosen here."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,8 @@ _KEY, _TOKENS = "_key", "_tokens"
 
 
 class FilterWorker:
-    """Leaves the pairs of a block that pass the checks, with their scores; near duplicates are found later.
+    """Leaves the pairs of a block that pass the checks, with their scores; near duplicates are
+    found later.
 
     Args:
         asked: for what.
@@ -33,33 +35,45 @@ class FilterWorker:
         self.mixture = asked.mixture(ModelPool(**pool))
 
     def __call__(self, table: "pyarrow.Table") -> "tuple[pyarrow.Table, dict[str, Any]]":
-        """The table with the columns of scores; the summary is a report as that of `scan`, with `metrics`."""
+        """The table with the columns of scores; the summary is a report as that of `scan`, with
+        `metrics`."""
         pairs = list(zip(*(table[name].to_pylist() for name in self.columns), strict=True))
         self.mixture.reports = {name: InputReport() for name in self.mixture.scorers}
-        found = scan(pairs, self.checks, self.mixture, count_tokens=self.asked.selection.tokens is not None)
+        found = scan(
+            pairs, self.checks, self.mixture, count_tokens=self.asked.selection.tokens is not None
+        )
         for entry in found.report["removed"].values():
             for example in entry["examples"]:
-                place = table.slice(example["row"] - 1, 1).select(["file", "segment"]).to_pylist()[0]
+                place = (
+                    table.slice(example["row"] - 1, 1).select(["file", "segment"]).to_pylist()[0]
+                )
                 example |= {"file": place["file"], "row": place["segment"]}
         table = table.take(found.rows)
         for name, values in zip(self.asked.names, [found.scores, *found.values], strict=False):
             table = table.append_column(name, [values])
         keys = [int.from_bytes(Checks.near_key(*pairs[row]), signed=True) for row in found.rows]
-        table = table.append_column(_KEY, [np.array(keys, dtype=np.int64)]).append_column(_TOKENS, [found.tokens])
+        table = table.append_column(_KEY, [np.array(keys, dtype=np.int64)]).append_column(
+            _TOKENS, [found.tokens]
+        )
         return table, found.report | {"metrics": self.mixture.about()}
 
 
 def choose(
     scored: str, out: str, asked: Filtering, columns: tuple[str, str]
 ) -> tuple[np.ndarray, dict[str, Any], dict[str, Any], int]:
-    """Writes the rows of the folder `scored` that are kept to the folder `out`, in files of the same names.
+    """Writes the rows of the folder `scored` that are kept to the folder `out`, in files of the
+    same names.
 
     Returns:
-        The scores of the kept rows; the entries of the report for near duplicates, where these are looked for, and for
-        pairs whose score is too low; and the number of tokens of the kept ones.
+        The scores of the kept rows; the entries of the report for near duplicates, where these are
+        looked for, and for pairs whose score is too low; and the number of tokens of the kept ones.
     """
     scores, keys, tokens = (written(scored, name) for name in (asked.column, _KEY, _TOKENS))
-    first = np.sort(np.unique(keys, return_index=True)[1]) if _REPEATED not in asked.skip else np.arange(len(keys))
+    first = (
+        np.sort(np.unique(keys, return_index=True)[1])
+        if _REPEATED not in asked.skip
+        else np.arange(len(keys))
+    )
     mask = np.zeros(len(scores), dtype=bool)
     mask[first] = asked.selection.mask(scores[first], tokens[first])
     fresh = np.zeros(len(scores), dtype=bool)
@@ -75,7 +89,9 @@ def choose(
             for row in table.take(np.flatnonzero(wanted)[:EXAMPLES]).to_pylist():
                 score = {} if entry == _REPEATED else {"score": row[asked.column]}
                 source, target = (row[column] for column in columns)
-                add_example(entries[entry], row["segment"], source, target, file=row["file"], **score)
+                add_example(
+                    entries[entry], row["segment"], source, target, file=row["file"], **score
+                )
         write_part(out, name, table.filter(mask[rows]).drop_columns([_KEY, _TOKENS]))
     return scores[mask], entries[_REPEATED], entries["below"], int(tokens[mask].sum())
 
@@ -92,7 +108,10 @@ def merged(blocks: list[dict[str, Any]]) -> dict[str, Any]:
             sum_["examples"] = (sum_["examples"] + entry["examples"])[:EXAMPLES]
         for name, metric in block["metrics"].items():
             reports.setdefault(name, InputReport()).add(InputReport(**metric["report"]))
-    metrics = {name: ordered[0]["metrics"][name] | {"report": report.as_dict()} for name, report in reports.items()}
+    metrics = {
+        name: ordered[0]["metrics"][name] | {"report": report.as_dict()}
+        for name, report in reports.items()
+    }
     return {
         "pairs": sum(block["pairs"] for block in blocks),
         "bad": sum(block["bad"] for block in blocks),

@@ -1,4 +1,5 @@
-"""Reads the rows of Parquet and JSON Lines files, on any file system that pyarrow reaches, in blocks."""
+"""Reads the rows of Parquet and JSON Lines files, on any file system that pyarrow reaches, in
+blocks."""
 
 import contextlib
 import dataclasses
@@ -51,14 +52,25 @@ def list_files(path: str) -> list[tuple[str, int]]:
         if not inner.endswith(ENDS):
             raise InputError(f"{path}: ends in none of {', '.join(ENDS)}, which --engine ray reads")
         return [(start + inner, info.size)]
-    found = [info for info in system.get_file_info(fs.FileSelector(inner, recursive=True)) if info.is_file]
-    data = [info for info in found if not any(part[:1] in "_." for part in info.path[len(inner) :].split("/") if part)]
+    found = [
+        info
+        for info in system.get_file_info(fs.FileSelector(inner, recursive=True))
+        if info.is_file
+    ]
+    data = [
+        info
+        for info in found
+        if not any(part[:1] in "_." for part in info.path[len(inner) :].split("/") if part)
+    ]
     usable = sorted((start + info.path, info.size) for info in data if info.path.endswith(ENDS))
     if not usable:
         raise InputError(f"{path}: holds no file that ends in {', '.join(ENDS)}")
     others = [info.base_name for info in data if not info.path.endswith(ENDS)]
     if others:
-        what = f"{path}: {len(others)} file(s) that end in none of {', '.join(ENDS)} are left out, such as {others[0]}"
+        what = (
+            f"{path}: {len(others)} file(s) that end in none of {', '.join(ENDS)} are left out, "
+            f"such as {others[0]}"
+        )
         warnings.warn(what, UserWarning, stacklevel=4)
     return usable
 
@@ -74,25 +86,36 @@ def read_schema(path: str, texts: Sequence[str], count: int) -> "pyarrow.Schema"
             with system.open_input_file(inner) as stream:
                 schema = parquet.read_schema(stream).remove_metadata()
         else:
-            first = [row for _, row in itertools.islice(_json_rows(path), count) if isinstance(row, dict)]
+            first = [
+                row for _, row in itertools.islice(_json_rows(path), count) if isinstance(row, dict)
+            ]
             names = [name for name in texts if any(name in row for row in first)]
-            others = [{name: value for name, value in row.items() if name not in names} for row in first]
+            others = [
+                {name: value for name, value in row.items() if name not in names} for row in first
+            ]
             given = pyarrow.schema([(name, pyarrow.string()) for name in names])
             schema = pyarrow.unify_schemas([given, _consistent(others)])
     # A column of nulls has no type of its own, and would not fit beside that of another block.
-    fields = [pyarrow.field(f.name, pyarrow.string()) if f.type == pyarrow.null() else f for f in schema]
+    fields = [
+        pyarrow.field(f.name, pyarrow.string()) if f.type == pyarrow.null() else f for f in schema
+    ]
     schema = pyarrow.schema(fields)
     missing = [name for name in texts if name not in schema.names]
     if missing:
-        raise InputError(f"{path}: no column {missing[0]!r}; the file has: {', '.join(schema.names) or 'none'}")
+        raise InputError(
+            f"{path}: no column {missing[0]!r}; the file has: {', '.join(schema.names) or 'none'}"
+        )
     taken = [name for name in ("file", "segment") if name in schema.names]
     if taken:
-        raise InputError(f"{path}: the engine adds a column {taken[0]!r}, and there is one; rename it")
+        raise InputError(
+            f"{path}: the engine adds a column {taken[0]!r}, and there is one; rename it"
+        )
     return schema
 
 
 def _consistent(rows: list[dict[str, Any]]) -> "pyarrow.Schema":
-    """The columns of the first rows, as many of them as do not contradict each other; the others are bad rows then."""
+    """The columns of the first rows, as many of them as do not contradict each other; the others
+    are bad rows then."""
     import pyarrow
 
     try:
@@ -132,7 +155,8 @@ class Block(NamedTuple):
 
 
 def _json_rows(path: str) -> Iterator[tuple[str, Any]]:
-    """Yields the place of each row of JSON Lines, and its object, or in a string why it has none."""
+    """Yields the place of each row of JSON Lines, and its object, or in a string why it has
+    none."""
     system, inner = resolve(path)
     with system.open_input_stream(inner) as stream, io.BufferedReader(stream) as lines:
         for number, raw in enumerate(lines, 1):
@@ -157,7 +181,8 @@ class Reader:
     keep_errors: bool
 
     def read(self, row: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-        """Yields the blocks of a file, serialised: as one value each Ray cannot join or split them."""
+        """Yields the blocks of a file, serialised: as one value each Ray cannot join or split
+        them."""
         import pyarrow
 
         unit = json.loads(row["item"])
@@ -169,13 +194,23 @@ class Reader:
             while block is not None:
                 following = next(blocks, None)
                 if block.first not in unit["done"]:
-                    summary = {"file": unit["index"], "first": block.first, "rows": block.rows, "bad": len(block.bad)}
+                    summary = {
+                        "file": unit["index"],
+                        "first": block.first,
+                        "rows": block.rows,
+                        "bad": len(block.bad),
+                    }
                     summary["last"] = following is None
                     stream = pyarrow.BufferOutputStream()
                     with pyarrow.ipc.new_stream(stream, block.table.schema) as writer:
                         writer.write_table(block.table)
                     data = stream.getvalue().to_pybytes()
-                    yield {"path": path, "block": json.dumps(summary), "table": data, "bad": json.dumps(block.bad)}
+                    yield {
+                        "path": path,
+                        "block": json.dumps(summary),
+                        "table": data,
+                        "bad": json.dumps(block.bad),
+                    }
                 block = following
 
     def _parquet(self, path: str, done: set[int]) -> "Iterator[Block]":
@@ -188,14 +223,21 @@ class Reader:
             file = parquet.ParquetFile(stream)
             if file.schema_arrow.names != self.schema.names:
                 found = ", ".join(file.schema_arrow.names)
-                raise InputError(f"{path}: has the columns {found}, the first file {', '.join(self.schema.names)}")
+                raise InputError(
+                    f"{path}: has the columns {found}, the first file "
+                    f"{', '.join(self.schema.names)}"
+                )
             for batch in file.iter_batches(self.block_rows):
                 if first in done:
                     yield Block(first, len(batch), self.schema.empty_table(), [])
                 else:
-                    places = [f"row {number}" for number in range(first + 1, first + len(batch) + 1)]
+                    places = [
+                        f"row {number}" for number in range(first + 1, first + len(batch) + 1)
+                    ]
                     table = pyarrow.Table.from_batches([batch]).cast(self.schema)
-                    yield self._checked(path, first, len(batch), table, list(range(len(batch))), places, {})
+                    yield self._checked(
+                        path, first, len(batch), table, list(range(len(batch))), places, {}
+                    )
                 first += len(batch)
 
     def _json(self, path: str, done: set[int]) -> "Iterator[Block]":
@@ -212,8 +254,12 @@ class Reader:
                     if number not in bad and (reason := self._misfit(row)):
                         bad[number] = f"{path}, {place}: {reason}"
                 good = [number for number in range(len(batch)) if number not in bad]
-                table = pyarrow.Table.from_pylist([batch[number][1] for number in good], self.schema)
-                yield self._checked(path, first, len(batch), table, good, [place for place, _ in batch], bad)
+                table = pyarrow.Table.from_pylist(
+                    [batch[number][1] for number in good], self.schema
+                )
+                yield self._checked(
+                    path, first, len(batch), table, good, [place for place, _ in batch], bad
+                )
             first += len(batch)
 
     def _misfit(self, row: Mapping[str, Any]) -> str | None:
@@ -230,7 +276,10 @@ class Reader:
             try:
                 pyarrow.scalar(value, self.schema.field(name).type)
             except (pyarrow.ArrowException, UnicodeError, OverflowError, TypeError, ValueError):
-                return f"{name!r} cannot be of type {self.schema.field(name).type} as in the first rows: {shown(value)}"
+                return (
+                    f"{name!r} cannot be of type {self.schema.field(name).type} as in the first "
+                    f"rows: {shown(value)}"
+                )
         return None
 
     def _checked(
@@ -243,15 +292,17 @@ class Reader:
         places: list[str],
         bad: dict[int, str],
     ) -> Block:
-        """A block of the rows of a table that hold strings where they must, `numbers` counting from the first of the
-        block; `bad` are the numbers of those that did not get that far."""
+        """A block of the rows of a table that hold strings where they must, `numbers` counting from
+        the first of the block; `bad` are the numbers of those that did not get that far."""
         import pyarrow
 
         for name in self.texts:
             for number, value in zip(numbers, table[name], strict=True):
                 try:
                     text = value.as_py()
-                    reason = None if isinstance(text, str) else f"must be a string, got {shown(text)}"
+                    reason = (
+                        None if isinstance(text, str) else f"must be a string, got {shown(text)}"
+                    )
                 except UnicodeDecodeError:
                     reason = "is not valid UTF-8"
                 if reason:
@@ -263,5 +314,8 @@ class Reader:
         segments = [first + numbers[place] + 1 for place in kept]
         table = table.append_column("file", pyarrow.array([path] * len(kept), pyarrow.string()))
         table = table.append_column("segment", pyarrow.array(segments, pyarrow.int64()))
-        errors = [{"file": path, "segment": first + number + 1, "error": bad[number]} for number in sorted(bad)]
+        errors = [
+            {"file": path, "segment": first + number + 1, "error": bad[number]}
+            for number in sorted(bad)
+        ]
         return Block(first, rows, table, errors)

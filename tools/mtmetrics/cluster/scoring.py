@@ -1,4 +1,5 @@
-"""Scores rows on a cluster: the worker for `mtmetrics.cluster.engine`, and the sum over its blocks."""
+"""Scores rows on a cluster: the worker for `mtmetrics.cluster.engine`, and the sum over its
+blocks."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence
@@ -24,33 +25,44 @@ class ScoringWorker:
 
     Args:
         columns: what the metric compares with, and the translations.
-        options: of `mtmetrics.scorers.registry.load_scorer`, `metric` among them; and `degenerate`, None or what to do
-            with output that is no translation: ``keep``, ``floor`` or ``null``.
+        options: of `mtmetrics.scorers.registry.load_scorer`, `metric` among them; and `degenerate`,
+            None or what to do with output that is no translation: ``keep``, ``floor`` or ``null``.
         pool: of `mtmetrics.models.pool.ModelPool`.
         workers: of a metric that has any of its own, unless `options` say so.
 
     Raises:
-        InputError: a segment's score would depend on the other segments of its block, or as `load_scorer`.
+        InputError: a segment's score would depend on the other segments of its block, or as
+            `load_scorer`.
     """
 
     def __init__(
-        self, columns: Sequence[str], options: Mapping[str, Any], pool: Mapping[str, Any], *, workers: int
+        self,
+        columns: Sequence[str],
+        options: Mapping[str, Any],
+        pool: Mapping[str, Any],
+        *,
+        workers: int,
     ) -> None:
         options = dict(options)
-        if "workers" in find_metric(options["metric"]).keywords() and options.get("workers") is None:
+        if (
+            "workers" in find_metric(options["metric"]).keywords()
+            and options.get("workers") is None
+        ):
             options["workers"] = workers
         self.columns, self.degenerate = columns, options.pop("degenerate", None)
         self.scorer = load_scorer(options.pop("metric"), pool=ModelPool(**pool), **options)
         if not self.scorer.independent:
             what = f"a segment's score depends on all others here ({self.scorer.signature})"
-            raise InputError(f"{what}, so that blocks cannot be scored apart; pass --normalize fixed")
+            raise InputError(
+                f"{what}, so that blocks cannot be scored apart; pass --normalize fixed"
+            )
         self.scorer.floor_degenerate = self.degenerate == "floor"
         self.scorer.require_floor()
 
     def __call__(self, table: "pyarrow.Table") -> "tuple[pyarrow.Table, dict[str, Any]]":
-        """The table with its scores and, where `degenerate` says anything, what is `unusual` of each segment; the
-        summary holds `count` and `total` of the scores that are known, `signature`, `report`, and `references`, the
-        numbers of them that segments have."""
+        """The table with its scores and, where `degenerate` says anything, what is `unusual` of
+        each segment; the summary holds `count` and `total` of the scores that are known,
+        `signature`, `report`, and `references`, the numbers of them that segments have."""
         *others, predictions = (table[name].to_pylist() for name in self.columns)
         rows = zip(compared_texts(others), predictions, strict=True)
         results = [result for (result,) in self.scorer.score_chunks(chunked(rows))]
@@ -70,7 +82,12 @@ class ScoringWorker:
             if name in table.column_names:
                 raise InputError(f"the input has a column {name!r}, which scoring adds; rename it")
             table = table.append_column(name, [values])
-        summary = {"count": len(known), "total": math.fsum(known), "signature": signature, "report": report.as_dict()}
+        summary = {
+            "count": len(known),
+            "total": math.fsum(known),
+            "signature": signature,
+            "report": report.as_dict(),
+        }
         return table, summary | {"references": sorted(references)}
 
 
@@ -79,13 +96,18 @@ def total(blocks: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], InputRep
 
     Raises:
         InputError: there is not a single segment.
-        MTMetricsError: blocks were scored differently, as where ``dtype="auto"`` is not the same on all nodes.
+        MTMetricsError: blocks were scored differently, as where ``dtype="auto"`` is not the same on
+            all nodes.
     """
     counts = {number for block in blocks for number in block.get("references", ())}
-    signatures = sorted({with_references(block["signature"], counts) for block in blocks if block["count"]})
+    signatures = sorted(
+        {with_references(block["signature"], counts) for block in blocks if block["count"]}
+    )
     if len(signatures) > 1:
         what = f"blocks were scored differently ({signatures[0]} and {signatures[1]})"
-        raise MTMetricsError(f"{what}; pass --dtype float32, use one version on all nodes, and another --out")
+        raise MTMetricsError(
+            f"{what}; pass --dtype float32, use one version on all nodes, and another --out"
+        )
     count = sum(block["count"] for block in blocks)
     if not count:
         raise InputError("there is nothing to score: not a single row can be used")

@@ -1,4 +1,5 @@
-"""`map` on a Ray cluster, for tasks that are not rows of text, such as blocks of sentences to find partners for."""
+"""`map` on a Ray cluster, for tasks that are not rows of text, such as blocks of sentences to find
+partners for."""
 
 import functools
 import io
@@ -20,18 +21,25 @@ Task = slice | tuple[int, list[str]]
 
 
 class TaskMap:
-    """Like `map`, with functions of a task that return a tuple of arrays, numbers and strings, or None.
+    """Like `map`, with functions of a task that return a tuple of arrays, numbers and strings, or
+    None.
 
     Args:
         engine: the cluster.
-        folder: where tasks and results are kept, on a disk that all its nodes share. The same calls in the same order
-            with the same folder repeat no task that is finished.
-        settings: what the results depend on besides the tasks, JSON; the folder of a run with others is refused.
-        wrap: wraps the iteration over finished tasks, given their number as `total`, for a progress bar.
+        folder: where tasks and results are kept, on a disk that all its nodes share. The same calls
+            in the same order with the same folder repeat no task that is finished.
+        settings: what the results depend on besides the tasks, JSON; the folder of a run with
+            others is refused.
+        wrap: wraps the iteration over finished tasks, given their number as `total`, for a progress
+            bar.
     """
 
     def __init__(
-        self, engine: Engine, folder: Path, settings: Mapping[str, Any], wrap: Callable[..., Iterable[Any]]
+        self,
+        engine: Engine,
+        folder: Path,
+        settings: Mapping[str, Any],
+        wrap: Callable[..., Iterable[Any]],
     ) -> None:
         self._engine, self._folder, self._settings, self._wrap = engine, folder, settings, wrap
         self._calls = 0
@@ -39,7 +47,8 @@ class TaskMap:
     def __call__(
         self, function: Callable[[Any], tuple[Any, ...] | None], tasks: Iterable[Task]
     ) -> Iterator[tuple[Any, ...]]:
-        """Yields the results in the order of the tasks, when all are there; raises what `map_blocks` does."""
+        """Yields the results in the order of the tasks, when all are there; raises what
+        `map_blocks` does."""
         place = self._folder / str(self._calls)
         self._calls += 1
         make_folder(place)
@@ -47,7 +56,9 @@ class TaskMap:
         write_rows(file, map(_row, tasks))
         settings = {**self._settings, "tasks": sha256_file(file)}
         worker = functools.partial(_Worker, function)
-        done = map_blocks(worker, str(file), str(results), engine=self._engine, settings=settings, block_rows=1)
+        done = map_blocks(
+            worker, str(file), str(results), engine=self._engine, settings=settings, block_rows=1
+        )
         for _ in self._wrap(done, total=count_rows(file)):
             pass
         for result in written(str(results), "result"):

@@ -1,1 +1,2 @@
-"""The bridges to other libraries: modules of evaluate, trainers, generation, and a service behind HTTP."""
+"""The bridges to other libraries: modules of evaluate, trainers, generation, and a service behind
+HTTP."""

@@ -19,21 +19,25 @@ def generate(
     """The chosen output of a model's ``generate`` for each of n texts.
 
     Args:
-        model: with ``generate``, an encoder and decoder, or a decoder alone (its outputs are then taken without the
-            prompt; have the tokenizer pad on the left).
+        model: with ``generate``, an encoder and decoder, or a decoder alone (its outputs are then
+            taken without the prompt; have the tokenizer pad on the left).
         tokenizer: of the model.
         sources: n texts, as the model reads them.
         rerank: chooses among the outputs: a `Reranker`, or a function that is called as
-            ``rerank(candidates, sources, scores=...)`` and returns for each source something with the attribute
-            ``text``. ``scores`` holds the model's own under the name ``model`` where it gives any, as beam search does.
+            ``rerank(candidates, sources, scores=...)`` and returns for each source something with
+            the attribute ``text``. ``scores`` holds the model's own under the name ``model`` where
+            it gives any, as beam search does.
         batch: texts per call of ``generate``.
-        **options: of ``generate``, with ``num_return_sequences``, or ``num_beams``, all of which are then returned.
+        **options: of ``generate``, with ``num_return_sequences``, or ``num_beams``, all of which
+            are then returned.
 
     Raises:
-        InputError: `sources` is no list of strings, only one output per text is asked for, or as `rerank`.
+        InputError: `sources` is no list of strings, only one output per text is asked for, or as
+            `rerank`.
 
     Example:
-        The bundled translation model translates; of its eight beams the one is taken that is most like all:
+        The bundled translation model translates; of its eight beams the one is taken that is most
+        like all:
 
         >>> import mtmetrics
         >>> from mtmetrics.artifacts.models import model_folder
@@ -48,10 +52,14 @@ def generate(
     import torch
 
     texts = as_texts("sources", sources)
-    count = positive("num_return_sequences", options.setdefault("num_return_sequences", options.get("num_beams", 1)))
+    count = positive(
+        "num_return_sequences",
+        options.setdefault("num_return_sequences", options.get("num_beams", 1)),
+    )
     if count < 2:
         raise InputError(
-            "num_return_sequences: at least 2 are needed to choose from; num_beams or do_sample brings them"
+            "num_return_sequences: at least 2 are needed to choose from; num_beams or do_sample "
+            "brings them"
         )
     chosen: list[str] = []
     for first in range(0, len(texts), positive("batch", batch)):
@@ -60,15 +68,22 @@ def generate(
         # Which decoders do not know, and transformers 4 refuses.
         inputs = tokenizer(block, return_token_type_ids=False, **padded).to(model.device)
         with torch.inference_mode():
-            made = model.generate(**inputs, **options, return_dict_in_generate=True, output_scores=True)
+            made = model.generate(
+                **inputs, **options, return_dict_in_generate=True, output_scores=True
+            )
         prompt = 0 if model.config.is_encoder_decoder else inputs["input_ids"].shape[1]
         written = [
-            text.strip() for text in tokenizer.batch_decode(made.sequences[:, prompt:], skip_special_tokens=True)
+            text.strip()
+            for text in tokenizer.batch_decode(made.sequences[:, prompt:], skip_special_tokens=True)
         ]
         own = getattr(made, "sequences_scores", None)
         candidates, scores = (
-            None if column is None else [column[row : row + count] for row in range(0, len(column), count)]
+            None
+            if column is None
+            else [column[row : row + count] for row in range(0, len(column), count)]
             for column in (written, None if own is None else own.tolist())
         )
-        chosen += [choice.text for choice in rerank(candidates, block, scores=scores and {"model": scores})]
+        chosen += [
+            choice.text for choice in rerank(candidates, block, scores=scores and {"model": scores})
+        ]
     return chosen

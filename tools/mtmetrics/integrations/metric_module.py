@@ -30,23 +30,30 @@ _MODEL_OPTIONS = {field.name: field for field in dataclasses.fields(Running)}
 _TEXTS = {
     "sources": "sources (`list` of `str`): the source segments.",
     "predictions": "predictions (`list` of `str`): the translations.",
-    "references": "references (`list` of `str`, or of `list` of `str`): one reference per translation, or several, of "
-    "which the best counts.",
+    "references": "references (`list` of `str`, or of `list` of `str`): one reference per "
+    "translation, or several, of which the best counts.",
 }
 # What `compute` is to return -> default, and help.
 RETURNS = {
     "return_parts": (False, "also return the parts that a score is combined from."),
-    "return_alignments": (False, "also return what was matched with what, and at what cost or cosine."),
+    "return_alignments": (
+        False,
+        "also return what was matched with what, and at what cost or cosine.",
+    ),
     "return_ci": (False, "also return a 95 % bootstrap interval of the mean."),
-    "return_scores": (True, "return the scores of the segments; without them the result is small enough to be logged."),
+    "return_scores": (
+        True,
+        "return the scores of the segments; without them the result is small enough to be logged.",
+    ),
 }
 
 
 class MetricModule(evaluate.Metric):
     """A metric of this package as an `evaluate` module.
 
-    The docstring of a subclass is its description. What it compares with and which keywords ``compute`` takes come from
-    the metric and its `Settings`; ``evaluate.load`` takes them too, as defaults.
+    The docstring of a subclass is its description. What it compares with and which keywords
+    ``compute`` takes come from the metric and its `Settings`; ``evaluate.load`` takes them too, as
+    defaults.
 
     Attributes:
         metric_name: name of the metric.
@@ -56,9 +63,9 @@ class MetricModule(evaluate.Metric):
     Args:
         config_name: name of a preset; None or ``"default"`` means that of `Metric.usual_preset`.
         preset: a folder with a preset.toml, or the name of a preset, instead of `config_name`.
-        **options: how models are run, see `mtmetrics.models.runner.Running`, where `local_files_only` is also what
-            ``HF_EVALUATE_OFFLINE=1`` and a download configuration ask for; keywords of `evaluate.Metric`; and those of
-            ``compute``.
+        **options: how models are run, see `mtmetrics.models.runner.Running`, where
+            `local_files_only` is also what ``HF_EVALUATE_OFFLINE=1`` and a download configuration
+            ask for; keywords of `evaluate.Metric`; and those of ``compute``.
 
     Raises:
         InputError: an unknown keyword or preset.
@@ -70,21 +77,31 @@ class MetricModule(evaluate.Metric):
     paper: ClassVar[str]
     examples: ClassVar[str]
 
-    def __init__(self, config_name: str | None = None, *, preset: str | Path | None = None, **options: Any) -> None:
+    def __init__(
+        self, config_name: str | None = None, *, preset: str | Path | None = None, **options: Any
+    ) -> None:
         base_options = {name: options.pop(name) for name in _EVALUATE_KEYWORDS & options.keys()}
-        self._model_options = {name: options.pop(name) for name in _MODEL_OPTIONS if name in options}
-        self._refuse_unknown("evaluate.load", options, ("preset", *_MODEL_OPTIONS, *self._option_names()))
+        self._model_options = {
+            name: options.pop(name) for name in _MODEL_OPTIONS if name in options
+        }
+        self._refuse_unknown(
+            "evaluate.load", options, ("preset", *_MODEL_OPTIONS, *self._option_names())
+        )
         self.defaults = options
         offline = self._model_options.pop("local_files_only", False)
         self._local_files_only = offline or evaluate.config.HF_EVALUATE_OFFLINE
         chosen = _preset_name(self.metric_name, config_name, preset)
         made_by = METRICS[self.metric_name].made_by()
-        self.preset: Preset = made_by.read_preset(chosen, {}, local_files_only=self._local_files_only)
+        self.preset: Preset = made_by.read_preset(
+            chosen, {}, local_files_only=self._local_files_only
+        )
         try:
             super().__init__(config_name, **base_options)
         except OSError as error:
             advice = "pass cache_dir= to evaluate.load, or set HF_HOME to another folder"
-            raise MTMetricsError(f"the cache of evaluate cannot be written: {error}; {advice}") from error
+            raise MTMetricsError(
+                f"the cache of evaluate cannot be written: {error}; {advice}"
+            ) from error
         self.info.module_name = self.metric_name
         self._columns_in_use: list[str] | None = None
 
@@ -96,7 +113,9 @@ class MetricModule(evaluate.Metric):
     @property
     def scorer_options(self) -> dict[str, Any]:
         """The keywords of ``evaluate.load`` that `scorer` takes."""
-        return {name: value for name, value in self.defaults.items() if not name.startswith("return_")}
+        return {
+            name: value for name, value in self.defaults.items() if not name.startswith("return_")
+        }
 
     def _info(self) -> evaluate.MetricInfo:
         """What `evaluate` shows of the metric."""
@@ -119,7 +138,9 @@ class MetricModule(evaluate.Metric):
             description=inspect.cleandoc(str(type(self).__doc__)),
             citation=citation,
             inputs_description=documentation(type(self)),
-            features=either if len(either) > 1 else datasets.Features({"sources": text, "predictions": text}),
+            features=either
+            if len(either) > 1
+            else datasets.Features({"sources": text, "predictions": text}),
             homepage=address,
             reference_urls=[address],
             codebase_urls=[code],
@@ -127,8 +148,8 @@ class MetricModule(evaluate.Metric):
         )
 
     def _download_and_prepare(self, dl_manager: Any) -> None:
-        """Loads the models that preset and keywords of ``evaluate.load`` determine; they stay with the object. What
-        depends on a language pair that is not known yet is left out."""
+        """Loads the models that preset and keywords of ``evaluate.load`` determine; they stay with
+        the object. What depends on a language pair that is not known yet is left out."""
         offline = self._local_files_only or dl_manager.download_config.local_files_only
         self.pool = ModelPool(local_files_only=bool(offline), **self._model_options)
         options = self.scorer_options
@@ -139,16 +160,25 @@ class MetricModule(evaluate.Metric):
         if options.get("lang_pair") is None and "lang_pair" in settings:
             options["lang_pair"] = settings["lang_pair"]
         elif options.get("lang_pair") is None:
-            code = next(iter([*settings.get("language_models", {}), *settings.get("languages", []), "en"]))
-            options |= {"lang_pair": f"{language_of(code)}-{language_of(code)}", **metric.made_by().unpaired(options)}
+            code = next(
+                iter([*settings.get("language_models", {}), *settings.get("languages", []), "en"])
+            )
+            options |= {
+                "lang_pair": f"{language_of(code)}-{language_of(code)}",
+                **metric.made_by().unpaired(options),
+            }
         self.scorer(**options)
 
     def scorer(self, **options: Any) -> "Scorer":
-        """The scorer of the preset with these options; models that are loaded already are used again."""
-        return load_scorer(self.metric_name, preset=self.preset.name or None, pool=self.pool, **options)
+        """The scorer of the preset with these options; models that are loaded already are used
+        again."""
+        return load_scorer(
+            self.metric_name, preset=self.preset.name or None, pool=self.pool, **options
+        )
 
     def _compute(self, **arguments: Any) -> dict[str, Any]:
-        """Plain floats and lists, from checked columns, options of the scorer, and what is to be returned."""
+        """Plain floats and lists, from checked columns, options of the scorer, and what is to be
+        returned."""
         columns = {name: arguments.pop(name) for name in _COLUMNS if name in arguments}
         columns = {name: texts for name, texts in columns.items() if texts is not None}
         wanted = {name: arguments.pop(name, default) for name, (default, _) in RETURNS.items()}
@@ -167,14 +197,17 @@ class MetricModule(evaluate.Metric):
             result["alignments"] = [alignment.as_dict() for alignment in alignments]
         return result
 
-    def compute(self, *, predictions: Any = None, references: Any = None, **kwargs: Any) -> dict[str, Any] | None:
+    def compute(
+        self, *, predictions: Any = None, references: Any = None, **kwargs: Any
+    ) -> dict[str, Any] | None:
         """Scores what is passed here, after what was added before.
 
-        Where scoring fails, what was added before is kept, so that the call can be repeated with other options.
+        Where scoring fails, what was added before is kept, so that the call can be repeated with
+        other options.
 
         Raises:
-            InputError: the texts are no parallel lists of strings, there is none, or a keyword is unknown, missing or
-                has a wrong value.
+            InputError: the texts are no parallel lists of strings, there is none, or a keyword is
+                unknown, missing or has a wrong value.
             ArtifactError: something that the options name cannot be loaded.
 
         """
@@ -183,12 +216,16 @@ class MetricModule(evaluate.Metric):
         options = self.defaults | self._without_side(given)
         self._refuse_unknown("compute", options, (*self._known_columns(), *self._option_names()))
         if METRICS[self.metric_name].made_by().needs_pair and "lang_pair" not in options:
-            raise InputError("lang_pair is missing; pass lang_pair='de-en' to compute or to evaluate.load")
+            raise InputError(
+                "lang_pair is missing; pass lang_pair='de-en' to compute or to evaluate.load"
+            )
         if all(column is None for column in columns.values()):
             columns = {}
             if self.writer is None:
                 names = "=, ".join(self._known_columns())
-                raise InputError(f"nothing to score; pass {names}= to compute, or call add or add_batch before")
+                raise InputError(
+                    f"nothing to score; pass {names}= to compute, or call add or add_batch before"
+                )
         else:
             columns = self._checked(columns)
         added = len(self)
@@ -201,10 +238,12 @@ class MetricModule(evaluate.Metric):
         return result
 
     def add_batch(self, *, predictions: Any = None, references: Any = None, **kwargs: Any) -> None:
-        """Adds parallel lists of texts, which are scored by the next ``compute``; every element is checked.
+        """Adds parallel lists of texts, which are scored by the next ``compute``; every element is
+        checked.
 
         Raises:
-            InputError: the texts are no parallel lists of strings, there is none, or a keyword is unknown.
+            InputError: the texts are no parallel lists of strings, there is none, or a keyword is
+                unknown.
 
         """
         columns = self._columns(predictions=predictions, references=references, **kwargs)
@@ -213,10 +252,12 @@ class MetricModule(evaluate.Metric):
 
     def add(self, *, prediction: Any = None, reference: Any = None, **kwargs: Any) -> None:
         """Adds one segment, which is scored by the next ``compute``, such as ``add(source="Hallo",
-        prediction="Hello")``; the names of the columns, ``sources`` and ``predictions``, are taken too.
+        prediction="Hello")``; the names of the columns, ``sources`` and ``predictions``, are taken
+        too.
 
         Raises:
-            InputError: a text is missing, no string, or given by both names; or a keyword is unknown.
+            InputError: a text is missing, no string, or given by both names; or a keyword is
+                unknown.
 
         """
         texts = {"prediction": prediction, "reference": reference, **kwargs}
@@ -232,12 +273,16 @@ class MetricModule(evaluate.Metric):
         self._refuse_unknown("add", columns, self._known_columns())
         wrapped = {name: None if value is None else [value] for name, value in columns.items()}
         checked = {name: column[0] for name, column in self._checked(wrapped).items()}
-        named = {name: checked.pop(f"{name}s") for name in ("prediction", "reference") if f"{name}s" in checked}
+        named = {
+            name: checked.pop(f"{name}s")
+            for name in ("prediction", "reference")
+            if f"{name}s" in checked
+        }
         super().add(**named, **checked)
 
     def _feature_names(self) -> list[str]:
-        """The columns of the rows at hand; before there are any, those that `evaluate.combine` is to pick for this
-        metric."""
+        """The columns of the rows at hand; before there are any, those that `evaluate.combine` is
+        to pick for this metric."""
         if self._columns_in_use:
             return self._columns_in_use
         metric = METRICS[self.metric_name]
@@ -246,15 +291,21 @@ class MetricModule(evaluate.Metric):
         return ["predictions", *COLUMNS[metric.side(self.defaults)]]
 
     def _infer_feature_from_example(self, example: dict[str, Any]) -> datasets.Features:
-        """The types of checked columns; that of `evaluate` supposes that the same ones are always there."""
+        """The types of checked columns; that of `evaluate` supposes that the same ones are always
+        there."""
         text = datasets.Value("string")
         return datasets.Features(
-            {name: text if isinstance(value, str) else datasets.List(text) for name, value in example.items()}
+            {
+                name: text if isinstance(value, str) else datasets.List(text)
+                for name, value in example.items()
+            }
         )
 
     def _known_columns(self) -> list[str]:
         """All columns that the metric may be given."""
-        options = self.info.features if isinstance(self.info.features, list) else [self.info.features]
+        options = (
+            self.info.features if isinstance(self.info.features, list) else [self.info.features]
+        )
         return list(dict.fromkeys(name for features in options for name in features))
 
     @classmethod
@@ -266,7 +317,10 @@ class MetricModule(evaluate.Metric):
     def returns(cls) -> list[str]:
         """Those that say what ``compute`` is to return, as far as the metric has it."""
         scorer = METRICS[cls.metric_name].made_by()
-        lacking = {"return_parts": not scorer.told_parts, "return_alignments": not scorer.told_alignments}
+        lacking = {
+            "return_parts": not scorer.told_parts,
+            "return_alignments": not scorer.told_alignments,
+        }
         return [name for name in RETURNS if not lacking.get(name)]
 
     def _columns(self, **columns: Any) -> dict[str, Any]:
@@ -275,15 +329,16 @@ class MetricModule(evaluate.Metric):
         return {name: column for name, column in columns.items() if name not in others}
 
     def _without_side(self, options: dict[str, Any]) -> dict[str, Any]:
-        """The options without the side to compare with, where the metric has no choice: `evaluate.combine` passes it to
-        all of its metrics."""
+        """The options without the side to compare with, where the metric has no choice:
+        `evaluate.combine` passes it to all of its metrics."""
         if len(METRICS[self.metric_name].sides) > 1 or options.get("against") is None:
             return options
         choice("against", options["against"], tuple(COLUMNS))
         return {name: value for name, value in options.items() if name != "against"}
 
     def _checked(self, columns: dict[str, Any]) -> dict[str, list[Any]]:
-        """The columns as lists of strings, in the order of the metric; the same ones as were added before."""
+        """The columns as lists of strings, in the order of the metric; the same ones as were added
+        before."""
         given = [name for name in self._known_columns() if columns.get(name) is not None]
         if isinstance(self.info.features, list):
             if not set(given) - {"predictions"}:
@@ -295,7 +350,9 @@ class MetricModule(evaluate.Metric):
             needed = self._columns_in_use
         for name in needed:
             if name not in given:
-                raise InputError(f"{name} is missing; {self.metric_name} needs {' and '.join(needed)}")
+                raise InputError(
+                    f"{name} is missing; {self.metric_name} needs {' and '.join(needed)}"
+                )
         checked = dict(zip(given, check(**{name: columns[name] for name in given}), strict=True))
         self._columns_in_use = given
         return checked
@@ -304,12 +361,18 @@ class MetricModule(evaluate.Metric):
         known = list(known)
         for name in given:
             if name not in known:
-                raise InputError(f"{call}: {self.metric_name} has no keyword {name!r}; it takes: {', '.join(known)}")
+                raise InputError(
+                    f"{call}: {self.metric_name} has no keyword {name!r}; it takes: "
+                    f"{', '.join(known)}"
+                )
 
     def _put_back(self, count: int) -> None:
-        """After a failure: frees the cache files of `evaluate`, and adds the first `count` rows again."""
+        """After a failure: frees the cache files of `evaluate`, and adds the first `count` rows
+        again."""
         data, self.data = self.data, None
-        if data is None:  # it failed before the rows were collected, so they still are where they were
+        if (
+            data is None
+        ):  # it failed before the rows were collected, so they still are where they were
             return
         rows = {name: data[name][:count] for name in self._feature_names()}
         del data
@@ -323,8 +386,8 @@ class MetricModule(evaluate.Metric):
 
 
 def documentation(module: type[MetricModule]) -> str:
-    """What ``inputs_description`` says: the arguments of ``evaluate.load`` and of ``compute``, from the settings of the
-    metric, and what is returned."""
+    """What ``inputs_description`` says: the arguments of ``evaluate.load`` and of ``compute``, from
+    the settings of the metric, and what is returned."""
     metric = METRICS[module.metric_name]
     scorer = metric.made_by()
     pair = 'language pair such as `"de-en"`' + (
@@ -336,7 +399,11 @@ def documentation(module: type[MetricModule]) -> str:
         sides = " or ".join(f'`"{side}"`' for side in metric.sides)
         given += [f"against (`str`): {sides}, what to compare with, where both are passed."]
     given += [_documented(field) for field in metric.settings().options().values()]
-    given += [f"{name} (`bool`): {text}" for name, (_, text) in RETURNS.items() if name in module.returns()]
+    given += [
+        f"{name} (`bool`): {text}"
+        for name, (_, text) in RETURNS.items()
+        if name in module.returns()
+    ]
     where_asked = {
         "parts (`dict` of `list` of `float`): with `return_parts=True`": scorer.told_parts,
         "alignments (`list` of `dict`): with `return_alignments=True`": scorer.told_alignments,
@@ -347,8 +414,9 @@ def documentation(module: type[MetricModule]) -> str:
         *(f"{what}: {told}." for what, told in where_asked.items() if told),
         "ci (`dict`): with `return_ci=True`: `low`, `high`, and how they were made.",
         "signature (`str`): one line that pins everything that the scores depend on.",
-        "report (`dict` of `int`): segments in all, blank ones, truncated ones, and, against sources, ones identical "
-        "to the source; looping translations, ones in another script or language, and of a length out of proportion.",
+        "report (`dict` of `int`): segments in all, blank ones, truncated ones, and, against "
+        "sources, ones identical to the source; looping translations, ones in another script or "
+        "language, and of a length out of proportion.",
     ]
     usual = metric.usual_preset()
     names = " or ".join(f'`"{name}"`' for name in preset_names(metric.name))
@@ -390,7 +458,8 @@ def _cited(key: str) -> tuple[str, str, str]:
 
 
 def _indented(lines: Iterable[str]) -> str:
-    """Lines as a list of arguments: each is filled, and what follows its first line stands further in."""
+    """Lines as a list of arguments: each is filled, and what follows its first line stands further
+    in."""
     kept = (textwrap.fill(line, 116, subsequent_indent="    ") for line in lines)
     return textwrap.indent("\n".join(kept), "    ")
 
@@ -399,8 +468,14 @@ def _preset_name(metric: str, config_name: str | None, preset: str | Path | None
     if config_name in (None, "default"):
         return METRICS[metric].usual_preset() if preset is None else str(preset)
     if preset is not None:
-        raise InputError(f"config name {config_name!r} and preset={str(preset)!r} both name a preset; pass one of them")
+        raise InputError(
+            f"config name {config_name!r} and preset={str(preset)!r} both name a preset; pass "
+            "one of them"
+        )
     if config_name not in preset_names(metric):
-        known = f"there are: {', '.join(preset_names(metric))}; for a folder with a preset.toml pass preset=DIR"
+        known = (
+            f"there are: {', '.join(preset_names(metric))}; for a folder with a preset.toml pass "
+            "preset=DIR"
+        )
         raise InputError(f"unknown preset {config_name!r} for metric {metric}; {known}")
     return config_name

@@ -1,4 +1,5 @@
-"""Registers the metrics under their bare names, so that ``evaluate.load("xmoverscore")`` works anywhere, offline."""
+"""Registers the metrics under their bare names, so that ``evaluate.load("xmoverscore")`` works
+anywhere, offline."""
 
 import dataclasses
 import os
@@ -19,8 +20,8 @@ class Registration:
 
 
 def install(names: list[str] | None = None) -> list[Registration]:
-    """Copies the scripts of metrics into the module cache of `evaluate` under their bare names; what is there already
-    is left alone.
+    """Copies the scripts of metrics into the module cache of `evaluate` under their bare names;
+    what is there already is left alone.
 
     Args:
         names: metrics; None for all.
@@ -38,14 +39,18 @@ def install(names: list[str] | None = None) -> list[Registration]:
         before = registered(name)
         path = before or _cached_script(name, register=True)
         if path is None:
-            why = "evaluate does not find the script that was put into its cache; is its version supported?"
+            why = (
+                "evaluate does not find the script that was put into its cache; is its version "
+                "supported?"
+            )
             raise MTMetricsError(f"{name}: {why}")
         registrations.append(Registration(name, path, before is None))
     return registrations
 
 
 def registered(name: str) -> Path | None:
-    """The script that ``evaluate.load(name)`` takes from its cache; None where it has none or another version."""
+    """The script that ``evaluate.load(name)`` takes from its cache; None where it has none or
+    another version."""
     path = _cached_script(name)
     return path if path is not None and path.read_bytes() == _script(name).read_bytes() else None
 
@@ -57,10 +62,9 @@ def _script(name: str) -> Path:
 def _cached_script(name: str, register: bool = False) -> Path | None:
     """The script that `evaluate` takes for a bare name, after putting ours there if asked to.
 
-    Nothing of this is documented by `evaluate` (seen in 0.4.6), so all of it stands here. A bare name is looked for on
-    the Hub as ``evaluate-metric/NAME`` first; where that fails, the most recently written script in the cache folder of
-    that name is taken.
-    """
+    Nothing of this is documented by `evaluate` (seen in 0.4.6), so all of it stands here. A bare
+    name is looked for on the Hub as ``evaluate-metric/NAME`` first; where that fails, the most
+    recently written script in the cache folder of that name is taken."""
     from evaluate import loading
     from evaluate.utils import logging
 
@@ -72,14 +76,18 @@ def _cached_script(name: str, register: bool = False) -> Path | None:
             factory = loading.LocalEvaluationModuleFactory(str(_script(name)))
             factory.name = f"evaluate-metric/{name}"
             path = folder / factory.get_module().hash / f"{name}.py"
-            # The hash leaves comments out, and a file that exists is not copied again; after a downgrade it is not the
-            # youngest.
+            # The hash leaves comments out, and a file that exists is not copied again; after a
+            # downgrade it is not the youngest.
             if path.read_bytes() != _script(name).read_bytes():
                 write_atomic(path, _script(name).read_bytes())
             os.utime(path)
         if not any(folder.glob(f"{'?' * 64}/{name}.py")):
             return None
-        return folder / loading.CachedEvaluationModuleFactory(folder.name).get_module().hash / f"{name}.py"
+        return (
+            folder
+            / loading.CachedEvaluationModuleFactory(folder.name).get_module().hash
+            / f"{name}.py"
+        )
     except OSError as error:
         why = f"{loading.config.HF_MODULES_CACHE}, cannot be used ({error.strerror or error})"
         advice = "set HF_MODULES_CACHE to a folder that can be written"

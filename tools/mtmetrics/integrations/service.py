@@ -1,4 +1,5 @@
-"""A metric behind HTTP: rows of JSON in, scores out; a gate for translations, for programs in any language."""
+"""A metric behind HTTP: rows of JSON in, scores out; a gate for translations, for programs in any
+language."""
 
 import functools
 import ipaddress
@@ -33,10 +34,13 @@ def host_names(host: str, address: str) -> frozenset[str] | None:
         address: IP address that its socket is bound to.
 
     Returns:
-        The names that the header ``Host`` may hold, in lower case and without a port; None stands for any name.
+        The names that the header ``Host`` may hold, in lower case and without a port; None stands
+        for any name.
     """
     bound = ipaddress.ip_address(address.partition("%")[0])
-    if bound.is_unspecified:  # it listens on every interface; the machine's names out there are not known here
+    if (
+        bound.is_unspecified
+    ):  # it listens on every interface; the machine's names out there are not known here
         return None
     names = frozenset({host.lower(), str(bound)})
     return names | _LOOPBACK if bound.is_loopback else names
@@ -45,17 +49,19 @@ def host_names(host: str, address: str) -> frozenset[str] | None:
 class Service:
     """Answers requests with one metric, one at a time, in the order in which they come.
 
-    ``POST /score`` takes ``{"segments": [{"source": ..., "translation": ...}, ...]}``, with ``reference`` where the
-    metric compares with it, or such a segment alone, and answers as `MetricResult.as_dict`; with a threshold, which the
-    request may set as ``threshold``, it says for each segment whether its score reaches it: ``accepted``.
-    ``GET /health`` says what the service scores with and how many requests wait. Every answer is a JSON object. The
-    answer to a request that cannot be served is one line, ``{"error": ...}``, with a status from 400 up.
+    ``POST /score`` takes ``{"segments": [{"source": ..., "translation": ...}, ...]}``, with
+    ``reference`` where the metric compares with it, or such a segment alone, and answers as
+    `MetricResult.as_dict`; with a threshold, which the request may set as ``threshold``, it says
+    for each segment whether its score reaches it: ``accepted``. ``GET /health`` says what the
+    service scores with and how many requests wait. Every answer is a JSON object. The answer to a
+    request that cannot be served is one line, ``{"error": ...}``, with a status from 400 up.
 
     Args:
         scorer: of the metric; a score of a segment depends on no other.
         threshold: of scores that are good enough; None says nothing of that.
-        hosts: names that the header ``Host`` may hold, see `host_names`; others are refused (421). A web page could
-            else reach a service on the visitor's own machine, by a name of its own that leads there. None takes any.
+        hosts: names that the header ``Host`` may hold, see `host_names`; others are refused (421).
+            A web page could else reach a service on the visitor's own machine, by a name of its own
+            that leads there. None takes any.
         most_segments: of a request; more are refused (413).
         most_bytes: of a request; more are refused (413), unread.
         most_waiting: requests that wait or are answered; further ones are refused (503).
@@ -75,11 +81,17 @@ class Service:
         most_waiting: int = 64,
     ) -> None:
         if not scorer.independent:
-            raise InputError("normalize: scores depend on the other segments of a request; use normalize=fixed")
+            raise InputError(
+                "normalize: scores depend on the other segments of a request; use normalize=fixed"
+            )
         self.scorer = scorer
         self.threshold = threshold
         self.hosts = hosts
-        self.most_segments, self.most_bytes, self.most_waiting = most_segments, most_bytes, most_waiting
+        self.most_segments, self.most_bytes, self.most_waiting = (
+            most_segments,
+            most_bytes,
+            most_waiting,
+        )
         self._waiting = 0
         self._keys = [*(KEYS[column] for column in scorer.compares), "translation"]
 
@@ -105,7 +117,12 @@ class Service:
     async def _health(self, request: "Request") -> "JSONResponse":
         from starlette.responses import JSONResponse
 
-        about = {"status": "ok", "version": __version__, "signature": self.scorer.signature, "reads": self._keys}
+        about = {
+            "status": "ok",
+            "version": __version__,
+            "signature": self.scorer.signature,
+            "reads": self._keys,
+        }
         return JSONResponse(about | {"waiting": self._waiting})
 
     async def _answer(self, request: "Request") -> "JSONResponse":
@@ -120,7 +137,9 @@ class Service:
         try:
             body = await self._body(request)
             columns, threshold = self._read(body)
-            result = await anyio.to_thread.run_sync(self._score, columns, limiter=self._one_at_a_time)
+            result = await anyio.to_thread.run_sync(
+                self._score, columns, limiter=self._one_at_a_time
+            )
         except ClientDisconnect:
             return JSONResponse({"error": "the client went away"}, 400)  # which nobody reads
         except _TooMuchError as error:
@@ -165,14 +184,20 @@ class Service:
         if segments is None:
             segments, content = [content], {}
         if content:
-            raise InputError(f"unknown key {shown(next(iter(content)))}; there are: segments, threshold")
+            raise InputError(
+                f"unknown key {shown(next(iter(content)))}; there are: segments, threshold"
+            )
         if not isinstance(segments, list) or not segments:
             raise InputError("segments: a list of objects is needed")
         if len(segments) > self.most_segments:
             raise _TooMuchError(
-                f"segments: {len(segments):,} of them, at most {self.most_segments:,} are taken at once"
+                f"segments: {len(segments):,} of them, at most {self.most_segments:,} are taken "
+                "at once"
             )
-        columns = [[_text(segment, key, place) for place, segment in enumerate(segments)] for key in self._keys]
+        columns = [
+            [_text(segment, key, place) for place, segment in enumerate(segments)]
+            for key in self._keys
+        ]
         return columns, threshold
 
     def _score(self, columns: list[list[str]]) -> dict[str, Any]:
@@ -189,9 +214,8 @@ class _TooMuchError(MTMetricsError):
 class _HostCheck:
     """Refuses requests whose header ``Host`` holds another name than `hosts`.
 
-    The port is not compared: a tunnel leads from any port to this one, and a name alone tells who was called.
-    Starlette's own middleware answers in plain text.
-    """
+    The port is not compared: a tunnel leads from any port to this one, and a name alone tells who
+    was called. Starlette's own middleware answers in plain text."""
 
     def __init__(self, app: "ASGIApp", hosts: Collection[str]) -> None:
         self._app, self._hosts = app, hosts
@@ -208,12 +232,15 @@ class _HostCheck:
             await self._app(scope, receive, send)
             return
         names = ", ".join(sorted(self._hosts))
-        error = f"Host {shown(header)}: this service answers to {names}; --host says what it listens on"
+        error = (
+            f"Host {shown(header)}: this service answers to {names}; --host says what it listens on"
+        )
         await JSONResponse({"error": error}, 421)(scope, receive, send)
 
 
 def _host_name(header: str) -> str | None:
-    """The name in a header ``Host``, in lower case, without brackets, port and final dot; None where there is none."""
+    """The name in a header ``Host``, in lower case, without brackets, port and final dot; None
+    where there is none."""
     try:
         name = urllib.parse.urlsplit(f"//{header}").hostname
     except ValueError:  # half a pair of brackets

@@ -1,4 +1,5 @@
-"""Metrics for ``Seq2SeqTrainer`` of `transformers`: what it generates is decoded and scored at every evaluation."""
+"""Metrics for ``Seq2SeqTrainer`` of `transformers`: what it generates is decoded and scored at
+every evaluation."""
 
 import dataclasses
 import numbers
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class _Logged:
-    """A metric that is logged: the columns that it reads besides the predictions, and its numbers of all of them."""
+    """A metric that is logged: the columns that it reads besides the predictions, and its numbers
+    of all of them."""
 
     columns: set[str]
     compute: Callable[..., dict[str, float]]
@@ -36,27 +38,30 @@ def make_compute_metrics(
     """A function for the argument `compute_metrics` of ``Seq2SeqTrainer``, which must have
     ``predict_with_generate=True``.
 
-    References are the decoded labels. Sources, where a metric reads them, are `sources`, or the decoded inputs of the
-    model; those need ``include_for_metrics=["inputs"]``, and hold the prompt too if the model is given one.
+    References are the decoded labels. Sources, where a metric reads them, are `sources`, or the
+    decoded inputs of the model; those need ``include_for_metrics=["inputs"]``, and hold the prompt
+    too if the model is given one.
 
     Args:
-        metric: a module that `evaluate.load` returned, or a scorer of this package; or several of these, as a list, or
-            as a dictionary with a name for each, which two of the same metric need. In a list or a dictionary a metric
-            that can compare with either side compares with what is usual for it, whether `sources` are passed or not.
+        metric: a module that `evaluate.load` returned, or a scorer of this package; or several of
+            these, as a list, or as a dictionary with a name for each, which two of the same metric
+            need. In a list or a dictionary a metric that can compare with either side compares with
+            what is usual for it, whether `sources` are passed or not.
         tokenizer: of the model.
-        sources: texts parallel to the evaluation set. ``train_sampling_strategy="group_by_length"`` reorders that:
-            leave them out then.
-        **options: of the module's ``compute``, such as ``lang_pair="de-en"``; models that they name are loaded at once.
-            Of several metrics all modules of this package take them.
+        sources: texts parallel to the evaluation set. ``train_sampling_strategy="group_by_length"``
+            reorders that: leave them out then.
+        **options: of the module's ``compute``, such as ``lang_pair="de-en"``; models that they name
+            are loaded at once. Of several metrics all modules of this package take them.
 
     Returns:
-        A function that returns plain numbers: ``mean_score``, and the mean of each part, such as ``mover_part``; for
-        modules of other packages the numbers that they return. The trainer logs them as ``eval_mean_score`` and so on.
-        Where `metric` is a list or a dictionary, the name of the metric stands before each: ``bertr_mean_score``.
+        A function that returns plain numbers: ``mean_score``, and the mean of each part, such as
+        ``mover_part``; for modules of other packages the numbers that they return. The trainer logs
+        them as ``eval_mean_score`` and so on. Where `metric` is a list or a dictionary, the name of
+        the metric stands before each: ``bertr_mean_score``.
 
     Raises:
-        InputError: an option that the metric does not have, sources that no metric reads, nothing says what one
-            compares with, or two metrics have the same name.
+        InputError: an option that the metric does not have, sources that no metric reads, nothing
+            says what one compares with, or two metrics have the same name.
         ArtifactError: something that an option names cannot be loaded.
     """
     if isinstance(metric, Mapping):
@@ -68,7 +73,9 @@ def make_compute_metrics(
     columns = {column for one in logged.values() for column in one.columns}
     if sources is not None:
         if "sources" not in columns:
-            raise InputError("sources: the metric, as it is set up, does not read them; leave them out")
+            raise InputError(
+                "sources: the metric, as it is set up, does not read them; leave them out"
+            )
         [sources] = check(sources=sources)
 
     def compute_metrics(evaluated: "EvalPrediction") -> dict[str, float]:
@@ -80,12 +87,16 @@ def make_compute_metrics(
             texts["sources"] = list(sources)
         elif "sources" in columns:
             if evaluated.inputs is None:
-                advice = 'pass sources=, or include_for_metrics=["inputs"] to Seq2SeqTrainingArguments'
+                advice = (
+                    'pass sources=, or include_for_metrics=["inputs"] to Seq2SeqTrainingArguments'
+                )
                 raise InputError(f"the metric reads sources: {advice}")
             texts["sources"] = _decoded(tokenizer, evaluated.inputs)
         numbers_by_key = {}
         for prefix, one in logged.items():
-            result = one.compute(predictions=predictions, **{column: texts[column] for column in one.columns})
+            result = one.compute(
+                predictions=predictions, **{column: texts[column] for column in one.columns}
+            )
             numbers_by_key |= {f"{prefix}{key}": value for key, value in result.items()}
         return numbers_by_key
 
@@ -98,21 +109,26 @@ def _by_name(metrics: "Sequence[Loggable]") -> "dict[str, Loggable]":
     for one in metrics:
         name = getattr(one, "metric", None) or getattr(one, "name", None) or type(one).__name__
         if name in named:
-            advice = f"pass a dictionary with a name for each, such as {{'{name}_mini': ..., '{name}_paper': ...}}"
+            advice = (
+                f"pass a dictionary with a name for each, such as {{'{name}_mini': ..., "
+                f"'{name}_paper': ...}}"
+            )
             raise InputError(f"metric: two are called {name!r}; {advice}")
         named[name] = one
     return named
 
 
 def _several(metrics: "Mapping[str, Loggable]", options: dict[str, Any]) -> dict[str, _Logged]:
-    """Metrics by what stands before their numbers; only modules of this package take the options."""
+    """Metrics by what stands before their numbers; only modules of this package take the
+    options."""
     from mtmetrics.integrations.metric_module import MetricModule
 
     if not metrics:
         raise InputError("metric: empty; there is nothing to log")
     if options and not any(isinstance(one, MetricModule) for one in metrics.values()):
         raise InputError(
-            f"{', '.join(options)}: options are for evaluate modules of mtmetrics; none is among the metrics"
+            f"{', '.join(options)}: options are for evaluate modules of mtmetrics; none is among "
+            "the metrics"
         )
     return {
         f"{name}_": _logged(one, False, options if isinstance(one, MetricModule) else {})
@@ -121,7 +137,8 @@ def _several(metrics: "Mapping[str, Loggable]", options: dict[str, Any]) -> dict
 
 
 def _logged(metric: Any, with_sources: bool, options: dict[str, Any]) -> _Logged:
-    """A metric with its options; with sources, it compares with these where it can and nothing else is asked for."""
+    """A metric with its options; with sources, it compares with these where it can and nothing else
+    is asked for."""
     from mtmetrics.integrations.metric_module import MetricModule
     from mtmetrics.scorers.base import Scorer
 
@@ -139,8 +156,13 @@ def _logged(metric: Any, with_sources: bool, options: dict[str, Any]) -> _Logged
     if features is None:
         needed = "an evaluate module or a scorer is needed, or a list of them"
         raise InputError(f"metric: {needed}, got {type(metric).__name__}")
-    names = {name for one in (features if isinstance(features, list) else [features]) for name in one}
-    return _Logged(names & {"sources", "references"}, lambda **texts: _numbers(metric.compute(**texts, **options)))
+    names = {
+        name for one in (features if isinstance(features, list) else [features]) for name in one
+    }
+    return _Logged(
+        names & {"sources", "references"},
+        lambda **texts: _numbers(metric.compute(**texts, **options)),
+    )
 
 
 def _scorer(module: "MetricModule", with_sources: bool, options: dict[str, Any]) -> "Scorer":
@@ -161,7 +183,9 @@ def _decoded(tokenizer: Any, tokens: Any) -> list[str]:
     if tokens.ndim != 2 or not np.issubdtype(tokens.dtype, np.integer):
         advice = "set predict_with_generate=True in Seq2SeqTrainingArguments"
         raise InputError(f"predictions: token numbers are needed, not logits; {advice}")
-    texts = tokenizer.batch_decode([row[row >= 0].tolist() for row in tokens], skip_special_tokens=True)
+    texts = tokenizer.batch_decode(
+        [row[row >= 0].tolist() for row in tokens], skip_special_tokens=True
+    )
     return [text.strip() for text in texts]
 
 

@@ -36,7 +36,8 @@ def _sha256_of_state(path: str, size: int, changed: int) -> str:
 
 
 def git_blob_sha1(data: bytes) -> str:
-    """Hexadecimal hash by which git knows a file: the sha1 of ``blob SIZE``, a zero byte, and the content."""
+    """Hexadecimal hash by which git knows a file: the sha1 of ``blob SIZE``, a zero byte, and the
+    content."""
     return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
@@ -45,7 +46,8 @@ def git_blob_file(path: str | Path) -> str:
 
 
 def in_one_order(data: bytes) -> bytes:
-    """The bytes of a safetensors file with its metadata sorted; the library writes them in another order each time."""
+    """The bytes of a safetensors file with its metadata sorted; the library writes them in another
+    order each time."""
     size = int.from_bytes(data[:8], "little")
     header = json.loads(data[8 : 8 + size])
     if "__metadata__" in header:
@@ -56,20 +58,23 @@ def in_one_order(data: bytes) -> bytes:
 
 
 def write_atomic(path: str | Path, data: str | bytes) -> None:
-    """Writes `data` beside `path` and renames it into place, so that a reader never sees half of it."""
+    """Writes `data` beside `path` and renames it into place, so that a reader never sees half of
+    it."""
     with atomic_path(path) as temporary:
         temporary.write_bytes(data.encode("utf-8") if isinstance(data, str) else data)
 
 
 def write_json(path: str | Path, document: Any, *, sort_keys: bool = False) -> None:
     """Writes a document as JSON, whole or not at all."""
-    write_atomic(path, json.dumps(document, ensure_ascii=False, indent=1, sort_keys=sort_keys) + "\n")
+    write_atomic(
+        path, json.dumps(document, ensure_ascii=False, indent=1, sort_keys=sort_keys) + "\n"
+    )
 
 
 @contextlib.contextmanager
 def atomic_text(path: str | Path) -> Iterator[IO[str]]:
-    """A stream of UTF-8 to a file that appears only when everything went well; compressed where its name ends in .gz,
-    so that equal texts give equal files."""
+    """A stream of UTF-8 to a file that appears only when everything went well; compressed where its
+    name ends in .gz, so that equal texts give equal files."""
     with atomic_bytes(path) as stream:
         if str(path).endswith(".gz"):
             packed: Any = gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0)
@@ -84,9 +89,14 @@ def atomic_bytes(path: str | Path) -> Iterator[IO[bytes]]:
     """A stream to a file that appears only when everything went well.
 
     Raises:
-        MTMetricsError: the file cannot be written. Other errors of the work that writes there pass as they are.
+        MTMetricsError: the file cannot be written. Other errors of the work that writes there pass
+            as they are.
     """
-    with _replacing(Path(path)) as place, _OutputFile(place, path) as raw, io.BufferedWriter(raw) as stream:
+    with (
+        _replacing(Path(path)) as place,
+        _OutputFile(place, path) as raw,
+        io.BufferedWriter(raw) as stream,
+    ):
         yield stream
 
 
@@ -118,7 +128,8 @@ def _told_as(path: str | Path) -> Iterator[None]:
 
 
 def make_folder(path: str | Path) -> None:
-    """Makes a folder and its parents where they are missing; an MTMetricsError says why it cannot."""
+    """Makes a folder and its parents where they are missing; an MTMetricsError says why it
+    cannot."""
     try:
         Path(path).mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -127,8 +138,8 @@ def make_folder(path: str | Path) -> None:
 
 @contextlib.contextmanager
 def filled_folder(path: str | Path) -> Iterator[None]:
-    """Makes a folder as `make_folder`, before the work whose results it is for; those that hold nothing after it
-    vanish again."""
+    """Makes a folder as `make_folder`, before the work whose results it is for; those that hold
+    nothing after it vanish again."""
     made = [folder for folder in (Path(path), *Path(path).parents) if not folder.exists()]
     make_folder(path)
     try:
@@ -141,7 +152,8 @@ def filled_folder(path: str | Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def atomic_path(path: str | Path) -> Iterator[Path]:
-    """Yields a temporary name beside `path` that becomes `path` on success and vanishes otherwise; see `_replacing`."""
+    """Yields a temporary name beside `path` that becomes `path` on success and vanishes otherwise;
+    see `_replacing`."""
     with _told_as(path), _replacing(Path(path)) as place:
         yield place
 
@@ -150,9 +162,8 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
 def _replacing(path: Path) -> Iterator[Path]:
     """Yields the place to write what is to be in a file, which is replaced when all is written.
 
-    A link stays, and the file that it leads to is replaced, which keeps its mode. What is no regular file, such as a
-    device or a pipe, is itself the place.
-    """
+    A link stays, and the file that it leads to is replaced, which keeps its mode. What is no
+    regular file, such as a device or a pipe, is itself the place."""
     if is_stream(path):
         yield path
         return
@@ -169,14 +180,16 @@ def _replacing(path: Path) -> Iterator[Path]:
 
 
 def is_stream(path: str | Path) -> bool:
-    """Whether a path leads to a device, a pipe or an open file of this process, which must not be replaced."""
+    """Whether a path leads to a device, a pipe or an open file of this process, which must not be
+    replaced."""
     if os.path.abspath(path).startswith(("/dev/fd/", "/dev/std", "/proc/")):
         return True
     return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
 
 
 def _take_over_mode(target: Path, temporary: Path) -> None:
-    """Gives a temporary file the owner and the mode of the file that it is to replace, if there is one."""
+    """Gives a temporary file the owner and the mode of the file that it is to replace, if there is
+    one."""
     if not target.exists():
         return
     before = target.stat()
@@ -187,7 +200,8 @@ def _take_over_mode(target: Path, temporary: Path) -> None:
 
 @contextlib.contextmanager
 def new_folder(target: str | Path, overwrite: bool = False) -> Iterator[Path]:
-    """Yields a temporary folder beside `target` that becomes `target` on success and vanishes otherwise.
+    """Yields a temporary folder beside `target` that becomes `target` on success and vanishes
+    otherwise.
 
     Raises:
         InputError: `target` exists and `overwrite` is not set.
@@ -198,7 +212,9 @@ def new_folder(target: str | Path, overwrite: bool = False) -> Iterator[Path]:
         raise InputError(f"{target} exists already; choose another folder or pass --overwrite")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent))
+        temporary = Path(
+            tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
+        )
     except OSError as error:
         raise MTMetricsError(f"cannot write {target}: {error.strerror or error}") from error
     try:

@@ -1,4 +1,5 @@
-"""Cells of a table of text: how lines are taken apart, and how a cell is written so that it is read back."""
+"""Cells of a table of text: how lines are taken apart, and how a cell is written so that it is read
+back."""
 
 import csv
 import enum
@@ -34,8 +35,8 @@ class Dialect(enum.Enum):
 def find_dialect(path: str | Path, lines: Iterable[str]) -> tuple[Dialect, Iterator[str]]:
     """Tells by the first line that is not blank how the cells of a table are separated.
 
-    Tabs separate wherever that line holds one. Without a tab, commas do in a file called ``.csv``, and in one called
-    ``.tsv`` whose first line then names usual columns.
+    Tabs separate wherever that line holds one. Without a tab, commas do in a file called ``.csv``,
+    and in one called ``.tsv`` whose first line then names usual columns.
 
     Returns:
         The dialect, and all lines.
@@ -54,7 +55,9 @@ def find_dialect(path: str | Path, lines: Iterable[str]) -> tuple[Dialect, Itera
         all_quoted = len(bare) == len(cells) and names_usual_columns(bare)
         return Dialect.QUOTED_TABS if all_quoted else Dialect.TABS, all_lines
     name = bare_name(path)
-    names_columns = name.endswith(".tsv") and "," in head and names_usual_columns(next(csv.reader([head])))
+    names_columns = (
+        name.endswith(".tsv") and "," in head and names_usual_columns(next(csv.reader([head])))
+    )
     commas = head.strip() and (name.endswith(".csv") or names_columns)
     return Dialect.COMMAS if commas else Dialect.TABS, all_lines
 
@@ -62,11 +65,12 @@ def find_dialect(path: str | Path, lines: Iterable[str]) -> tuple[Dialect, Itera
 def iter_cells(path: str | Path, lines: Iterable[str], dialect: Dialect) -> Iterator[Cells]:
     """Yields the rows of a table; blank lines at its end are no rows.
 
-    Between tabs, quotes around a cell belong to the table where the cell holds a quote (doubled), a tab or a line
-    break, for which programs such as pandas quote; otherwise they belong to the text.
+    Between tabs, quotes around a cell belong to the table where the cell holds a quote (doubled), a
+    tab or a line break, for which programs such as pandas quote; otherwise they belong to the text.
 
     Raises:
-        InputError: the quoting of a table whose cells are all quoted, or of CSV, is damaged; or as the lines.
+        InputError: the quoting of a table whose cells are all quoted, or of CSV, is damaged; or as
+            the lines.
     """
     rows = _tabbed(iter(lines)) if dialect is Dialect.TABS else _quoted(path, lines, dialect)
     blank: list[Cells] = []
@@ -80,13 +84,17 @@ def iter_cells(path: str | Path, lines: Iterable[str], dialect: Dialect) -> Iter
 
 
 def join_tabs(texts: Iterable[str]) -> str:
-    """A line of cells between tabs; quotes texts that `iter_cells` would change otherwise. None of them may hold a tab
-    or a line break."""
-    return "\t".join(_in_quotes(text) if text.endswith("\r") or _unquoted(text) != text else text for text in texts)
+    """A line of cells between tabs; quotes texts that `iter_cells` would change otherwise. None of
+    them may hold a tab or a line break."""
+    return "\t".join(
+        _in_quotes(text) if text.endswith("\r") or _unquoted(text) != text else text
+        for text in texts
+    )
 
 
 def join_commas(texts: Iterable[str]) -> str:
-    """A line of CSV. (Python's `csv` writes a carriage return without quotes, which ends the line for readers.)"""
+    """A line of CSV. (Python's `csv` writes a carriage return without quotes, which ends the line
+    for readers.)"""
     line = ",".join(_in_quotes(text) if _CSV_SPECIAL.search(text) else text for text in texts)
     return line or '""'
 
@@ -130,7 +138,8 @@ def _joined(line: str, following: Iterator[str], width: int) -> tuple[list[str] 
     """Reads a line, and those that follow, as cells of which some are quoted.
 
     Returns:
-        The `width` cells, or None where they are not so many; and the lines that were taken from `following`.
+        The `width` cells, or None where they are not so many; and the lines that were taken from
+        `following`.
     """
     is_whole = line.count("\t") + 1 == width
     taken: list[str] = []

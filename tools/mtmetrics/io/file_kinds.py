@@ -1,4 +1,5 @@
-"""Recognises what a file is by its name and its first bytes, and refuses what is not the text that is needed."""
+"""Recognises what a file is by its name and its first bytes, and refuses what is not the text that
+is needed."""
 
 import csv
 import enum
@@ -19,10 +20,25 @@ _PACKED_ENDS = (".gz", ".bz2", ".xz", ".zst")
 _JSON_ENDS = (".json", ".jsonl", ".ndjson", ".jsonlines")
 # An object whose first key is quoted, at the beginning of a file or of an array.
 _OBJECT = re.compile(r'\[?\s*\{\s*"[^"\n]*"\s*:')
-_MARKUP = re.compile(r"<(\?xml|!doctype|html|tmx|xliff|mteval|refset|srcset|tstset)\b", re.IGNORECASE)
+_MARKUP = re.compile(
+    r"<(\?xml|!doctype|html|tmx|xliff|mteval|refset|srcset|tstset)\b", re.IGNORECASE
+)
 # A first line that holds nothing but a tag which files of segments begin with.
-_TAG_ALONE = re.compile(r"<(dataset|collection|document|doc|text|body|seg)\b[^<>]*>\s*\n", re.IGNORECASE)
-_MARKUP_ENDS = (".xml", ".sgm", ".sgml", ".tmx", ".xlf", ".xliff", ".sdlxliff", ".mqxliff", ".html", ".htm")
+_TAG_ALONE = re.compile(
+    r"<(dataset|collection|document|doc|text|body|seg)\b[^<>]*>\s*\n", re.IGNORECASE
+)
+_MARKUP_ENDS = (
+    ".xml",
+    ".sgm",
+    ".sgml",
+    ".tmx",
+    ".xlf",
+    ".xliff",
+    ".sdlxliff",
+    ".mqxliff",
+    ".html",
+    ".htm",
+)
 # What columns of tables are called; a header holds such names and no text.
 _COLUMN_NAMES = USUAL_NAMES | {"text", "sentence"}
 _LINES_PARSED = 20
@@ -64,11 +80,15 @@ def check_head(path: str | Path, head: bytes, layout: Layout) -> None:
         layout: what the file should hold.
 
     Raises:
-        InputError: the file is no text in UTF-8, or another layout; the message names a call that works.
+        InputError: the file is no text in UTF-8, or another layout; the message names a call that
+            works.
     """
     _refuse_binary(path, head)
     if b"\r" in head.rstrip(b"\r\n") and b"\n" not in head:
-        ends = "its lines end with carriage returns alone, which end no line here, so that all is one line"
+        ends = (
+            "its lines end with carriage returns alone, which end no line here, so that all is "
+            "one line"
+        )
         mend = f"convert it: tr '\\r' '\\n' < {path}"
         warn(f"{path}: {ends}; {mend}")
     if layout == "any":
@@ -77,7 +97,9 @@ def check_head(path: str | Path, head: bytes, layout: Layout) -> None:
     if kind is None or (layout == "cells" and kind is _Kind.TSV):
         return
     wanted = "a segment per line" if layout == "segments" else "tab-separated cells"
-    raise InputError(f"{path}: is {kind.value}, where {wanted} is needed; {_mend(path, kind, layout)}")
+    raise InputError(
+        f"{path}: is {kind.value}, where {wanted} is needed; {_mend(path, kind, layout)}"
+    )
 
 
 def _refuse_binary(path: str | Path, head: bytes) -> None:
@@ -88,11 +110,19 @@ def _refuse_binary(path: str | Path, head: bytes) -> None:
         table = _as_rows(path, ".csv").replace("name it", "save its sheet as")
         what = "is a ZIP archive, or a workbook or document of an office program, not lines of text"
         raise InputError(f"{path}: {what}; unpack it, or {table}")
-    for start, kind in ((b"%PDF", "PDF"), (b"7z\xbc\xaf", "a 7z archive"), (b"Rar!", "a RAR archive")):
+    for start, kind in (
+        (b"%PDF", "PDF"),
+        (b"7z\xbc\xaf", "a 7z archive"),
+        (b"Rar!", "a RAR archive"),
+    ):
         if head.startswith(start):
-            raise InputError(f"{path}: is {kind}, not lines of text; write its segments one per line")
+            raise InputError(
+                f"{path}: is {kind}, not lines of text; write its segments one per line"
+            )
     if head.startswith(b"ARROW1"):
-        raise InputError(f"{path}: is an Arrow file, not lines of text; write it as Parquet and pass that alone")
+        raise InputError(
+            f"{path}: is an Arrow file, not lines of text; write it as Parquet and pass that alone"
+        )
     if head.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
         raise InputError(f"{path}: is text in UTF-32; {recode.format('UTF-32')}")
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -101,15 +131,17 @@ def _refuse_binary(path: str | Path, head: bytes) -> None:
         raise InputError(f"{path}: is a tar archive; unpack it: tar -xf {path}")
     order = _byte_order(head)
     if order:
-        raise InputError(f"{path}: is text in UTF-16 without a byte order mark; {recode.format('UTF-16' + order)}")
+        raise InputError(
+            f"{path}: is text in UTF-16 without a byte order mark; "
+            f"{recode.format('UTF-16' + order)}"
+        )
 
 
 def _byte_order(head: bytes) -> str:
     """``LE`` or ``BE`` where bytes look like text in UTF-16, else nothing.
 
-    Spaces and line ends of UTF-16 hold zeros on one side. Letters of many scripts share their other byte, which is no
-    character of its own.
-    """
+    Spaces and line ends of UTF-16 hold zeros on one side. Letters of many scripts share their other
+    byte, which is no character of its own."""
     head = head[: len(head) // 2 * 2]
     zeros = {"BE": head[0::2].count(0), "LE": head[1::2].count(0)}
     order = max(zeros, key=lambda name: zeros[name])
@@ -118,12 +150,15 @@ def _byte_order(head: bytes) -> str:
     if _share_of_controls(head) < 0.2 and _is_utf8(head):
         return ""
     text = head.decode(f"utf-16-{order.lower()}", errors="replace")
-    strange = sum((letter < " " and letter not in "\t\r\n") or letter == "\ufffd" for letter in text)
+    strange = sum(
+        (letter < " " and letter not in "\t\r\n") or letter == "\ufffd" for letter in text
+    )
     return order if strange * 20 <= len(text) else ""
 
 
 def _share_of_controls(data: bytes) -> float:
-    """The share of bytes that stand for no character; of tabs, which also begin letters of Devanagari, above 30 %."""
+    """The share of bytes that stand for no character; of tabs, which also begin letters of
+    Devanagari, above 30 %."""
     beginning = data[:4096]
     controls = sum(byte < 0x20 and byte not in b"\t\r\n" for byte in beginning)
     tabs = beginning.count(b"\t")
@@ -144,11 +179,17 @@ def _kind(path: str | Path, text: str) -> _Kind | None:
     lines = [line for line in _whole_lines(text) if line.strip()]
     if _is_json(name, start, lines):
         return _Kind.JSON
-    if _MARKUP.match(start) or _TAG_ALONE.match(start) or (name.endswith(_MARKUP_ENDS) and start.startswith("<")):
+    if (
+        _MARKUP.match(start)
+        or _TAG_ALONE.match(start)
+        or (name.endswith(_MARKUP_ENDS) and start.startswith("<"))
+    ):
         return _markup_kind(name, start)
     if start.startswith("WEBVTT") or re.match(r"\d+\r?\n\d\d:\d\d:\d\d[,.]\d+ --> ", start):
         return _Kind.SUBTITLES
-    if re.search(r"^msgid \"", text, re.MULTILINE) and re.search(r"^msgstr(\[0\])? \"", text, re.MULTILINE):
+    if re.search(r"^msgid \"", text, re.MULTILINE) and re.search(
+        r"^msgstr(\[0\])? \"", text, re.MULTILINE
+    ):
         return _Kind.PO
     return _table_kind(name, lines)
 
@@ -164,7 +205,8 @@ def _is_json(name: str, start: str, lines: list[str]) -> bool:
         return start.startswith(("{", "["))
     if not _OBJECT.match(start):
         return False
-    # A single object may be a segment about JSON; one that names a column is none, and neither are several lines.
+    # A single object may be a segment about JSON; one that names a column is none, and neither are
+    # several lines.
     first_keys = re.findall(r'"([^"\n]*)"\s*:', start[:10_000])
     several = len(lines) > 1 and all(map(_is_object, lines[:_LINES_PARSED]))
     open_line = not lines[0].strip().endswith("}")
@@ -190,8 +232,8 @@ def _markup_kind(name: str, start: str) -> _Kind:
 
 
 def _table_kind(name: str, lines: list[str]) -> _Kind | None:
-    """A table where the first line holds names of columns, or where the name says so and all lines have equally many
-    cells."""
+    """A table where the first line holds names of columns, or where the name says so and all lines
+    have equally many cells."""
     for separator, kind in (("\t", _Kind.TSV), (",", _Kind.CSV), (";", _Kind.CSV)):
         named = name.endswith((".tsv", ".tab") if kind is _Kind.TSV else ".csv")
         rows = [_cells(line, separator) for line in lines[:_LINES_PARSED]]
@@ -216,7 +258,10 @@ def _mend(path: str | Path, kind: _Kind, layout: Layout) -> str:
         case _Kind.TSV:
             return f"{_as_rows(path, '.tsv')}; or cut a column out: cut -f 1 {path}"
         case _Kind.SGM:
-            return f"write its segments one per line: sed -n 's/.*<seg[^>]*>\\(.*\\)<\\/seg>.*/\\1/p' {path}"
+            return (
+                "write its segments one per line: sed -n "
+                f"'s/.*<seg[^>]*>\\(.*\\)<\\/seg>.*/\\1/p' {path}"
+            )
         case _Kind.TMX:
             nodes = "//*[@*='de']/*[local-name()='seg']"
             return f"write the segments of each language one per line: {_selected(nodes, path)}"
@@ -240,6 +285,12 @@ def _as_rows(path: str | Path, end: str) -> str:
     if str(path) == "-" or str(path).startswith("/dev/"):
         return f"write it to a file, and pass that alone: mtmetrics score rows{end}"
     if bare_name(path).endswith(end):
-        return f"pass it alone, without -s, -t and -r, as FILE with named columns: mtmetrics score {path}"
+        return (
+            "pass it alone, without -s, -t and -r, as FILE with named columns: mtmetrics score "
+            f"{path}"
+        )
     renamed = Path(path).with_suffix(end)
-    return f"name it {renamed.name} and pass it alone, as FILE with named columns: mtmetrics score {renamed}"
+    return (
+        f"name it {renamed.name} and pass it alone, as FILE with named columns: mtmetrics score "
+        f"{renamed}"
+    )

@@ -1,4 +1,5 @@
-"""The languages of texts: tokens of a sentence, scripts, and whether texts are in the language they should be in."""
+"""The languages of texts: tokens of a sentence, scripts, and whether texts are in the language they
+should be in."""
 
 import collections
 import functools
@@ -12,13 +13,61 @@ from mtmetrics.checks import language_of, script_of_code, split_pair, warn
 from mtmetrics.errors import InputError
 
 _Row = TypeVar("_Row", bound=Sequence[Any])
-# Written with spaces and in letters that Moses' rules know; Sinhala, for example, it takes apart at joiners in words.
-_MOSES = "bg ca cs da de el en es et fi fr ga hr hu is it lt lv nl no pl pt ro ru sk sl sq sr sv tr uk".split()  # noqa: SIM905
-# Scripts that are written without spaces: there a SentencePiece entry without the space mark is no continuation.
-_UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN", "IDEOGRAPHIC")
+# Written with spaces and in letters that Moses' rules know; Sinhala, for example, it takes apart at
+# joiners in words.
+_MOSES = [
+    "bg",
+    "ca",
+    "cs",
+    "da",
+    "de",
+    "el",
+    "en",
+    "es",
+    "et",
+    "fi",
+    "fr",
+    "ga",
+    "hr",
+    "hu",
+    "is",
+    "it",
+    "lt",
+    "lv",
+    "nl",
+    "no",
+    "pl",
+    "pt",
+    "ro",
+    "ru",
+    "sk",
+    "sl",
+    "sq",
+    "sr",
+    "sv",
+    "tr",
+    "uk",
+]
+# Scripts that are written without spaces: there a SentencePiece entry without the space mark is no
+# continuation.
+_UNSPACED = (
+    "CJK",
+    "HIRAGANA",
+    "KATAKANA",
+    "HANGUL",
+    "THAI",
+    "LAO",
+    "KHMER",
+    "MYANMAR",
+    "TIBETAN",
+    "IDEOGRAPHIC",
+)
 # Script, as the names of its characters begin -> languages that are written in no other.
 _SCRIPTS = {
-    "LATIN": "af ca cs cy da de en es et eu fi fr ga gl hr hu id is it lt lv ms mt nl no pl pt ro sk sl sq sv tl tr vi",
+    "LATIN": (
+        "af ca cs cy da de en es et eu fi fr ga gl hr hu id is it lt lv ms mt nl no pl pt ro sk "
+        "sl sq sv tl tr vi"
+    ),
     "CYRILLIC": "be bg kk ky mk ru tg tt uk",
     "GREEK": "el",
     "ARABIC": "ar fa ps ur",
@@ -39,7 +88,9 @@ _SCRIPTS = {
     "MYANMAR": "my",
     "ETHIOPIC": "am ti",
 }
-_SCRIPT_OF = {language: script for script, languages in _SCRIPTS.items() for language in languages.split()}
+_SCRIPT_OF = {
+    language: script for script, languages in _SCRIPTS.items() for language in languages.split()
+}
 # ISO 15924 code of a script -> how the names of its characters begin.
 _SCRIPT_CODES = {
     "Latn": "LATIN",
@@ -72,8 +123,9 @@ _SCRIPT_CODES = {
     "Olck": "OL",
 }
 _CJK = {"CJK", "HIRAGANA", "KATAKANA"}
-# From this length on py3langid is sure where another language is e^20 times as likely: it is wrong about 4 of 12,000
-# human translations into English, and sees 994 of 1,000 German texts that are taken for English.
+# From this length on py3langid is sure where another language is e^20 times as likely: it is wrong
+# about 4 of 12,000 human translations into English, and sees 994 of 1,000 German texts that are
+# taken for English.
 _LONG, _SURE = 40, 20.0
 # Languages that it mistakes for each other.
 _ALIKE = ("bs hr sr", "da nb nn no", "id ms", "wuu yue zh")
@@ -83,13 +135,16 @@ _MOST = 100
 
 
 def tokeniser(language: str) -> Callable[[str], list[str]]:
-    """Splits a sentence into tokens: Moses' rules for European languages, jieba for Chinese, else `words_and_marks`."""
+    """Splits a sentence into tokens: Moses' rules for European languages, jieba for Chinese, else
+    `words_and_marks`."""
     if language == "zh":
         import logging
 
         import jieba
 
-        jieba.setLogLevel(logging.WARNING)  # it would report on standard error how it loads its dictionary
+        jieba.setLogLevel(
+            logging.WARNING
+        )  # it would report on standard error how it loads its dictionary
         return lambda sentence: [token for token in jieba.cut(sentence) if token.strip()]
     if language in _MOSES:
         from sacremoses import MosesTokenizer
@@ -100,8 +155,8 @@ def tokeniser(language: str) -> Callable[[str], list[str]]:
 
 
 def detokeniser(language: str) -> Callable[[str], str]:
-    """Undoes Moses' tokenisation, its entities and joined hyphens too; texts in languages that Moses does not know stay
-    as they are."""
+    """Undoes Moses' tokenisation, its entities and joined hyphens too; texts in languages that
+    Moses does not know stay as they are."""
     if language not in _MOSES:
         return lambda text: text
     from sacremoses import MosesDetokenizer
@@ -113,7 +168,8 @@ def detokeniser(language: str) -> Callable[[str], str]:
 def words_and_marks(sentence: str) -> list[str]:
     """Runs of letters, digits and what joins or modifies them, and every other mark alone.
 
-    A character of a script that is written without spaces (Thai, Japanese) counts as a token of its own.
+    A character of a script that is written without spaces (Thai, Japanese) counts as a token of its
+    own.
 
     Example:
         >>> words_and_marks("(a b1)--c")
@@ -133,7 +189,8 @@ def _belongs_to_word(character: str) -> bool:
 
 
 def language_identifier(language: str) -> Callable[[str], str]:
-    """Tells the ISO 639 code of a sentence's language, by py3langid, which must know the one that is wanted."""
+    """Tells the ISO 639 code of a sentence's language, by py3langid, which must know the one that
+    is wanted."""
     import py3langid
 
     known = sorted({code for code, _ in py3langid.rank("")})
@@ -148,10 +205,14 @@ def is_unspaced(character: str) -> bool:
     return unicodedata.name(character, "").startswith(_UNSPACED)
 
 
-def language_checked(lang_pair: str | None, columns: Sequence[str], rows: Iterable[_Row]) -> Iterator[_Row]:
-    """Yields the rows, and gives one warning if most texts at the beginning of a column contradict the language pair.
+def language_checked(
+    lang_pair: str | None, columns: Sequence[str], rows: Iterable[_Row]
+) -> Iterator[_Row]:
+    """Yields the rows, and gives one warning if most texts at the beginning of a column contradict
+    the language pair.
 
-    They do by their script or, where py3langid is installed and knows the language, by being in one other language.
+    They do by their script or, where py3langid is installed and knows the language, by being in one
+    other language.
 
     Args:
         lang_pair: such as ``de-en``; None for no check.
@@ -180,15 +241,15 @@ def _warn_once(lang_pair: str, columns: Sequence[str], seen: list[list[str]]) ->
 
 
 def expected_script(code: str) -> str | None:
-    """The script of texts in a language, as the names of its characters begin: that which the code names, else the one
-    that the language is always written in; None where that is not known."""
+    """The script of texts in a language, as the names of its characters begin: that which the code
+    names, else the one that the language is always written in; None where that is not known."""
     script = script_of_code(code)
     return _SCRIPT_OF.get(language_of(code)) if script is None else _SCRIPT_CODES.get(script)
 
 
 def standard_pair(lang_pair: str) -> str:
-    """A language pair by the codes of its languages, each with its script where that is not the usual one: all that
-    scores depend on.
+    """A language pair by the codes of its languages, each with its script where that is not the
+    usual one: all that scores depend on.
 
     Example:
         >>> standard_pair("deu_Latn-eng_Latn"), standard_pair("en-sr_Cyrl_RS")
@@ -224,8 +285,8 @@ def _contradicting(code: str, texts: Sequence[str]) -> str:
 
 
 def is_of_other_script(text: str, code: str | None) -> bool:
-    """Whether most letters of a text are of another script than that of a language, by its code; False where the
-    language or its script is not known."""
+    """Whether most letters of a text are of another script than that of a language, by its code;
+    False where the language or its script is not known."""
     expected = None if code is None else expected_script(code)
     return expected is not None and _script(text) not in ("", expected)
 
@@ -254,7 +315,8 @@ def is_surely_foreign(text: str, language: str) -> bool:
 
 
 def _script(text: str) -> str:
-    """The script of most letters, as the names of its characters begin; empty where there are no letters."""
+    """The script of most letters, as the names of its characters begin; empty where there are no
+    letters."""
     found = collections.Counter(map(_script_of_letter, filter(str.isalpha, text)))
     return found.most_common(1)[0][0] if found else ""
 

@@ -1,4 +1,5 @@
-"""Lines of text and of JSON, in and out: plain or compressed files, standard input, parallel files."""
+"""Lines of text and of JSON, in and out: plain or compressed files, standard input, parallel
+files."""
 
 import bz2
 import gzip
@@ -29,7 +30,8 @@ UNREADABLE = (OSError, EOFError, zlib.error, lzma.LZMAError)
 
 
 class _Unpacked(io.BufferedReader):
-    """Reads what a compressed stream holds, and closes that stream, too; standard input stays open."""
+    """Reads what a compressed stream holds, and closes that stream, too; standard input stays
+    open."""
 
     def __init__(self, unpacked: Any, packed: BinaryIO) -> None:
         super().__init__(unpacked, HEAD_SIZE)
@@ -42,7 +44,8 @@ class _Unpacked(io.BufferedReader):
 
 
 def open_bytes(path: str | Path) -> BinaryIO:
-    """Opens a file, or for ``-`` standard input, and unpacks gzip, bzip2 and xz, whatever its name is.
+    """Opens a file, or for ``-`` standard input, and unpacks gzip, bzip2 and xz, whatever its name
+    is.
 
     Raises:
         InputError: the file is missing or unreadable, or compressed in another way.
@@ -53,7 +56,9 @@ def open_bytes(path: str | Path) -> BinaryIO:
         if head.startswith(_ZSTANDARD):
             _close(stream)
             raise InputError(f"{path}: is compressed with Zstandard; unpack it: zstd -d {path}")
-        unpack = next((unpack for start, unpack in _UNPACKERS.items() if head.startswith(start)), None)
+        unpack = next(
+            (unpack for start, unpack in _UNPACKERS.items() if head.startswith(start)), None
+        )
         if unpack is None and head and str(path).lower().endswith(".gz"):
             unpack = gzip.GzipFile  # whose error says what is wrong
     except OSError as error:
@@ -96,23 +101,24 @@ def _head(stream: Any) -> bytes:
 
 
 def check_file(path: str | Path, layout: Layout) -> None:
-    """Checks the first bytes of a regular file, before anything is read of it; see `check_head`. Pipes are checked
-    when they are read."""
+    """Checks the first bytes of a regular file, before anything is read of it; see `check_head`.
+    Pipes are checked when they are read."""
     if Path(path).is_file() and stat.S_ISREG(Path(path).stat().st_mode):
         with open_bytes(path) as stream:
             _check_stream(stream, path, layout)
 
 
 def iter_lines(path: str | Path, layout: Layout = "any") -> Iterator[str]:
-    """Yields the lines of a UTF-8 file without their line ends; only ``\\n`` and ``\\r\\n`` end a line.
+    """Yields the lines of a UTF-8 file without their line ends; only ``\\n`` and ``\\r\\n`` end a
+    line.
 
     Args:
         path: a file, plain or compressed, or ``-`` for standard input.
         layout: what its lines should hold.
 
     Raises:
-        InputError: the file is missing, unreadable, damaged, of another layout, not UTF-8 or holds a NUL (with the
-            line's number).
+        InputError: the file is missing, unreadable, damaged, of another layout, not UTF-8 or holds
+            a NUL (with the line's number).
     """
     stream = open_bytes(path)
     try:
@@ -131,20 +137,25 @@ def _check_stream(stream: BinaryIO, path: str | Path, layout: Layout) -> None:
 
 
 def decoded_lines(stream: BinaryIO, path: str | Path) -> Iterator[str]:
-    """Yields the lines of an open stream, which messages call `path`, like `iter_lines`, and closes all but standard
-    input."""
+    """Yields the lines of an open stream, which messages call `path`, like `iter_lines`, and closes
+    all but standard input."""
     number = 0
     try:
         for number, raw in enumerate(stream, 1):
             if number == 1:
                 raw = raw.removeprefix(b"\xef\xbb\xbf")
             if b"\0" in raw:
-                what = "holds a NUL byte, so this is no text, or not in UTF-8 (UTF-16?); convert it to UTF-8"
+                what = (
+                    "holds a NUL byte, so this is no text, or not in UTF-8 (UTF-16?); convert "
+                    "it to UTF-8"
+                )
                 raise InputError(f"{path}, line {number}: {what}")
             yield raw.decode("utf-8").removesuffix("\n").removesuffix("\r")
     except UnicodeDecodeError as error:
         byte = f"byte {error.start + 1} (0x{error.object[error.start]:02x})"
-        raise InputError(f"{path}, line {number}: {byte} is not valid UTF-8; convert the file to UTF-8") from None
+        raise InputError(
+            f"{path}, line {number}: {byte} is not valid UTF-8; convert the file to UTF-8"
+        ) from None
     except UNREADABLE as error:
         raise InputError(f"{path}, after line {number}: cannot be read ({error})") from error
     finally:
@@ -152,7 +163,8 @@ def decoded_lines(stream: BinaryIO, path: str | Path) -> Iterator[str]:
 
 
 def json_object(line: str, place: str) -> dict[str, Any]:
-    """The object in a line of JSON Lines; `InputError`, which names the place, where there is none."""
+    """The object in a line of JSON Lines; `InputError`, which names the place, where there is
+    none."""
     try:
         row = json.loads(line)
     except json.JSONDecodeError as error:
@@ -163,11 +175,14 @@ def json_object(line: str, place: str) -> dict[str, Any]:
 
 
 def json_array(text: str, path: str) -> Iterator[dict[str, Any]]:
-    """Yields the objects of an array of JSON, which messages call `path`; `InputError` where an item is none."""
+    """Yields the objects of an array of JSON, which messages call `path`; `InputError` where an
+    item is none."""
     try:
         items = json.loads(text)
     except json.JSONDecodeError as error:
-        raise InputError(f"{path}, line {error.lineno}: not valid JSON ({error.msg} at column {error.colno})") from None
+        raise InputError(
+            f"{path}, line {error.lineno}: not valid JSON ({error.msg} at column {error.colno})"
+        ) from None
     except ValueError:
         raise InputError(f"{path}: holds a number that is too long to be read") from None
     escaped = "\\ud" in text.lower()
@@ -176,14 +191,17 @@ def json_array(text: str, path: str) -> Iterator[dict[str, Any]]:
 
 
 def _checked_object(row: Any, place: str, *, escaped: bool) -> dict[str, Any]:
-    """An object whose texts can be written again; an escape of JSON can name half a character, which cannot."""
+    """An object whose texts can be written again; an escape of JSON can name half a character,
+    which cannot."""
     if not isinstance(row, dict):
         raise InputError(f"{place}: a JSON object is needed, got {type(row).__name__}")
     if escaped:
         try:
             json_line(row).encode("utf-8")
         except UnicodeEncodeError:
-            raise InputError(f"{place}: holds a lone surrogate (\\ud800 to \\udfff), not valid Unicode text") from None
+            raise InputError(
+                f"{place}: holds a lone surrogate (\\ud800 to \\udfff), not valid Unicode text"
+            ) from None
     return row
 
 
@@ -198,8 +216,8 @@ def shown(value: Any) -> str:
 
 
 def first_difference(before: Any, now: Any, name: str = "") -> str | None:
-    """The first entry that two objects of JSON do not have in common, such as ``steps 60, not 70``; None where they are
-    equal. Entries of objects inside them are named alone."""
+    """The first entry that two objects of JSON do not have in common, such as ``steps 60, not 70``;
+    None where they are equal. Entries of objects inside them are named alone."""
     if isinstance(before, dict) and isinstance(now, dict):
         found = (first_difference(before.get(key), now.get(key), key) for key in before | now)
         return next(filter(None, found), None)
@@ -216,8 +234,8 @@ def iter_parallel(paths: Sequence[str | Path]) -> Iterator[list[str]]:
     """Yields the lines of parallel files side by side.
 
     Raises:
-        InputError: two of them are standard input; one file ends before another (names both and the line); or as
-            `iter_lines`.
+        InputError: two of them are standard input; one file ends before another (names both and the
+            line); or as `iter_lines`.
     """
     refuse_twice(paths)
     streams = [iter_lines(path, "segments") for path in paths]
@@ -227,12 +245,15 @@ def iter_parallel(paths: Sequence[str | Path]) -> Iterator[list[str]]:
         if len(ended) == len(row):
             return
         if ended:
-            longer = next(str(path) for path, line in zip(paths, row, strict=True) if line is not None)
+            longer = next(
+                str(path) for path, line in zip(paths, row, strict=True) if line is not None
+            )
             after = f"{ended[0]} ends after {number - 1} lines, but {longer} goes on"
             raise InputError(f"{after}; parallel files need equal lengths")
         yield [line for line in row if line is not None]
 
 
 def short_name(path: str | Path) -> str:
-    """Folder and name of a file: enough to tell files of one name apart, without saying where they lie."""
+    """Folder and name of a file: enough to tell files of one name apart, without saying where they
+    lie."""
     return "/".join(Path(path).parts[-2:]) if len(Path(path).parts) > 1 else str(path)

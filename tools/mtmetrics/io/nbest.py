@@ -1,9 +1,8 @@
 """Lists of candidate translations as Moses and Marian write them, a candidate per line.
 
-A line has the number of the source, the text, features, and the model's score, with bars between them. Moses may put
-alignments behind the score; Marian puts them, and scores of words, before the features. A text may hold bars itself, so
-fields are counted from the right.
-"""
+A line has the number of the source, the text, features, and the model's score, with bars between
+them. Moses may put alignments behind the score; Marian puts them, and scores of words, before the
+features. A text may hold bars itself, so fields are counted from the right."""
 
 import itertools
 import re
@@ -44,14 +43,15 @@ def read_candidates(path: str | Path) -> Iterator[list[Candidate]]:
     """Yields the candidates of source after source.
 
     Raises:
-        InputError: a line has not the fields that are needed, or it cannot be told where its text ends (with its
-            number); or the sources are not numbered from 0 up, one after the other.
+        InputError: a line has not the fields that are needed, or it cannot be told where its text
+            ends (with its number); or the sources are not numbered from 0 up, one after the other.
     """
     by_source = itertools.groupby(_candidates(path), key=lambda candidate: candidate.source)
     for expected, (source, group) in enumerate(by_source):
         if source != expected:
             raise InputError(
-                f"{path}: candidates of source {source} stand where those of {expected} should (from 0 up)"
+                f"{path}: candidates of source {source} stand where those of {expected} should "
+                "(from 0 up)"
             )
         yield list(group)
 
@@ -73,7 +73,8 @@ def _candidates(path: str | Path) -> Iterator[Candidate]:
 
 
 def _pop_score(fields: list[str]) -> float | None:
-    """Takes the score, and alignments behind it, off the end of the fields; None where there is no score."""
+    """Takes the score, and alignments behind it, off the end of the fields; None where there is no
+    score."""
     if len(fields) > 2 and _score(fields[-1]) is None and _ALIGNMENTS.fullmatch(fields[-1].strip()):
         fields.pop()
     return _score(fields.pop())
@@ -87,8 +88,8 @@ def _score(field: str) -> float | None:
 
 
 def _pop_details(texts: list[str], first: _Layout | None, where: str) -> _Layout:
-    """Takes features, scores of words and alignments off the end of the fields between number and score, so that the
-    parts of the text are left.
+    """Takes features, scores of words and alignments off the end of the fields between number and
+    score, so that the parts of the text are left.
 
     Args:
         texts: the fields.
@@ -104,12 +105,18 @@ def _pop_details(texts: list[str], first: _Layout | None, where: str) -> _Layout
     features = texts.pop().strip()
     # Of four fields, those that are always there, any single word will do for the features.
     if not _FEATURES.fullmatch(features) and (len(texts) > 1 or " " in features):
-        raise InputError(f"{where}: {features[:40]!r} may be a part of the text or features; {_NEEDED}")
+        raise InputError(
+            f"{where}: {features[:40]!r} may be a part of the text or features; {_NEEDED}"
+        )
     if len(texts) > 1 and texts[-1].lstrip().startswith("WordScores="):
         texts.pop()
     has_alignments = False
     last = texts[-1].strip()
-    if len(texts) > 1 and _ALIGNMENTS.fullmatch(last) and (first is None or first.alignments or not last):
+    if (
+        len(texts) > 1
+        and _ALIGNMENTS.fullmatch(last)
+        and (first is None or first.alignments or not last)
+    ):
         texts.pop()
         has_alignments = bool(last) or (first is not None and first.alignments)
     _refuse_features(texts[1:], where)
@@ -120,4 +127,6 @@ def _refuse_features(parts: list[str], where: str) -> None:
     """Refuses parts of a text behind the first one that look like features."""
     for part in parts:
         if _NAMED_FEATURES.match(part.strip()) and _FEATURES.fullmatch(part.strip()):
-            raise InputError(f"{where}: {part[:40]!r} may be a part of the text or features; {_NEEDED}")
+            raise InputError(
+                f"{where}: {part[:40]!r} may be a part of the text or features; {_NEEDED}"
+            )

@@ -1,8 +1,7 @@
 """Rows out: cells between tabs or commas, JSON Lines or Parquet, for all commands.
 
-A writer knows the names and types of all columns before it writes the first row. What a format cannot hold is refused
-when `Columns` sees it, which a command does before its work.
-"""
+A writer knows the names and types of all columns before it writes the first row. What a format
+cannot hold is refused when `Columns` sees it, which a command does before its work."""
 
 import itertools
 import json
@@ -25,7 +24,8 @@ _MEND = "write .jsonl or .parquet"
 
 
 class Columns:
-    """The columns of rows that will be written: their names in order of first sight and, for Parquet, their types.
+    """The columns of rows that will be written: their names in order of first sight and, for
+    Parquet, their types.
 
     Args:
         form: ``tsv``, ``csv``, ``jsonl`` or ``parquet``.
@@ -33,7 +33,9 @@ class Columns:
         schema: types of columns for Parquet that are known already.
     """
 
-    def __init__(self, form: str, names: Iterable[str] = (), schema: "pyarrow.Schema | None" = None) -> None:
+    def __init__(
+        self, form: str, names: Iterable[str] = (), schema: "pyarrow.Schema | None" = None
+    ) -> None:
         self.form = form
         self._schema = schema
         self._types: dict[str, ValueType] = {}
@@ -68,7 +70,8 @@ class Columns:
             self._types[name].add(0.0, "", name)
 
     def check(self, values: Mapping[str, Any], what: str) -> None:
-        """Refuses values that will be in rows, and that the format cannot hold; `what` names them in the message."""
+        """Refuses values that will be in rows, and that the format cannot hold; `what` names them
+        in the message."""
         self.add(Row(what, values))
 
     def check_types(self) -> None:
@@ -95,7 +98,9 @@ class Columns:
     def _add_name(self, name: str, where: str) -> None:
         if self.form in ("tsv", "csv"):
             if not name.strip():
-                raise InputError(f"{where}a column has no name, which {self.form.upper()} needs; {_MEND}")
+                raise InputError(
+                    f"{where}a column has no name, which {self.form.upper()} needs; {_MEND}"
+                )
             _check_cell(self.form, name, f"{where}the name of a column: ")
         self._types[name] = ValueType()
 
@@ -104,7 +109,9 @@ def _check_cell(form: str, text: str, place: str) -> None:
     if "\0" in text:
         raise InputError(f"{place}{text[:60]!r} holds a NUL character, which no text does")
     if form == "tsv" and ("\t" in text or "\n" in text):
-        raise InputError(f"{place}{text[:60]!r} holds a tab or a line break, which TSV cannot; {_MEND}")
+        raise InputError(
+            f"{place}{text[:60]!r} holds a tab or a line break, which TSV cannot; {_MEND}"
+        )
 
 
 def _check_json(value: Any, row: Row, name: str) -> None:
@@ -116,11 +123,14 @@ def _check_json(value: Any, row: Row, name: str) -> None:
             _check_json(item, row, name)
     elif value is not None and not isinstance(value, str | int | float):
         kind = type(value).__name__
-        raise InputError(f"{row.where}, column {name!r}: JSON has no {kind} ({shown(value)}); write .parquet")
+        raise InputError(
+            f"{row.where}, column {name!r}: JSON has no {kind} ({shown(value)}); write .parquet"
+        )
 
 
 def cell_text(value: Any) -> str:
-    """A value as a cell: None is an empty one; true, false, lists and objects are written as in JSON."""
+    """A value as a cell: None is an empty one; true, false, lists and objects are written as in
+    JSON."""
     if value is None:
         return ""
     if isinstance(value, bool | list | dict):
@@ -133,7 +143,8 @@ class RowWriter:
 
     Args:
         stream: of bytes for Parquet, else of text.
-        columns: of all rows; cells and Parquet have each of them in every row, empty where a row lacks it.
+        columns: of all rows; cells and Parquet have each of them in every row, empty where a row
+            lacks it.
         header: whether cells stand below the names.
     """
 
@@ -183,7 +194,8 @@ class RowWriter:
 
 
 def write_rows(path: str | Path, rows: Iterable[Mapping[str, Any]], form: str = "jsonl") -> None:
-    """Writes rows to a file of text, compressed where its name ends in .gz, that appears when all are written."""
+    """Writes rows to a file of text, compressed where its name ends in .gz, that appears when all
+    are written."""
     columns = Columns(form)
     if form != "jsonl":
         rows = list(rows)

@@ -1,4 +1,5 @@
-"""Rows of scores: what ``mtmetrics score`` writes for each segment of each system, and ``scores:FILE`` reads."""
+"""Rows of scores: what ``mtmetrics score`` writes for each segment of each system, and
+``scores:FILE`` reads."""
 
 import dataclasses
 import re
@@ -11,11 +12,31 @@ from mtmetrics.io.lines import shown
 from mtmetrics.io.row_writer import Columns
 from mtmetrics.io.tables import Row
 
-# What the number of a segment is called, without case and marks: by us, then by others. An index of pandas is called
-# index, indexlevel0 in Parquet, or stands in a first column without a name.
+# What the number of a segment is called, without case and marks: by us, then by others. An index of
+# pandas is called index, indexlevel0 in Parquet, or stands in a first column without a name.
 _SEGMENT_NAMES = (
-    *("segment", "segmentid", "segmentnumber", "segmentindex", "segmentnr", "segid", "seg", "segnr", "segnum"),
-    *("segidx", "segindex", "globalsegid", "sentenceid", "sentid", "sentence", "sent", "line", "linenumber"),
+    *(
+        "segment",
+        "segmentid",
+        "segmentnumber",
+        "segmentindex",
+        "segmentnr",
+        "segid",
+        "seg",
+        "segnr",
+        "segnum",
+    ),
+    *(
+        "segidx",
+        "segindex",
+        "globalsegid",
+        "sentenceid",
+        "sentid",
+        "sentence",
+        "sent",
+        "line",
+        "linenumber",
+    ),
     *(
         "lineno",
         "row",
@@ -41,16 +62,17 @@ _KIND, _SYSTEM, _SEGMENT, _UNUSUAL = "kind", "system", "segment", "unusual"
 class ScoreRow:
     """The scores of one segment of one system.
 
-    In a file the fields stand in this order, each value in a column of its own. JSON Lines begin each of these rows
-    with ``"kind": "segment"``; rows of another kind are about whole systems.
+    In a file the fields stand in this order, each value in a column of its own. JSON Lines begin
+    each of these rows with ``"kind": "segment"``; rows of another kind are about whole systems.
 
     Attributes:
         system: name of the system; ``""`` where there is one without a name.
         segment: number of the segment, from 1; None where the file does not say it.
-        values: name of the column -> number, None where it was left out. Of one metric these are ``score`` and the
-            parts of the score by their names; of several metrics the score by each, called as the metric, followed by
-            its parts, ``METRIC PART``.
-        unusual: what is unusual, names joined by ``+``, ``""`` for nothing; None where nobody looked.
+        values: name of the column -> number, None where it was left out. Of one metric these are
+            ``score`` and the parts of the score by their names; of several metrics the score by
+            each, called as the metric, followed by its parts, ``METRIC PART``.
+        unusual: what is unusual, names joined by ``+``, ``""`` for nothing; None where nobody
+            looked.
     """
 
     system: str
@@ -65,7 +87,9 @@ class ScoreRow:
         return {**kind, _SYSTEM: self.system, _SEGMENT: self.segment, **self.values, **unusual}
 
     @staticmethod
-    def columns(form: str, systems: Iterable[str], values: Iterable[str], *, unusual: bool) -> Columns:
+    def columns(
+        form: str, systems: Iterable[str], values: Iterable[str], *, unusual: bool
+    ) -> Columns:
         """The columns of a file of such rows.
 
         Args:
@@ -91,7 +115,8 @@ class ScoreRow:
 
         Args:
             row: the row.
-            numbered_by: the column that numbers the segments, see `segment_column`; None: none does.
+            numbered_by: the column that numbers the segments, see `segment_column`; None: none
+                does.
 
         Returns:
             The scores, or None for a row about a whole system.
@@ -105,9 +130,13 @@ class ScoreRow:
         segment = None if numbered_by is None else _whole(row.fields.get(numbered_by))
         if numbered_by is not None and segment is None:
             number = shown(row.fields.get(numbered_by))
-            raise InputError(f"{row.where}: the segment {number} is no number (column {numbered_by!r})")
+            raise InputError(
+                f"{row.where}: the segment {number} is no number (column {numbered_by!r})"
+            )
         others = [name for name in row.fields if name not in (_KIND, system, numbered_by, _UNUSUAL)]
-        values = {name: _number(row.fields[name]) for name in others if _is_numeric(row.fields[name])}
+        values = {
+            name: _number(row.fields[name]) for name in others if _is_numeric(row.fields[name])
+        }
         unusual = row.fields.get(_UNUSUAL)
         return cls(
             "" if system is None or row.fields[system] is None else str(row.fields[system]),
@@ -125,7 +154,8 @@ def segment_column(names: Mapping[str, Any], but: str) -> str | None:
         but: the column of the scores.
 
     Returns:
-        The column ``segment``, else the first one with another name that is known and a whole number; or None.
+        The column ``segment``, else the first one with another name that is known and a whole
+        number; or None.
     """
     by_name = {_MARKS.sub("", name.lower()): name for name in reversed([*names]) if name != but}
     if _SEGMENT in by_name:

@@ -1,4 +1,5 @@
-"""Rows of a file: cells between tabs or commas, JSON Lines or Parquet, read in one way for all commands."""
+"""Rows of a file: cells between tabs or commas, JSON Lines or Parquet, read in one way for all
+commands."""
 
 import contextlib
 import dataclasses
@@ -13,7 +14,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mtmetrics.checks import language_pair, warn
 from mtmetrics.errors import InputError
 from mtmetrics.io.cells import Cells, Dialect, find_dialect, iter_cells
-from mtmetrics.io.columns import COLUMN_NAMES, FIELDS, column_names, could_be_names, is_header, look_like_names
+from mtmetrics.io.columns import (
+    COLUMN_NAMES,
+    FIELDS,
+    column_names,
+    could_be_names,
+    is_header,
+    look_like_names,
+)
 from mtmetrics.io.file_kinds import Layout, bare_name
 from mtmetrics.io.lines import UNREADABLE, iter_lines, json_array, json_object, open_bytes, shown
 
@@ -48,13 +56,17 @@ class Row(NamedTuple):
     def lacks(self, names: tuple[str, ...]) -> InputError:
         """The error for a row without any field of these names."""
         there = ", ".join(map(repr, self.fields)) or "no field at all"
-        return InputError(f"{self.where}: no field {' or '.join(map(repr, names))}; the row has: {there}")
+        return InputError(
+            f"{self.where}: no field {' or '.join(map(repr, names))}; the row has: {there}"
+        )
 
     def text(self, name: str) -> str:
         """The string under a name; refused, with its place, where something else is there."""
         value = self.fields[name]
         if not isinstance(value, str):
-            raise InputError(f"{self.where}, field {name!r}: a string is needed, got {shown(value)}")
+            raise InputError(
+                f"{self.where}, field {name!r}: a string is needed, got {shown(value)}"
+            )
         return value
 
     def label(self, name: str) -> str:
@@ -67,11 +79,14 @@ class Row(NamedTuple):
         value = self.fields[name]
         # Python's JSON reader lets NaN, Infinity and whole numbers through that no float holds.
         if not is_number(value) or not abs(value) <= _LARGEST:
-            raise InputError(f"{self.where}, field {name!r}: a finite number is needed, got {shown(value)}")
+            raise InputError(
+                f"{self.where}, field {name!r}: a finite number is needed, got {shown(value)}"
+            )
         return float(value)
 
     def outputs(self, systems: Collection[str] = ()) -> "Row":
-        """The object in the field ``outputs``, system -> translation; of exactly the systems given, if any."""
+        """The object in the field ``outputs``, system -> translation; of exactly the systems given,
+        if any."""
         found = self.fields.get("outputs")
         where = f"{self.where}, field 'outputs'"
         if not isinstance(found, dict) or (systems and found.keys() != set(systems)):
@@ -94,8 +109,8 @@ def is_number(value: Any) -> bool:
 
 
 def jsonl_rows(path: str | Path) -> Iterator[Row]:
-    """Yields the object in every line that is not blank of a JSON Lines file; a line that holds none is refused. A file
-    that is called ``.json`` may hold an array of objects instead."""
+    """Yields the object in every line that is not blank of a JSON Lines file; a line that holds
+    none is refused. A file that is called ``.json`` may hold an array of objects instead."""
     lines = iter_lines(path)
     if bare_name(path).endswith(".json"):
         text = "\n".join(lines)
@@ -116,7 +131,8 @@ class Table:
 
     Attributes:
         path: the file.
-        names: of the columns, in their order; of JSON Lines those of the first row that are not null.
+        names: of the columns, in their order; of JSON Lines those of the first row that are not
+            null.
         is_named: whether the file names them.
         count: number of rows, as far as that is known before they are read.
         schema: the types of the columns, of Parquet.
@@ -136,13 +152,17 @@ class Table:
             texts: columns that must hold a text.
 
         Raises:
-            InputError: a row lacks such a column or has something else there, or is damaged (with file and line).
+            InputError: a row lacks such a column or has something else there, or is damaged (with
+                file and line).
         """
         return self._checked(self._read(None), texts)
 
     def texts(self, columns: Sequence[str]) -> Iterator[list[str]]:
         """Yields the texts of some columns; errors as `rows`."""
-        return ([row.fields[name] for name in columns] for row in self._checked(self._read(columns), columns))
+        return (
+            [row.fields[name] for name in columns]
+            for row in self._checked(self._read(columns), columns)
+        )
 
     @staticmethod
     def _checked(rows: Iterable[Row], texts: Sequence[str]) -> Iterator[Row]:
@@ -154,28 +174,40 @@ class Table:
                 if not isinstance(text, str):
                     raise InputError(f"{row.where}: {name!r} must be a string, got {shown(text)}")
                 if "\0" in text:
-                    raise InputError(f"{row.where}: {name!r} holds a NUL character, which no text does")
+                    raise InputError(
+                        f"{row.where}: {name!r} holds a NUL character, which no text does"
+                    )
             yield row
 
 
-def open_table(path: str | Path, unnamed: Sequence[str] = ("source", "translation")) -> Table | None:
+def open_table(
+    path: str | Path, unnamed: Sequence[str] = ("source", "translation")
+) -> Table | None:
     """Opens a file of rows.
 
     Args:
-        path: ``.parquet``, ``.jsonl``, or a table of cells with a header or without; all but Parquet may be ``.gz``;
-            ``-`` is standard input, for cells.
-        unnamed: names of the first columns of cells without a header; further ones are called ``column3`` and so on.
+        path: ``.parquet``, ``.jsonl``, or a table of cells with a header or without; all but
+            Parquet may be ``.gz``; ``-`` is standard input, for cells.
+        unnamed: names of the first columns of cells without a header; further ones are called
+            ``column3`` and so on.
 
     Returns:
         The table, or None where it has no row.
 
     Raises:
-        InputError: the file is missing, damaged or no table; two of its columns have one name; its first line is half
-            a header; or it has no header and fewer than two columns.
+        InputError: the file is missing, damaged or no table; two of its columns have one name; its
+            first line is half a header; or it has no header and fewer than two columns.
     """
     if _is_named(path, ".parquet"):
         schema = _parquet_schema(path)
-        return Table(path, schema.names, True, count_rows(path), functools.partial(_parquet_rows, path), schema)
+        return Table(
+            path,
+            schema.names,
+            True,
+            count_rows(path),
+            functools.partial(_parquet_rows, path),
+            schema,
+        )
     if is_json(path):
         return _table_of_objects(path)
     return _table_of_cells(path, unnamed)
@@ -201,10 +233,14 @@ def _table_of_cells(path: str | Path, unnamed: Sequence[str]) -> Table | None:
     count = count_rows(path)
     if dialect is not Dialect.TABS or is_header(path, first):
         header = header_names(path, first)
-        return Table(path, header, True, count and count - number, lambda _: named_rows(path, header, rows))
+        return Table(
+            path, header, True, count and count - number, lambda _: named_rows(path, header, rows)
+        )
     if number > 1 or len(first) < 2:
         raise InputError(f"{path}, line 1: 1 column(s), but {' TAB '.join(unnamed)} are needed")
-    names = [*unnamed, *(f"column{place}" for place in range(len(unnamed) + 1, len(first) + 1))][: len(first)]
+    names = [*unnamed, *(f"column{place}" for place in range(len(unnamed) + 1, len(first) + 1))][
+        : len(first)
+    ]
     begin = [(number, first)]
     if could_be_names(first):
         begin += itertools.islice(rows, 1)
@@ -231,27 +267,33 @@ def named_rows(path: str | Path, header: Sequence[str], cells: Iterable[Cells]) 
     """Yields the rows below a header, of `iter_cells`; blank lines are left out.
 
     Raises:
-        InputError: a row has more or fewer cells than the header; or a line is blank where a row is a single cell.
+        InputError: a row has more or fewer cells than the header; or a line is blank where a row is
+            a single cell.
     """
     for number, values in cells:
         if not values and len(header) > 1:
             continue
         where = f"{path}, line {number}"
         if len(values) != len(header):
-            raise InputError(f"{where}: {len(values)} field(s), but the header has {len(header)}: {', '.join(header)}")
+            raise InputError(
+                f"{where}: {len(values)} field(s), but the header has {len(header)}: "
+                f"{', '.join(header)}"
+            )
         yield Row(where, dict(zip(header, values, strict=True)))
 
 
 def _unnamed_rows(
     path: str | Path, names: Sequence[str], begin: list[Cells], following: Iterator[Cells]
 ) -> Iterator[Row]:
-    """Yields the rows of a table without a header, all of which have as many cells as the first one; `begin` is
-    emptied, so that no row stays in memory."""
+    """Yields the rows of a table without a header, all of which have as many cells as the first
+    one; `begin` is emptied, so that no row stays in memory."""
     while row := begin.pop(0) if begin else next(following, None):
         number, values = row
         if len(values) != len(names):
             count = max(1, len(values))
-            raise InputError(f"{path}, line {number}: {count} column(s), but line 1 has {len(names)}")
+            raise InputError(
+                f"{path}, line {number}: {count} column(s), but line 1 has {len(names)}"
+            )
         yield Row(f"{path}, line {number}", dict(zip(names, values, strict=True)))
 
 
@@ -276,7 +318,9 @@ def _opened_parquet(path: str | Path) -> "Iterator[pyarrow.parquet.ParquetFile]"
         with pyarrow.parquet.ParquetFile(path) as file:
             yield file
     except (OSError, UnicodeDecodeError, pyarrow.ArrowException) as error:
-        raise InputError(f"{path}: cannot be read as Parquet ({str(error).splitlines()[0]})") from error
+        raise InputError(
+            f"{path}: cannot be read as Parquet ({str(error).splitlines()[0]})"
+        ) from error
 
 
 def _parquet_schema(path: str | Path) -> "pyarrow.Schema":
@@ -294,7 +338,10 @@ def _parquet_rows(path: str | Path, columns: Sequence[str] | None) -> Iterator[R
     with _opened_parquet(path) as file:
         missing = [name for name in columns or () if name not in file.schema_arrow.names]
         if missing:
-            raise InputError(f"{path}: no column {missing[0]!r}; the file has: {', '.join(file.schema_arrow.names)}")
+            raise InputError(
+                f"{path}: no column {missing[0]!r}; the file has: "
+                f"{', '.join(file.schema_arrow.names)}"
+            )
         for batch in file.iter_batches(batch_size=1000, columns=columns and list(columns)):
             for row in batch.to_pylist():
                 number += 1
@@ -302,9 +349,9 @@ def _parquet_rows(path: str | Path, columns: Sequence[str] | None) -> Iterator[R
 
 
 class Texts(NamedTuple):
-    """Texts of a file of rows: which of source, translation and reference there are; what reads some of them; how many
-    rows there are (None: not known); and whether the file tells the columns apart (of two columns without names, the
-    first may be the source or the reference)."""
+    """Texts of a file of rows: which of source, translation and reference there are; what reads
+    some of them; how many rows there are (None: not known); and whether the file tells the columns
+    apart (of two columns without names, the first may be the source or the reference)."""
 
     columns: list[str]
     read: Callable[[Sequence[str]], Iterator[list[str]]]
@@ -313,8 +360,8 @@ class Texts(NamedTuple):
 
 
 def open_texts(path: str | Path) -> Texts | None:
-    """Opens rows with a translation and what it can be compared with, under `COLUMN_NAMES`; in cells without a header
-    in the order source, translation, reference. None where there is no row.
+    """Opens rows with a translation and what it can be compared with, under `COLUMN_NAMES`; in
+    cells without a header in the order source, translation, reference. None where there is no row.
 
     Raises:
         InputError: a column is missing, or there twice, or as `open_table`.
@@ -330,11 +377,21 @@ def open_texts(path: str | Path) -> Texts | None:
         if len(table.names) == 2:
             names["reference"] = "source"
         elif len(table.names) > 3:
-            wanted = "source TAB translation TAB reference, or source (or reference) TAB translation"
-            what = f"{len(table.names)} column(s), but {wanted} are needed, or a header row that names the columns"
+            wanted = (
+                "source TAB translation TAB reference, or source (or reference) TAB translation"
+            )
+            what = (
+                f"{len(table.names)} column(s), but {wanted} are needed, or a header row that "
+                "names the columns"
+            )
             raise InputError(f"{path}, line 1: {what}")
     is_decided = table.is_named or len(table.names) == 3
-    return Texts([*names], lambda columns: table.texts([names[column] for column in columns]), table.count, is_decided)
+    return Texts(
+        [*names],
+        lambda columns: table.texts([names[column] for column in columns]),
+        table.count,
+        is_decided,
+    )
 
 
 def required_texts(table: Table, needed: Sequence[Sequence[str]]) -> list[str]:
@@ -355,17 +412,21 @@ def required_texts(table: Table, needed: Sequence[Sequence[str]]) -> list[str]:
     for fields in needed:
         field = next((field for field in fields if field in names), None)
         if field is None:
-            readable = "; ".join(f"{column} ({', '.join(synonyms)})" for column, synonyms in COLUMN_NAMES.items())
-            what = f"no {' or '.join(fields)}; the first row has {', '.join(table.names)}; what is read is {readable}"
+            readable = "; ".join(
+                f"{column} ({', '.join(synonyms)})" for column, synonyms in COLUMN_NAMES.items()
+            )
+            what = (
+                f"no {' or '.join(fields)}; the first row has {', '.join(table.names)}; what is "
+                f"read is {readable}"
+            )
             raise InputError(f"{table.path}: {what}")
         required.append(names[field])
     return required
 
 
 def count_rows(path: str | Path) -> int | None:
-    """The number of lines of a regular file, or of rows of a Parquet file; None for pipes and where it cannot be
-    read, which reading reports.
-    """
+    """The number of lines of a regular file, or of rows of a Parquet file; None for pipes and where
+    it cannot be read, which reading reports."""
     try:
         if not stat.S_ISREG(Path(path).stat().st_mode):
             return None
@@ -383,7 +444,8 @@ def count_rows(path: str | Path) -> int | None:
 
 
 def word_rows(path: str | Path) -> Iterator[Row]:
-    """Yields the rows of a list of words: ``source``, ``target`` and, where a line has a third cell, ``origin``.
+    """Yields the rows of a list of words: ``source``, ``target`` and, where a line has a third
+    cell, ``origin``.
 
     Lines may have further cells. A header that names source and translation says where they stand.
 
@@ -409,7 +471,9 @@ def read_word_pairs(path: str | Path) -> list[tuple[str, str]]:
     for where, fields in word_rows(path):
         word, translation = fields["source"].strip(), fields.get("target", "").strip()
         if not word or not translation:
-            raise InputError(f"{where}: a word and its translation are needed, one of them is blank")
+            raise InputError(
+                f"{where}: a word and its translation are needed, one of them is blank"
+            )
         pairs.append((word, translation))
     if not pairs:
         raise InputError(f"{path}: empty; there are no word pairs")

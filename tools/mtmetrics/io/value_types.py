@@ -11,7 +11,14 @@ if TYPE_CHECKING:
 
 _MEND = "write .jsonl, where each value keeps its own"
 _EXACT = 2**53  # up to here every whole number is one of 64 bits with a fraction, too
-_WORDS = {bool: "true or false", int: "a number", float: "a number", str: "a text", list: "a list", dict: "an object"}
+_WORDS = {
+    bool: "true or false",
+    int: "a number",
+    float: "a number",
+    str: "a text",
+    list: "a list",
+    dict: "an object",
+}
 
 
 @dataclasses.dataclass
@@ -47,16 +54,21 @@ class ValueType:
             name: of its column.
 
         Raises:
-            InputError: no type holds this value and those before, or the number has more than 64 bits.
+            InputError: no type holds this value and those before, or the number has more than 64
+                bits.
         """
         if value is None:
             return
-        kind = next((word for of, word in _WORDS.items() if isinstance(value, of)), type(value).__name__)
+        kind = next(
+            (word for of, word in _WORDS.items() if isinstance(value, of)), type(value).__name__
+        )
         if self.kind is None:
             self.kind, self.where = kind, where
         if kind != self.kind:
             other = f"{self.kind} in {self.where}" if self.where else self.kind
-            what = f"{kind} ({shown(value)}), but {other}; a column of Parquet has one type; {_MEND}"
+            what = (
+                f"{kind} ({shown(value)}), but {other}; a column of Parquet has one type; {_MEND}"
+            )
             raise InputError(f"{where}: column {name!r} holds {what}")
         if isinstance(value, list):
             self.items = self.items or ValueType()
@@ -71,14 +83,23 @@ class ValueType:
     def _add_number(self, value: float, where: str, name: str) -> None:
         if isinstance(value, int):
             self.least, self.most = min(self.least, value), max(self.most, value)
-            if self.least < -(2**63) or self.most >= 2**64 or (self.least < 0 and self.most >= 2**63):
-                raise InputError(f"{where}: column {name!r}: {shown(value)} has more than 64 bits; {_MEND}")
+            if (
+                self.least < -(2**63)
+                or self.most >= 2**64
+                or (self.least < 0 and self.most >= 2**63)
+            ):
+                raise InputError(
+                    f"{where}: column {name!r}: {shown(value)} has more than 64 bits; {_MEND}"
+                )
             if abs(value) > _EXACT:
                 self.inexact = self.inexact or f"{shown(value)} in {where}"
         else:
             self.has_fraction = True
         if self.has_fraction and self.inexact:
-            what = f"numbers with a fraction ({shown(value)}) and {self.inexact}, which has too many digits beside them"
+            what = (
+                f"numbers with a fraction ({shown(value)}) and {self.inexact}, which has too "
+                "many digits beside them"
+            )
             raise InputError(f"{where}: column {name!r} holds {what}; {_MEND}")
 
     def arrow(self, name: str) -> "pyarrow.DataType":
@@ -99,5 +120,10 @@ class ValueType:
         if self.items is not None:
             return pyarrow.list_(self.items.arrow(name))
         if not self.fields:
-            raise InputError(f"{self.where}: column {name!r} holds empty objects alone, which Parquet cannot; {_MEND}")
-        return pyarrow.struct([(key, inner.arrow(f"{name}.{key}")) for key, inner in self.fields.items()])
+            raise InputError(
+                f"{self.where}: column {name!r} holds empty objects alone, which Parquet cannot; "
+                f"{_MEND}"
+            )
+        return pyarrow.struct(
+            [(key, inner.arrow(f"{name}.{key}")) for key, inner in self.fields.items()]
+        )

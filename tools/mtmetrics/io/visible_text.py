@@ -11,16 +11,21 @@ _UNSEEN = (
     "\U0001d173-\U0001d17a\U000e0001\U000e0020-\U000e007f"
 )
 _HAS_UNSEEN = re.compile(f"[{_UNSEEN}]")
-# Letters and marks of scripts whose letters change their form where a joiner stands, such as Arabic and Devanagari: of
-# all but those that are known to have no such letters.
+# Letters and marks of scripts whose letters change their form where a joiner stands, such as Arabic
+# and Devanagari: of all but those that are known to have no such letters.
 _PLAIN_SCRIPTS = (
-    "Latin Greek Cyrillic Armenian Hebrew Georgian Han Hiragana Katakana Hangul Bopomofo Thai Lao Ethiopic Cherokee "
-    "Common Inherited"
+    "Latin Greek Cyrillic Armenian Hebrew Georgian Han Hiragana Katakana Hangul Bopomofo Thai "
+    "Lao Ethiopic Cherokee Common Inherited"
 )
-_JOINING = "[[\\p{L}\\p{M}]--[" + "".join(f"\\p{{Script={name}}}" for name in _PLAIN_SCRIPTS.split()) + "]]"
+_JOINING = (
+    "[[\\p{L}\\p{M}]--["
+    + "".join(f"\\p{{Script={name}}}" for name in _PLAIN_SCRIPTS.split())
+    + "]]"
+)
 _MEANT = "|".join(
     [
-        # Behind such a letter: its form, which ends a word as well; a non-joiner stands between two.
+        # Behind such a letter: its form, which ends a word as well; a non-joiner stands between
+        # two.
         rf"(?<={_JOINING}\p{{Mn}}{{0,3}})(?:\u200d|\u200c(?={_JOINING}))",
         # Between two emoji that make one.
         r"(?<=[\p{Extended_Pictographic}\p{Emoji_Modifier}\ufe0f\u20e3])\u200d(?=\p{Extended_Pictographic})",
@@ -37,8 +42,8 @@ _NOTHING = regex.compile(r"[\s\p{Default_Ignorable_Code_Point}]*+")
 def visible(text: str) -> str:
     """Returns a text without invisible characters that mean nothing; empty where it has no others.
 
-    Joiners stay between letters of scripts that are written with them, such as Devanagari, Sinhala and Arabic, and in
-    emoji.
+    Joiners stay between letters of scripts that are written with them, such as Devanagari, Sinhala
+    and Arabic, and in emoji.
 
     Example:
         >>> visible("Aus\\u00adschuss\\u200b"), visible("\\u200b\\u2060")
@@ -57,7 +62,8 @@ def is_blank(text: str) -> bool:
 
 
 def spans_as_written(text: str, spans: np.ndarray) -> np.ndarray:
-    """(k, 2) where some spans of ``visible(text)`` stand in the text itself; spans of no length stay."""
+    """(k, 2) where some spans of ``visible(text)`` stand in the text itself; spans of no length
+    stay."""
     places = _visible_places(text)
     if places is None:
         return spans
@@ -75,7 +81,8 @@ def spans_as_seen(text: str, spans: np.ndarray) -> np.ndarray:
 
 
 def _visible_places(text: str) -> np.ndarray | None:
-    """Where each character of ``visible(text)`` stands in the text; None where it is the same text."""
+    """Where each character of ``visible(text)`` stands in the text; None where it is the same
+    text."""
     if visible(text) == text:
         return None
     dropped = [sign.start() for sign in _SIGNS.finditer(text) if not sign["meant"]]

@@ -1,4 +1,5 @@
-"""Judged data, in whichever of the known layouts it is stored, as one table per file and language pair."""
+"""Judged data, in whichever of the known layouts it is stored, as one table per file and language
+pair."""
 
 import dataclasses
 import functools
@@ -26,19 +27,22 @@ JudgedLevel = Literal["segment", "system"]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Judged:
-    """Translations of one language pair and what people thought of them: of each segment, or of whole systems.
+    """Translations of one language pair and what people thought of them: of each segment, or of
+    whole systems.
 
     Attributes:
         file: where they were read from, as the user wrote it.
         lang_pair: such as ``"de-en"``.
-        rows: a row per translation with ``source`` and ``translation``; ``reference`` and ``system``, None where a row
-            has none; ``item``, rows of one name translate the same source; ``human``, higher is better, NaN exactly
-            where there is no judgement; perhaps ``raw``, the judgement on its original scale such as 0-100, NaN where
-            there is none; and the other fields of the file that hold numbers only, None where a row has none.
-        level: ``"segment"``; or ``"system"``, where `rows` hold the whole output of one system after the other, and
-            ``human`` is the judgement of the row's system.
-        pairs: (k, 2) numbers of rows, where people said only that the first translation is better than the second;
-            ``human`` is NaN then. None where each translation was judged by itself.
+        rows: a row per translation with ``source`` and ``translation``; ``reference`` and
+            ``system``, None where a row has none; ``item``, rows of one name translate the same
+            source; ``human``, higher is better, NaN exactly where there is no judgement; perhaps
+            ``raw``, the judgement on its original scale such as 0-100, NaN where there is none; and
+            the other fields of the file that hold numbers only, None where a row has none.
+        level: ``"segment"``; or ``"system"``, where `rows` hold the whole output of one system
+            after the other, and ``human`` is the judgement of the row's system.
+        pairs: (k, 2) numbers of rows, where people said only that the first translation is better
+            than the second; ``human`` is NaN then. None where each translation was judged by
+            itself.
         prepared: what was done to the texts, for signatures, such as ``"detok:moses"``.
     """
 
@@ -58,12 +62,19 @@ class Judged:
         level: JudgedLevel = "segment",
         pairs: np.ndarray | None = None,
     ) -> "Judged":
-        """Judged data of the columns of `rows`, those that hold nothing left out; missing items number the sources."""
+        """Judged data of the columns of `rows`, those that hold nothing left out; missing items
+        number the sources."""
         import pandas as pd
 
-        numbers = {text: str(number) for number, text in enumerate(dict.fromkeys(columns["source"]), 1)}
+        numbers = {
+            text: str(number) for number, text in enumerate(dict.fromkeys(columns["source"]), 1)
+        }
         missing = {name: [None] * len(columns["source"]) for name in ("reference", "system")}
-        given = {name: values for name, values in columns.items() if any(value is not None for value in values)}
+        given = {
+            name: values
+            for name, values in columns.items()
+            if any(value is not None for value in values)
+        }
         if None in given.get("item", [None]):
             given["item"] = [numbers[text] for text in columns["source"]]
         rows = pd.DataFrame(missing | given | {"human": columns["human"]}, dtype=object)
@@ -95,16 +106,18 @@ class Judged:
 
     @functools.cached_property
     def judgements(self) -> "pd.DataFrame":
-        """The rows that have a judgement, by itself or in pairs, or the first row of each system; the index counts
-        segments, or systems."""
+        """The rows that have a judgement, by itself or in pairs, or the first row of each system;
+        the index counts segments, or systems."""
         if self.pairs is not None:
             return self.rows
         whole = self.level == "system"
-        return (self.rows.drop_duplicates("system", ignore_index=True) if whole else self.rows).dropna(subset=["human"])
+        return (
+            self.rows.drop_duplicates("system", ignore_index=True) if whole else self.rows
+        ).dropna(subset=["human"])
 
     def detokenised(self) -> "Judged":
-        """The same with running text, where Moses' tokens stood apart (extra ``mining``); what was lower-cased stays
-        so."""
+        """The same with running text, where Moses' tokens stood apart (extra ``mining``); what was
+        lower-cased stays so."""
         import pandas as pd
 
         rows = self.rows.copy()
@@ -126,18 +139,26 @@ class Judged:
         return [values[row] for row in self.judgements.index]
 
     def outputs(self) -> "dict[str, pd.DataFrame]":
-        """System -> its rows, side by side with those of the others; judged segments are one system without a name."""
+        """System -> its rows, side by side with those of the others; judged segments are one system
+        without a name."""
         if self.level == "segment":
             return {"": self.rows}
         return {str(name): rows for name, rows in self.rows.groupby("system", sort=False)}
 
     def column(self, name: str) -> list[float | None]:
-        """The n values of another field that holds numbers, None where a row has none; other names are refused."""
+        """The n values of another field that holds numbers, None where a row has none; other names
+        are refused."""
         if self.level == "system":
-            raise InputError(f"{self.file}: column {name!r}: judgements of whole systems have no columns of scores")
+            raise InputError(
+                f"{self.file}: column {name!r}: judgements of whole systems have no columns of "
+                "scores"
+            )
         known = [column for column in self.rows if column not in FIELDS]
         if name not in known:
-            raise InputError(f"{self.file}: no column of numbers {name!r}; there are: {', '.join(known) or 'none'}")
+            raise InputError(
+                f"{self.file}: no column of numbers {name!r}; there are: "
+                f"{', '.join(known) or 'none'}"
+            )
         return self.rows[name].tolist()
 
 
@@ -147,20 +168,23 @@ def read_judged(
     """Reads judged segments, in one result for each file and language pair in it.
 
     - JSON Lines, see `read_judged_segments`, with any number of language pairs.
-    - ``.tsv`` and ``.csv`` with a header row of the same names, such as WMT17's ``testset_XX-YY.tsv`` and the
-      collections of WMT judgements on the Hub. Fields are separated by tabs where the header holds one, else by commas
-      with the quoting of CSV. A tab-separated field is quoted only where it holds doubled quotes between quotes, as
-      pandas writes it. An empty field and ``None`` are no value, but for source and translation.
-    - MLQE-PE (Fomicheva et al., 2020) as sheffieldnlp/mlqe-pe publishes it: ``SPLIT.XXYY.df.short.tsv``. The judgement
-      is ``z_mean``, the mean of the annotators' z-scores.
-    - Direct assessments of WMT15 and WMT16: ``DAseg.newstest2016.human.XX-YY`` beside ``source``, ``mt-system`` and
-      ``reference``; Eval4NLP 2021: ``XX-YY-test21/test21.da`` beside ``.src`` and ``.mt``; captions of Multi30K:
-      ``MMTtranslationdict_YY.json`` beside ``MMTsourcedict.json`` and ``MMTgolddict_YY.json``.
+    - ``.tsv`` and ``.csv`` with a header row of the same names, such as WMT17's
+      ``testset_XX-YY.tsv`` and the collections of WMT judgements on the Hub. Fields are separated
+      by tabs where the header holds one, else by commas with the quoting of CSV. A tab-separated
+      field is quoted only where it holds doubled quotes between quotes, as pandas writes it. An
+      empty field and ``None`` are no value, but for source and translation.
+    - MLQE-PE (Fomicheva et al., 2020) as sheffieldnlp/mlqe-pe publishes it:
+      ``SPLIT.XXYY.df.short.tsv``. The judgement is ``z_mean``, the mean of the annotators'
+      z-scores.
+    - Direct assessments of WMT15 and WMT16: ``DAseg.newstest2016.human.XX-YY`` beside ``source``,
+      ``mt-system`` and ``reference``; Eval4NLP 2021: ``XX-YY-test21/test21.da`` beside ``.src`` and
+      ``.mt``; captions of Multi30K: ``MMTtranslationdict_YY.json`` beside ``MMTsourcedict.json``
+      and ``MMTgolddict_YY.json``.
     - A ``.tar.gz`` with files of the last two kinds; nothing is unpacked to disk.
-    - WMT's metrics and news tasks: ``DA-seglevel.csv``, ``RR-seglevel.csv`` (pairs), ``ad-seg-scores-XX-YY.csv``,
-      ``ad-XXYY-good-stnd-redup.csv`` (single judgements) and ``mqm_DATA_XXYY.avg_seg_scores.tsv``, beside the texts:
-      see `metrics_task`; and a test set in the folder layout of mt-metrics-eval, whose ``metric-scores`` become
-      columns: see `eval_set`.
+    - WMT's metrics and news tasks: ``DA-seglevel.csv``, ``RR-seglevel.csv`` (pairs),
+      ``ad-seg-scores-XX-YY.csv``, ``ad-XXYY-good-stnd-redup.csv`` (single judgements) and
+      ``mqm_DATA_XXYY.avg_seg_scores.tsv``, beside the texts: see `metrics_task`; and a test set in
+      the folder layout of mt-metrics-eval, whose ``metric-scores`` become columns: see `eval_set`.
     - Any other folder: all files of these names in it, sorted.
 
     All but archives may be compressed, ``.gz``.
@@ -183,17 +207,22 @@ def read_judged(
         elif file == path or (about == "segment" and not metrics_task.stands_elsewhere(file)):
             found += _read_task(file, path, lang_pair, "segment")
     if not found:
-        of_pair = f"row of the language pair {lang_pair}" if lang_pair else "judged segments; pass --level system"
+        of_pair = (
+            f"row of the language pair {lang_pair}"
+            if lang_pair
+            else "judged segments; pass --level system"
+        )
         raise InputError(f"{path}: holds no {of_pair}")
     return found
 
 
 def read_judged_segments(path: str | Path, *, prediction_field: str = "translation") -> Judged:
-    """Reads a JSON Lines file with one judged segment per line, or another layout of `read_judged`, all of one language
-    pair.
+    """Reads a JSON Lines file with one judged segment per line, or another layout of `read_judged`,
+    all of one language pair.
 
-    A row has the fields ``lp``, ``source``, `prediction_field` and ``human`` (a finite number, or null where there is
-    no judgement), perhaps ``reference``, ``system``, ``sid`` and ``da_mean``; `FIELDS` holds other names of them.
+    A row has the fields ``lp``, ``source``, `prediction_field` and ``human`` (a finite number, or
+    null where there is no judgement), perhaps ``reference``, ``system``, ``sid`` and ``da_mean``;
+    `FIELDS` holds other names of them.
 
     Args:
         path: the file, plain or ``.gz``, or ``-`` for standard input.
@@ -207,13 +236,15 @@ def read_judged_segments(path: str | Path, *, prediction_field: str = "translati
 
 
 def read_judged_systems(path: str | Path, *, lang_pair: str | None = None) -> list[Judged]:
-    """Reads whole outputs of systems and the judgement of each system, one result for each language pair.
+    """Reads whole outputs of systems and the judgement of each system, one result for each language
+    pair.
 
     Args:
-        path: ``XX-YY.jsonl`` with a judgement per row (``lp``, ``system``, ``human``), beside ``XX-YY.outputs.jsonl``
-            with a segment per row (``lp``, ``source``, perhaps a reference, and ``outputs``, an object with the
-            translation of every judged system), plain or ``.gz``; a folder of them; a test set of mt-metrics-eval; or
-            ``DA-syslevel.csv`` beside the texts of a metrics task of WMT, or a folder that holds one.
+        path: ``XX-YY.jsonl`` with a judgement per row (``lp``, ``system``, ``human``), beside
+            ``XX-YY.outputs.jsonl`` with a segment per row (``lp``, ``source``, perhaps a reference,
+            and ``outputs``, an object with the translation of every judged system), plain or
+            ``.gz``; a folder of them; a test set of mt-metrics-eval; or ``DA-syslevel.csv`` beside
+            the texts of a metrics task of WMT, or a folder that holds one.
         lang_pair: read this pair only.
 
     Raises:
@@ -234,9 +265,11 @@ def read_judged_systems(path: str | Path, *, lang_pair: str | None = None) -> li
     return kept
 
 
-def _collect(file: str, rows: Iterable[Row], prediction_field: str, lang_pair: str | None) -> list[Judged]:
-    """Groups rows by language pair, in order of appearance; of pairs of other languages than `lang_pair` nothing is
-    kept."""
+def _collect(
+    file: str, rows: Iterable[Row], prediction_field: str, lang_pair: str | None
+) -> list[Judged]:
+    """Groups rows by language pair, in order of appearance; of pairs of other languages than
+    `lang_pair` nothing is kept."""
     pairs: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         name = row.name("lp") if lang_pair is not None else row.required("lp")
@@ -259,25 +292,35 @@ def _of_one_pair(rows: Iterator[Row]) -> Iterator[Row]:
         first = first or pair
         if pair != first:
             other = f"{pair!r}, but the lines before have {first!r}"
-            raise InputError(f"{row.where}, field {name!r}: {other}; give each language pair its own file")
+            raise InputError(
+                f"{row.where}, field {name!r}: {other}; give each language pair its own file"
+            )
         yield row
 
 
 def _segment(row: Row, prediction_field: str) -> dict[str, Any]:
     """The fields of `FIELDS`, and the numbers in the others."""
     # Another name is meant literally; the usual one has the variants of other layouts.
-    literal = {} if prediction_field == FIELDS["translation"][0] else {"translation": (prediction_field,)}
+    literal = (
+        {} if prediction_field == FIELDS["translation"][0] else {"translation": (prediction_field,)}
+    )
     known = FIELDS | literal
-    names = {field: next((name for name in known[field] if name in row.fields), None) for field in known}
+    names = {
+        field: next((name for name in known[field] if name in row.fields), None) for field in known
+    }
     for field in ("source", "translation", "human"):
         if names[field] is None:
             raise row.lacks(known[field])
     others = {name: value for name, value in row.fields.items() if name not in names.values()}
     # Of a text nothing is kept but that it is none of the numbers.
-    found = {name: value if value is None or is_number(value) else "" for name, value in others.items()}
+    found = {
+        name: value if value is None or is_number(value) else "" for name, value in others.items()
+    }
     checks = {"item": row.label, "human": row.number, "raw": row.number}
     for field, name in names.items():
-        absent = field not in ("source", "translation") and (name is None or row.fields[name] is None)
+        absent = field not in ("source", "translation") and (
+            name is None or row.fields[name] is None
+        )
         found[field] = None if absent else checks.get(field, row.text)(name)
     return found
 
@@ -285,20 +328,30 @@ def _segment(row: Row, prediction_field: str) -> dict[str, Any]:
 def _columns(segments: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
     names = dict.fromkeys(name for segment in segments for name in segment if name != "lp")
     columns = {name: [segment.get(name) for segment in segments] for name in names}
-    numbers = {name for name, values in columns.items() if all(value is None or is_number(value) for value in values)}
+    numbers = {
+        name
+        for name, values in columns.items()
+        if all(value is None or is_number(value) for value in values)
+    }
     return {name: values for name, values in columns.items() if name in FIELDS or name in numbers}
 
 
-def _read_task(file: str | Path, path: str | Path, lang_pair: str | None, level: JudgedLevel) -> list[Judged]:
+def _read_task(
+    file: str | Path, path: str | Path, lang_pair: str | None, level: JudgedLevel
+) -> list[Judged]:
     if (about := metrics_task.task_level(file)) != level:
         raise InputError(f"{file}: judges {about}s, not {level}s; pass --level {about}")
     root = Path(path) if Path(path).is_dir() else None
     found = metrics_task.read_task(file, root, lang_pair=lang_pair)
-    return [Judged.of(file, pair, columns, level, pairs) for pair, (columns, pairs) in found.items()]
+    return [
+        Judged.of(file, pair, columns, level, pairs) for pair, (columns, pairs) in found.items()
+    ]
 
 
 def _of_test_set(path: str | Path, level: JudgedLevel, lang_pair: str | None) -> list[Judged]:
-    found = eval_set.read_test_set(path, "seg" if level == "segment" else "sys", lang_pair=lang_pair)
+    found = eval_set.read_test_set(
+        path, "seg" if level == "segment" else "sys", lang_pair=lang_pair
+    )
     return [Judged.of(path, pair, columns, level) for pair, columns in found.items()]
 
 
@@ -311,7 +364,9 @@ def _system_files(path: Path) -> list[Path]:
     named = [file for file in sorted(path.iterdir()) if file.name.endswith(_SYSTEM_ENDS)]
     found = [file for file in named if ".outputs." not in file.name and _outputs_file(file)]
     if not found:
-        raise InputError(f"{path}: holds no XX-YY.jsonl with XX-YY.outputs.jsonl beside it, plain or .gz")
+        raise InputError(
+            f"{path}: holds no XX-YY.jsonl with XX-YY.outputs.jsonl beside it, plain or .gz"
+        )
     return found
 
 
@@ -335,13 +390,18 @@ def _read_systems(path: Path) -> Judged:
         human[system] = row.number(row.required("human"))
     outputs_file = _outputs_file(path)
     if human and outputs_file is None:
-        raise InputError(f"{path}: no {_stem(path)}.outputs.jsonl or .gz beside it, which holds what the systems wrote")
+        raise InputError(
+            f"{path}: no {_stem(path)}.outputs.jsonl or .gz beside it, which holds what the "
+            "systems wrote"
+        )
     sources: list[str] = []
     references: list[str | None] = []
     translations: dict[str, list[str]] = {system: [] for system in human}
     for row in jsonl_rows(outputs_file) if human else ():
         if row.text(row.required("lp")) != lang_pair:
-            raise InputError(f"{row.where}, field 'lp': {row.fields['lp']!r}, but {path} is of {lang_pair}")
+            raise InputError(
+                f"{row.where}, field 'lp': {row.fields['lp']!r}, but {path} is of {lang_pair}"
+            )
         references.append(None if row.fields.get("reference") is None else row.text("reference"))
         sources.append(row.text(row.required("source")))
         outputs = row.outputs()
@@ -350,7 +410,9 @@ def _read_systems(path: Path) -> Judged:
                 raise InputError(f"{outputs.where}: no translation of the judged system {system!r}")
             texts.append(outputs.text(system))
     if not sources:
-        raise InputError(f"{outputs_file if human else path}: holds no row, there is nothing to judge")
+        raise InputError(
+            f"{outputs_file if human else path}: holds no row, there is nothing to judge"
+        )
     columns: dict[str, list[Any]] = {
         "source": sources * len(human),
         "reference": references * len(human),

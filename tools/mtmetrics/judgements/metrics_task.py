@@ -1,25 +1,29 @@
-"""Judgements of WMT's metrics and news tasks, in the tables that were published, with the texts of their test sets.
+"""Judgements of WMT's metrics and news tasks, in the tables that were published, with the texts of
+their test sets.
 
 **Metrics tasks** have tables of systems and lines::
 
-    DA-seglevel.csv                         LP DATA SYSTEM SID HUMAN        means of direct assessments
-    RR-seglevel.csv                         LP DATA SID BETTER WORSE        pairs of translations, the better one first
-    DA-syslevel.csv                         LP HUMAN SYSTEM                 judgements of whole systems
-    mqm_DATA_XXYY.avg_seg_scores.tsv        system mqm_avg_score seg_id     MQM of Freitag et al. (2021)
+    DA-seglevel.csv                         LP DATA SYSTEM SID HUMAN        means of direct
+    assessments RR-seglevel.csv                         LP DATA SID BETTER WORSE        pairs of
+    translations, the better one first DA-syslevel.csv                         LP HUMAN SYSTEM
+    judgements of whole systems mqm_DATA_XXYY.avg_seg_scores.tsv        system mqm_avg_score seg_id
+    MQM of Freitag et al. (2021)
 
-**News tasks** have the direct assessments by which systems were ranked, from annotators who passed quality control::
+**News tasks** have the direct assessments by which systems were ranked, from annotators who passed
+quality control::
 
     ad-seg-scores-XX-YY.csv                 SYS SID RAW.SCR Z.SCR N         means of N judgements
-    ad-XXYY-good-stnd-redup.csv             Input.src Input.trg sys_id type sid score ...   each judgement (tabs)
+    ad-XXYY-good-stnd-redup.csv             Input.src Input.trg sys_id type sid score ...   each
+    judgement (tabs)
 
-In the latter (or ``ad-XXYY-good-stnd.csv``, where equal outputs of several systems are one) rows of the type SYSTEM and
-REPEAT count, and all judgements of a translation become their mean; the others were damaged on purpose. Both tell in
-``judgements`` how many there are of a translation.
+In the latter (or ``ad-XXYY-good-stnd.csv``, where equal outputs of several systems are one) rows of
+the type SYSTEM and REPEAT count, and all judgements of a translation become their mean; the others
+were damaged on purpose. Both tell in ``judgements`` how many there are of a translation.
 
-Cells are separated by blanks, lines are counted from 1. Beside such a file, or beside its folder ``manual-evaluation``
-or ``analysis``, lie, at any depth, ``DATA-XXYY-src.XX``, ``DATA-XXYY-ref.YY`` and folders ``XX-YY`` of
-``DATA.SYSTEM.XX-YY``; or, since 2020, all with the end ``.txt`` and ``DATA.XX-YY.SYSTEM.txt``.
-"""
+Cells are separated by blanks, lines are counted from 1. Beside such a file, or beside its folder
+``manual-evaluation`` or ``analysis``, lie, at any depth, ``DATA-XXYY-src.XX``, ``DATA-XXYY-ref.YY``
+and folders ``XX-YY`` of ``DATA.SYSTEM.XX-YY``; or, since 2020, all with the end ``.txt`` and
+``DATA.XX-YY.SYSTEM.txt``."""
 
 import functools
 import math
@@ -36,8 +40,12 @@ from mtmetrics.errors import InputError
 from mtmetrics.io.lines import iter_lines
 
 _RANKED, _SYSTEMS = "RR-seglevel.csv", "DA-syslevel.csv"
-_MQM = re.compile(r"mqm_(?P<DATA>[A-Za-z0-9]+)_(?P<source>[a-z]{2})(?P<target>[a-z]{2})\.avg_seg_scores\.tsv")
-_SINGLE = re.compile(r"ad-(?P<source>[a-z]{2})(?P<target>[a-z]{2})-good-stnd(?:-redup)?\.csv(?:\.gz)?")
+_MQM = re.compile(
+    r"mqm_(?P<DATA>[A-Za-z0-9]+)_(?P<source>[a-z]{2})(?P<target>[a-z]{2})\.avg_seg_scores\.tsv"
+)
+_SINGLE = re.compile(
+    r"ad-(?P<source>[a-z]{2})(?P<target>[a-z]{2})-good-stnd(?:-redup)?\.csv(?:\.gz)?"
+)
 _MEANS = re.compile(r"ad-seg-scores-(?P<source>[a-z]{2})-(?P<target>[a-z]{2})\.csv(?:\.gz)?")
 _ANY = "newstest*"
 _RANKED_NAMES = ("LP", "DATA", "SID", "BETTER", "WORSE")
@@ -51,8 +59,9 @@ _JUDGED = ("SYSTEM", "REPEAT")  # the rows of single judgements that judge a sys
 
 
 class Found(NamedTuple):
-    """The columns of `mtmetrics.judgements.judged.Judged` of a language pair, and where people said only which of two
-    translations is better, the (k, 2) numbers of their rows, the better one first."""
+    """The columns of `mtmetrics.judgements.judged.Judged` of a language pair, and where people said
+    only which of two translations is better, the (k, 2) numbers of their rows, the better one
+    first."""
 
     columns: dict[str, Sequence[Any]]
     pairs: np.ndarray | None = None
@@ -77,19 +86,23 @@ def task_level(file: str | Path) -> Literal["segment", "system"] | None:
 
 
 def stands_elsewhere(file: str | Path) -> bool:
-    """Whether the judgements of a file stand in another one beside it, too, for each system by itself."""
+    """Whether the judgements of a file stand in another one beside it, too, for each system by
+    itself."""
     path = Path(file)
     other = path.with_name(path.name.replace("-good-stnd.csv", "-good-stnd-redup.csv"))
     return other.name != path.name and bool(_SINGLE.fullmatch(path.name)) and other.is_file()
 
 
-def read_task(file: str | Path, root: Path | None, *, lang_pair: str | None = None) -> dict[str, Found]:
-    """Language pair -> its judgements of a task with their texts; pairs without texts are left out, with a warning.
+def read_task(
+    file: str | Path, root: Path | None, *, lang_pair: str | None = None
+) -> dict[str, Found]:
+    """Language pair -> its judgements of a task with their texts; pairs without texts are left out,
+    with a warning.
 
     Args:
         file: one of the tables.
-        root: the folder with the texts, or ``manual-evaluation`` or ``analysis`` beside them; that of the file, if not
-            given.
+        root: the folder with the texts, or ``manual-evaluation`` or ``analysis`` beside them; that
+            of the file, if not given.
         lang_pair: read this pair only.
 
     Raises:
@@ -107,16 +120,23 @@ def read_task(file: str | Path, root: Path | None, *, lang_pair: str | None = No
         raise InputError(f"{file}: holds no row, there is nothing to judge")
     found, missing = {}, []
     for pair, judgements in by_pair.items():
-        texts = {data: _Texts(root, pair, data) for data in dict.fromkeys(judged.data for judged in judgements)}
+        texts = {
+            data: _Texts(root, pair, data)
+            for data in dict.fromkeys(judged.data for judged in judgements)
+        }
         if all(of_test_set.source and of_test_set.systems for of_test_set in texts.values()):
             found[pair] = _joined(judgements, texts)
         else:
             missing.append(pair)
     if missing and not found:
         needed = "sources (DATA-XXYY-src.XX) and outputs (XX-YY/DATA.SYSTEM.XX-YY) of the task"
-        raise InputError(f"{file}: no texts of {', '.join(missing)} in {root}; put there the {needed}")
+        raise InputError(
+            f"{file}: no texts of {', '.join(missing)} in {root}; put there the {needed}"
+        )
     if missing:
-        warnings.warn(f"{file}: left out {', '.join(missing)}: no texts in {root}", UserWarning, stacklevel=2)
+        warnings.warn(
+            f"{file}: left out {', '.join(missing)}: no texts in {root}", UserWarning, stacklevel=2
+        )
     return found
 
 
@@ -135,7 +155,9 @@ def _judgements(file: Path) -> Iterator[_Judgement]:
         of_translation.setdefault((single.line, single.systems), []).append(single)
     for several in of_translation.values():
         values = [single.human for single in several if single.human is not None]
-        yield several[0]._replace(human=sum(values) / len(values) if values else None, count=len(values))
+        yield several[0]._replace(
+            human=sum(values) / len(values) if values else None, count=len(values)
+        )
 
 
 def _rows(file: Path) -> Iterator[_Judgement]:
@@ -154,19 +176,24 @@ def _rows(file: Path) -> Iterator[_Judgement]:
         if row.get("type", _JUDGED[0]).upper() not in _JUDGED:
             continue
         try:
-            pair = "-".join(split_pair(row["LP"] if of_pair is None else f"{row['source']}-{row['target']}"))
+            pair = "-".join(
+                split_pair(row["LP"] if of_pair is None else f"{row['source']}-{row['target']}")
+            )
             systems = (row["BETTER"], row["WORSE"]) if ranked else (row["SYSTEM"],)
             value = "None" if ranked else row["HUMAN"]
             human = None if value == "None" else float(value)
             line = None if file.name == _SYSTEMS else int(row["SID"])
             count = int(row["N"]) if "N" in row else None
         except (KeyError, ValueError) as error:
-            raise InputError(f"{where}: {' '.join(names)} are needed, got {' '.join(cells)!r:.80} ({error})") from None
+            raise InputError(
+                f"{where}: {' '.join(names)} are needed, got {' '.join(cells)!r:.80} ({error})"
+            ) from None
         if human is not None and not math.isfinite(human):
             raise InputError(f"{where}: a finite judgement is needed, got {value}")
         prefixes = rf"(?:newstest\d+\.)?(?:{pair}\.)?"
         names_of = tuple(
-            re.sub(prefixes, "", system.strip('"'), count=1).removesuffix(f".{pair}") for system in systems
+            re.sub(prefixes, "", system.strip('"'), count=1).removesuffix(f".{pair}")
+            for system in systems
         )
         yield _Judgement(where, pair, row["DATA"], line, names_of, human, count)
 
@@ -180,9 +207,15 @@ class _Texts:
         self.source = self._only(f"{data}-{source}{target}-src.{source}") or []
         self.reference = self._only(f"{data}-{source}{target}-ref.{target}")
         self.systems: dict[str, Path] = {}
-        for path in (path for folder in sorted(root.rglob(lang_pair)) for path in sorted(folder.glob(f"{data}.*"))):
+        for path in (
+            path
+            for folder in sorted(root.rglob(lang_pair))
+            for path in sorted(folder.glob(f"{data}.*"))
+        ):
             name = path.name.partition(".")[2].removeprefix(f"{lang_pair}.")
-            self.systems.setdefault(_plain(name.removesuffix(".txt").removesuffix(f".{lang_pair}")), path)
+            self.systems.setdefault(
+                _plain(name.removesuffix(".txt").removesuffix(f".{lang_pair}")), path
+            )
 
     def _only(self, name: str) -> list[str] | None:
         files = [path for end in ("", ".txt") for path in sorted(self._root.rglob(name + end))]
@@ -192,15 +225,26 @@ class _Texts:
         return self._read(files[0]) if files else None
 
     def row(self, judgement: _Judgement, line: int, system: str) -> dict[str, Any]:
-        """The fields of a line of a system; of names joined by ``+``, whose lines are equal, the first that there is
-        counts."""
-        path = next((self.systems[name] for name in map(_plain, system.split("+")) if name in self.systems), None)
+        """The fields of a line of a system; of names joined by ``+``, whose lines are equal, the
+        first that there is counts."""
+        path = next(
+            (self.systems[name] for name in map(_plain, system.split("+")) if name in self.systems),
+            None,
+        )
         if path is None:
-            raise InputError(f"{judgement.where}: no output of {system!r}; there are: {', '.join(self.systems)}")
-        sides = {"source": self.source, "translation": self._read(path), "reference": self.reference}
+            raise InputError(
+                f"{judgement.where}: no output of {system!r}; there are: {', '.join(self.systems)}"
+            )
+        sides = {
+            "source": self.source,
+            "translation": self._read(path),
+            "reference": self.reference,
+        }
         for name, lines in sides.items():
             if lines is not None and not 0 < line <= len(lines):
-                raise InputError(f"{judgement.where}: line {line}, but the {name} has {len(lines)} lines")
+                raise InputError(
+                    f"{judgement.where}: line {line}, but the {name} has {len(lines)} lines"
+                )
         row: dict[str, Any] = {name: lines and lines[line - 1] for name, lines in sides.items()}
         row |= {"system": system, "item": str(line)}
         return row | {"human": judgement.human, "judgements": judgement.count}
@@ -212,13 +256,16 @@ def _plain(system: str) -> str:
 
 
 def _joined(judgements: Sequence[_Judgement], texts: Mapping[str, _Texts]) -> Found:
-    """A row for each translation that was judged or compared, or for each line of each system that was judged."""
+    """A row for each translation that was judged or compared, or for each line of each system that
+    was judged."""
     rows: list[dict[str, Any]] = []
     compared: dict[tuple[str, int, str], int] = {}
     pairs = []
     for judgement in judgements:
         of_test_set, ranked = texts[judgement.data], len(judgement.systems) == 2
-        lines = range(1, len(of_test_set.source) + 1) if judgement.line is None else [judgement.line]
+        lines = (
+            range(1, len(of_test_set.source) + 1) if judgement.line is None else [judgement.line]
+        )
         keys = [(judgement.data, line, system) for system in judgement.systems for line in lines]
         for key in keys:
             if not ranked or key not in compared:

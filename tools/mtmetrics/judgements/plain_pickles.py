@@ -1,4 +1,5 @@
-"""Judged segments that were published as pickles of plain Python objects, turned into JSON Lines."""
+"""Judged segments that were published as pickles of plain Python objects, turned into JSON
+Lines."""
 
 import math
 import pickle
@@ -11,18 +12,21 @@ from mtmetrics.io.row_writer import write_rows
 
 
 class _Plain(pickle.Unpickler):
-    """Reads dictionaries, lists, texts and numbers; a pickle that names anything else, which it could run, is
-    refused."""
+    """Reads dictionaries, lists, texts and numbers; a pickle that names anything else, which it
+    could run, is refused."""
 
     def find_class(self, module: str, name: str) -> NoReturn:
-        raise pickle.UnpicklingError(f"it names {module}.{name}, and only texts, numbers and tables of them are read")
+        raise pickle.UnpicklingError(
+            f"it names {module}.{name}, and only texts, numbers and tables of them are read"
+        )
 
 
 def convert(path: Path, out: Path) -> None:
-    """Writes the judged segments of a pickle as JSON Lines: language pair, source, reference, translation, judgement.
+    """Writes the judged segments of a pickle as JSON Lines: language pair, source, reference,
+    translation, judgement.
 
-    The pickle is that of Song et al. (2021) for WMT17: number of a sentence -> language pair without hyphen, source,
-    reference, and a list of translations with their judgements (twice).
+    The pickle is that of Song et al. (2021) for WMT17: number of a sentence -> language pair
+    without hyphen, source, reference, and a list of translations with their judgements (twice).
 
     Args:
         path: the pickle.
@@ -36,10 +40,22 @@ def convert(path: Path, out: Path) -> None:
         with open(path, "rb") as stream:
             rows = list(_rows(_Plain(stream).load()))
     # What a damaged pickle raises is whatever its bytes happen to ask for.
-    except (pickle.UnpicklingError, EOFError, ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
-        raise ArtifactError(f"{path}: no table of judged segments ({error}); nothing of it was kept") from error
+    except (
+        pickle.UnpicklingError,
+        EOFError,
+        ValueError,
+        TypeError,
+        KeyError,
+        IndexError,
+        AttributeError,
+    ) as error:
+        raise ArtifactError(
+            f"{path}: no table of judged segments ({error}); nothing of it was kept"
+        ) from error
     except (OverflowError, MemoryError, RecursionError) as error:
-        raise ArtifactError(f"{path}: a damaged pickle ({type(error).__name__}); nothing of it was kept") from error
+        raise ArtifactError(
+            f"{path}: a damaged pickle ({type(error).__name__}); nothing of it was kept"
+        ) from error
     write_rows(out, rows)
 
 

@@ -7,7 +7,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urljoin
 
-from mtmetrics.artifacts.download import assets_folder, fetch_file, http_client, is_offline, remote_size
+from mtmetrics.artifacts.download import (
+    assets_folder,
+    fetch_file,
+    http_client,
+    is_offline,
+    remote_size,
+)
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.io.atomic import filled_folder, git_blob_file, make_folder, sha256_file, write_atomic
 from mtmetrics.io.lines import iter_lines
@@ -19,8 +25,9 @@ SUMS = "SHA256SUMS"
 
 
 class DataFile(NamedTuple):
-    """Where the authors of a file serve it, at a fixed commit; its checksum (sha256, or the hash by which git knows it)
-    and size, where they are known; and whether it is a pickle, of which JSON Lines are kept."""
+    """Where the authors of a file serve it, at a fixed commit; its checksum (sha256, or the hash by
+    which git knows it) and size, where they are known; and whether it is a pickle, of which JSON
+    Lines are kept."""
 
     url: str
     sha256: str | None = None
@@ -35,7 +42,8 @@ class DataFile(NamedTuple):
 
 
 class Pulled(NamedTuple):
-    """Names of the files that came, those that were there, and those that came with a checksum not known before."""
+    """Names of the files that came, those that were there, and those that came with a checksum not
+    known before."""
 
     fetched: list[str]
     present: list[str]
@@ -44,7 +52,8 @@ class Pulled(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Dataset:
-    """A public set: its name for `mtmetrics data pull`, what it holds, its authors' terms, and its files by name."""
+    """A public set: its name for `mtmetrics data pull`, what it holds, its authors' terms, and its
+    files by name."""
 
     name: str
     what: str
@@ -57,7 +66,8 @@ class Dataset:
         return assets_folder("data", self.name)
 
     def size(self, names: Iterable[str]) -> int | None:
-        """Bytes of some of the files, as known here or as their servers say; None where one does not."""
+        """Bytes of some of the files, as known here or as their servers say; None where one does
+        not."""
         with http_client() as client:
             files = [self.files[name] for name in names]
             sizes = [file.bytes or remote_size(client, file.url) for file in files]
@@ -66,9 +76,9 @@ class Dataset:
     def pull(self, folder: Path, *, on_bytes: Callable[[int], object] = lambda _: None) -> Pulled:
         """Fetches the files that are not in a folder yet, and records their checksums there.
 
-        A file whose checksum is not in the registry is taken as it comes the first time; from then on it must have the
-        recorded one. Another file of that name, or a network that must not be asked, ends it. `on_bytes` is called with
-        the number of bytes of every piece that arrives.
+        A file whose checksum is not in the registry is taken as it comes the first time; from then
+        on it must have the recorded one. Another file of that name, or a network that must not be
+        asked, ends it. `on_bytes` is called with the number of bytes of every piece that arrives.
         """
         recorded = _recorded(folder / SUMS)
         # What is made of a pickle has a checksum of its own.
@@ -77,13 +87,24 @@ class Dataset:
         present = [name for name in self.files if (folder / name).exists()]
         for name in present:
             path, blob = folder / name, self.files[name].git_blob
-            if not (sha256_file(path) == known[name] if known[name] else blob and git_blob_file(path) == blob):
-                why = "it is damaged or another one" if known[name] or blob else "its checksum is not known"
+            if not (
+                sha256_file(path) == known[name]
+                if known[name]
+                else blob and git_blob_file(path) == blob
+            ):
+                why = (
+                    "it is damaged or another one"
+                    if known[name] or blob
+                    else "its checksum is not known"
+                )
                 advice = "remove it, or choose another folder with --out"
                 raise InputError(f"{path} exists already and {why}; {advice}")
         fetched = [name for name in self.files if name not in present]
         if fetched and is_offline():
-            raise ArtifactError(f"{self.name}: {fetched[0]} is not in {folder}, and HF_HUB_OFFLINE forbids to fetch it")
+            raise ArtifactError(
+                f"{self.name}: {fetched[0]} is not in {folder}, and HF_HUB_OFFLINE forbids to "
+                "fetch it"
+            )
         if fetched:
             with filled_folder(folder), http_client() as client:
                 for name in fetched:
@@ -93,14 +114,20 @@ class Dataset:
                         recorded[name] = _converted(client, file, folder / name, on_bytes)
                     else:
                         expected = (known[name], file.git_blob)
-                        recorded[name] = fetch_file(client, file.url, folder / name, *expected, on_bytes=on_bytes)
-                    write_atomic(folder / SUMS, "".join(f"{recorded[name]}  {name}\n" for name in sorted(recorded)))
+                        recorded[name] = fetch_file(
+                            client, file.url, folder / name, *expected, on_bytes=on_bytes
+                        )
+                    write_atomic(
+                        folder / SUMS,
+                        "".join(f"{recorded[name]}  {name}\n" for name in sorted(recorded)),
+                    )
         unknown = {name for name, file in self.files.items() if not (known[name] or file.is_pinned)}
         return Pulled(fetched, present, [name for name in fetched if name in unknown])
 
 
 def _converted(client: Any, file: DataFile, path: Path, on_bytes: Callable[[int], object]) -> str:
-    """Fetches a pickle and writes the rows that it holds; returns the sha256 of what was written."""
+    """Fetches a pickle and writes the rows that it holds; returns the sha256 of what was
+    written."""
     pickled = path.with_suffix(".pkl")
     try:
         fetch_file(client, file.url, pickled, file.sha256, on_bytes=on_bytes)
@@ -123,7 +150,9 @@ def datasets() -> dict[str, Dataset]:
             found[name] = Dataset(name, **table, files=files)
         return found
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, KeyError, TypeError) as error:
-        raise ArtifactError(f"{REGISTRY}: the registry of data cannot be read ({error!r})") from error
+        raise ArtifactError(
+            f"{REGISTRY}: the registry of data cannot be read ({error!r})"
+        ) from error
 
 
 def _recorded(path: Path) -> dict[str, str]:

@@ -19,7 +19,9 @@ from mtmetrics.io.lines import decoded_lines, iter_lines
 from mtmetrics.io.tables import Row, header_names, is_number, jsonl_rows, named_rows
 from mtmetrics.judgements.metrics_task import read_task, task_level
 
-_TEXTS = {name for field, names in FIELDS.items() if field not in ("human", "raw") for name in names}
+_TEXTS = {
+    name for field, names in FIELDS.items() if field not in ("human", "raw") for name in names
+}
 _REQUIRED_TEXTS = {*FIELDS["source"], *FIELDS["translation"]}
 _ABSENT = {"", "None"}
 _MLQE = ".df.short.tsv"
@@ -58,7 +60,8 @@ class Condition(NamedTuple):
 
 
 def _headed(path: str | Path, lines: Iterable[str] | None = None) -> Iterator[Row]:
-    """The rows of a table with a header, of commas or tabs; rows of nothing but empty cells are left out."""
+    """The rows of a table with a header, of commas or tabs; rows of nothing but empty cells are
+    left out."""
     dialect, lines = find_dialect(path, iter_lines(path) if lines is None else lines)
     cells = iter_cells(path, lines, dialect)
     first = next((values for _, values in cells if values), None)
@@ -67,9 +70,9 @@ def _headed(path: str | Path, lines: Iterable[str] | None = None) -> Iterator[Ro
     header = header_names(path, first)
     if _REQUIRED_TEXTS.isdisjoint(header):
         raise InputError(
-            f"{path}, line 1: a header with the columns source, translation and human (or src, mt and score) is "
-            f"needed, got {', '.join(header)!r:.80}; tables of WMT's metrics tasks are known by their "
-            "names, such as DA-seglevel.csv, and lie beside the texts"
+            f"{path}, line 1: a header with the columns source, translation and human (or src, "
+            f"mt and score) is needed, got {', '.join(header)!r:.80}; tables of WMT's metrics "
+            "tasks are known by their names, such as DA-seglevel.csv, and lie beside the texts"
         )
     for row in named_rows(path, header, cells):
         if any(map(str.strip, row.fields.values())):
@@ -87,11 +90,13 @@ def _value(name: str, cell: str) -> Any:
         return cell
 
 
-# Layouts whose language pair is that of the file's name; their files may lie in a tar archive, which is not unpacked.
+# Layouts whose language pair is that of the file's name; their files may lie in a tar archive,
+# which is not unpacked.
 
 
 class _Member(NamedTuple):
-    """A file of a folder or an archive: its name, how messages call it, and the lines of it and of others there."""
+    """A file of a folder or an archive: its name, how messages call it, and the lines of it and of
+    others there."""
 
     name: str
     shown: str
@@ -101,24 +106,40 @@ class _Member(NamedTuple):
 def _mlqe_rows(member: _Member) -> Iterator[Row]:
     match = _MLQE_NAME.fullmatch(member.name)
     if match is None:
-        raise InputError(f"{member.shown}: a name such as dev.ende{_MLQE} is needed, which says the language pair")
+        raise InputError(
+            f"{member.shown}: a name such as dev.ende{_MLQE} is needed, which says the language "
+            "pair"
+        )
     pair = f"{match['source']}-{match['target']}"
     table = _headed(member.shown, member.lines(member.name))
     return (Row(row.where, {**row.fields, "lp": pair}) for row in table)
 
 
-def _parallel_rows(names: Mapping[str, str], pattern: re.Pattern[str], member: _Member) -> Iterator[Row]:
-    """The rows of files with a line per segment; `names` are those of the texts, made of the one of the judgements."""
+def _parallel_rows(
+    names: Mapping[str, str], pattern: re.Pattern[str], member: _Member
+) -> Iterator[Row]:
+    """The rows of files with a line per segment; `names` are those of the texts, made of the one of
+    the judgements."""
     match = pattern.fullmatch(member.name)
     if match is None:
-        raise InputError(f"{member.shown}: the folder must be called XX-YY-..., which says the language pair")
-    files = {"human": member.name} | {field: name.format(**match.groupdict()) for field, name in names.items()}
-    there = {field: list(lines) for field, name in files.items() if (lines := member.lines(name)) is not None}
+        raise InputError(
+            f"{member.shown}: the folder must be called XX-YY-..., which says the language pair"
+        )
+    files = {"human": member.name} | {
+        field: name.format(**match.groupdict()) for field, name in names.items()
+    }
+    there = {
+        field: list(lines)
+        for field, name in files.items()
+        if (lines := member.lines(name)) is not None
+    }
     if missing := [files[field] for field in ("source", "translation") if field not in there]:
         raise InputError(f"{member.shown}: no {missing[0]} beside it")
     if len({len(cells) for cells in there.values()}) > 1:
         counts = ", ".join(f"{field} {len(cells)}" for field, cells in there.items())
-        raise InputError(f"{member.shown}: the files beside each other differ in their number of lines: {counts}")
+        raise InputError(
+            f"{member.shown}: the files beside each other differ in their number of lines: {counts}"
+        )
     for number, cells in enumerate(zip(*there.values(), strict=True), 1):
         row: dict[str, Any] = dict(zip(there, cells, strict=True))
         row |= {"human": _value("human", row["human"]), "lp": match["lp"]}
@@ -126,22 +147,39 @@ def _parallel_rows(names: Mapping[str, str], pattern: re.Pattern[str], member: _
 
 
 def _captions(member: _Member) -> Iterator[Row]:
-    """Judged captions of Multi30K as Song et al. (2021) published them: image -> pairs of a translation and a score."""
+    """Judged captions of Multi30K as Song et al. (2021) published them: image -> pairs of a
+    translation and a score."""
     target = _CAPTIONS.fullmatch(member.name)["target"]
     head = member.name.removesuffix(Path(member.name).name)
     tables = [member.name, f"{head}MMTsourcedict.json", f"{head}MMTgolddict_{target}.json"]
     try:
-        judged, sources, references = (json.loads("\n".join(member.lines(name) or ())) for name in tables)
+        judged, sources, references = (
+            json.loads("\n".join(member.lines(name) or ())) for name in tables
+        )
         for image in (image for image in judged if image in sources):
             for text, human in judged[image]:
-                row = {"lp": f"en-{target}", "item": image, "source": sources[image], "reference": references[image]}
+                row = {
+                    "lp": f"en-{target}",
+                    "item": image,
+                    "source": sources[image],
+                    "reference": references[image],
+                }
                 yield Row(f"{member.shown}, {image}", row | {"translation": text, "human": human})
     except (ValueError, KeyError, TypeError) as error:
-        needed = f"image -> [[translation, score], ...], beside {' and '.join(Path(name).name for name in tables[1:])}"
-        raise InputError(f"{member.shown}: not the published layout ({error!r}); {needed}") from None
+        needed = (
+            "image -> [[translation, score], ...], beside "
+            f"{' and '.join(Path(name).name for name in tables[1:])}"
+        )
+        raise InputError(
+            f"{member.shown}: not the published layout ({error!r}); {needed}"
+        ) from None
 
 
-_DA = {"source": "{head}source.{lp}", "translation": "{head}mt-system.{lp}", "reference": "{head}reference.{lp}"}
+_DA = {
+    "source": "{head}source.{lp}",
+    "translation": "{head}mt-system.{lp}",
+    "reference": "{head}reference.{lp}",
+}
 _DA_NAME = re.compile(rf"(?P<head>.*newstest20\d\d\.)human\.(?P<lp>{PAIR_IN_NAMES})")
 _EVAL4NLP = {"source": "{head}.src", "translation": "{head}.mt"}
 _EVAL4NLP_NAME = re.compile(rf"(?P<head>(?:.*/)?(?P<lp>{PAIR_IN_NAMES})-[^/]*/[^/]*)\.da")
@@ -164,7 +202,9 @@ def _file_rows(path: str | Path) -> Iterator[Row]:
     name = Path(path).absolute().as_posix().removesuffix(zipped)
 
     def lines(other: str) -> Iterable[str] | None:
-        return iter_lines(other + zipped) if other == name or Path(other + zipped).is_file() else None
+        return (
+            iter_lines(other + zipped) if other == name or Path(other + zipped).is_file() else None
+        )
 
     return _member_reader(name)(_Member(name, str(path), lines))
 
@@ -181,7 +221,11 @@ def _archive_rows(path: str | Path) -> Iterator[Row]:
 
                 def lines(other: str) -> Iterable[str] | None:
                     there = other in files
-                    return decoded_lines(archive.extractfile(files[other]), f"{path}:{other}") if there else None
+                    return (
+                        decoded_lines(archive.extractfile(files[other]), f"{path}:{other}")
+                        if there
+                        else None
+                    )
 
                 yield from read(_Member(name, f"{path}:{name}", lines))
     except (OSError, EOFError, tarfile.TarError) as error:
@@ -191,10 +235,14 @@ def _archive_rows(path: str | Path) -> Iterator[Row]:
 def _task_rows(path: str | Path) -> Iterator[Row]:
     for pair, (columns, _) in read_task(path, None).items():
         for number, cells in enumerate(zip(*columns.values(), strict=True), 1):
-            yield Row(f"{path}, {pair}, judgement {number}", {"lp": pair, **dict(zip(columns, cells, strict=True))})
+            yield Row(
+                f"{path}, {pair}, judgement {number}",
+                {"lp": pair, **dict(zip(columns, cells, strict=True))},
+            )
 
 
-# The first end of a file's name that fits says how it is read; a file of any other name is JSON Lines.
+# The first end of a file's name that fits says how it is read; a file of any other name is JSON
+# Lines.
 _LAYOUTS: dict[str, Callable[[str | Path], Iterator[Row]]] = {
     ".tar": _archive_rows,
     ".tgz": _archive_rows,
@@ -205,18 +253,23 @@ _LAYOUTS: dict[str, Callable[[str | Path], Iterator[Row]]] = {
 
 
 def files_of(path: str | Path) -> list[str | Path]:
-    """The file itself, or the files of a folder that can be read, sorted; a folder without any is refused."""
+    """The file itself, or the files of a folder that can be read, sorted; a folder without any is
+    refused."""
     if not Path(path).is_dir():
         return [path]
     files = sorted(file for file in Path(path).rglob("*") if file.is_file() and _reader(file))
     if not files:
-        known = f"files *{', *'.join(_LAYOUTS)}, those of shared tasks, or a test set of mt-metrics-eval"
+        known = (
+            f"files *{', *'.join(_LAYOUTS)}, those of shared tasks, or a test set of "
+            "mt-metrics-eval"
+        )
         raise InputError(f"{path}: holds no judged data; {known} are read")
     return [*files]
 
 
 def read_rows(file: str | Path) -> Iterator[Row]:
-    """Yields every row of a file, read as its name says (see `mtmetrics.judgements.judged.read_judged`)."""
+    """Yields every row of a file, read as its name says (see
+    `mtmetrics.judgements.judged.read_judged`)."""
     return (_reader(file) or jsonl_rows)(file)
 
 

@@ -1,1 +1,2 @@
-"""Packed vectors to numbers: transport, greedy matching, alignments, words at fault, and the maps between languages."""
+"""Packed vectors to numbers: transport, greedy matching, alignments, words at fault, and the maps
+between languages."""

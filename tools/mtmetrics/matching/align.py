@@ -6,13 +6,17 @@ from mtmetrics.models.packed import PackedTokens
 
 
 def align_pieces(source: np.ndarray, target: np.ndarray, threshold: float = 1e-3) -> np.ndarray:
-    """(k, 2) pairs of rows of (n, d) and (m, d) vectors whose softmax probability exceeds a threshold in both
-    directions."""
+    """(k, 2) pairs of rows of (n, d) and (m, d) vectors whose softmax probability exceeds a
+    threshold in both directions."""
     similarity = (source @ target.T).astype(np.float64)
-    return np.argwhere((_softmax(similarity, 1) > threshold) & (_softmax(similarity, 0) > threshold))
+    return np.argwhere(
+        (_softmax(similarity, 1) > threshold) & (_softmax(similarity, 0) > threshold)
+    )
 
 
-def align_words(sources: PackedTokens, targets: PackedTokens, threshold: float = 1e-3) -> list[list[tuple[int, int]]]:
+def align_words(
+    sources: PackedTokens, targets: PackedTokens, threshold: float = 1e-3
+) -> list[list[tuple[int, int]]]:
     """Aligned words of N pairs of sentences: two words are aligned where any of their pieces are.
 
     Args:
@@ -21,7 +25,8 @@ def align_words(sources: PackedTokens, targets: PackedTokens, threshold: float =
         threshold: see `align_pieces`.
 
     Returns:
-        For each pair its sorted (source word, target word) positions; empty where a side has no words.
+        For each pair its sorted (source word, target word) positions; empty where a side has no
+        words.
     """
     sources, targets = sources.select(sources.words >= 0), targets.select(targets.words >= 0)
     aligned: list[list[tuple[int, int]]] = []
@@ -31,7 +36,11 @@ def align_words(sources: PackedTokens, targets: PackedTokens, threshold: float =
             aligned.append([])
             continue
         pieces = align_pieces(sources.vectors[x], targets.vectors[y], threshold)
-        words = zip(sources.words[x][pieces[:, 0]].tolist(), targets.words[y][pieces[:, 1]].tolist(), strict=True)
+        words = zip(
+            sources.words[x][pieces[:, 0]].tolist(),
+            targets.words[y][pieces[:, 1]].tolist(),
+            strict=True,
+        )
         aligned.append(sorted(set(words)))
     return aligned
 
@@ -39,7 +48,8 @@ def align_words(sources: PackedTokens, targets: PackedTokens, threshold: float =
 def word_pair_vectors(
     sources: PackedTokens, targets: PackedTokens, alignments: list[list[tuple[int, int]]]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Vectors of aligned words, each the mean of its pieces: two (k, d) float32 matrices with a row per word pair.
+    """Vectors of aligned words, each the mean of its pieces: two (k, d) float32 matrices with a row
+    per word pair.
 
     Args:
         sources: packed tokens with word numbers, of the layer to remap.
@@ -53,7 +63,9 @@ def word_pair_vectors(
         for first, second in pairs
     ]
     dim = sources.vectors.shape[1]
-    first, second = (np.array([row[side] for row in rows], dtype=np.float32).reshape(-1, dim) for side in (0, 1))
+    first, second = (
+        np.array([row[side] for row in rows], dtype=np.float32).reshape(-1, dim) for side in (0, 1)
+    )
     return first, second
 
 
@@ -65,8 +77,17 @@ def _word_means(tokens: PackedTokens) -> dict[tuple[int, int], np.ndarray]:
     text = np.repeat(np.arange(len(tokens.lengths)), tokens.lengths)
     # Pieces of a word stand together.
     begins = np.flatnonzero(np.append(True, (np.diff(text) != 0) | (np.diff(tokens.words) != 0)))
-    means = np.add.reduceat(tokens.vectors, begins, axis=0) / np.diff(np.append(begins, len(text)))[:, None]
-    return dict(zip(zip(text[begins].tolist(), tokens.words[begins].tolist(), strict=True), means, strict=True))
+    means = (
+        np.add.reduceat(tokens.vectors, begins, axis=0)
+        / np.diff(np.append(begins, len(text)))[:, None]
+    )
+    return dict(
+        zip(
+            zip(text[begins].tolist(), tokens.words[begins].tolist(), strict=True),
+            means,
+            strict=True,
+        )
+    )
 
 
 def _softmax(values: np.ndarray, axis: int) -> np.ndarray:

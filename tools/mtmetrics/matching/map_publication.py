@@ -1,4 +1,5 @@
-"""The folder that publishes the authors' matrices as maps: an index of where each came from, and a card."""
+"""The folder that publishes the authors' matrices as maps: an index of where each came from, and a
+card."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -56,7 +57,9 @@ https://doi.org/10.18653/v1/2020.acl-main.151
 """
 
 
-def write_publication(folder: Path, entry: CatalogEntry, maps: Sequence[PublishedMap]) -> list[Path]:
+def write_publication(
+    folder: Path, entry: CatalogEntry, maps: Sequence[PublishedMap]
+) -> list[Path]:
     """Writes ``index.json`` and the card beside maps that lie in a folder, and returns their paths.
 
     Args:
@@ -67,8 +70,20 @@ def write_publication(folder: Path, entry: CatalogEntry, maps: Sequence[Publishe
     rows = []
     for item in maps:
         path = layered_file(folder, item)
-        about = {"layer": item.layer, "lp": item.lang_pair, "kind": item.kind, "sha256": sha256_file(path)}
-        rows.append({"file": path.relative_to(folder).as_posix(), **about, "from": item.url, "git_blob": item.git_blob})
+        about = {
+            "layer": item.layer,
+            "lp": item.lang_pair,
+            "kind": item.kind,
+            "sha256": sha256_file(path),
+        }
+        rows.append(
+            {
+                "file": path.relative_to(folder).as_posix(),
+                **about,
+                "from": item.url,
+                "git_blob": item.git_blob,
+            }
+        )
     index, card = folder / INDEX, folder / "README.md"
     write_json(index, {"encoder": ENCODER, "maps": rows})
     write_atomic(card, _card(folder.name, entry, maps))
@@ -84,8 +99,14 @@ def _card(name: str, entry: CatalogEntry, maps: Sequence[PublishedMap]) -> str:
         encoder=ENCODER,
         index=INDEX,
         # YAML 1.1 reads a bare `no` as a truth value.
-        languages=", ".join(f'"{it}"' for it in sorted({it for item in maps for it in language_pair(item.lang_pair)})),
-        rows="".join(f"| {layer} | `{kind}` | {' '.join(pairs)} |\n" for (layer, kind), pairs in sorted(held.items())),
+        languages=", ".join(
+            f'"{it}"'
+            for it in sorted({it for item in maps for it in language_pair(item.lang_pair)})
+        ),
+        rows="".join(
+            f"| {layer} | `{kind}` | {' '.join(pairs)} |\n"
+            for (layer, kind), pairs in sorted(held.items())
+        ),
         url=entry.origin.url if entry.origin else "",
         commit=entry.origin.commit if entry.origin else "",
         licence=entry.origin.licence if entry.origin else "",

@@ -22,7 +22,8 @@ Result = TypeVar("Result")
 
 
 class Pending(Generic[Result]):
-    """What worker processes may still be computing; a call waits for it. `ready` says whether it is there already."""
+    """What worker processes may still be computing; a call waits for it. `ready` says whether it is
+    there already."""
 
     def __init__(self, finish: Callable[[], Result], *, ready: bool) -> None:
         self._finish, self.ready = finish, ready
@@ -32,7 +33,8 @@ class Pending(Generic[Result]):
 
 
 def text_sums(tokens: PackedTokens, values: np.ndarray) -> np.ndarray:
-    """(S,) sums of (T,) float64 values over the tokens of each text; 0 for a text without tokens."""
+    """(S,) sums of (T,) float64 values over the tokens of each text; 0 for a text without
+    tokens."""
     if not len(tokens.lengths):
         return np.zeros(0)
     sums = np.add.reduceat(np.append(values, 0.0), tokens.offsets[:-1])
@@ -45,23 +47,38 @@ def masses(tokens: PackedTokens) -> np.ndarray:
     return tokens.weights / np.repeat(np.where(totals > 0, totals, np.nan), tokens.lengths)
 
 
-def both_filled(first: PackedTokens, second: PackedTokens, counted: Callable[[PackedTokens], np.ndarray]) -> np.ndarray:
-    """(N,) mask of the pairs of texts on both sides of which the (T,) values of `counted` sum to more than 0."""
-    return np.logical_and(*((text_sums(side, counted(side)) > 0)[side.index] for side in (first, second)))
+def both_filled(
+    first: PackedTokens, second: PackedTokens, counted: Callable[[PackedTokens], np.ndarray]
+) -> np.ndarray:
+    """(N,) mask of the pairs of texts on both sides of which the (T,) values of `counted` sum to
+    more than 0."""
+    return np.logical_and(
+        *((text_sums(side, counted(side)) > 0)[side.index] for side in (first, second))
+    )
 
 
 def pair_values(
-    compute: Callable[..., object], first: PackedTokens, second: PackedTokens, wanted: np.ndarray, threads: int
+    compute: Callable[..., object],
+    first: PackedTokens,
+    second: PackedTokens,
+    wanted: np.ndarray,
+    threads: int,
 ) -> np.ndarray:
-    """(2, N) of what ``compute(vectors, masses, other_vectors, other_masses)``, called in several threads, gives for N
-    pairs of texts: two numbers, or one that stands twice; NaN where the (N,) mask does not want it."""
+    """(2, N) of what ``compute(vectors, masses, other_vectors, other_masses)``, called in several
+    threads, gives for N pairs of texts: two numbers, or one that stands twice; NaN where the (N,)
+    mask does not want it."""
     pairs = _places(first, second, wanted)
     x_mass, y_mass = masses(first), masses(second)
     values = np.full((2, len(wanted)), np.nan)
 
     def run(task: int) -> None:
         for pair, x, x_end, y, y_end in pairs[task : task + _PAIRS_PER_TASK]:
-            sides = first.vectors[x:x_end], x_mass[x:x_end], second.vectors[y:y_end], y_mass[y:y_end]
+            sides = (
+                first.vectors[x:x_end],
+                x_mass[x:x_end],
+                second.vectors[y:y_end],
+                y_mass[y:y_end],
+            )
             values[:, pair] = compute(*sides)
 
     run_tasks(run, range(0, len(pairs), _PAIRS_PER_TASK), threads)
@@ -75,13 +92,13 @@ def solved_pairs(
     wanted: np.ndarray,
     workers: int,
 ) -> Pending[np.ndarray]:
-    """The (N,) numbers that `solve` gives for N pairs of texts, in worker processes where these pay; NaN where the (N,)
-    mask does not want one.
+    """The (N,) numbers that `solve` gives for N pairs of texts, in worker processes where these
+    pay; NaN where the (N,) mask does not want one.
 
     Args:
-        solve: takes vectors and masses of one side, vectors and masses of the other, and for each of several pairs its
-            number and where its rows begin and end on either side; gives a number for each pair. Of a module, since it
-            is pickled.
+        solve: takes vectors and masses of one side, vectors and masses of the other, and for each
+            of several pairs its number and where its rows begin and end on either side; gives a
+            number for each pair. Of a module, since it is pickled.
         first: one side of the pairs.
         second: the other side.
         wanted: which pairs have a number.
@@ -114,7 +131,11 @@ def solved_pairs(
 def _places(first: PackedTokens, second: PackedTokens, wanted: np.ndarray) -> list[tuple[int, ...]]:
     """Of each wanted pair its number, and where its rows begin and end on either side."""
     numbers = np.flatnonzero(wanted)
-    rows = [side.offsets[side.index[numbers] + end].tolist() for side in (first, second) for end in (0, 1)]
+    rows = [
+        side.offsets[side.index[numbers] + end].tolist()
+        for side in (first, second)
+        for end in (0, 1)
+    ]
     return list(zip(numbers.tolist(), *rows, strict=True))
 
 
@@ -146,8 +167,9 @@ def _linear_algebra() -> ThreadpoolController:
 
 
 def cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """(N,) float64 cosines of the rows of two (N, d) matrices: the sentence semantic similarity of SentSim (Song et
-    al., 2021, Eq. 6). NaN where a row is zero, as the mean of no token vectors is."""
+    """(N,) float64 cosines of the rows of two (N, d) matrices: the sentence semantic similarity of
+    SentSim (Song et al., 2021, Eq. 6). NaN where a row is zero, as the mean of no token vectors
+    is."""
     first, second = first.astype(np.float64), second.astype(np.float64)
     lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
     products = np.einsum("ij,ij->i", first, second)
@@ -160,11 +182,12 @@ def text_cosines(first: PackedTokens, second: PackedTokens) -> np.ndarray:
 
 
 def sentence_mover_distances(sources: PackedTokens, targets: PackedTokens) -> np.ndarray:
-    """(N,) Euclidean distances of the mean token vectors of pairs of texts (Song et al., 2021, Eq. 9); NaN for empty
-    sides.
+    """(N,) Euclidean distances of the mean token vectors of pairs of texts (Song et al., 2021, Eq.
+    9); NaN for empty sides.
 
     Args:
-        sources: packed tokens as they were encoded, special tokens left out as in the published code.
+        sources: packed tokens as they were encoded, special tokens left out as in the published
+            code.
         targets: the other side; input i is paired with input i of `sources`.
     """
     means = [side.means().astype(np.float64)[side.index] for side in (sources, targets)]

@@ -14,8 +14,8 @@ Cells = Literal["cost", "cosine", "attention"]
 
 
 class Units(NamedTuple):
-    """k words of a text in reading order, the characters (k, 2) where they stand, and the (rows, k) share of each in
-    the rows of its vectors; rows sum to 1."""
+    """k words of a text in reading order, the characters (k, 2) where they stand, and the (rows, k)
+    share of each in the rows of its vectors; rows sum to 1."""
 
     words: list[str]
     spans: np.ndarray
@@ -28,21 +28,24 @@ class Alignment:
 
     What the values of the cells mean is said by `cells`:
 
-    * ``"cost"``: the distance that the mass moves; where none moves, the mean distance of the two words' vectors.
+    * ``"cost"``: the distance that the mass moves; where none moves, the mean distance of the two
+      words' vectors.
     * ``"cosine"``: of the vectors of two pieces.
-    * ``"attention"``: how much a network that looks from one piece to all of the other side looks at that one, the mean
-      of both directions.
+    * ``"attention"``: how much a network that looks from one piece to all of the other side looks
+      at that one, the mean of both directions.
 
     Attributes:
-        source: n words of the source, or of the reference, in reading order, special tokens among them.
+        source: n words of the source, or of the reference, in reading order, special tokens among
+            them.
         prediction: m words of the translation.
-        mass: (n, m) float64, at least 0. Of transport the share of the mass that moves from word to word, which sums
-            to 1 (to less after partial transport); of greedy matching the share of the score that the match has, which
-            sums to 1; of attention the same as the values, scaled to the sum 1.
+        mass: (n, m) float64, at least 0. Of transport the share of the mass that moves from word to
+            word, which sums to 1 (to less after partial transport); of greedy matching the share of
+            the score that the match has, which sums to 1; of attention the same as the values,
+            scaled to the sum 1.
         values: (n, m) float64.
         cells: what the values are.
-        source_spans: (n, 2) first character of each word of the source and the one behind its last; both 0 for special
-            tokens.
+        source_spans: (n, 2) first character of each word of the source and the one behind its last;
+            both 0 for special tokens.
         spans: (m, 2) the same of the translation.
         unrelated: of costs, the one between vectors that have nothing in common (at right angles).
     """
@@ -71,7 +74,10 @@ class Alignment:
 
     def as_written(self, source: str, prediction: str) -> "Alignment":
         """The same where the words stand in these texts; aligned was what is visible of them."""
-        spans = spans_as_written(source, self.source_spans), spans_as_written(prediction, self.spans)
+        spans = (
+            spans_as_written(source, self.source_spans),
+            spans_as_written(prediction, self.spans),
+        )
         return dataclasses.replace(self, source_spans=spans[0], spans=spans[1])
 
     def as_seen(self, prediction: str) -> "Alignment":
@@ -79,30 +85,44 @@ class Alignment:
         return dataclasses.replace(self, spans=spans_as_seen(prediction, self.spans))
 
     def partners(self) -> list[tuple[str, str | None, float]]:
-        """For each word of the translation the word that gives most of its mass, None where none gives any, and the
-        value of the two."""
+        """For each word of the translation the word that gives most of its mass, None where none
+        gives any, and the value of the two."""
         if not self.source:
             return [(word, None, 0.0) for word in self.prediction]
         rows = self.mass.argmax(0)
-        found = zip(self.prediction, rows, self.mass.max(0), self.values[rows, np.arange(len(rows))], strict=True)
-        return [(word, self.source[row] if mass > 0 else None, float(value)) for word, row, mass, value in found]
+        found = zip(
+            self.prediction,
+            rows,
+            self.mass.max(0),
+            self.values[rows, np.arange(len(rows))],
+            strict=True,
+        )
+        return [
+            (word, self.source[row] if mass > 0 else None, float(value))
+            for word, row, mass, value in found
+        ]
 
     @property
     def total(self) -> float:
-        """The sum of mass times value: the Word Mover's Distance, or the score of greedy matching (of BERTScore the
-        mean of precision and recall)."""
+        """The sum of mass times value: the Word Mover's Distance, or the score of greedy matching
+        (of BERTScore the mean of precision and recall)."""
         return float((self.mass * self.values).sum())
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data: ``cells``, ``source``, ``prediction``, ``mass`` and ``values`` (one row per word of the source),
-        and ``total``."""
+        """Plain data: ``cells``, ``source``, ``prediction``, ``mass`` and ``values`` (one row per
+        word of the source), and ``total``."""
         matrices = {"mass": self.mass.tolist(), "values": self.values.tolist()}
         words = {"cells": self.cells, "source": self.source, "prediction": self.prediction}
         return words | matrices | {"total": self.total}
 
 
 def pieces(
-    encoder: Any, packed: PackedTokens, texts: Sequence[str], language: str | None, *, special_tokens: bool = False
+    encoder: Any,
+    packed: PackedTokens,
+    texts: Sequence[str],
+    language: str | None,
+    *,
+    special_tokens: bool = False,
 ) -> Iterator[tuple[np.ndarray, TextUnits]]:
     """The vectors of each text's tokens, and what they are; none of a blank text."""
     for number, text in enumerate(texts):
@@ -112,7 +132,8 @@ def pieces(
 
 
 def ngram_units(text: TextUnits, positions: np.ndarray, weights: np.ndarray, n: int) -> Units:
-    """Shares of words in the n-grams of a text, made as `mtmetrics.models.packed.PackedTokens.ngrams` makes them.
+    """Shares of words in the n-grams of a text, made as
+    `mtmetrics.models.packed.PackedTokens.ngrams` makes them.
 
     Args:
         text: all words of the text; those without a token are left out.
@@ -127,25 +148,41 @@ def ngram_units(text: TextUnits, positions: np.ndarray, weights: np.ndarray, n: 
     for step in range(size):
         tokens = np.arange(count) + step
         np.add.at(shares, (np.arange(count), column[tokens]), weights[tokens])
-    return Units([text.words[number] for number in present], text.spans[present], shares / shares.sum(1, keepdims=True))
+    return Units(
+        [text.words[number] for number in present],
+        text.spans[present],
+        shares / shares.sum(1, keepdims=True),
+    )
 
 
 def word_plan(
     source: Units, prediction: Units, flow: np.ndarray, cost: np.ndarray, unrelated: float = 1.0
 ) -> Alignment:
-    """Sums a plan between n and m n-grams, (n, m) flow and cost, up to one between words; the distance stays the
-    same."""
+    """Sums a plan between n and m n-grams, (n, m) flow and cost, up to one between words; the
+    distance stays the same."""
     x, y = source.shares, prediction.shares
     moved = x.T @ flow @ y
     with np.errstate(invalid="ignore", divide="ignore"):
         paid = (x.T @ (flow * cost) @ y) / moved
     idle = (x.T @ cost @ y) / np.outer(x.sum(0), y.sum(0))
     values = np.where(moved > 0, paid, idle)
-    return Alignment(source.words, prediction.words, moved, values, "cost", source.spans, prediction.spans, unrelated)
+    return Alignment(
+        source.words,
+        prediction.words,
+        moved,
+        values,
+        "cost",
+        source.spans,
+        prediction.spans,
+        unrelated,
+    )
 
 
 def greedy_plan(
-    source: TextUnits, prediction: TextUnits, cosines: np.ndarray, *directions: tuple[int, np.ndarray]
+    source: TextUnits,
+    prediction: TextUnits,
+    cosines: np.ndarray,
+    *directions: tuple[int, np.ndarray],
 ) -> Alignment:
     """Each piece is matched with the most similar one of the other side.
 
@@ -153,19 +190,28 @@ def greedy_plan(
         source: n pieces.
         prediction: m pieces.
         cosines: (n, m) between them.
-        *directions: 0 and the (n,) masses of the source's pieces, which look for a partner among the translation's
-            (recall), 1 and the (m,) masses of these (precision), or both; the directions count alike.
+        *directions: 0 and the (n,) masses of the source's pieces, which look for a partner among
+            the translation's (recall), 1 and the (m,) masses of these (precision), or both; the
+            directions count alike.
     """
     mass = np.zeros(cosines.shape)
     for side, masses in directions:
         own, best = np.arange(len(masses)), cosines.argmax(1 - side)
-        np.add.at(mass, (own, best) if side == 0 else (best, own), masses / masses.sum() / len(directions))
+        np.add.at(
+            mass, (own, best) if side == 0 else (best, own), masses / masses.sum() / len(directions)
+        )
     values = cosines.astype(np.float64)
-    return Alignment(source.words, prediction.words, mass, values, "cosine", source.spans, prediction.spans)
+    return Alignment(
+        source.words, prediction.words, mass, values, "cosine", source.spans, prediction.spans
+    )
 
 
-def attention_plan(source: TextUnits, prediction: TextUnits, forth: np.ndarray, back: np.ndarray) -> Alignment:
+def attention_plan(
+    source: TextUnits, prediction: TextUnits, forth: np.ndarray, back: np.ndarray
+) -> Alignment:
     """Attention of n pieces to m, (n, m) with rows of sum 1, and of m pieces to n, (m, n)."""
     attention = (forth.astype(np.float64) + back.astype(np.float64).T) / 2.0
     mass = attention / attention.sum()
-    return Alignment(source.words, prediction.words, mass, attention, "attention", source.spans, prediction.spans)
+    return Alignment(
+        source.words, prediction.words, mass, attention, "attention", source.spans, prediction.spans
+    )

@@ -1,4 +1,5 @@
-"""Linear remapping of a multilingual space: CLP, UMD and their compositions (Sec. 3.3 of Zhao et al., 2020)."""
+"""Linear remapping of a multilingual space: CLP, UMD and their compositions (Sec. 3.3 of Zhao et
+al., 2020)."""
 
 import dataclasses
 import hashlib
@@ -19,8 +20,9 @@ _FORMAT = "mtmetrics-remap-1"
 
 
 def fit_clp(source: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """Linear cross-lingual projection: the (d, d) orthogonal matrix W that brings ``source @ W`` closest to `target`,
-    vectors (n, d) of words and of their translations (Procrustes; what the paper and its published maps use).
+    """Linear cross-lingual projection: the (d, d) orthogonal matrix W that brings ``source @ W``
+    closest to `target`, vectors (n, d) of words and of their translations (Procrustes; what the
+    paper and its published maps use).
 
     Raises:
         InputError: the two do not have the same shape, are empty or not finite.
@@ -31,8 +33,9 @@ def fit_clp(source: np.ndarray, target: np.ndarray) -> np.ndarray:
 
 
 def fit_umd(source: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """Universal language mismatch direction: the (d,) first right singular vector of ``source - target``, not centred;
-    its sign, which has no effect, makes the largest component positive. Arguments and errors as `fit_clp`."""
+    """Universal language mismatch direction: the (d,) first right singular vector of ``source -
+    target``, not centred; its sign, which has no effect, makes the largest component positive.
+    Arguments and errors as `fit_clp`."""
     source, target = _pairs(source, target)
     direction = np.linalg.svd(source - target, full_matrices=False)[2][0]
     return (direction * np.sign(direction[np.abs(direction).argmax()])).astype(np.float32)
@@ -55,10 +58,12 @@ class Remapping:
     Attributes:
         kind: ``"clp"``, ``"umd"``, ``"clp+umd"`` (CLP first, then UMD) or ``"umd+clp"``.
         source: one array a step: (d, d) matrices for CLP, (d,) unit vectors for UMD.
-        target: the same for the target side where it has its own (a common "hub" space); else empty.
-        meta: what the map was fitted on and for which encoder: ``encoder``, ``encoder_fingerprint`` (absent where it is
-            not known), ``layer`` (``"none"`` for an encoder without layers to choose from), ``level`` (``"word"`` where
-            absent, or ``"sentence"``), ``lp``, ``corpus``, ``pairs`` (count of word pairs).
+        target: the same for the target side where it has its own (a common "hub" space); else
+            empty.
+        meta: what the map was fitted on and for which encoder: ``encoder``, ``encoder_fingerprint``
+            (absent where it is not known), ``layer`` (``"none"`` for an encoder without layers to
+            choose from), ``level`` (``"word"`` where absent, or ``"sentence"``), ``lp``,
+            ``corpus``, ``pairs`` (count of word pairs).
     """
 
     kind: str
@@ -72,7 +77,10 @@ class Remapping:
         for side in ("source", "target"):
             arrays = getattr(self, side)
             if len(arrays) != len(steps) and (arrays or side == "source"):
-                raise InputError(f"map {self.kind}: needs {len(steps)} arrays for the {side} side, got {len(arrays)}")
+                raise InputError(
+                    f"map {self.kind}: needs {len(steps)} arrays for the {side} side, got "
+                    f"{len(arrays)}"
+                )
             checked = tuple(_step(name, array) for name, array in zip(steps, arrays, strict=False))
             object.__setattr__(self, side, checked)
 
@@ -88,16 +96,22 @@ class Remapping:
     def level(self) -> str:
         return self.meta.get("level", "word")
 
-    def apply(self, vectors: np.ndarray, side: Literal["source", "target"] = "source") -> np.ndarray:
+    def apply(
+        self, vectors: np.ndarray, side: Literal["source", "target"] = "source"
+    ) -> np.ndarray:
         """Maps (n, d) vectors of one side.
 
-        The target side uses its own arrays, or, for UMD alone, the same direction (the paper's formula removes it from
-        both languages).
+        The target side uses its own arrays, or, for UMD alone, the same direction (the paper's
+        formula removes it from both languages).
 
         Raises:
             InputError: vectors of another width, or a CLP without arrays for the target side.
         """
-        arrays = self.source if side == "source" or (not self.target and self.kind == "umd") else self.target
+        arrays = (
+            self.source
+            if side == "source" or (not self.target and self.kind == "umd")
+            else self.target
+        )
         if not arrays:
             why = "it was fitted for the source side alone, so sides='both' cannot be used with it"
             raise InputError(f"map {self.kind}: {why}")
@@ -109,8 +123,11 @@ class Remapping:
         return vectors
 
     @classmethod
-    def fit(cls, kind: str, source: np.ndarray, target: np.ndarray, meta: dict[str, str] | None = None) -> "Remapping":
-        """Fits a map on (n, d) vectors of word pairs; in a composition the second step sees the output of the first.
+    def fit(
+        cls, kind: str, source: np.ndarray, target: np.ndarray, meta: dict[str, str] | None = None
+    ) -> "Remapping":
+        """Fits a map on (n, d) vectors of word pairs; in a composition the second step sees the
+        output of the first.
 
         Raises:
             InputError: an unknown kind, or as `fit_clp`.
@@ -124,19 +141,23 @@ class Remapping:
         return cls(kind, tuple(arrays), meta=dict(meta or {}, pairs=str(len(source))))
 
     def save(self, path: str | Path) -> None:
-        """Writes a safetensors file with the arrays and, as its metadata, kind, fingerprint and `meta`."""
+        """Writes a safetensors file with the arrays and, as its metadata, kind, fingerprint and
+        `meta`."""
         from safetensors.numpy import save
 
         from mtmetrics.io.atomic import in_one_order, write_atomic
 
         sides = {"source": self.source, "target": self.target}
-        tensors = {f"{side}.{step}": array for side in sides for step, array in enumerate(sides[side])}
+        tensors = {
+            f"{side}.{step}": array for side in sides for step, array in enumerate(sides[side])
+        }
         meta = {"format": _FORMAT, "kind": self.kind, "fingerprint": self.fingerprint, **self.meta}
         write_atomic(path, in_one_order(save(tensors, metadata=meta)))
 
     @classmethod
     def load(cls, path: str | Path) -> "Remapping":
-        """Reads what `save` wrote; where the file holds a fingerprint, the arrays are checked against it.
+        """Reads what `save` wrote; where the file holds a fingerprint, the arrays are checked
+        against it.
 
         Raises:
             ArtifactError: missing, damaged, or not such a file.
@@ -148,10 +169,17 @@ class Remapping:
                 meta = dict(stream.metadata() or {})
                 tensors = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118 (no mapping)
         except (OSError, safetensors.SafetensorError, ValueError) as error:
-            raise ArtifactError(f"map {path}: cannot be read, missing or damaged ({error})") from error
+            raise ArtifactError(
+                f"map {path}: cannot be read, missing or damaged ({error})"
+            ) from error
         if meta.pop("format", None) != _FORMAT:
-            raise ArtifactError(f"map {path}: not made by 'mtmetrics remap' (its metadata lacks format={_FORMAT})")
-        sides = [[tensors[name] for name in sorted(tensors) if name.startswith(side)] for side in ("source", "target")]
+            raise ArtifactError(
+                f"map {path}: not made by 'mtmetrics remap' (its metadata lacks format={_FORMAT})"
+            )
+        sides = [
+            [tensors[name] for name in sorted(tensors) if name.startswith(side)]
+            for side in ("source", "target")
+        ]
         recorded = meta.pop("fingerprint", None)
         try:
             remapping = cls(meta.pop("kind", ""), tuple(sides[0]), tuple(sides[1]), meta)
@@ -163,22 +191,32 @@ class Remapping:
         return remapping
 
     def require_encoder(
-        self, path: str | Path, name: str, fingerprint: str, layer: int | None, level: Level = "word"
+        self,
+        path: str | Path,
+        name: str,
+        fingerprint: str,
+        layer: int | None,
+        level: Level = "word",
     ) -> None:
-        """Refuses a map, from the file `path`, that was fitted for another encoder, layer or level than the ones in
-        use.
+        """Refuses a map, from the file `path`, that was fitted for another encoder, layer or level
+        than the ones in use.
 
-        A map without a fingerprint, as the authors of XMoverScore published theirs, is accepted for a model of the
-        recorded name, of which the last part counts.
-        """
+        A map without a fingerprint, as the authors of XMoverScore published theirs, is accepted for
+        a model of the recorded name, of which the last part counts."""
         if self.level != level:
             raise ArtifactError(
-                f"map {path}: fitted on {self.level} vectors, but {level} vectors are to be mapped; "
-                f"fit one with 'mtmetrics remap --level {level}'"
+                f"map {path}: fitted on {self.level} vectors, but {level} vectors are to be "
+                f"mapped; fit one with 'mtmetrics remap --level {level}'"
             )
-        own_name, own_fingerprint = self.meta.get("encoder", "?"), self.meta.get("encoder_fingerprint")
+        own_name, own_fingerprint = (
+            self.meta.get("encoder", "?"),
+            self.meta.get("encoder_fingerprint"),
+        )
         if own_fingerprint is None:
-            same_model, mark = own_name.rpartition("/")[2] == name.rpartition("/")[2], " (fingerprint not recorded)"
+            same_model, mark = (
+                own_name.rpartition("/")[2] == name.rpartition("/")[2],
+                " (fingerprint not recorded)",
+            )
         else:
             same_model, mark = own_fingerprint == fingerprint, f"#{own_fingerprint}"
         layer_name = "none" if layer is None else str(layer)
@@ -190,8 +228,8 @@ class Remapping:
             command = f"mtmetrics artifacts import {path} --encoder FOLDER --out DIR"
             advice = f"if that is a copy of {own_name}, '{command}' binds the map to it"
         raise ArtifactError(
-            f"map {path}: fitted for {own_name}{mark} layer {self.meta.get('layer')}, but the encoder in use is "
-            f"{name}#{fingerprint} layer {layer_name}; {advice}"
+            f"map {path}: fitted for {own_name}{mark} layer {self.meta.get('layer')}, but the "
+            f"encoder in use is {name}#{fingerprint} layer {layer_name}; {advice}"
         )
 
 
@@ -209,8 +247,14 @@ def _step(name: str, array: np.ndarray) -> np.ndarray:
     array = np.asarray(array, dtype=np.float32)
     if name == "umd" and array.ndim == 2 and array.shape[0] == 1:
         array = array[0]
-    fits = array.ndim == 2 and array.shape[0] == array.shape[1] if name == "clp" else array.ndim == 1 and array.size > 1
+    fits = (
+        array.ndim == 2 and array.shape[0] == array.shape[1]
+        if name == "clp"
+        else array.ndim == 1 and array.size > 1
+    )
     if not fits or not np.isfinite(array).all():
         wanted = "a square matrix (d, d)" if name == "clp" else "a vector (d,) or (1, d)"
-        raise InputError(f"map step {name}: {wanted} of finite numbers is needed, got shape {array.shape}")
+        raise InputError(
+            f"map step {name}: {wanted} of finite numbers is needed, got shape {array.shape}"
+        )
     return array

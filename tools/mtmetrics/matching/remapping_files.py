@@ -1,5 +1,5 @@
-"""Finds the remapping of a language pair: a file, an artifact, or a matrix that the authors of XMoverScore published,
-which is fetched and converted."""
+"""Finds the remapping of a language pair: a file, an artifact, or a matrix that the authors of
+XMoverScore published, which is fetched and converted."""
 
 import dataclasses
 import io
@@ -34,12 +34,15 @@ log = logging.getLogger("mtmetrics")
 
 ENCODER = "google-bert/bert-base-multilingual-cased"
 _SUFFIXES = {".BAM": "clp", ".GBDD": "umd"}
-_PUBLISHED = re.compile(rf"(?P<corpus>.+)\.(?P<lp>{PAIR_IN_NAMES})\.(?P<sentences>[0-9]+k?)\.(?P<layer>[0-9]+)")
+_PUBLISHED = re.compile(
+    rf"(?P<corpus>.+)\.(?P<lp>{PAIR_IN_NAMES})\.(?P<sentences>[0-9]+k?)\.(?P<layer>[0-9]+)"
+)
 _OPTIONS = {"layer": "--layer N", "lp": "--lp XX-YY", "encoder": "--encoder MODEL"}
 
 
 def map_file_name(lang_pair: str, kind: str, level: Level = "word") -> str:
-    """File name inside a map artifact: ``de-en.clp.safetensors``, ``de-en.sentence-clp.safetensors``."""
+    """File name inside a map artifact: ``de-en.clp.safetensors``,
+    ``de-en.sentence-clp.safetensors``."""
     return f"{lang_pair}.{_tag(kind, level)}.safetensors"
 
 
@@ -47,7 +50,9 @@ def _tag(kind: str, level: Level) -> str:
     return kind if level == "word" else f"{level}-{kind}"
 
 
-def map_meta(encoder: Encoder, lang_pair: str, *, level: Level = "word", **about: str) -> dict[str, str]:
+def map_meta(
+    encoder: Encoder, lang_pair: str, *, level: Level = "word", **about: str
+) -> dict[str, str]:
     """What a map says of itself, see `mtmetrics.matching.remapping.Remapping`."""
     layer = "none" if encoder.layer is None else str(encoder.layer)
     own = {"encoder": encoder.label, "encoder_fingerprint": encoder.fingerprint, "layer": layer}
@@ -56,8 +61,8 @@ def map_meta(encoder: Encoder, lang_pair: str, *, level: Level = "word", **about
 
 @dataclasses.dataclass(frozen=True)
 class PublishedMap:
-    """A matrix of the catalog; `git_blob` is git's hash of its content, and `meta` that of the map that is made of it,
-    with repository, commit, licence and git's hash."""
+    """A matrix of the catalog; `git_blob` is git's hash of its content, and `meta` that of the map
+    that is made of it, with repository, commit, licence and git's hash."""
 
     layer: int
     lang_pair: str
@@ -79,7 +84,8 @@ class PublishedMap:
         return remapping.kind == self.kind and remapping.meta == self.meta
 
     def has_numbers_of(self, remapping: Remapping) -> bool:
-        """Whether a map holds the matrix: written as its authors did, it has the hash of their file."""
+        """Whether a map holds the matrix: written as its authors did, it has the hash of their
+        file."""
         for array in (remapping.source[0], remapping.source[0][None]):
             stream = io.BytesIO()
             np.lib.format.write_array(stream, array, version=(1, 0))
@@ -89,7 +95,8 @@ class PublishedMap:
 
 
 def published_maps(entry: CatalogEntry) -> dict[tuple[int | None, str, str], PublishedMap]:
-    """The published matrices of an artifact by layer, language pair and kind; none where it is of another sort."""
+    """The published matrices of an artifact by layer, language pair and kind; none where it is of
+    another sort."""
     origin = entry.origin
     if origin is None or entry.kind != "maps":
         return {}
@@ -100,7 +107,12 @@ def published_maps(entry: CatalogEntry) -> dict[tuple[int | None, str, str], Pub
             why = "which is not named like a published matrix"
             raise ArtifactError(f"artifact {entry.name}: the catalog lists {file}, {why}")
         layer, pair, kind = int(meta["layer"]), meta["lp"], _SUFFIXES[Path(file).suffix]
-        meta |= {"origin": origin.url, "commit": origin.commit, "licence": origin.licence, "git_blob": git_blob}
+        meta |= {
+            "origin": origin.url,
+            "commit": origin.commit,
+            "licence": origin.licence,
+            "git_blob": git_blob,
+        }
         maps[layer, pair, kind] = PublishedMap(
             layer, pair, kind, f"{origin.url}/{origin.commit}/{file}", git_blob, meta
         )
@@ -108,23 +120,31 @@ def published_maps(entry: CatalogEntry) -> dict[tuple[int | None, str, str], Pub
 
 
 def meta_of_name(path: str | Path) -> dict[str, str]:
-    """The metadata that a name such as ``europarl-v7.de-en.2k.8.BAM`` gives; empty if it is not of that pattern."""
+    """The metadata that a name such as ``europarl-v7.de-en.2k.8.BAM`` gives; empty if it is not of
+    that pattern."""
     path = Path(path)
     match = _PUBLISHED.fullmatch(path.stem)
     if match is None or path.suffix not in _SUFFIXES:
         return {}
-    return {"encoder": ENCODER, **match.groupdict(), "sentences": match["sentences"].replace("k", "000")}
+    return {
+        "encoder": ENCODER,
+        **match.groupdict(),
+        "sentences": match["sentences"].replace("k", "000"),
+    }
 
 
 def convert(data: bytes, name: str | Path, kind: str, meta: dict[str, str]) -> Remapping:
-    """The map that a ``.BAM`` (clp) or ``.GBDD`` (umd) file, a numpy array, is; `name` is for messages."""
+    """The map that a ``.BAM`` (clp) or ``.GBDD`` (umd) file, a numpy array, is; `name` is for
+    messages."""
     try:
         # What `np.load` calls for a .npy file; it would also open archives.
         array = np.lib.format.read_array(io.BytesIO(data), allow_pickle=False)
     except (ValueError, EOFError, MemoryError, SyntaxError, tokenize.TokenError) as error:
         raise ArtifactError(f"{name}: not a whole numpy file ({error})") from error
     if array.dtype.kind != "f":
-        raise ArtifactError(f"{name}: a numpy array of floating-point numbers is needed, got {array.dtype}")
+        raise ArtifactError(
+            f"{name}: a numpy array of floating-point numbers is needed, got {array.dtype}"
+        )
     try:
         return Remapping(kind, (array,), meta=meta)
     except InputError as error:
@@ -132,12 +152,14 @@ def convert(data: bytes, name: str | Path, kind: str, meta: dict[str, str]) -> R
 
 
 def layered_file(folder: Path, published: PublishedMap) -> Path:
-    """Where a published map lies in a folder that holds several layers, such as ``layer-12/de-en.clp.safetensors``."""
+    """Where a published map lies in a folder that holds several layers, such as
+    ``layer-12/de-en.clp.safetensors``."""
     return folder / f"layer-{published.layer}" / map_file_name(published.lang_pair, published.kind)
 
 
 def cache_folder(entry: CatalogEntry) -> Path:
-    """Where the maps of an artifact that is not on the Hub are kept: the assets cache of `huggingface_hub`."""
+    """Where the maps of an artifact that is not on the Hub are kept: the assets cache of
+    `huggingface_hub`."""
     return assets_folder(entry.name, entry.origin.commit if entry.origin else "main")
 
 
@@ -155,9 +177,10 @@ def load_map(
     """Loads the map of a language pair and checks that it was fitted for the encoder.
 
     Args:
-        artifact: a map file, a folder of maps (or of folders such as ``layer-12`` with maps), the name of an artifact
-            in the catalog, or a Hub repository ``ORG/NAME``. A published map is fetched and converted on first use; of
-            a composition, which nobody published, both steps, which are applied one after the other.
+        artifact: a map file, a folder of maps (or of folders such as ``layer-12`` with maps), the
+            name of an artifact in the catalog, or a Hub repository ``ORG/NAME``. A published map is
+            fetched and converted on first use; of a composition, which nobody published, both
+            steps, which are applied one after the other.
         lang_pair: such as ``"de-en"``.
         kind: one of `mtmetrics.matching.remapping.KINDS`.
         encoder: the encoder in use.
@@ -168,53 +191,78 @@ def load_map(
 
     Raises:
         InputError: `artifact` is no path or name, or an unknown level.
-        ArtifactError: there is no such map, it is damaged, cannot be fetched, is another one than the pinned one, or is
-            made for another encoder, layer or level.
+        ArtifactError: there is no such map, it is damaged, cannot be fetched, is another one than
+            the pinned one, or is made for another encoder, layer or level.
     """
     if not isinstance(artifact, str | Path):
-        raise InputError(f"maps {artifact!r}: a file, a folder or the name of a map artifact is needed")
+        raise InputError(
+            f"maps {artifact!r}: a file, a folder or the name of a map artifact is needed"
+        )
     choice("level", level, LEVELS)
     wanted_pair, lang_pair = lang_pair, _pair_of_map(artifact, lang_pair, kind, encoder, level)
     if _is_composed(artifact, lang_pair, kind, encoder, level):
         first, second = (
-            load_map(artifact, lang_pair, step, encoder, local_files_only=local_files_only) for step in kind.split("+")
+            load_map(artifact, lang_pair, step, encoder, local_files_only=local_files_only)
+            for step in kind.split("+")
         )
-        return Remapping(kind, (*first.source, *second.source), meta=first.meta | {"composed": "of published steps"})
+        return Remapping(
+            kind,
+            (*first.source, *second.source),
+            meta=first.meta | {"composed": "of published steps"},
+        )
     path = _find(artifact, lang_pair, kind, encoder, level, revision, local_files_only)
     remapping = Remapping.load(path)
     if fingerprint not in (None, remapping.fingerprint):
         pinned = f"its fingerprint is {remapping.fingerprint}, but the preset pins {fingerprint}"
-        raise ArtifactError(f"map {path}: {pinned}; fetch the pinned one, or leave fingerprint out of [maps]")
+        raise ArtifactError(
+            f"map {path}: {pinned}; fetch the pinned one, or leave fingerprint out of [maps]"
+        )
     fitted_pair = remapping.meta.get("lp")
-    if remapping.kind != kind or fitted_pair is None or not names_of_pair(wanted_pair, [fitted_pair]):
+    if (
+        remapping.kind != kind
+        or fitted_pair is None
+        or not names_of_pair(wanted_pair, [fitted_pair])
+    ):
         found = f"a {remapping.kind} map for {fitted_pair}"
         raise ArtifactError(f"map {path}: {found}, not {kind} for {wanted_pair}")
     remapping.require_encoder(path, encoder.label, encoder.fingerprint, encoder.layer, level)
     return remapping
 
 
-def _pair_of_map(artifact: str | Path, lang_pair: str, kind: str, encoder: Encoder, level: Level) -> str:
-    """The name under which an artifact has the map of a language pair: as it is written, else another of the same
-    languages."""
+def _pair_of_map(
+    artifact: str | Path, lang_pair: str, kind: str, encoder: Encoder, level: Level
+) -> str:
+    """The name under which an artifact has the map of a language pair: as it is written, else
+    another of the same languages."""
     standard = "-".join(language_pair(lang_pair))
     names = [lang_pair, standard, *names_of_pair(lang_pair, mapped_pairs(artifact, kind, level))]
-    local = (name for name in names if _local_map(artifact, map_file_name(name, kind, level), encoder))
+    local = (
+        name for name in names if _local_map(artifact, map_file_name(name, kind, level), encoder)
+    )
     return next(local, standard)
 
 
-def _is_composed(artifact: str | Path, lang_pair: str, kind: str, encoder: Encoder, level: Level) -> bool:
+def _is_composed(
+    artifact: str | Path, lang_pair: str, kind: str, encoder: Encoder, level: Level
+) -> bool:
     """Whether a map has to be made of published ones."""
     entry = catalog().get(str(artifact))
     if "+" not in kind or level != "word" or entry is None or entry.origin is None:
         return False
     published = published_maps(entry)
     steps = [(encoder.layer, lang_pair, step) in published for step in kind.split("+")]
-    return all(steps) and _local_map(artifact, map_file_name(lang_pair, kind, level), encoder) is None
+    return (
+        all(steps) and _local_map(artifact, map_file_name(lang_pair, kind, level), encoder) is None
+    )
 
 
 def _local_map(artifact: str | Path, name: str, encoder: Encoder) -> Path | None:
     """A map file that is here: the artifact itself, or in its folders."""
-    there = [folder / at / name for folder in local_places(artifact) for at in ("", f"layer-{encoder.layer}")]
+    there = [
+        folder / at / name
+        for folder in local_places(artifact)
+        for at in ("", f"layer-{encoder.layer}")
+    ]
     return next((path for path in (Path(artifact), *there) if path.is_file()), None)
 
 
@@ -225,13 +273,19 @@ def mapped_pairs(artifact: str | Path, kind: str, level: Level = "word") -> list
     names = [path.name for folder in local_places(artifact) for path in folder.glob(f"*{suffix}")]
     names += [Path(file).name for file in (entry.files if entry else ()) if file.endswith(suffix)]
     published = published_maps(entry) if entry and level == "word" else ()
-    return sorted({name.split(".")[0] for name in names} | {pair for _, pair, of_kind in published if of_kind == kind})
+    return sorted(
+        {name.split(".")[0] for name in names}
+        | {pair for _, pair, of_kind in published if of_kind == kind}
+    )
 
 
 def is_local(artifact: str | Path) -> bool:
     """Whether maps of an artifact are on this machine, in a folder or in the cache."""
     entry = catalog().get(str(artifact))
-    return any(place.exists() for place in [*local_places(artifact), *([cache_folder(entry)] if entry else [])])
+    return any(
+        place.exists()
+        for place in [*local_places(artifact), *([cache_folder(entry)] if entry else [])]
+    )
 
 
 def _find(
@@ -249,7 +303,9 @@ def _find(
         return path
     entry = catalog().get(str(artifact))
     if entry and entry.origin:
-        published = published_maps(entry).get((encoder.layer, lang_pair, kind)) if level == "word" else None
+        published = (
+            published_maps(entry).get((encoder.layer, lang_pair, kind)) if level == "word" else None
+        )
         if published:
             return _fetched(entry, published, offline)
     elif name in entry.files if entry else is_on_hub(str(artifact), "maps"):
@@ -259,7 +315,9 @@ def _find(
             absent = error
         try:
             return download_file(
-                hub_source(artifact, revision), f"layer-{encoder.layer}/{name}", local_files_only=offline
+                hub_source(artifact, revision),
+                f"layer-{encoder.layer}/{name}",
+                local_files_only=offline,
             )
         except ArtifactError:
             raise absent from None
@@ -272,14 +330,16 @@ def _find(
     options = "" if encoder.layer is None else f" --layer {encoder.layer}"
     options += " --level sentence" if level == "sentence" else ""
     raise ArtifactError(
-        f"no {_tag(kind, level)} map for language pair {lang_pair} in {artifact}{offered}; looked {places}; "
-        f"build one from parallel text: mtmetrics remap --encoder {encoder.name}{options} --lp {lang_pair} "
-        f"--map {kind} --parallel PAIRS.tsv --out {out}, then pass maps={out} (or map=none to do without)"
+        f"no {_tag(kind, level)} map for language pair {lang_pair} in {artifact}{offered}; "
+        f"looked {places}; build one from parallel text: mtmetrics remap --encoder "
+        f"{encoder.name}{options} --lp {lang_pair} --map {kind} --parallel PAIRS.tsv --out "
+        f"{out}, then pass maps={out} (or map=none to do without)"
     )
 
 
 def _mirrored(repository: str, published: PublishedMap, local_files_only: bool) -> Path:
-    """The map in the Hub repository that holds all of them; an ArtifactError where it is not there, or another."""
+    """The map in the Hub repository that holds all of them; an ArtifactError where it is not there,
+    or another."""
     source = HubSource(in_namespace(repository), None, {})
     name = layered_file(Path(), published).as_posix()
     path = download_file(source, name, local_files_only=local_files_only)
@@ -312,10 +372,9 @@ def pull_maps(
 ) -> dict[Path, int]:
     """Fetches published maps that are not in a folder yet, by default the cache, and converts them.
 
-    Returns where each lies -> how many bytes came, 0 for those that were there. An `InputError` says that `out` holds
-    another file in the place of a map, an `ArtifactError` that one cannot be fetched; in the cache, what is damaged is
-    replaced.
-    """
+    Returns where each lies -> how many bytes came, 0 for those that were there. An `InputError`
+    says that `out` holds another file in the place of a map, an `ArtifactError` that one cannot be
+    fetched; in the cache, what is damaged is replaced."""
     folder = out or cache_folder(entry)
     sizes = {layered_file(folder, item): 0 for item in maps}
     missing = [(path, item) for path, item in zip(sizes, maps, strict=True) if not item.is_at(path)]
@@ -337,10 +396,14 @@ def pull_maps(
                 sizes[path] = len(data)
     except ArtifactError as error:
         lacking = (
-            f"{item.file} ({item.kind} map for {item.lang_pair}, layer {item.layer}) is not in the folder "
-            f"{entry.name}, not bundled, and {'damaged' if path.exists() else 'not'} at {path}"
+            f"{item.file} ({item.kind} map for {item.lang_pair}, layer {item.layer}) is not in "
+            f"the folder {entry.name}, not bundled, and {'damaged' if path.exists() else 'not'} "
+            f"at {path}"
         )
-        pull = f"where there is a network, 'mtmetrics artifacts pull {entry.name} --lp {item.lang_pair}' fetches it"
+        pull = (
+            f"where there is a network, 'mtmetrics artifacts pull {entry.name} --lp "
+            f"{item.lang_pair}' fetches it"
+        )
         raise ArtifactError(f"{lacking}; {error}; {pull}") from error
     return sizes
 
@@ -359,10 +422,11 @@ def _offer(entry: CatalogEntry, layer: int | None) -> str:
 
 
 def import_map(path: Path, given: dict[str, str]) -> Remapping:
-    """Reads a ``.BAM`` or ``.GBDD`` file from anywhere, or binds a map that was made of one to a model.
+    """Reads a ``.BAM`` or ``.GBDD`` file from anywhere, or binds a map that was made of one to a
+    model.
 
-    A file that the catalog knows by its content is recorded with its origin. Of any other the name says what it is,
-    where it has the authors' pattern.
+    A file that the catalog knows by its content is recorded with its origin. Of any other the name
+    says what it is, where it has the authors' pattern.
 
     Args:
         path: the file.
@@ -370,16 +434,20 @@ def import_map(path: Path, given: dict[str, str]) -> Remapping:
             ``encoder_fingerprint``.
 
     Raises:
-        InputError: no such file, a file of another kind, or something that is said nowhere; the message names the
-            option.
+        InputError: no such file, a file of another kind, or something that is said nowhere; the
+            message names the option.
         ArtifactError: the content is not what it should be.
     """
     if path.suffix == ".safetensors":
         bound = Remapping.load(path)
         if "encoder_fingerprint" in bound.meta or not _OPTIONS.keys() <= bound.meta.keys():
-            raise InputError(f"{path}: not made of a published matrix, so it cannot be bound to a model")
+            raise InputError(
+                f"{path}: not made of a published matrix, so it cannot be bound to a model"
+            )
         if "encoder_fingerprint" not in given:
-            raise InputError(f"{path}: a map already; --encoder MODEL must be given, the model to bind it to")
+            raise InputError(
+                f"{path}: a map already; --encoder MODEL must be given, the model to bind it to"
+            )
         return dataclasses.replace(bound, meta=bound.meta | given)
     if path.suffix not in _SUFFIXES:
         wanted = "*.BAM (CLP matrix), *.GBDD (UMD direction) or *.safetensors (a map made of one)"
@@ -389,13 +457,18 @@ def import_map(path: Path, given: dict[str, str]) -> Remapping:
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or error})") from None
     git_blob = git_blob_sha1(data)
-    known = [published for entry in catalog().values() for published in published_maps(entry).values()]
+    known = [
+        published for entry in catalog().values() for published in published_maps(entry).values()
+    ]
     same = [published for published in known if published.git_blob == git_blob]
     meta = (same[0].meta if same else meta_of_name(path) | {"git_blob": git_blob}) | given
     lacking = [option for key, option in _OPTIONS.items() if key not in meta]
     if lacking:
         form = f"CORPUS.XX-YY.2k.LAYER{path.suffix}"
-        raise InputError(f"{path}: its name does not have the form {form}, so {' and '.join(lacking)} must be given")
+        raise InputError(
+            f"{path}: its name does not have the form {form}, so {' and '.join(lacking)} must be "
+            "given"
+        )
     remapping = convert(data, path, _SUFFIXES[path.suffix], meta)
     if not same and path.name in {published.file for published in known}:
         warn(f"{path}: not the file that the authors published under this name; imported as it is")

@@ -1,5 +1,5 @@
-"""Word Mover's Distance of pairs of texts, exact or partial as published, and its lower bounds (Kusner et al.,
-2015)."""
+"""Word Mover's Distance of pairs of texts, exact or partial as published, and its lower bounds
+(Kusner et al., 2015)."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -14,18 +14,21 @@ from mtmetrics.models.packed import PackedTokens
 Distance = Literal["sqeuclidean", "euclidean", "cosine"]
 DISTANCES: tuple[Distance, ...] = ("sqeuclidean", "euclidean", "cosine")
 _MAX_ITERATIONS = 1_000_000
-# Of partial transport: what a mass of 1 is in the old solver's integers, what the published code adds to each mass, and
-# what is less than any flow.
+# Of partial transport: what a mass of 1 is in the old solver's integers, what the published code
+# adds to each mass, and what is less than any flow.
 _FACTOR = 1_000_000
 _ADDED = 1e-9
 _NOISE = 1e-12
 
 
-def optimal_flow(cost: np.ndarray, source: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, float]:
+def optimal_flow(
+    cost: np.ndarray, source: np.ndarray, target: np.ndarray
+) -> tuple[np.ndarray, float]:
     """Exact earth mover's distance by POT's compiled network simplex: the (n, m) flow and its cost.
 
-    ``min_F sum_ij C_ij F_ij`` subject to ``F 1 = source``, ``F' 1 = target`` (Sec. 3.1 of Zhao et al., 2020). Calls the
-    compiled function itself: the checks and conversions of ``ot.emd`` take longer than a sentence pair does.
+    ``min_F sum_ij C_ij F_ij`` subject to ``F 1 = source``, ``F' 1 = target`` (Sec. 3.1 of Zhao et
+    al., 2020). Calls the compiled function itself: the checks and conversions of ``ot.emd`` take
+    longer than a sentence pair does.
 
     Args:
         cost: (n, m) float64, C-contiguous.
@@ -37,7 +40,9 @@ def optimal_flow(cost: np.ndarray, source: np.ndarray, target: np.ndarray) -> tu
     """
     flow, value, _, _, code = _solver()(source, target, cost, _MAX_ITERATIONS, 1)
     if code != 1:
-        raise MTMetricsError(f"optimal transport of a {cost.shape[0]} x {cost.shape[1]} problem failed (code {code})")
+        raise MTMetricsError(
+            f"optimal transport of a {cost.shape[0]} x {cost.shape[1]} problem failed (code {code})"
+        )
     return flow, value
 
 
@@ -51,9 +56,9 @@ def _solver() -> Any:
 def cost_matrix(x: np.ndarray, y: np.ndarray, distance: Distance) -> np.ndarray:
     """(n, m) float64 distances between the L2-normalised rows of (n, d) `x` and (m, d) `y`.
 
-    ``sqeuclidean`` is ``2 - 2 cos`` (0 to 4), ``cosine`` half of it, ``euclidean`` its root (0 to 2), taken of float64
-    products: in float32 the distance of equal vectors would come out near 3e-4, as it does in the published code.
-    """
+    ``sqeuclidean`` is ``2 - 2 cos`` (0 to 4), ``cosine`` half of it, ``euclidean`` its root (0 to
+    2), taken of float64 products: in float32 the distance of equal vectors would come out near
+    3e-4, as it does in the published code."""
     if distance == "euclidean":
         x, y = _unit64(x), _unit64(y)
     scale = 1.0 if distance == "cosine" else 2.0
@@ -70,8 +75,8 @@ def _unit64(rows: np.ndarray) -> np.ndarray:
 
 
 def euclidean_distances(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """(n, m) float64 Euclidean distances, of float64 products, between the rows of (n, d) `x` and (m, d) `y` of any
-    length."""
+    """(n, m) float64 Euclidean distances, of float64 products, between the rows of (n, d) `x` and
+    (m, d) `y` of any length."""
     x, y = x.astype(np.float64), y.astype(np.float64)
     squared = x @ y.T
     np.multiply(squared, -2.0, out=squared)
@@ -85,19 +90,23 @@ def word_mover_distances(
     targets: PackedTokens,
     distance: Distance | Callable[[np.ndarray, np.ndarray], np.ndarray] = "sqeuclidean",
     *,
-    transport: Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, float]] = optimal_flow,
+    transport: Callable[
+        [np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, float]
+    ] = optimal_flow,
     workers: int = 1,
 ) -> np.ndarray:
-    """(N,) Word Mover's Distances of pairs of texts; NaN where a side has no tokens, or none with a weight.
+    """(N,) Word Mover's Distances of pairs of texts; NaN where a side has no tokens, or none with a
+    weight.
 
     Args:
-        sources: packed tokens or n-grams; input i is paired with input i of `targets`. Named distances need them
-            L2-normalised.
+        sources: packed tokens or n-grams; input i is paired with input i of `targets`. Named
+            distances need them L2-normalised.
         targets: the other side.
-        distance: a name, see `cost_matrix`, or a function of two matrices of vectors, such as `euclidean_distances`.
+        distance: a name, see `cost_matrix`, or a function of two matrices of vectors, such as
+            `euclidean_distances`.
         transport: what turns cost and masses into flow and value; `optimal_flow` or a partial one.
-        workers: processes that share the pairs, once there is enough work to start any; the distances do not depend on
-            their number.
+        workers: processes that share the pairs, once there is enough work to start any; the
+            distances do not depend on their number.
 
     Raises:
         MTMetricsError: as `optimal_flow`, or a worker process was killed.
@@ -114,7 +123,9 @@ def begun_distances(
 ) -> Pending[np.ndarray]:
     """As `word_mover_distances`, but worker processes may still be computing the distances."""
     weighted = both_filled(sources, targets, lambda side: side.weights)
-    return solved_pairs(functools.partial(_values, distance, transport), sources, targets, weighted, workers)
+    return solved_pairs(
+        functools.partial(_values, distance, transport), sources, targets, weighted, workers
+    )
 
 
 def _values(
@@ -125,15 +136,18 @@ def _values(
 ) -> list[float]:
     costs = distance if callable(distance) else functools.partial(cost_matrix, distance=distance)
     x, x_mass, y, y_mass = arrays
-    return [transport(costs(x[a:b], y[c:d]), x_mass[a:b], y_mass[c:d])[1] for _, a, b, c, d in pairs]
+    return [
+        transport(costs(x[a:b], y[c:d]), x_mass[a:b], y_mass[c:d])[1] for _, a, b, c, d in pairs
+    ]
 
 
 def drop_small_flows(flow: np.ndarray, rate: float) -> np.ndarray:
-    """Removes the flows of a plan that are smaller than the k-th smallest, ``k = max(int(count * rate), 1)``.
+    """Removes the flows of a plan that are smaller than the k-th smallest, ``k = max(int(count *
+    rate), 1)``.
 
-    The removed mass is not given back, so a distance can only fall; nothing is removed where all flows are equal.
-    Published code of XMoverScore (``dropout_rate``): it sorts by mass, not by distance.
-    """
+    The removed mass is not given back, so a distance can only fall; nothing is removed where all
+    flows are equal. Published code of XMoverScore (``dropout_rate``): it sorts by mass, not by
+    distance."""
     present = np.sort(flow[flow > _NOISE])
     smallest = present[min(max(int(len(present) * rate), 1), len(present)) - 1]
     # Equal flows differ by float noise, which must not decide.
@@ -141,25 +155,31 @@ def drop_small_flows(flow: np.ndarray, rate: float) -> np.ndarray:
 
 
 class RoundedPartialTransport:
-    """Partial transport on integer weights and costs, as the solver behind the published numbers rounded them.
+    """Partial transport on integer weights and costs, as the solver behind the published numbers
+    rounded them.
 
-    Masses become ``floor(x * 1e6 + 0.5)``, costs likewise relative to the largest cost; a row or column of zero cost
-    takes up the difference of the rounded totals. Rounding leaves crumbs of 1e-6 that count as flows, which is what
-    makes this stable where the same rule on an exact plan is not. Published values are reproducible only so far: where
-    several integer plans are optimal (about 2.5 % of the pairs), the old solver may have chosen another one.
-    """
+    Masses become ``floor(x * 1e6 + 0.5)``, costs likewise relative to the largest cost; a row or
+    column of zero cost takes up the difference of the rounded totals. Rounding leaves crumbs of
+    1e-6 that count as flows, which is what makes this stable where the same rule on an exact plan
+    is not. Published values are reproducible only so far: where several integer plans are optimal
+    (about 2.5 % of the pairs), the old solver may have chosen another one."""
 
     def __init__(self, rate: float) -> None:
         self.rate = rate
 
-    def __call__(self, cost: np.ndarray, source: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, float]:
+    def __call__(
+        self, cost: np.ndarray, source: np.ndarray, target: np.ndarray
+    ) -> tuple[np.ndarray, float]:
         """The (n, m) flow that is left, and its cost at the unrounded distances."""
-        # The published code adds 1e-9 to all masses, those of the other side's rows among them; that decides halves,
-        # such as 1e6 / 128.
+        # The published code adds 1e-9 to all masses, those of the other side's rows among them;
+        # that decides halves, such as 1e6 / 128.
         total = 1.0 + _ADDED * (len(source) + len(target))
-        supply, demand = (np.floor((mass + _ADDED) / total * _FACTOR + 0.5) for mass in (source, target))
+        supply, demand = (
+            np.floor((mass + _ADDED) / total * _FACTOR + 0.5) for mass in (source, target)
+        )
         if supply.sum() < demand.sum():
-            # The heavier side first, like the old solver, so that swapping the sides changes nothing.
+            # The heavier side first, like the old solver, so that swapping the sides changes
+            # nothing.
             flow, value = self(np.ascontiguousarray(cost.T), target, source)
             return flow.T, value
         highest = cost.max()
@@ -172,26 +192,32 @@ class RoundedPartialTransport:
 
 
 def centroids(tokens: PackedTokens) -> np.ndarray:
-    """(S, d) float32 mean vector of each text, weighted; zeros where a text has no tokens, or none with a weight.
+    """(S, d) float32 mean vector of each text, weighted; zeros where a text has no tokens, or none
+    with a weight.
 
-    The distance of two centroids is the word centroid distance (WCD). By Jensen's inequality it is a lower bound:
-    Euclidean of the transport with ``euclidean`` costs, squared of that with ``sqeuclidean`` costs, half of the square
-    of that with ``cosine`` costs.
-    """
-    weighted = tokens.with_vectors(lambda vectors: vectors * np.nan_to_num(masses(tokens)).astype(np.float32)[:, None])
+    The distance of two centroids is the word centroid distance (WCD). By Jensen's inequality it is
+    a lower bound: Euclidean of the transport with ``euclidean`` costs, squared of that with
+    ``sqeuclidean`` costs, half of the square of that with ``cosine`` costs."""
+    weighted = tokens.with_vectors(
+        lambda vectors: vectors * np.nan_to_num(masses(tokens)).astype(np.float32)[:, None]
+    )
     return weighted.means() * weighted.lengths[:, None].astype(np.float32)
 
 
-def relaxed_distances(cost: np.ndarray, source: np.ndarray, target: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    """(k,) relaxed Word Mover's Distances (RWMD, Sec. 4) of one text to k others, tightened; at most the exact
-    distances.
+def relaxed_distances(
+    cost: np.ndarray, source: np.ndarray, target: np.ndarray, starts: np.ndarray
+) -> np.ndarray:
+    """(k,) relaxed Word Mover's Distances (RWMD, Sec. 4) of one text to k others, tightened; at
+    most the exact distances.
 
-    RWMD sends all mass of a token to its nearest partner, so that only one side's masses are respected; the larger
-    value of the two directions counts. These nearest costs are half of a solution of the dual problem: the other side
-    may still charge the smallest cost that is left when they are taken off, so the bound only rises.
+    RWMD sends all mass of a token to its nearest partner, so that only one side's masses are
+    respected; the larger value of the two directions counts. These nearest costs are half of a
+    solution of the dual problem: the other side may still charge the smallest cost that is left
+    when they are taken off, so the bound only rises.
 
     Args:
-        cost: (n, M) costs between the tokens of the text and those of all the others, one text after the other.
+        cost: (n, M) costs between the tokens of the text and those of all the others, one text
+            after the other.
         source: (n,) masses of the text.
         target: (M,) masses of the others, of sum 1 each.
         starts: (k,) first column of each of the others, ascending; none of them is empty.

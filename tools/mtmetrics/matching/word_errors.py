@@ -11,9 +11,9 @@ from mtmetrics.io.visible_text import spans_as_written
 from mtmetrics.matching.plan import Alignment
 from mtmetrics.models.text_units import spans_of
 
-# A word is made of letters, numbers and the marks on them, of what joins these without being seen (joiners, soft
-# hyphens, marks of direction), and of signs that may stand inside of words. Anything else that is no space makes words
-# of its own, emoji with what modifies them.
+# A word is made of letters, numbers and the marks on them, of what joins these without being seen
+# (joiners, soft hyphens, marks of direction), and of signs that may stand inside of words. Anything
+# else that is no space makes words of its own, emoji with what modifies them.
 _LETTERS = r"[\p{L}\p{N}\p{M}_]"
 _UNSEEN = r"[\p{Cf}\p{Default_Ignorable_Code_Point}]*+"
 _INSIDE = r"['’‘＇ʹ՚׳״·.,\-‐\u2011]"
@@ -32,8 +32,9 @@ class Fault(NamedTuple):
     Attributes:
         start: its first character.
         end: the character behind its last.
-        severity: 0 (nothing is wrong) to 1 (nothing on the other side is like it, or the language model is as surprised
-            as by a random word); of one segment and metric as of another with the same signature.
+        severity: 0 (nothing is wrong) to 1 (nothing on the other side is like it, or the language
+            model is as surprised as by a random word); of one segment and metric as of another with
+            the same signature.
         share: of all that the words take away from the score; these sum to 1, or are all 0.
     """
 
@@ -63,13 +64,17 @@ class Evidence(NamedTuple):
 
 
 def word_spans(text: str) -> np.ndarray:
-    """(k, 2) where the words of a text stand: what is between spaces, without the punctuation around it, which makes
-    words of its own; in scripts that know no spaces, each character with its marks."""
-    return spans_of([span for word in _WORD.finditer(text) for span in _split_characters(text, *word.span())])
+    """(k, 2) where the words of a text stand: what is between spaces, without the punctuation
+    around it, which makes words of its own; in scripts that know no spaces, each character with its
+    marks."""
+    return spans_of(
+        [span for word in _WORD.finditer(text) for span in _split_characters(text, *word.span())]
+    )
 
 
 def _split_characters(text: str, begin: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yields where a word stands, or its parts: each character of a script without spaces is one."""
+    """Yields where a word stands, or its parts: each character of a script without spaces is
+    one."""
     if text[begin:end].isascii():
         yield begin, end
         return
@@ -86,9 +91,9 @@ def _split_characters(text: str, begin: int, end: int) -> Iterator[tuple[int, in
 def match_evidence(alignment: Alignment, lack: float = 1.0) -> Evidence:
     """What an alignment says against the words of the translation.
 
-    Of transport it is the cost of the mass that a word receives. Of greedy matching it is what the cosine of a piece
-    with its nearest one lacks to 1, whichever piece of the other side was matched with it: recall asks little of the
-    words of the translation.
+    Of transport it is the cost of the mass that a word receives. Of greedy matching it is what the
+    cosine of a piece with its nearest one lacks to 1, whichever piece of the other side was matched
+    with it: recall asks little of the words of the translation.
 
     Args:
         alignment: of costs or cosines.
@@ -117,18 +122,23 @@ def loss_evidence(spans: np.ndarray, losses: np.ndarray, uniform: float, lack: f
         lack: what the score lacks because of the language model; shared out by the losses.
     """
     total = losses.sum()
-    return Evidence(spans, losses * (lack / total if total > 0 else 0.0), np.clip(losses / uniform, 0.0, 1.0))
+    return Evidence(
+        spans, losses * (lack / total if total > 0 else 0.0), np.clip(losses / uniform, 0.0, 1.0)
+    )
 
 
 def word_faults(text: str, evidence: Sequence[Evidence]) -> list[Fault]:
-    """Brings evidence down to words, all of them, in reading order; the severities of several kinds are averaged."""
+    """Brings evidence down to words, all of them, in reading order; the severities of several kinds
+    are averaged."""
     words = word_spans(text)
     lack, severity = np.zeros(len(words)), np.zeros(len(words))
     for spans, lacks, severities in evidence:
         inside = _overlaps(spans, words)
         lack += lacks @ inside
         received = inside.sum(0)
-        severity += np.divide(severities @ inside, received, out=np.zeros(len(words)), where=received > 0)
+        severity += np.divide(
+            severities @ inside, received, out=np.zeros(len(words)), where=received > 0
+        )
     share = lack / lack.sum() if lack.sum() > 0 else lack
     columns = words.tolist(), (severity / max(len(evidence), 1)).tolist(), share.tolist()
     return [Fault(*span, *numbers) for span, *numbers in zip(*columns, strict=True)]
@@ -136,8 +146,13 @@ def word_faults(text: str, evidence: Sequence[Evidence]) -> list[Fault]:
 
 def faults_as_written(text: str, faults: Sequence[Fault]) -> list[Fault]:
     """Faults of what is visible of a text, where their words stand in the text itself."""
-    spans = spans_as_written(text, spans_of([(fault.start, fault.end) for fault in faults])).tolist()
-    return [fault._replace(start=start, end=end) for fault, (start, end) in zip(faults, spans, strict=True)]
+    spans = spans_as_written(
+        text, spans_of([(fault.start, fault.end) for fault in faults])
+    ).tolist()
+    return [
+        fault._replace(start=start, end=end)
+        for fault, (start, end) in zip(faults, spans, strict=True)
+    ]
 
 
 def faults_as_dicts(text: str, faults: Sequence[Fault]) -> list[dict[str, Any]]:

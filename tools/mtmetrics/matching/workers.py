@@ -1,8 +1,7 @@
 """Worker processes for what several threads cannot share, since it holds the interpreter's lock.
 
-They are those of joblib's loky; that joblib itself hands the arrays over, by files that it maps, was tried: 8,600 pairs
-of 22 tokens a second, where memory that the workers share has 34,000.
-"""
+They are those of joblib's loky; that joblib itself hands the arrays over, by files that it maps,
+was tried: 8,600 pairs of 22 tokens a second, where memory that the workers share has 34,000."""
 
 import atexit
 import collections
@@ -42,22 +41,27 @@ _LEFT_OUT = {
 
 # None stands for workers that could not be started.
 _pools: dict[tuple[int, int], "Pool | None"] = {}
-# An executor that is collected later, while modules vanish, calls what is gone already, and Python prints a traceback.
+# An executor that is collected later, while modules vanish, calls what is gone already, and Python
+# prints a traceback.
 atexit.register(_pools.clear)
 _solved = 0
 
 
 def pool_for(workers: int, pairs: int) -> "Pool | None":
-    """So many worker processes to solve this number of pairs, or None where they are better solved here: where there
-    was not enough work so far, while the first worker starts, in a process that may have no children, on systems other
-    than Linux, and where no process can be started, of which a warning tells once.
+    """So many worker processes to solve this number of pairs, or None where they are better solved
+    here: where there was not enough work so far, while the first worker starts, in a process that
+    may have no children, on systems other than Linux, and where no process can be started, of which
+    a warning tells once.
 
-    The processes do not import the caller's main module, and end after a time without work, or with the process that
-    started them.
-    """
+    The processes do not import the caller's main module, and end after a time without work, or with
+    the process that started them."""
     global _solved
     _solved += pairs
-    if _solved <= _WORTH or multiprocessing.current_process().daemon or not hasattr(os, "memfd_create"):
+    if (
+        _solved <= _WORTH
+        or multiprocessing.current_process().daemon
+        or not hasattr(os, "memfd_create")
+    ):
         return None
     key = os.getpid(), workers  # the pool of a forked process is its parent's
     if key not in _pools:
@@ -80,8 +84,8 @@ def _give_up(pool: "Pool", problem: BaseException) -> None:
 
 
 def _started_pool(workers: int) -> "Pool | None":
-    """Worker processes that begin to start; None where the system does not let them, as without shared memory or beyond
-    its limits."""
+    """Worker processes that begin to start; None where the system does not let them, as without
+    shared memory or beyond its limits."""
     try:
         return Pool(workers)
     except (OSError, RuntimeError, ImportError) as error:
@@ -91,20 +95,29 @@ def _started_pool(workers: int) -> "Pool | None":
 
 def _warn_of_no_workers(problem: BaseException) -> None:
     reason = (str(problem).splitlines() or [type(problem).__name__])[0]
-    what = f"worker processes cannot be started here ({reason}); transport problems are solved one after the other"
+    what = (
+        f"worker processes cannot be started here ({reason}); transport problems are solved one "
+        "after the other"
+    )
     warn(f"{what}, which takes longer; --workers 1 asks for no such processes")
 
 
 class Pool:
-    """Worker processes that read the vectors of pairs from memory that they share with this process."""
+    """Worker processes that read the vectors of pairs from memory that they share with this
+    process."""
 
     def __init__(self, workers: int) -> None:
-        # Where there is no shared memory joblib says so when it is imported, and `_warn_of_no_workers` does.
-        warnings.filterwarnings("ignore", message=".*joblib will operate in serial mode", category=UserWarning)
+        # Where there is no shared memory joblib says so when it is imported, and
+        # `_warn_of_no_workers` does.
+        warnings.filterwarnings(
+            "ignore", message=".*joblib will operate in serial mode", category=UserWarning
+        )
         from joblib.externals.loky import ProcessPoolExecutor
 
         # Workers may end for want of work just when there is some again; others take their place.
-        warnings.filterwarnings("ignore", message="A worker stopped while some jobs", category=UserWarning)
+        warnings.filterwarnings(
+            "ignore", message="A worker stopped while some jobs", category=UserWarning
+        )
         options = {"env": {**_LEFT_OUT, "OMP_NUM_THREADS": "1"}, "timeout": _IDLE_SECONDS}
         self.executor = ProcessPoolExecutor(workers, initializer=_prepare_worker, **options)
         self.started = self.executor.submit(os.getpid)
@@ -113,12 +126,13 @@ class Pool:
     def solve(
         self, function: Callable[..., Any], arrays: Sequence[np.ndarray], tasks: Iterable[Any]
     ) -> "Callable[[], list[tuple[Any, Any]]] | None":
-        """Has workers call ``function(arrays, task)`` for each task; what it returns waits for them and gives each task
-        with its result. Arrays that are not `shared_empty` are copied; None where there is too little memory for that,
-        or no worker can be started.
+        """Has workers call ``function(arrays, task)`` for each task; what it returns waits for them
+        and gives each task with its result. Arrays that are not `shared_empty` are copied; None
+        where there is too little memory for that, or no worker can be started.
 
         Raises:
-            MTMetricsError: a worker was killed. What is returned raises that too, and whatever the function raised.
+            MTMetricsError: a worker was killed. What is returned raises that too, and whatever the
+                function raised.
         """
         with self._told_of_death():
             while len(self._begun) >= _CALLS:
@@ -128,7 +142,9 @@ class Pool:
             if None in places:
                 return None
             try:
-                futures = [(task, self.executor.submit(_call, function, places, task)) for task in tasks]
+                futures = [
+                    (task, self.executor.submit(_call, function, places, task)) for task in tasks
+                ]
             except OSError as error:  # workers that ended for want of work cannot be started again
                 _give_up(self, error)
                 return None
@@ -154,14 +170,22 @@ class Pool:
         except BrokenProcessPool as error:
             for key in [key for key, pool in _pools.items() if pool is self]:
                 del _pools[key]
-            what = "a worker process that solved transport problems was killed (often because memory ran out)"
-            raise MTMetricsError(f"{what}; run again, with --workers 1 to do without such processes") from error
+            what = (
+                "a worker process that solved transport problems was killed (often because "
+                "memory ran out)"
+            )
+            raise MTMetricsError(
+                f"{what}; run again, with --workers 1 to do without such processes"
+            ) from error
 
 
 class _Begun:
-    """The results of a call, waited for once; its arrays stay where workers read them until then."""
+    """The results of a call, waited for once; its arrays stay where workers read them until
+    then."""
 
-    def __init__(self, pool: Pool, arrays: list[np.ndarray], futures: list[tuple[Any, Any]]) -> None:
+    def __init__(
+        self, pool: Pool, arrays: list[np.ndarray], futures: list[tuple[Any, Any]]
+    ) -> None:
         self.pool, self.arrays, self.futures = pool, arrays, futures
         self._results: list[tuple[Any, Any]] | None = None
 
@@ -187,14 +211,16 @@ class _Memory:
 
 
 class _Memories:
-    """The shared memory of one process: what arrays lie in, and some that is free, since new memory is slow."""
+    """The shared memory of one process: what arrays lie in, and some that is free, since new memory
+    is slow."""
 
     def __init__(self) -> None:
         self.used: dict[int, _Memory] = {}
         self.free: list[_Memory] = []
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-        """An array that fills the beginning of some memory, which is free again when no view of the array is left."""
+        """An array that fills the beginning of some memory, which is free again when no view of the
+        array is left."""
         size = max(1, math.prod(shape) * dtype.itemsize)
         memory = self._fitting(size) or _Memory(size)
         owner = memory.bytes[:size].view(np.ndarray)
@@ -223,8 +249,8 @@ def _memories(process: int) -> _Memories:
 
 
 def shared_empty(shape: tuple[int, ...], dtype: Any = np.float32) -> np.ndarray:
-    """As `numpy.empty`, but where worker processes were started the array lies in memory that they can map, if there is
-    enough, so that `Pool.solve` need not copy it."""
+    """As `numpy.empty`, but where worker processes were started the array lies in memory that they
+    can map, if there is enough, so that `Pool.solve` need not copy it."""
     if all(process != os.getpid() or pool is None for (process, _), pool in _pools.items()):
         return np.empty(shape, dtype)
     try:
@@ -240,8 +266,8 @@ def _shared_copy(array: np.ndarray) -> np.ndarray:
 
 
 def _place(array: np.ndarray) -> tuple[Any, ...] | None:
-    """How a worker finds an array: the name of its memory, type and shape. None where the array is no shared memory, or
-    does not begin where that begins."""
+    """How a worker finds an array: the name of its memory, type and shape. None where the array is
+    no shared memory, or does not begin where that begins."""
     memory = _memories(os.getpid()).used.get(array.ctypes.data)
     if memory is None or not array.flags.c_contiguous:
         return None

@@ -1,4 +1,5 @@
-"""Monolingual text for mining: which lines are one clean sentence (Appendix B of Belouadi and Eger, 2023)."""
+"""Monolingual text for mining: which lines are one clean sentence (Appendix B of Belouadi and Eger,
+2023)."""
 
 import hashlib
 import random
@@ -13,13 +14,15 @@ from mtmetrics.io.languages import language_identifier, tokeniser
 _MOST_CHARACTERS, _FEWEST_TOKENS, _MOST_TOKENS = 1000, 3, 30
 _URL = re.compile(r"\b(?:https?|ftp)://|\bwww\.\w", re.IGNORECASE)
 _DATE = re.compile(r"\b\d{4}, ?\d{1,2}:\d{2}\b")
-# After a full stop only where the word before it is longer than abbreviations and ordinal numbers usually are.
+# After a full stop only where the word before it is longer than abbreviations and ordinal numbers
+# usually are.
 _BOUNDARY = re.compile(r"(?:[^\W\d_]{4}\.|[!?।])[\"'“”’«»)\]]*\s+[\"'“‘„«(\[¿¡]*(\w)")
 _UNSPACED_BOUNDARY = re.compile(r"[。！？]+[^\s。！？”’」』）)\"']")
 
 
 class Prepared(NamedTuple):
-    """Distinct sentences that passed all filters, and counts: ``lines`` read, removed by each filter, ``kept``."""
+    """Distinct sentences that passed all filters, and counts: ``lines`` read, removed by each
+    filter, ``kept``."""
 
     sentences: list[str]
     counts: dict[str, int]
@@ -28,9 +31,9 @@ class Prepared(NamedTuple):
 def prepare(lines: Iterable[str], language: str, *, name: str, identify: bool = True) -> Prepared:
     """Keeps the lines that are one clean sentence of a language.
 
-    Runs of white space become one space. Removed are, in this order: blank lines, lines of over 1,000 characters, with
-    a URL, with a date of the form "year, hh:mm", of several sentences, repeated, of too few or too many tokens (see
-    `tokeniser`), and of another language.
+    Runs of white space become one space. Removed are, in this order: blank lines, lines of over
+    1,000 characters, with a URL, with a date of the form "year, hh:mm", of several sentences,
+    repeated, of too few or too many tokens (see `tokeniser`), and of another language.
 
     Args:
         lines: the text, one sentence per line; read once.
@@ -39,7 +42,8 @@ def prepare(lines: Iterable[str], language: str, *, name: str, identify: bool = 
         identify: remove sentences of other languages.
 
     Raises:
-        InputError: no sentence is left, most are of one other language, or py3langid does not know the language.
+        InputError: no sentence is left, most are of one other language, or py3langid does not know
+            the language.
     """
     tokens = tokeniser(language)
     identified = language_identifier(language) if identify else lambda _: language
@@ -64,21 +68,28 @@ def prepare(lines: Iterable[str], language: str, *, name: str, identify: bool = 
     other, number = next(iter(languages.most_common(1)), (language, 0))
     if other != language and 2 * number > languages.total():
         raise InputError(
-            f"{name}: {number} of {languages.total()} sentences are {other!r} according to py3langid, not "
-            f"{language!r}; check the file and the language pair, or do without the language filter"
+            f"{name}: {number} of {languages.total()} sentences are {other!r} according to "
+            f"py3langid, not {language!r}; check the file and the language pair, or do without "
+            "the language filter"
         )
     if not total:
         raise InputError(f"{name}: empty; there are no sentences")
     if not kept:
         reasons = ", ".join(f"{number} {reason}" for reason, number in counts.items() if number)
-        raise InputError(f"{name}: none of its {total} lines can be used ({reasons}); one sentence per line is needed")
+        raise InputError(
+            f"{name}: none of its {total} lines can be used ({reasons}); one sentence per line "
+            "is needed"
+        )
     return Prepared(kept, {"lines": total, **counts, "kept": len(kept)})
 
 
 def _several(sentence: str) -> bool:
-    """Whether a sentence ends inside the line; the letter after it is a capital, or of a script that has none."""
+    """Whether a sentence ends inside the line; the letter after it is a capital, or of a script
+    that has none."""
     starts = (match[1] for match in _BOUNDARY.finditer(sentence))
-    return any(start.isalpha() and not start.islower() for start in starts) or bool(_UNSPACED_BOUNDARY.search(sentence))
+    return any(start.isalpha() and not start.islower() for start in starts) or bool(
+        _UNSPACED_BOUNDARY.search(sentence)
+    )
 
 
 _FLAWS = {
@@ -100,7 +111,13 @@ def _repetition(sentence: str, seen: set[bytes]) -> str:
 
 
 def _length(tokens: int) -> str:
-    return "too few tokens" if tokens < _FEWEST_TOKENS else "too many tokens" if tokens > _MOST_TOKENS else ""
+    return (
+        "too few tokens"
+        if tokens < _FEWEST_TOKENS
+        else "too many tokens"
+        if tokens > _MOST_TOKENS
+        else ""
+    )
 
 
 def draw(sentences: Sequence[str], size: int, seed: int = 1) -> list[str]:
@@ -110,7 +127,8 @@ def draw(sentences: Sequence[str], size: int, seed: int = 1) -> list[str]:
 
 
 def distinct_sentences(texts: Iterable[str]) -> list[str]:
-    """The different texts that are not blank, in order of first appearance; an InputError where there are none."""
+    """The different texts that are not blank, in order of first appearance; an InputError where
+    there are none."""
     distinct = list(dict.fromkeys(text for text in texts if text.strip()))
     if not distinct:
         raise InputError("there are no sentences to mine, or blank ones only")

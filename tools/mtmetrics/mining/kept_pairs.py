@@ -15,8 +15,8 @@ _LEAST_DIFFERENCE = 0.5
 
 @dataclass(frozen=True)
 class MinedPairs:
-    """Sentences taken for translations of each other, best first: (P,) float64 scores, and counts of what was searched,
-    left out and kept."""
+    """Sentences taken for translations of each other, best first: (P,) float64 scores, and counts
+    of what was searched, left out and kept."""
 
     scores: np.ndarray
     sources: list[str]
@@ -31,17 +31,22 @@ class MinedPairs:
         write_pairs(path, self.pairs(), "mined", self.scores)
 
 
-def write_pairs(path: str | Path, pairs: Sequence[tuple[str, str]], origin: str, scores: Iterable[float] = ()) -> None:
-    """Writes sentences, their translations and scores as JSON Lines, which trainings and `mtmetrics remap` read."""
-    rows: list[dict[str, Any]] = [{"source": source, "target": target, "origin": origin} for source, target in pairs]
+def write_pairs(
+    path: str | Path, pairs: Sequence[tuple[str, str]], origin: str, scores: Iterable[float] = ()
+) -> None:
+    """Writes sentences, their translations and scores as JSON Lines, which trainings and `mtmetrics
+    remap` read."""
+    rows: list[dict[str, Any]] = [
+        {"source": source, "target": target, "origin": origin} for source, target in pairs
+    ]
     for row, score in zip(rows, scores, strict=False):
         row["score"] = round(float(score), 6)
     write_rows(path, rows)
 
 
 def is_copy(source: str, target: str) -> bool:
-    """Whether the Levenshtein distance of characters is at most half the longer length: names and untranslated text
-    (Appendix B of Belouadi and Eger, 2023)."""
+    """Whether the Levenshtein distance of characters is at most half the longer length: names and
+    untranslated text (Appendix B of Belouadi and Eger, 2023)."""
     from rapidfuzz.distance import Levenshtein
 
     return Levenshtein.normalized_distance(source, target) <= _LEAST_DIFFERENCE
@@ -58,9 +63,8 @@ def select(
 ) -> MinedPairs:
     """The best `limit` pairs of N sources, the (N,) targets found and scores (NaN: none).
 
-    With `once` each target is in one pair only: contrastive training needs that, and there alone the paper asks for it
-    (Sec. 4.2 of Belouadi and Eger, 2023).
-    """
+    With `once` each target is in one pair only: contrastive training needs that, and there alone
+    the paper asks for it (Sec. 4.2 of Belouadi and Eger, 2023)."""
     kept: list[int] = []
     used: set[int] = set()
     reasons = ("unmatched", "copies", "repeated targets", "beyond the limit")

@@ -18,26 +18,30 @@ VectorDistance = Literal["euclidean", "cosine"]
 _BLOCK, _ADDED_AT_ONCE = 512, 2**16
 _FLAT_LIMIT = 200_000
 SHARD = 2**20
-# More than k rows are proposed, so that the rounding of the proposal does not decide which k they are.
+# More than k rows are proposed, so that the rounding of the proposal does not decide which k they
+# are.
 _SPARE = 8
 
 
 class Neighbours(NamedTuple):
-    """For each query its k nearest rows, nearest first: (N, k) int64 numbers, (N, k) float64 distances or cosines."""
+    """For each query its k nearest rows, nearest first: (N, k) int64 numbers, (N, k) float64
+    distances or cosines."""
 
     rows: np.ndarray
     values: np.ndarray
 
 
 class Index:
-    """The rows among which neighbours are looked for, shard by shard: one of them at a time is in memory.
+    """The rows among which neighbours are looked for, shard by shard: one of them at a time is in
+    memory.
 
-    Up to `flat_limit` rows all are compared. Beyond it an inverted file of 8-bit codes for each shard proposes four
-    times as many rows as are wanted, and their exact values decide (a neighbour may be missed, but no value is
-    approximate).
+    Up to `flat_limit` rows all are compared. Beyond it an inverted file of 8-bit codes for each
+    shard proposes four times as many rows as are wanted, and their exact values decide (a neighbour
+    may be missed, but no value is approximate).
 
     Args:
-        base: (M, d) rows, at least one; inverted files lie in their folder, else in one that vanishes with the index.
+        base: (M, d) rows, at least one; inverted files lie in their folder, else in one that
+            vanishes with the index.
         measure: Euclidean distance, or cosine (larger is nearer).
         flat_limit: rows up to which all are compared.
         shard: rows per shard.
@@ -71,8 +75,8 @@ class Index:
             list(run(self._make, self._shards))
 
     def nearest(self, queries: np.ndarray, k: int) -> Neighbours:
-        """The k nearest rows, or all where there are fewer, for each of (N, d) float32 queries; of equal ones the lower
-        number first. An InputError says that `k` is below 1."""
+        """The k nearest rows, or all where there are fewer, for each of (N, d) float32 queries; of
+        equal ones the lower number first. An InputError says that `k` is below 1."""
         k = min(positive("k", k), len(self._base))
         queries = self._prepared(queries)
         found = Neighbours(np.zeros((len(queries), 0), dtype=np.int64), np.zeros((len(queries), 0)))
@@ -96,7 +100,9 @@ class Index:
             base = self._prepared(self._base[shard])
             propose = functools.partial(faiss.knn, xb=base, k=wanted)
         else:
-            propose = functools.partial(_propose, faiss.read_index(str(self._file(shard))), wanted=wanted)
+            propose = functools.partial(
+                _propose, faiss.read_index(str(self._file(shard))), wanted=wanted
+            )
         found = []
         for block in blocks(len(queries), _BLOCK):
             # Of equal values the lower number stands first, whatever the index prefers.
@@ -123,20 +129,25 @@ class Index:
         index.train(self._prepared(self._base[shard.start : shard.stop : step]))
         index.nprobe = probes
         for block in blocks(size, _ADDED_AT_ONCE):
-            index.add(self._prepared(self._base[shard.start + block.start : shard.start + block.stop]))
+            index.add(
+                self._prepared(self._base[shard.start + block.start : shard.start + block.stop])
+            )
         with atomic_path(self._file(shard)) as path:
             faiss.write_index(index, str(path))
 
 
 def inverted_file_size(rows: int) -> tuple[int, int]:
-    """Into how many lists an inverted file sorts so many rows, and how many of them a query looks into."""
+    """Into how many lists an inverted file sorts so many rows, and how many of them a query looks
+    into."""
     lists = round(4 * math.sqrt(rows))
     return lists, max(8, round(2 * math.sqrt(lists)))
 
 
 def _best(rows: np.ndarray, distances: np.ndarray, k: int) -> Neighbours:
     order = np.argsort(distances, axis=1, kind="stable")[:, :k]
-    return Neighbours(np.take_along_axis(rows, order, axis=1), np.take_along_axis(distances, order, axis=1))
+    return Neighbours(
+        np.take_along_axis(rows, order, axis=1), np.take_along_axis(distances, order, axis=1)
+    )
 
 
 def _propose(index: Any, queries: np.ndarray, wanted: int) -> tuple[np.ndarray, np.ndarray]:

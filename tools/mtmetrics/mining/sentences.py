@@ -12,16 +12,24 @@ from mtmetrics.mining.sides import SENTENCES_PER_BLOCK, MapTasks, Rows, Side, Wr
 
 
 class Margins(NamedTuple):
-    """For each of N sentences the (N,) int64 number of its best partner and the (N,) float64 margin of the two."""
+    """For each of N sentences the (N,) int64 number of its best partner and the (N,) float64 margin
+    of the two."""
 
     targets: np.ndarray
     margins: np.ndarray
 
 
 def mine_sentences(
-    sources: Side, targets: Side, *, k: int = 5, limit: int = 10**5, wrap: Wrap = iter, run: MapTasks = map
+    sources: Side,
+    targets: Side,
+    *,
+    k: int = 5,
+    limit: int = 10**5,
+    wrap: Wrap = iter,
+    run: MapTasks = map,
 ) -> MinedPairs:
-    """Pairs of the highest ratio margin (Sec. 3.2 of Belouadi and Eger, 2023); a score is a margin, around 1.
+    """Pairs of the highest ratio margin (Sec. 3.2 of Belouadi and Eger, 2023); a score is a margin,
+    around 1.
 
     Args:
         sources: sentences of the source language.
@@ -40,13 +48,18 @@ def mine_sentences(
 
 
 def ratio_margins(
-    sources: np.ndarray | Rows, targets: np.ndarray | Rows, k: int = 5, *, wrap: Wrap = iter, run: MapTasks = map
+    sources: np.ndarray | Rows,
+    targets: np.ndarray | Rows,
+    k: int = 5,
+    *,
+    wrap: Wrap = iter,
+    run: MapTasks = map,
 ) -> Margins:
-    """The best partner of each of N sources among its k nearest of M targets (Eq. 5 of Belouadi and Eger, 2023).
+    """The best partner of each of N sources among its k nearest of M targets (Eq. 5 of Belouadi and
+    Eger, 2023).
 
-    ``margin(x, y) = cos(x, y) / (sum_z cos(x, z) / 2k + sum_z cos(y, z) / 2k)``, z over the k nearest of the other
-    language; both sides are (N, d) and (M, d) sentence vectors.
-    """
+    ``margin(x, y) = cos(x, y) / (sum_z cos(x, z) / 2k + sum_z cos(y, z) / 2k)``, z over the k
+    nearest of the other language; both sides are (N, d) and (M, d) sentence vectors."""
 
     def neighbours(queries: np.ndarray | Rows, base: np.ndarray | Rows) -> Neighbours:
         search = functools.partial(_search, queries, Index(base, measure="cosine", run=run), k)

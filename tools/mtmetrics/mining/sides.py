@@ -1,4 +1,5 @@
-"""The two sides of mining: distinct sentences and their vectors, block by block, in memory or in files."""
+"""The two sides of mining: distinct sentences and their vectors, block by block, in memory or in
+files."""
 
 import dataclasses
 import functools
@@ -32,8 +33,9 @@ def blocks(items: int, size: int, wrap: Wrap = iter) -> Iterator[slice]:
 
 
 class Rows:
-    """(n, d) float32 rows that lie in arrays, or in another number format in ``.npy`` files; to be indexed by a slice,
-    or by ascending numbers, of which alone are read. `folder` is for more files that belong to them."""
+    """(n, d) float32 rows that lie in arrays, or in another number format in ``.npy`` files; to be
+    indexed by a slice, or by ascending numbers, of which alone are read. `folder` is for more files
+    that belong to them."""
 
     def __init__(self, parts: Sequence[np.ndarray | str], folder: Path | None = None) -> None:
         self._parts, self.folder = parts, folder
@@ -64,7 +66,8 @@ class Side:
 
     Attributes:
         texts: the sentences.
-        offsets: (S + 1,) int64; sentence ``s`` owns the rows ``offsets[s]:offsets[s + 1]`` of `words`.
+        offsets: (S + 1,) int64; sentence ``s`` owns the rows ``offsets[s]:offsets[s + 1]`` of
+            `words`.
         centroids: (S, d) means of the words, or sentence vectors.
         words: (T, d) words, L2-normalised, not remapped; none beside sentence vectors.
     """
@@ -74,9 +77,11 @@ class Side:
     centroids: Rows
     words: Rows
 
-    def take(self, sentences: slice | np.ndarray, remapping: Remapping | None = None) -> PackedTokens:
-        """The words of some sentences, by a slice or ascending numbers; remapped, and normalised again, since a map may
-        change lengths."""
+    def take(
+        self, sentences: slice | np.ndarray, remapping: Remapping | None = None
+    ) -> PackedTokens:
+        """The words of some sentences, by a slice or ascending numbers; remapped, and normalised
+        again, since a map may change lengths."""
         first, lengths = self.offsets[:-1][sentences], np.diff(self.offsets)[sentences]
         offsets = np.concatenate([[0], np.cumsum(lengths)])
         vectors = self.words[np.arange(offsets[-1]) + np.repeat(first - offsets[:-1], lengths)]
@@ -86,7 +91,8 @@ class Side:
         return tokens if remapping is None else tokens.with_vectors(remapping.apply).normalized()
 
     def without_texts(self) -> "Side":
-        """What a task needs that may be sent elsewhere; it is good as long as the side itself lives."""
+        """What a task needs that may be sent elsewhere; it is good as long as the side itself
+        lives."""
         return dataclasses.replace(self, texts=())
 
 
@@ -104,10 +110,12 @@ def encode_side(
 
     Args:
         texts: sentences; blank ones are left out.
-        encoder: of words, at the layer to use (punctuation and word continuations are left out), or of sentences.
+        encoder: of words, at the layer to use (punctuation and word continuations are left out), or
+            of sentences.
         language: of the sentences; for encoders that read some languages differently.
-        memory_bytes: vectors that take more are all kept in files, in float16, and in a folder that vanishes with the
-            side; None has each task write its files into `folder` itself, where they stay.
+        memory_bytes: vectors that take more are all kept in files, in float16, and in a folder that
+            vanishes with the side; None has each task write its files into `folder` itself, where
+            they stay.
         folder: where the files lie; None takes the system's folder for temporary files.
         wrap: wraps the iteration over blocks of sentences, for a progress bar.
         run: does the tasks, as `map` does.
@@ -123,7 +131,9 @@ def encode_side(
         found = list(run(functools.partial(_encoded, encoder, language, place), tasks))
     else:
         place = place / f".vectors-{uuid.uuid4().hex}.tmp"
-        found = _bounded(run(functools.partial(_encoded, encoder, language, None), tasks), memory_bytes, place)
+        found = _bounded(
+            run(functools.partial(_encoded, encoder, language, None), tasks), memory_bytes, place
+        )
     lengths, means, words = zip(*found, strict=True)
     offsets = np.concatenate([[0], np.cumsum(np.concatenate(lengths))])
     side = Side(distinct, offsets, Rows(means, place), Rows(words, place))
@@ -132,15 +142,20 @@ def encode_side(
     return side
 
 
-# Of up to 4,096 sentences the (S,) lengths, and (S, d) centroids and (T, d) words or the files that hold them.
+# Of up to 4,096 sentences the (S,) lengths, and (S, d) centroids and (T, d) words or the files that
+# hold them.
 _Block = tuple[np.ndarray, np.ndarray | str, np.ndarray | str]
 
 
-def _encoded(encoder: Encoder, language: str | None, place: Path | None, task: tuple[int, list[str]]) -> _Block:
+def _encoded(
+    encoder: Encoder, language: str | None, place: Path | None, task: tuple[int, list[str]]
+) -> _Block:
     number, texts = task
     tokens = encoder.encode(texts, language)
     if encoder.level == "word":
-        tokens = tokens.select(cast("WordEncoder", encoder).word_table[tokens.token_ids]).normalized()
+        tokens = tokens.select(
+            cast("WordEncoder", encoder).word_table[tokens.token_ids]
+        ).normalized()
         block = tokens.lengths, centroids(tokens), tokens.vectors
     else:
         block = np.zeros_like(tokens.lengths), tokens.vectors, tokens.vectors[:0]
@@ -155,7 +170,9 @@ def _bounded(found: Iterable[_Block], memory_bytes: int, place: Path) -> list[_B
             kept.append(block)
             memory_bytes -= sum(rows.nbytes for rows in block[1:])
             if memory_bytes < 0:
-                kept[filed:] = [_filed(kept[number], place, number) for number in range(filed, len(kept))]
+                kept[filed:] = [
+                    _filed(kept[number], place, number) for number in range(filed, len(kept))
+                ]
                 filed = len(kept)
     except BaseException:
         shutil.rmtree(place, ignore_errors=True)

@@ -1,4 +1,5 @@
-"""The word level: mines parallel sentences by Word Mover's Distance, and takes aligned words from sentences."""
+"""The word level: mines parallel sentences by Word Mover's Distance, and takes aligned words from
+sentences."""
 
 import dataclasses
 import functools
@@ -40,8 +41,8 @@ def mine_words(
     wrap: Wrap = iter,
     run: MapTasks = map,
 ) -> MinedPairs:
-    """Pairs of the lowest Word Mover's Distance (Sec. 3.1 of Belouadi and Eger, 2023); a score is minus it, 0 to -4. A
-    target may be in several of them.
+    """Pairs of the lowest Word Mover's Distance (Sec. 3.1 of Belouadi and Eger, 2023); a score is
+    minus it, 0 to -4. A target may be in several of them.
 
     Args:
         sources: sentences of the source language.
@@ -51,10 +52,12 @@ def mine_words(
         share: pairs to keep, as a share of the sources (at least one pair).
         threads: solver threads.
         wrap: wraps the iteration over blocks of sources, for a progress bar.
-        run: does the tasks, one per block of sources, as `map` does; the result does not depend on the blocks.
+        run: does the tasks, one per block of sources, as `map` does; the result does not depend on
+            the blocks.
 
     Returns:
-        The pairs; their counts hold also the transport problems that were ``solved`` and ``skipped``.
+        The pairs; their counts hold also the transport problems that were ``solved`` and
+        ``skipped``.
 
     Raises:
         InputError: `k` is below 1, `share` is not above 0 and at most 1, or no pair is left.
@@ -63,12 +66,15 @@ def mine_words(
     found = find_closest(sources, targets, remapping, k=k, threads=threads, wrap=wrap, run=run)
     limit = max(1, round(share * len(sources.texts)))
     mined = select(-found.distances, found.targets, sources.texts, targets.texts, limit, once=False)
-    return dataclasses.replace(mined, counts={**mined.counts, "solved": found.solved, "skipped": found.skipped})
+    return dataclasses.replace(
+        mined, counts={**mined.counts, "solved": found.solved, "skipped": found.skipped}
+    )
 
 
 class Closest(NamedTuple):
-    """For each of N texts the (N,) int64 number of the closest candidate, -1 where it or all candidates are empty, and
-    the (N,) float64 Word Mover's Distance, NaN there; transport problems solved, and skipped by a lower bound."""
+    """For each of N texts the (N,) int64 number of the closest candidate, -1 where it or all
+    candidates are empty, and the (N,) float64 Word Mover's Distance, NaN there; transport problems
+    solved, and skipped by a lower bound."""
 
     targets: np.ndarray
     distances: np.ndarray
@@ -86,7 +92,8 @@ def find_closest(
     wrap: Wrap = iter,
     run: MapTasks = map,
 ) -> Closest:
-    """For each source the closest of the k targets of the nearest centroids; options as `mine_words`."""
+    """For each source the closest of the k targets of the nearest centroids; options as
+    `mine_words`."""
     index = Index(targets.centroids, run=run)
     sides = sources.without_texts(), targets.without_texts()
     task = functools.partial(_closest_of_block, *sides, index, remapping, k, threads)
@@ -96,7 +103,13 @@ def find_closest(
 
 
 def _closest_of_block(
-    sources: Side, targets: Side, index: Index, remapping: Remapping | None, k: int, threads: int, block: slice
+    sources: Side,
+    targets: Side,
+    index: Index,
+    remapping: Remapping | None,
+    k: int,
+    threads: int,
+    block: slice,
 ) -> Closest:
     mapped = sources.take(block, remapping)
     candidates = index.nearest(centroids(mapped), k).rows
@@ -104,18 +117,24 @@ def _closest_of_block(
     for some in blocks(len(candidates), _SOLVED_AT_ONCE):
         numbers, places = np.unique(candidates[some], return_inverse=True)
         part = closest(
-            mapped.take(some), targets.take(numbers), places.reshape(-1, candidates.shape[1]), threads=threads
+            mapped.take(some),
+            targets.take(numbers),
+            places.reshape(-1, candidates.shape[1]),
+            threads=threads,
         )
         found.append(part._replace(targets=np.where(part.targets < 0, -1, numbers[part.targets])))
     numbers, distances, solved, skipped = zip(*found, strict=True)
     return Closest(np.concatenate(numbers), np.concatenate(distances), sum(solved), sum(skipped))
 
 
-def closest(sources: PackedTokens, targets: PackedTokens, candidates: np.ndarray, *, threads: int = 1) -> Closest:
-    """For each of N texts the candidate of the lowest Word Mover's Distance; of equal ones that which stands first.
+def closest(
+    sources: PackedTokens, targets: PackedTokens, candidates: np.ndarray, *, threads: int = 1
+) -> Closest:
+    """For each of N texts the candidate of the lowest Word Mover's Distance; of equal ones that
+    which stands first.
 
-    Candidates are visited by increasing lower bound, until the bound lies above the lowest distance found. The result
-    is that of solving them all.
+    Candidates are visited by increasing lower bound, until the bound lies above the lowest distance
+    found. The result is that of solving them all.
 
     Args:
         sources: N packed, L2-normalised texts, uniformly weighted.
@@ -146,7 +165,9 @@ def closest(sources: PackedTokens, targets: PackedTokens, candidates: np.ndarray
             if bounds[candidate] > values.min() + _NOISE:
                 break
             columns = slice(starts[candidate], ends[candidate])
-            values[candidate] = optimal_flow(np.ascontiguousarray(cost[:, columns]), x_mass[x], mass[columns])[1]
+            values[candidate] = optimal_flow(
+                np.ascontiguousarray(cost[:, columns]), x_mass[x], mass[columns]
+            )[1]
             solved[source] += 1
         offered[source] = len(rows)
         best = values.argmin()
@@ -198,7 +219,11 @@ def vectors_from_sentences(
 
 
 def words_from_sentences(
-    pairs: Sequence[Words], aligner: TokenEncoder, languages: Languages = _UNKNOWN, *, wrap: Wrap = iter
+    pairs: Sequence[Words],
+    aligner: TokenEncoder,
+    languages: Languages = _UNKNOWN,
+    *,
+    wrap: Wrap = iter,
 ) -> list[tuple[str, str]]:
     """The words that are aligned in parallel sentences, given as words, one pair per occurrence."""
     found = []
@@ -210,8 +235,11 @@ def words_from_sentences(
     return found
 
 
-def vectors_from_words(pairs: Pairs, encoder: TokenEncoder, languages: Languages = _UNKNOWN) -> Vectors:
-    """Vectors of given word pairs, each word encoded alone: the mean over its pieces without the special tokens.
+def vectors_from_words(
+    pairs: Pairs, encoder: TokenEncoder, languages: Languages = _UNKNOWN
+) -> Vectors:
+    """Vectors of given word pairs, each word encoded alone: the mean over its pieces without the
+    special tokens.
 
     Returns:
         As `vectors_from_sentences`; pairs of which a side has no pieces are left out.

@@ -1,1 +1,2 @@
-"""What runs a network: encoders, language models, translators, regressors, COMET, and their packed vectors."""
+"""What runs a network: encoders, language models, translators, regressors, COMET, and their packed
+vectors."""

@@ -1,10 +1,9 @@
 """COMET: encoders that were trained to judge a translation by its source, its reference, or both.
 
-Four families of checkpoints are read, as ``mtmetrics artifacts convert`` makes folders of them. Those of regression,
-with and without references (Rei et al., 2020 and 2021), encode each text alone and compare the vectors. Unified ones
-(Wan et al., 2022; Rei et al., 2022) encode the texts as one sequence, and XCOMET (Guerreiro et al., 2024) finds the
-errors in it besides.
-"""
+Four families of checkpoints are read, as ``mtmetrics artifacts convert`` makes folders of them.
+Those of regression, with and without references (Rei et al., 2020 and 2021), encode each text alone
+and compare the vectors. Unified ones (Wan et al., 2022; Rei et al., 2022) encode the texts as one
+sequence, and XCOMET (Guerreiro et al., 2024) finds the errors in it besides."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
@@ -21,8 +20,8 @@ from mtmetrics.models.loaded import LoadedModel
 from mtmetrics.models.runner import TextCache, torch_dtype
 from mtmetrics.models.text_units import TextUnits, text_words
 
-# Of an input with the source, with the reference, and with both: shares in the score and in the labels of words; the
-# rest of the score is that of the errors found.
+# Of an input with the source, with the reference, and with both: shares in the score and in the
+# labels of words; the rest of the score is that of the errors found.
 _SCORE_SHARES, _WORD_SHARES, _ERROR_SHARE = (0.12, 0.33, 0.33), (0.1667, 0.3333, 0.5), 0.22
 PENALTIES, _WORST = {"minor": 1, "major": 5, "critical": 10}, 25
 _INPUTS = {"source": ("src",), "reference": ("ref",), "both": ("src", "ref", "unified")}
@@ -34,7 +33,9 @@ class LayerwiseMix(nn.Module):
 
     def __init__(self, states: int, *, sparse: bool, norm: bool) -> None:
         super().__init__()
-        self.scalar_parameters = nn.ParameterList([nn.Parameter(torch.zeros(1)) for _ in range(states)])
+        self.scalar_parameters = nn.ParameterList(
+            [nn.Parameter(torch.zeros(1)) for _ in range(states)]
+        )
         self.gamma = nn.Parameter(torch.ones(1))
         self.sparse, self.norm = sparse, norm
 
@@ -49,14 +50,17 @@ class LayerwiseMix(nn.Module):
             if self.norm:
                 numbers = real.sum((1, 2), keepdim=True) * values.shape[2]
                 centred = values - (values * real).sum((1, 2), keepdim=True) / numbers
-                values = centred / (((centred * real) ** 2).sum((1, 2), keepdim=True) / numbers + 1e-12).sqrt()
+                values = (
+                    centred
+                    / (((centred * real) ** 2).sum((1, 2), keepdim=True) / numbers + 1e-12).sqrt()
+                )
             mixed += weight * values
         return self.gamma * mixed
 
 
 def sparsemax(scores: torch.Tensor) -> torch.Tensor:
-    """(n,) the nearest point of the probability simplex to n scores (Martins and Astudillo, 2016, Eq. 2): as a softmax,
-    but with zeros.
+    """(n,) the nearest point of the probability simplex to n scores (Martins and Astudillo, 2016,
+    Eq. 2): as a softmax, but with zeros.
 
     Example:
         >>> sparsemax(torch.tensor([1.0, 0.8, -1.0])).tolist()
@@ -76,8 +80,14 @@ class Estimator(nn.Module):
         super().__init__()
         between = getattr(nn, settings.activations.title())
         layers: list[nn.Module] = []
-        for inputs, outputs in zip([width, *settings.hidden_sizes], settings.hidden_sizes, strict=False):
-            layers += [nn.Linear(inputs, outputs), between(), nn.Identity()]  # where the checkpoint has its dropout
+        for inputs, outputs in zip(
+            [width, *settings.hidden_sizes], settings.hidden_sizes, strict=False
+        ):
+            layers += [
+                nn.Linear(inputs, outputs),
+                between(),
+                nn.Identity(),
+            ]  # where the checkpoint has its dropout
         layers.append(nn.Linear(settings.hidden_sizes[-1], 1))
         if settings.final_activation is not None:
             layers.append(getattr(nn, settings.final_activation.title())())
@@ -89,25 +99,34 @@ class Estimator(nn.Module):
 
 
 class CometNetwork(nn.Module):
-    """The encoder of a checkpoint, and what reads its hidden states; all but the encoder computes in float32."""
+    """The encoder of a checkpoint, and what reads its hidden states; all but the encoder computes
+    in float32."""
 
     def __init__(self, encoder: nn.Module, settings: CometSettings) -> None:
         super().__init__()
         self.encoder: Any = encoder
         self.settings = settings
         size: Any = encoder.config
-        times = {"regression_metric": 6, "referenceless_regression_metric": 4}.get(settings.class_identifier, 1)
+        times = {"regression_metric": 6, "referenceless_regression_metric": 4}.get(
+            settings.class_identifier, 1
+        )
         self.estimator = Estimator(times * size.hidden_size, settings)
         if settings.layer == "mix":
             sparse = settings.layer_transformation == "sparsemax"
-            self.layerwise_attention = LayerwiseMix(size.num_hidden_layers + 1, sparse=sparse, norm=settings.layer_norm)
+            self.layerwise_attention = LayerwiseMix(
+                size.num_hidden_layers + 1, sparse=sparse, norm=settings.layer_norm
+            )
         if settings.error_labels:
             self.hidden2tag = nn.Linear(size.hidden_size, len(settings.error_labels) + 1)
 
-    def states(self, ids: torch.Tensor, mask: torch.Tensor, types: torch.Tensor | None) -> Sequence[torch.Tensor]:
+    def states(
+        self, ids: torch.Tensor, mask: torch.Tensor, types: torch.Tensor | None
+    ) -> Sequence[torch.Tensor]:
         """All hidden states, (B, T, d) each, embeddings first."""
         options = {} if types is None else {"token_type_ids": types}
-        found = self.encoder(input_ids=ids, attention_mask=mask, output_hidden_states=True, **options)
+        found = self.encoder(
+            input_ids=ids, attention_mask=mask, output_hidden_states=True, **options
+        )
         return found.hidden_states
 
     def read(self, states: Sequence[torch.Tensor], mask: torch.Tensor) -> torch.Tensor:
@@ -129,8 +148,11 @@ class CometNetwork(nn.Module):
             return tokens.masked_fill(~real, -torch.inf).amax(1)
         return tokens.masked_fill(~real, 0.0).sum(1) / mask.sum(1, keepdim=True)
 
-    def compare(self, translations: torch.Tensor, others: Mapping[str, torch.Tensor]) -> torch.Tensor:
-        """(n,) scores of (n, d) vectors of translations, sources and references (Rei et al., 2020, Sec. 2.3)."""
+    def compare(
+        self, translations: torch.Tensor, others: Mapping[str, torch.Tensor]
+    ) -> torch.Tensor:
+        """(n,) scores of (n, d) vectors of translations, sources and references (Rei et al., 2020,
+        Sec. 2.3)."""
         parts = [translations, *([others["ref"]] if "ref" in others else [others["src"]])]
         for name in ("ref", "src"):
             if name in others:
@@ -140,7 +162,8 @@ class CometNetwork(nn.Module):
     def judge(
         self, ids: torch.Tensor, mask: torch.Tensor, types: torch.Tensor | None
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """(B,) scores of joint sequences, and (B, T, labels) probabilities of the labels of their tokens."""
+        """(B,) scores of joint sequences, and (B, T, labels) probabilities of the labels of their
+        tokens."""
         states = self.states(ids, mask, types)
         scores = self.estimator(self.read(states, mask)[:, 0])
         if not self.settings.error_labels:
@@ -149,7 +172,8 @@ class CometNetwork(nn.Module):
 
 
 class ErrorSpan(NamedTuple):
-    """An error in a translation: where it stands, how severe it is, and how sure the network is of that, 0 to 1."""
+    """An error in a translation: where it stands, how severe it is, and how sure the network is of
+    that, 0 to 1."""
 
     start: int
     end: int
@@ -158,7 +182,8 @@ class ErrorSpan(NamedTuple):
 
 
 class CometScores(NamedTuple):
-    """(n,) scores, named (n,) parts, the errors found in each translation, and (n,) bool, whether a text was cut."""
+    """(n,) scores, named (n,) parts, the errors found in each translation, and (n,) bool, whether a
+    text was cut."""
 
     scores: np.ndarray
     parts: dict[str, np.ndarray]
@@ -172,12 +197,13 @@ class _Judged(NamedTuple):
 
 
 class Comet(LoadedModel):
-    """A converted checkpoint. No text is encoded twice, and neither order nor neighbours change a score.
+    """A converted checkpoint. No text is encoded twice, and neither order nor neighbours change a
+    score.
 
     Args:
         folder: as `mtmetrics.artifacts.comet_checkpoints` makes it.
-        **running: keywords of `mtmetrics.models.runner.Running`; the encoder computes in float32, whatever the
-            checkpoint was published for, unless another dtype is asked for.
+        **running: keywords of `mtmetrics.models.runner.Running`; the encoder computes in float32,
+            whatever the checkpoint was published for, unless another dtype is asked for.
 
     Raises:
         ArtifactError: it is no such folder, or damaged.
@@ -196,7 +222,9 @@ class Comet(LoadedModel):
             found = network.load_state_dict(heads, strict=False)
             lacking = [name for name in found.missing_keys if not name.startswith("encoder.")]
             if lacking or found.unexpected_keys:
-                raise ValueError(f"{HEADS_FILE} does not fit: {(lacking or found.unexpected_keys)[0]}")
+                raise ValueError(
+                    f"{HEADS_FILE} does not fit: {(lacking or found.unexpected_keys)[0]}"
+                )
         # As the published package counts: two positions of RoBERTa's table are none.
         self.limit = encoder.config.max_position_embeddings - 2
         self._runner = self.on_devices(network, self.tokenizer.pad_token_id or 0)
@@ -204,14 +232,19 @@ class Comet(LoadedModel):
         self._vectors = TextCache(_REMEMBERED, lambda found: found[0].nbytes)
         self._judged = TextCache(4096)
 
-    def score(self, translations: Sequence[str], others: Mapping[str, Sequence[str]]) -> CometScores:
+    def score(
+        self, translations: Sequence[str], others: Mapping[str, Sequence[str]]
+    ) -> CometScores:
         """Scores n translations.
 
         Args:
             translations: n texts.
             others: ``src``, ``ref`` or both -> n sources and references.
         """
-        columns = {"mt": list(translations), **{name: list(texts) for name, texts in others.items()}}
+        columns = {
+            "mt": list(translations),
+            **{name: list(texts) for name, texts in others.items()},
+        }
         return self._score_joint(columns) if self.settings.joint else self._score_apart(columns)
 
     def _score_apart(self, columns: Mapping[str, list[str]]) -> CometScores:
@@ -233,21 +266,29 @@ class Comet(LoadedModel):
         rows, cut, _ = self._tokenised(texts)
         found: list[Any] = [None] * len(texts)
 
-        def compute(network: Any, ids: torch.Tensor, mask: torch.Tensor, numbers: list[int]) -> None:
-            for number, vector in zip(numbers, network.vectors(ids, mask).cpu().numpy(), strict=True):
+        def compute(
+            network: Any, ids: torch.Tensor, mask: torch.Tensor, numbers: list[int]
+        ) -> None:
+            for number, vector in zip(
+                numbers, network.vectors(ids, mask).cpu().numpy(), strict=True
+            ):
                 found[number] = vector
 
         self._runner.run(rows, compute)
         return list(zip(found, cut, strict=True))
 
     def pieces(self, texts: Sequence[str]) -> list[tuple[np.ndarray, TextUnits]]:
-        """Of each text, read alone, the (t, d) vectors of its pieces, of length 1, as scores are made of them, and the
-        pieces; special tokens are left out."""
+        """Of each text, read alone, the (t, d) vectors of its pieces, of length 1, as scores are
+        made of them, and the pieces; special tokens are left out."""
         rows, _, _ = self._tokenised(list(texts))
         found: list[Any] = [None] * len(rows)
 
-        def compute(network: Any, ids: torch.Tensor, mask: torch.Tensor, numbers: list[int]) -> None:
-            vectors = nn.functional.normalize(network.read(network.states(ids, mask, None), mask), dim=2)
+        def compute(
+            network: Any, ids: torch.Tensor, mask: torch.Tensor, numbers: list[int]
+        ) -> None:
+            vectors = nn.functional.normalize(
+                network.read(network.states(ids, mask, None), mask), dim=2
+            )
             for number, own in zip(numbers, vectors.cpu().numpy(), strict=True):
                 units = text_words(self.tokenizer, texts[number], self.limit - 2, pieces=True)
                 kept = np.flatnonzero(units.spans[:, 1])
@@ -258,13 +299,21 @@ class Comet(LoadedModel):
 
     def _score_joint(self, columns: Mapping[str, list[str]]) -> CometScores:
         """Of texts that are encoded as one sequence."""
-        given = [name for name in ("src", "ref") if name in columns and name in self.settings.input_segments]
+        given = [
+            name
+            for name in ("src", "ref")
+            if name in columns and name in self.settings.input_segments
+        ]
         inputs = [(name,) for name in given] + ([tuple(given)] if len(given) > 1 else [])
         names = ["unified" if len(kind) > 1 else kind[0] for kind in inputs]
         count = len(columns["mt"])
         texts = list(dict.fromkeys(text for name in ("mt", *given) for text in columns[name]))
         known = dict(zip(texts, zip(*self._tokenised(texts), strict=True), strict=True))
-        keys = [tuple(columns[name][row] for name in ("mt", *kind)) for kind in inputs for row in range(count)]
+        keys = [
+            tuple(columns[name][row] for name in ("mt", *kind))
+            for kind in inputs
+            for row in range(count)
+        ]
         judged = self._judged.values(keys, lambda missing: self._judge(missing, known))
         scores = np.array([found.score for found in judged]).reshape(len(inputs), count)
         cut = [any(known[text][1] for text in key) or self._too_long(key, known) for key in keys]
@@ -274,7 +323,9 @@ class Comet(LoadedModel):
         if self.settings.error_labels:
             shares = _WORD_SHARES if len(inputs) > 1 else (1.0,)
             for row, text in enumerate(columns["mt"]):
-                labelled = [share * judged[place * count + row].words for place, share in enumerate(shares)]
+                labelled = [
+                    share * judged[place * count + row].words for place, share in enumerate(shares)
+                ]
                 errors[row] = error_spans(sum(labelled), known[text][2], self.settings.error_labels)
         if self.settings.class_identifier != "xcomet_metric":
             return CometScores(scores.mean(0), parts, errors, truncated)
@@ -288,7 +339,9 @@ class Comet(LoadedModel):
         first = [len(known[key[0]][0]) for key in keys]  # type: ignore[index]
         found: list[Any] = [None] * len(keys)
 
-        def compute(network: Any, ids: torch.Tensor, mask: torch.Tensor, numbers: list[int]) -> None:
+        def compute(
+            network: Any, ids: torch.Tensor, mask: torch.Tensor, numbers: list[int]
+        ) -> None:
             types = None
             if self.settings.encoder_model == "BERT":
                 ends = torch.tensor([first[number] for number in numbers], device=ids.device)
@@ -312,7 +365,8 @@ class Comet(LoadedModel):
         return len(self._joined([known[text][0] for text in key])) > self.limit
 
     def _tokenised(self, texts: list[str]) -> tuple[list[list[int]], list[bool], list[Any]]:
-        """Of each text the ids, special tokens included, whether it was cut, and where its tokens stand."""
+        """Of each text the ids, special tokens included, whether it was cut, and where its tokens
+        stand."""
         options = {"truncation": True, "max_length": self.limit - 2, "return_offsets_mapping": True}
         encoded = self.tokenizer(texts, **options)
         cut = [bool(encoding.overflowing) for encoding in encoded.encodings]
@@ -322,7 +376,8 @@ class Comet(LoadedModel):
 def error_spans(
     probabilities: np.ndarray, offsets: Sequence[tuple[int, int]], labels: Sequence[str]
 ) -> list[ErrorSpan]:
-    """The errors that labels of tokens tell of; one that reaches the end of the tokens does not count, as published.
+    """The errors that labels of tokens tell of; one that reaches the end of the tokens does not
+    count, as published.
 
     Args:
         probabilities: (n, 1 + labels) of no error and of each label, for n tokens.
@@ -337,11 +392,16 @@ def error_spans(
             span.append(place)
         elif span:
             sure = float(probabilities[span, chosen[span]].mean())
-            found.append(ErrorSpan(offsets[span[0]][0], offsets[span[-1]][1], labels[chosen[span[0]] - 1], sure))
+            found.append(
+                ErrorSpan(
+                    offsets[span[0]][0], offsets[span[-1]][1], labels[chosen[span[0]] - 1], sure
+                )
+            )
             span = []
     return found
 
 
 def _of_errors(spans: Sequence[ErrorSpan]) -> float:
-    """Score of a translation by its errors, as in MQM, from 0 (as bad as can be told) to 1 (none)."""
+    """Score of a translation by its errors, as in MQM, from 0 (as bad as can be told) to 1
+    (none)."""
     return 1 - min(sum(PENALTIES[span.severity] for span in spans), _WORST) / _WORST

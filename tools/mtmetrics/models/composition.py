@@ -23,7 +23,8 @@ KNOWN_SIDES = {
 
 @dataclasses.dataclass(frozen=True)
 class Composition:
-    """Sizes of a composition by transformer layers; those of the encoder whose layers it begins with.
+    """Sizes of a composition by transformer layers; those of the encoder whose layers it begins
+    with.
 
     Attributes:
         layer: the encoder's layer that the network reads, 1 or higher.
@@ -39,13 +40,14 @@ class Composition:
 
 
 class ComposedInference(nn.Module):
-    """ESIM whose second BiLSTM, the composition, is a transformer that begins as the upper layers of the encoder.
+    """ESIM whose second BiLSTM, the composition, is a transformer that begins as the upper layers
+    of the encoder.
 
-    Local inference is that of ESIM (Chen et al., 2017): each vector attends to those of the other side, here by their
-    cosine times a learned temperature, and what it finds is compared with it. The result is added to the vectors, as is
-    a vector that says which side they are of (source, reference or translation), and both texts go through the layers
-    as one sequence. The paper's ESIM is `EnhancedInference`.
-    """
+    Local inference is that of ESIM (Chen et al., 2017): each vector attends to those of the other
+    side, here by their cosine times a learned temperature, and what it finds is compared with it.
+    The result is added to the vectors, as is a vector that says which side they are of (source,
+    reference or translation), and both texts go through the layers as one sequence. The paper's
+    ESIM is `EnhancedInference`."""
 
     def __init__(self, width: int, composition: Composition, dropout: float) -> None:
         super().__init__()
@@ -57,38 +59,53 @@ class ComposedInference(nn.Module):
         self.norm = nn.LayerNorm(width)
         layers = [
             nn.TransformerEncoderLayer(
-                width, composition.heads, composition.inner, dropout, "gelu", layer_norm_eps=1e-12, batch_first=True
+                width,
+                composition.heads,
+                composition.inner,
+                dropout,
+                "gelu",
+                layer_norm_eps=1e-12,
+                batch_first=True,
             )
             for _ in composition.begun_from
         ]
-        for layer in layers:  # dropout of attention and of the widest states costs a third of a step on a CPU
+        for layer in (
+            layers
+        ):  # dropout of attention and of the widest states costs a third of a step on a CPU
             layer.self_attn.dropout = layer.dropout.p = 0.0
         self.layers = nn.ModuleList(layers)
         self.pooled = 6 * width
 
     def near(self, first: torch.Tensor, second: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
-        """(B, n, m) cosines of the vectors of the sides, (B, n, d) and (B, m, d); far below any at padding of the
-        second, but finite, which the gradient of the temperature needs."""
+        """(B, n, m) cosines of the vectors of the sides, (B, n, d) and (B, m, d); far below any at
+        padding of the second, but finite, which the gradient of the temperature needs."""
         units = nn.functional.normalize(first, dim=-1), nn.functional.normalize(second, dim=-1)
-        return (units[0] @ units[1].transpose(1, 2)).float().masked_fill(~real[:, None, :], _PADDING)
+        return (
+            (units[0] @ units[1].transpose(1, 2)).float().masked_fill(~real[:, None, :], _PADDING)
+        )
 
     def attention(self, near: torch.Tensor) -> torch.Tensor:
-        """(B, n, m) how much each position attends to each of the other side, from their cosines."""
+        """(B, n, m) how much each position attends to each of the other side, from their
+        cosines."""
         return (near * self.temperature).softmax(-1)
 
     def forward(
         self, other: torch.Tensor, prediction: torch.Tensor, lengths: Lengths, against: torch.Tensor
     ) -> torch.Tensor:
-        """(B, `pooled`) representation of the pairs: ``[avg_o; avg_t; avg_o - avg_t; avg_o * avg_t; first_t; max_t]``.
+        """(B, `pooled`) representation of the pairs: ``[avg_o; avg_t; avg_o - avg_t; avg_o * avg_t;
+        first_t; max_t]``.
 
         Args:
             other: (B, n, d) vectors of the references or sources, special tokens included.
             prediction: (B, m, d) vectors of the translations, likewise.
             lengths: (B,) lengths of each side.
-            against: place in `SIDES` of what each translation is compared with, (B,), or (B, n) of each position, where
-                that is a source and its reference, one after the other.
+            against: place in `SIDES` of what each translation is compared with, (B,), or (B, n) of
+                each position, where that is a source and its reference, one after the other.
         """
-        masks = [mask(sizes, side.shape[1]) for side, sizes in zip((other, prediction), lengths, strict=True)]
+        masks = [
+            mask(sizes, side.shape[1])
+            for side, sizes in zip((other, prediction), lengths, strict=True)
+        ]
         enhanced = []
         against = against.reshape(len(against), -1)
         translation = torch.full_like(against[:, :1], _TRANSLATION)
@@ -96,7 +113,9 @@ class ComposedInference(nn.Module):
         for own, found, real, name in both:
             near = self.near(own, found, real)
             attended = self.attention(near).to(own.dtype) @ found
-            joined = torch.cat([attended, (own - attended).abs(), own * attended, near.amax(-1, keepdim=True)], -1)
+            joined = torch.cat(
+                [attended, (own - attended).abs(), own * attended, near.amax(-1, keepdim=True)], -1
+            )
             enhanced.append(self.norm(own + self.enhancement(joined) + self.sides[name]))
         states, real = torch.cat(enhanced, 1), torch.cat(masks, 1)
         for layer in self.layers:
@@ -107,7 +126,8 @@ class ComposedInference(nn.Module):
 
 
 class ComposedMember(nn.Module):
-    """One network with a composition by transformer layers: the encoding of the pair, and the regressor over it."""
+    """One network with a composition by transformer layers: the encoding of the pair, and the
+    regressor over it."""
 
     def __init__(self, width: int, composition: Composition, hidden: int, dropout: float) -> None:
         super().__init__()

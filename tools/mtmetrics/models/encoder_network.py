@@ -22,10 +22,12 @@ if TYPE_CHECKING:
 
 
 class Reading(NamedTuple):
-    """Vectors that a pass can give: of a hidden state, or of a weighted sum of them; and of each token, or of texts.
+    """Vectors that a pass can give: of a hidden state, or of a weighted sum of them; and of each
+    token, or of texts.
 
     Attributes:
-        states: number of a hidden state, 0 for the embeddings; or a weight for each layer but the embeddings.
+        states: number of a hidden state, 0 for the embeddings; or a weight for each layer but the
+            embeddings.
         mean: one vector for each text, the mean over all its tokens.
     """
 
@@ -52,7 +54,8 @@ class Reading(NamedTuple):
 
         if isinstance(self.states, int):
             return found[self.states]
-        # One sum grows in place: as tensors of their own, the products would take the memory of all layers again.
+        # One sum grows in place: as tensors of their own, the products would take the memory of all
+        # layers again.
         total = torch.zeros_like(next(iter(found.values())))
         for layer in self.layers:
             total.add_(found[layer], alpha=self.states[layer - 1])
@@ -60,8 +63,8 @@ class Reading(NamedTuple):
 
 
 class Reader(Protocol):
-    """Who takes vectors from a shared network: what of a pass, of texts how long, and whether it keeps them for later
-    runs; the means of a reader of sentences are not kept."""
+    """Who takes vectors from a shared network: what of a pass, of texts how long, and whether it
+    keeps them for later runs; the means of a reader of sentences are not kept."""
 
     readings: list[Reading]
     max_length: int
@@ -76,9 +79,9 @@ class Reader(Protocol):
 class LayerStates:
     """Runs a `transformers` encoder up to the highest hidden state that is asked for.
 
-    State k is the output of block k, as in ``output_hidden_states``; 0 is the input of the first block. Where k is the
-    last layer, a closing normalisation of the model is applied, as the model itself would.
-    """
+    State k is the output of block k, as in ``output_hidden_states``; 0 is the input of the first
+    block. Where k is the last layer, a closing normalisation of the model is applied, as the model
+    itself would."""
 
     def __init__(self, network: Any) -> None:
         import torch
@@ -86,7 +89,11 @@ class LayerStates:
         self._network = network
         self._depth = network.config.num_hidden_layers
         lists = [module for module in network.modules() if isinstance(module, torch.nn.ModuleList)]
-        stacks = [found for found in lists if len(found) == self._depth and not isinstance(found[0], type(found))]
+        stacks = [
+            found
+            for found in lists
+            if len(found) == self._depth and not isinstance(found[0], type(found))
+        ]
         self._stack: Any = stacks[0] if stacks else None
         self._blocks = list(stacks[0]) if stacks else []
         self._found: dict[int, Any] = {}
@@ -126,14 +133,19 @@ class LayerStates:
 
 
 class EncoderNetwork(LoadedModel):
-    """A loaded encoder and its tokenizers. Where several `TokenEncoder` share one, a pass over a text gives what all of
-    them want, and a cache keeps it until they ask.
+    """A loaded encoder and its tokenizers. Where several `TokenEncoder` share one, a pass over a
+    text gives what all of them want, and a cache keeps it until they ask.
 
     The arguments are those of `TokenEncoder`; the cache holds `cache_bytes` for each reading.
     """
 
     def __init__(
-        self, model: str | Path, *, revision: str | None = None, cache_bytes: int = 128 * 2**20, **running: Any
+        self,
+        model: str | Path,
+        *,
+        revision: str | None = None,
+        cache_bytes: int = 128 * 2**20,
+        **running: Any,
     ) -> None:
         super().__init__("encoder", model, revision, running)
         from mtmetrics.models.plain_networks import network as load
@@ -143,13 +155,17 @@ class EncoderNetwork(LoadedModel):
         self.own_tokenizers = own_tokenizers(self.folder)
         self.config = network.config
         self._runner = self.on_devices(network, self.tokenizer.pad_token_id or 0)
-        self._runner.replicas = [(LayerStates(copy), device) for copy, device in self._runner.replicas]
+        self._runner.replicas = [
+            (LayerStates(copy), device) for copy, device in self._runner.replicas
+        ]
         self._cache = TextCache(0, lambda encoded: encoded.vectors.nbytes)
         self._cache_bytes = cache_bytes
         # Texts asked for, read from disk, computed; real and padded tokens computed.
         self.counts = SimpleNamespace(requested=0, loaded=0, computed=0, tokens=0, padded_tokens=0)
         self._readers: weakref.WeakSet[Reader] = weakref.WeakSet()
-        self._joining = threading.Lock()  # a reader may be made in one thread while another one encodes
+        self._joining = (
+            threading.Lock()
+        )  # a reader may be made in one thread while another one encodes
 
     @functools.cached_property
     def word_table(self) -> np.ndarray:
@@ -174,15 +190,17 @@ class EncoderNetwork(LoadedModel):
             found.append(whole)
         return found
 
-    def run(self, keys: Sequence[Hashable], texts: Sequence[EncodedText], reader: Reader, keep: Any) -> int:
+    def run(
+        self, keys: Sequence[Hashable], texts: Sequence[EncodedText], reader: Reader, keep: Any
+    ) -> int:
         """One pass over the tokens of texts; the cache gets what other readers want of them.
 
         Args:
             keys: what the cache finds the texts by.
             texts: as the reader's tokenizer gave them, with no vectors.
             reader: who asks.
-            keep: called with the number of a text, one of the reader's readings, and its vectors; refuses those that
-                are not finite.
+            keep: called with the number of a text, one of the reader's readings, and its vectors;
+                refuses those that are not finite.
 
         Returns:
             Padded tokens that were computed.
@@ -194,11 +212,16 @@ class EncoderNetwork(LoadedModel):
         shared = [reader, *others]
         readings = list(dict.fromkeys(reading for other in shared for reading in other.readings))
         layers = sorted({layer for reading in readings for layer in reading.layers})
-        cuts = {reading: {other.max_length for other in shared if reading in other.readings} for reading in readings}
+        cuts = {
+            reading: {other.max_length for other in shared if reading in other.readings}
+            for reading in readings
+        }
         found: dict[tuple[int, Reading], np.ndarray] = {}
         room = self._cache.limit
 
-        def compute(network: Any, batch: "torch.Tensor", mask: "torch.Tensor", numbers: list[int]) -> None:
+        def compute(
+            network: Any, batch: "torch.Tensor", mask: "torch.Tensor", numbers: list[int]
+        ) -> None:
             nonlocal room
             states = network(layers, input_ids=batch, attention_mask=mask)
             for reading in readings:
@@ -213,27 +236,45 @@ class EncoderNetwork(LoadedModel):
                     whole = not text.truncated and len(text.token_ids) <= max(cuts[reading])
                     if not self._cache_bytes or not (whole or reader.max_length in cuts[reading]):
                         continue
-                    if reading.mean or vectors.nbytes <= room:  # what the cache could not hold is not kept here either
+                    if (
+                        reading.mean or vectors.nbytes <= room
+                    ):  # what the cache could not hold is not kept here either
                         room -= 0 if reading.mean else vectors.nbytes
                         found[number, reading] = vectors.copy()
 
         rows: list[Any] = [text.token_ids for text in texts]
         padded = self._runner.run(rows, compute)
-        # What was asked for goes out already, and single vectors are small, so they come last and stay longest.
-        for (number, reading), vectors in sorted(found.items(), key=lambda item: _order(item[0][1], reader)):
-            if reading in reader.readings or np.isfinite(vectors).all():  # what was asked for is looked at by `keep`
-                self.remember(keys[number], reading, texts[number]._replace(vectors=vectors), reader.max_length)
+        # What was asked for goes out already, and single vectors are small, so they come last and
+        # stay longest.
+        for (number, reading), vectors in sorted(
+            found.items(), key=lambda item: _order(item[0][1], reader)
+        ):
+            if (
+                reading in reader.readings or np.isfinite(vectors).all()
+            ):  # what was asked for is looked at by `keep`
+                self.remember(
+                    keys[number],
+                    reading,
+                    texts[number]._replace(vectors=vectors),
+                    reader.max_length,
+                )
         for other in others:
             if other.stores:
-                other.store((keys[number], texts[number]) for number in {number for number, _ in found})
+                other.store(
+                    (keys[number], texts[number]) for number in {number for number, _ in found}
+                )
         return padded
 
     def forget(self) -> None:
-        """Empties the cache: what is asked for next is computed in batches of its own, whatever was read before."""
+        """Empties the cache: what is asked for next is computed in batches of its own, whatever was
+        read before."""
         self._cache.clear()
 
-    def remember(self, key: Hashable, reading: Reading, text: EncodedText, max_length: int | None) -> None:
-        """Keeps the vectors of a text in the cache; of one that was cut, by the length where it was."""
+    def remember(
+        self, key: Hashable, reading: Reading, text: EncodedText, max_length: int | None
+    ) -> None:
+        """Keeps the vectors of a text in the cache; of one that was cut, by the length where it
+        was."""
         self._cache.put((key, reading, max_length if text.truncated else None), text)
 
 

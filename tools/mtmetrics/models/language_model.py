@@ -1,4 +1,5 @@
-"""The language-model term: how likely a language model of the target language finds a translation."""
+"""The language-model term: how likely a language model of the target language finds a
+translation."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,21 +30,24 @@ class LanguageModel(LoadedModel):
 
     Args:
         model: folder, name of a bundled artifact, or Hub repository.
-        start_token: where a start-of-text token precedes the text, so that its first token is scored too: ``"short"``
-            for texts of fewer than two tokens, which have no likelihood otherwise (longer ones are scored from their
-            second token on, as published); ``"always"``; or ``"never"``, where short texts get the published 0, which
-            is the best score there is.
-        end_token: also score that the text ends where it does, if an end-of-text token fits behind it. Only for models
-            that were trained on texts one by one.
-        length_power: the log-likelihood of the tokens is divided by their number to this power, 0 to 1, as beam
-            searches do: 1 is the mean, as published; below 1, of texts with the same mean the shorter one is better.
+        start_token: where a start-of-text token precedes the text, so that its first token is
+            scored too: ``"short"`` for texts of fewer than two tokens, which have no likelihood
+            otherwise (longer ones are scored from their second token on, as published);
+            ``"always"``; or ``"never"``, where short texts get the published 0, which is the best
+            score there is.
+        end_token: also score that the text ends where it does, if an end-of-text token fits behind
+            it. Only for models that were trained on texts one by one.
+        length_power: the log-likelihood of the tokens is divided by their number to this power, 0
+            to 1, as beam searches do: 1 is the mean, as published; below 1, of texts with the same
+            mean the shorter one is better.
         revision: Hub revision.
-        **running: keywords of `mtmetrics.models.runner.Running`; by default 2,048 padded tokens per batch. Likelihoods
-            come in float32, whatever the number format of the network.
+        **running: keywords of `mtmetrics.models.runner.Running`; by default 2,048 padded tokens per
+            batch. Likelihoods come in float32, whatever the number format of the network.
 
     Raises:
         InputError: an unknown option, or a power outside of [0, 1].
-        ArtifactError: the model cannot be found or loaded, or has no start or end token where one is asked for.
+        ArtifactError: the model cannot be found or loaded, or has no start or end token where one
+            is asked for.
         MTMetricsError: the model does not fit into memory, or overflows in its number format.
     """
 
@@ -71,13 +75,24 @@ class LanguageModel(LoadedModel):
         self._only_projects = _only_projects(network.eval())
         # What pads a text stands behind it, where a causal model cannot see it; any token will do.
         self._runner = self.on_devices(network)
-        self._start: Any = _inside(network.config, network.config.bos_token_id, self.tokenizer.cls_token_id)
+        self._start: Any = _inside(
+            network.config, network.config.bos_token_id, self.tokenizer.cls_token_id
+        )
         if self._start is None and start_token != "never":
-            raise ArtifactError(f"{self.described}: its config names no bos_token_id; use start_token='never'")
-        self._end: Any = _inside(network.config, network.config.eos_token_id, self.tokenizer.sep_token_id)
+            raise ArtifactError(
+                f"{self.described}: its config names no bos_token_id; use start_token='never'"
+            )
+        self._end: Any = _inside(
+            network.config, network.config.eos_token_id, self.tokenizer.sep_token_id
+        )
         if self._end is None and end_token:
-            raise ArtifactError(f"{self.described}: its config names no eos_token_id; leave end_token out")
-        limit = getattr(network.config, "max_position_embeddings", None) or self.tokenizer.model_max_length
+            raise ArtifactError(
+                f"{self.described}: its config names no eos_token_id; leave end_token out"
+            )
+        limit = (
+            getattr(network.config, "max_position_embeddings", None)
+            or self.tokenizer.model_max_length
+        )
         self.max_length = int(min(limit, self.tokenizer.model_max_length))
         # A blank text is scored as badly as a uniform guess over the vocabulary would do.
         self.floor = -float(np.log(network.config.vocab_size))
@@ -101,15 +116,20 @@ class LanguageModel(LoadedModel):
 
         Returns:
             (N,) float64 log-likelihoods in nats (at most 0; blank texts get `floor`, or 0 with
-            ``start_token="never"``), (N,) token counts, and an (N,) mask of texts cut at the model's limit.
+            ``start_token="never"``), (N,) token counts, and an (N,) mask of texts cut at the
+            model's limit.
         """
         found = self._recent.values(texts, self._score)
         means, lengths, cut = zip(*found, strict=True) if found else ((), (), ())
-        return np.array(means, dtype=np.float64), np.array(lengths, dtype=np.int64), np.array(cut, dtype=bool)
+        return (
+            np.array(means, dtype=np.float64),
+            np.array(lengths, dtype=np.int64),
+            np.array(cut, dtype=bool),
+        )
 
     def token_losses(self, texts: Sequence[str]) -> list[tuple[np.ndarray, np.ndarray]]:
-        """For each text the (k, 2) spans of its tokens, and their (k,) negative log-likelihoods in nats, 0 for a first
-        token that is not scored; without the end of the text."""
+        """For each text the (k, 2) spans of its tokens, and their (k,) negative log-likelihoods in
+        nats, 0 for a first token that is not scored; without the end of the text."""
         encoded = self.tokenizer(
             list(texts),
             add_special_tokens=False,
@@ -121,24 +141,39 @@ class LanguageModel(LoadedModel):
         rows = [self._framed(text) for text in ids]
         found = [np.zeros(len(text)) for text in ids]
 
-        def compute(network: Any, batch: "torch.Tensor", mask: "torch.Tensor", numbers: list[int]) -> None:
-            for number, losses in zip(numbers, self._losses(network, batch, mask).double().cpu().numpy(), strict=True):
+        def compute(
+            network: Any, batch: "torch.Tensor", mask: "torch.Tensor", numbers: list[int]
+        ) -> None:
+            for number, losses in zip(
+                numbers, self._losses(network, batch, mask).double().cpu().numpy(), strict=True
+            ):
                 own = found[number][0 if self._starts(ids[number]) else 1 :]
-                scored = min(len(own), len(rows[number]) - 1)  # at the limit a start token leaves no room for the last
+                scored = min(
+                    len(own), len(rows[number]) - 1
+                )  # at the limit a start token leaves no room for the last
                 own[:scored] = losses[:scored]
 
         self._runner.run([row if len(row) > 1 else [] for row in rows], compute)
-        return [(spans_of(spans), losses) for spans, losses in zip(encoded["offset_mapping"], found, strict=True)]
+        return [
+            (spans_of(spans), losses)
+            for spans, losses in zip(encoded["offset_mapping"], found, strict=True)
+        ]
 
     def _score(self, texts: list[str]) -> list[tuple[float, int, bool]]:
-        encoded = self.tokenizer(texts, add_special_tokens=False, truncation=True, max_length=self.max_length)
+        encoded = self.tokenizer(
+            texts, add_special_tokens=False, truncation=True, max_length=self.max_length
+        )
         ids = encoded["input_ids"]
         means = np.zeros(len(ids)) if self.start_token == "never" else np.full(len(ids), self.floor)
         rows = [self._framed(text) for text in ids]
 
-        def compute(network: Any, batch: "torch.Tensor", mask: "torch.Tensor", numbers: list[int]) -> None:
+        def compute(
+            network: Any, batch: "torch.Tensor", mask: "torch.Tensor", numbers: list[int]
+        ) -> None:
             divisors = mask[:, 1:].sum(1) ** self.length_power
-            means[numbers] = -(self._losses(network, batch, mask).sum(1) / divisors).double().cpu().numpy()
+            means[numbers] = (
+                -(self._losses(network, batch, mask).sum(1) / divisors).double().cpu().numpy()
+            )
 
         # A row of one token predicts nothing.
         self._runner.run([row if len(row) > 1 else [] for row in rows], compute)
@@ -153,16 +188,25 @@ class LanguageModel(LoadedModel):
 
         given = {"input_ids": batch, "attention_mask": mask, "use_cache": False}
         if self._only_projects:
-            states, project = network.base_model(**given).last_hidden_state, network.get_output_embeddings()
+            states, project = (
+                network.base_model(**given).last_hidden_state,
+                network.get_output_embeddings(),
+            )
         else:
             states, project = network(**given).logits, torch.nn.Identity()
         scored = mask[:, 1:].bool()
         # In parts, so that logits of the whole vocabulary are never there for all tokens.
-        parts = zip(states[:, :-1][scored].split(_TOKENS), batch[:, 1:][scored].split(_TOKENS), strict=True)
+        parts = zip(
+            states[:, :-1][scored].split(_TOKENS), batch[:, 1:][scored].split(_TOKENS), strict=True
+        )
         entropy = torch.nn.functional.cross_entropy
-        found = torch.cat([entropy(project(part).float(), tokens, reduction="none") for part, tokens in parts])
+        found = torch.cat(
+            [entropy(project(part).float(), tokens, reduction="none") for part, tokens in parts]
+        )
         if not found.isfinite().all():
-            raise MTMetricsError(f"language model {self.name}: overflows in {self.dtype}; use dtype='float32'")
+            raise MTMetricsError(
+                f"language model {self.name}: overflows in {self.dtype}; use dtype='float32'"
+            )
         losses = torch.zeros(scored.shape, device=batch.device)
         losses[scored] = found
         return losses
@@ -172,17 +216,22 @@ class LanguageModel(LoadedModel):
 
     def _framed(self, ids: list[int]) -> list[int]:
         row = [self._start, *ids] if self._starts(ids) else ids
-        return [*row, self._end] if self.end_token and ids and len(row) < self.max_length else row[: self.max_length]
+        return (
+            [*row, self._end]
+            if self.end_token and ids and len(row) < self.max_length
+            else row[: self.max_length]
+        )
 
 
 def _inside(config: Any, number: int | None, other: int | None) -> int | None:
-    """A special token, or the other one: Chinese models with BERT's vocabulary frame texts by its tokens, while their
-    configurations keep numbers of GPT-2 that lie outside of it."""
+    """A special token, or the other one: Chinese models with BERT's vocabulary frame texts by its
+    tokens, while their configurations keep numbers of GPT-2 that lie outside of it."""
     return number if number is None or number < config.vocab_size else other
 
 
 def _only_projects(network: Any) -> bool:
-    """Whether logits are what the output layer makes of the last states and no more: some models cap or scale them."""
+    """Whether logits are what the output layer makes of the last states and no more: some models
+    cap or scale them."""
     import torch
 
     output, ids = network.get_output_embeddings(), torch.zeros((1, 2), dtype=torch.long)
@@ -195,7 +244,8 @@ def _only_projects(network: Any) -> bool:
 
 
 def _fuse_activations(network: Any) -> None:
-    """Replaces GPT-2's GELU, written out in six steps by `transformers`, by torch's own of the same formula."""
+    """Replaces GPT-2's GELU, written out in six steps by `transformers`, by torch's own of the same
+    formula."""
     import torch
 
     for module in list(network.modules()):
@@ -205,9 +255,9 @@ def _fuse_activations(network: Any) -> None:
 
 
 def length_normalised(means: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """``exp(mean) ** (1 / length)`` of (N,) mean log-likelihoods: the later published form; 0 for fewer than two
-    tokens.
+    """``exp(mean) ** (1 / length)`` of (N,) mean log-likelihoods: the later published form; 0 for
+    fewer than two tokens.
 
-    It divides by the length a second time, so it tends to 1 for long texts whatever their likelihood.
-    """
+    It divides by the length a second time, so it tends to 1 for long texts whatever their
+    likelihood."""
     return np.where(lengths > 1, np.exp(means / np.maximum(lengths, 1)), 0.0)

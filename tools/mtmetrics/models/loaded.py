@@ -30,22 +30,33 @@ class LoadedModel:
         MTMetricsError: it does not fit into memory.
     """
 
-    def __init__(self, kind: str, model: str | Path, revision: str | None, running: dict[str, Any]) -> None:
+    def __init__(
+        self, kind: str, model: str | Path, revision: str | None, running: dict[str, Any]
+    ) -> None:
         self.running = Running(**running)
         positive("batch_tokens", self.running.batch_tokens)
         self.dtype = pick_dtype(self.running.dtype, self.running.device)
         self.devices = pick_devices(self.running.device)
         self.name, self.label = str(model), model_label(model)
         self.described = f"{kind} {self.name}"
-        self.folder = model_folder(model, revision=revision, local_files_only=self.running.local_files_only)
+        self.folder = model_folder(
+            model, revision=revision, local_files_only=self.running.local_files_only
+        )
         self.fingerprint = model_fingerprint(self.folder)
 
     def __reduce__(self) -> Any:
         """Refuses to be pickled: a model is as large as its files, and lies on devices."""
-        advice = "load the metric in the worker with mtmetrics.load, or send a scorer that mtmetrics.load made"
+        advice = (
+            "load the metric in the worker with mtmetrics.load, or send a scorer that "
+            "mtmetrics.load made"
+        )
         raise MTMetricsError(f"{self.described}: a loaded model stays in its process; {advice}")
 
-    def on_devices(self, network: Any, pad: int = 0, batch_tokens: int | None = None) -> BatchRunner:
+    def on_devices(
+        self, network: Any, pad: int = 0, batch_tokens: int | None = None
+    ) -> BatchRunner:
         """The network on each of the devices; `pad` fills up its batches."""
         copies = replicate(self.described, network.eval(), self.devices)
-        return BatchRunner(self.described, copies, self.devices, batch_tokens or self.running.batch_tokens, pad)
+        return BatchRunner(
+            self.described, copies, self.devices, batch_tokens or self.running.batch_tokens, pad
+        )

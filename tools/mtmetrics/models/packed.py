@@ -1,4 +1,5 @@
-"""Token vectors of many texts in one array, what is done to them before matching, and who makes them."""
+"""Token vectors of many texts in one array, what is done to them before matching, and who makes
+them."""
 
 import dataclasses
 from collections.abc import Callable, Hashable, Sequence
@@ -11,9 +12,12 @@ if TYPE_CHECKING:
 
 
 def distinct(texts: Sequence[Hashable]) -> tuple[list[Any], np.ndarray]:
-    """The S distinct ones of N texts in order of first appearance, and (N,) int64 for each text its place in them."""
+    """The S distinct ones of N texts in order of first appearance, and (N,) int64 for each text its
+    place in them."""
     places: dict[Hashable, int] = {}
-    index = np.fromiter((places.setdefault(text, len(places)) for text in texts), dtype=np.int64, count=len(texts))
+    index = np.fromiter(
+        (places.setdefault(text, len(places)) for text in texts), dtype=np.int64, count=len(texts)
+    )
     return list(places), index
 
 
@@ -24,7 +28,8 @@ class PackedTokens:
     Attributes:
         vectors: (T, d) float32, one row per token or n-gram.
         offsets: (S + 1,) int64; text ``s`` owns rows ``offsets[s]:offsets[s + 1]``.
-        weights: (T,) float64, positive, or 0 for greedy matching alone; matching normalises them to sum 1 per text.
+        weights: (T,) float64, positive, or 0 for greedy matching alone; matching normalises them to
+            sum 1 per text.
         token_ids: (T,) int64 vocabulary ids; of an n-gram, the id of its first token.
         words: (T,) int64 position of the word that a piece belongs to, -1 for special tokens.
         index: (N,) int64, for each input the text (0 <= index < S) that it equals.
@@ -48,14 +53,19 @@ class PackedTokens:
         index: np.ndarray,
         truncated: np.ndarray,
     ) -> "PackedTokens":
-        """Texts whose tokens are given one by one, uniformly weighted: the ids and words of each of S texts."""
+        """Texts whose tokens are given one by one, uniformly weighted: the ids and words of each of
+        S texts."""
         none = np.zeros(0, dtype=np.int64)
         offsets = np.cumsum([0, *map(len, ids)], dtype=np.int64)
         token_ids, positions = (np.concatenate([none, *rows]) for rows in (ids, words))
-        return cls(vectors, offsets, np.ones(len(token_ids)), token_ids, positions, index, truncated)
+        return cls(
+            vectors, offsets, np.ones(len(token_ids)), token_ids, positions, index, truncated
+        )
 
     @classmethod
-    def of_texts(cls, vectors: np.ndarray, index: np.ndarray, truncated: np.ndarray) -> "PackedTokens":
+    def of_texts(
+        cls, vectors: np.ndarray, index: np.ndarray, truncated: np.ndarray
+    ) -> "PackedTokens":
         """One row per text, such as sentence vectors (S, d); token ids are 0 and words -1."""
         rows = len(vectors)
         ids = np.zeros(rows, dtype=np.int64)
@@ -77,7 +87,9 @@ class PackedTokens:
     def select(self, keep: np.ndarray) -> "PackedTokens":
         """Only the rows where the (T,) mask is true; a text may become empty."""
         counts = np.concatenate([[0], np.cumsum(keep)])
-        rows = {name: getattr(self, name)[keep] for name in ("vectors", "weights", "token_ids", "words")}
+        rows = {
+            name: getattr(self, name)[keep] for name in ("vectors", "weights", "token_ids", "words")
+        }
         return dataclasses.replace(self, offsets=counts[self.offsets], **rows)
 
     def take(self, inputs: slice) -> "PackedTokens":
@@ -87,7 +99,9 @@ class PackedTokens:
         wanted[texts] = True
         chosen = self.select(np.repeat(wanted, self.lengths))
         offsets = np.concatenate([[0], np.cumsum(self.lengths[texts])])
-        return dataclasses.replace(chosen, offsets=offsets, index=index, truncated=self.truncated[texts])
+        return dataclasses.replace(
+            chosen, offsets=offsets, index=index, truncated=self.truncated[texts]
+        )
 
     def split(self, size: int) -> list["PackedTokens"]:
         """Every `size` inputs apart, such as columns of texts that were encoded in one call."""
@@ -98,15 +112,17 @@ class PackedTokens:
         norms = np.sqrt(np.einsum("ij,ij->i", self.vectors, self.vectors))[:, None]
         out = empty(self.vectors.shape, self.vectors.dtype)
         return self.with_vectors(
-            lambda vectors: np.divide(vectors, np.maximum(norms, np.finfo(np.float32).tiny), out=out)
+            lambda vectors: np.divide(
+                vectors, np.maximum(norms, np.finfo(np.float32).tiny), out=out
+            )
         )
 
     def ngrams(self, n: int) -> "PackedTokens":
         """Weighted means of n consecutive rows; weights are the sums of theirs.
 
-        n shrinks on texts of fewer than n rows, so that every text that is not empty keeps one n-gram (as the published
-        code does). With uniform weights the vector is the plain mean (Sec. 3.1 of Zhao et al., 2020).
-        """
+        n shrinks on texts of fewer than n rows, so that every text that is not empty keeps one
+        n-gram (as the published code does). With uniform weights the vector is the plain mean (Sec.
+        3.1 of Zhao et al., 2020)."""
         if n == 1:
             return self
         sizes = np.minimum(self.lengths, n)
@@ -127,13 +143,15 @@ class PackedTokens:
             total += weight
         summed /= total[:, None].astype(np.float32)
         ids, words = self.token_ids[first], self.words[first]
-        return dataclasses.replace(self, vectors=summed, offsets=offsets, weights=total, token_ids=ids, words=words)
+        return dataclasses.replace(
+            self, vectors=summed, offsets=offsets, weights=total, token_ids=ids, words=words
+        )
 
     def means(self) -> np.ndarray:
         """(S, d) mean vector of each text (zeros for an empty one)."""
         means = np.zeros((len(self.lengths), self.vectors.shape[1]), dtype=np.float32)
-        # `np.add.reduceat` would take seven times as long: it adds along the rows without the processor's vector
-        # instructions.
+        # `np.add.reduceat` would take seven times as long: it adds along the rows without the
+        # processor's vector instructions.
         for text in np.flatnonzero(self.lengths).tolist():
             means[text] = self.vectors[self.rows(text)].mean(0)
         return means
@@ -186,5 +204,6 @@ class WordEncoder(Encoder, Protocol):
     word_table: np.ndarray
 
     def text_words(self, text: str, language: str | None = None) -> "TextUnits":
-        """The words of a text in reading order, special tokens among them; a token for each row of its vectors."""
+        """The words of a text in reading order, special tokens among them; a token for each row of
+        its vectors."""
         ...

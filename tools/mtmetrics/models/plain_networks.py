@@ -1,8 +1,8 @@
 """BERT and GPT-2 by torch alone, where a model is one of these and nothing else.
 
-They compute what `transformers` computes, but do not import its modelling code, which takes longer than anything else
-between the start of a program and its first score (torch's compiler and its distributed tensors come with it).
-"""
+They compute what `transformers` computes, but do not import its modelling code, which takes longer
+than anything else between the start of a program and its first score (torch's compiler and its
+distributed tensors come with it)."""
 
 import json
 from pathlib import Path
@@ -40,8 +40,9 @@ class _Embedding(nn.Embedding):
 
 
 class Block(nn.Module):
-    """A transformer layer: self-attention and a feed-forward part, each added to what it reads. Layers are normalised
-    behind the sum (BERT), or, where the model is `causal`, before each part (GPT-2)."""
+    """A transformer layer: self-attention and a feed-forward part, each added to what it reads.
+    Layers are normalised behind the sum (BERT), or, where the model is `causal`, before each part
+    (GPT-2)."""
 
     def __init__(self, width: int, heads: int, inner: int, eps: float, *, causal: bool) -> None:
         super().__init__()
@@ -52,8 +53,8 @@ class Block(nn.Module):
         self.first_norm, self.second_norm = nn.LayerNorm(width, eps), nn.LayerNorm(width, eps)
 
     def forward(self, states: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
-        """(B, T, d) states of (B, T, d) states; `mask` (B, 1, 1, T) is true at what may be attended to, None where all
-        of it may. A causal layer needs none: padding stands behind the text."""
+        """(B, T, d) states of (B, T, d) states; `mask` (B, 1, 1, T) is true at what may be attended
+        to, None where all of it may. A causal layer needs none: padding stands behind the text."""
         if self.causal:
             states = states + self._attention(self.first_norm(states), mask)
             return states + self._feed_forward(self.second_norm(states))
@@ -61,7 +62,9 @@ class Block(nn.Module):
         return self.second_norm(self._feed_forward(states) + states)
 
     def _attention(self, states: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
-        query, key, value = self.attended(states).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        query, key, value = (
+            self.attended(states).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        )
         attend = nn.functional.scaled_dot_product_attention
         found = attend(query, key, value, attn_mask=mask, is_causal=self.causal)
         return self.output(found.transpose(1, 2).flatten(2))
@@ -93,7 +96,9 @@ class Bert(nn.Module):
         self.word, self.position, self.token_type = (_Embedding(size, width) for size in sizes)
         self.norm = nn.LayerNorm(width, config.layer_norm_eps)
         shape = width, config.num_attention_heads, config.intermediate_size, config.layer_norm_eps
-        self.blocks = nn.ModuleList(Block(*shape, causal=False) for _ in range(config.num_hidden_layers))
+        self.blocks = nn.ModuleList(
+            Block(*shape, causal=False) for _ in range(config.num_hidden_layers)
+        )
 
     def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> SimpleNamespace:
         """``last_hidden_state``, (B, T, d), of (B, T) ids and a mask that is 1 at real tokens."""
@@ -106,9 +111,12 @@ class Bert(nn.Module):
 
     @staticmethod
     def named(stored: dict[str, torch.Tensor], layers: int) -> dict[str, torch.Tensor]:
-        """The parameters by their names here, of those that a file stores; a `KeyError` where one is not there."""
+        """The parameters by their names here, of those that a file stores; a `KeyError` where one
+        is not there."""
         stored = {name.removeprefix("bert."): tensor for name, tensor in stored.items()}
-        found = {f"{name}.weight": stored[f"embeddings.{name}_embeddings.weight"] for name in _EMBEDDED}
+        found = {
+            f"{name}.weight": stored[f"embeddings.{name}_embeddings.weight"] for name in _EMBEDDED
+        }
         for end in ("weight", "bias"):
             found[f"norm.{end}"] = stored[f"embeddings.LayerNorm.{end}"]
             for number in range(layers):
@@ -124,8 +132,8 @@ class Bert(nn.Module):
 
 
 class GPT2(nn.Module):
-    """GPT-2, whose output layer is its table of words (Radford et al., 2019); attributes as those of `Bert`. Padding
-    stands behind a text."""
+    """GPT-2, whose output layer is its table of words (Radford et al., 2019); attributes as those
+    of `Bert`. Padding stands behind a text."""
 
     says: ClassVar = {
         "activation_function": "gelu_new",
@@ -152,9 +160,15 @@ class GPT2(nn.Module):
 
     @staticmethod
     def named(stored: dict[str, torch.Tensor], layers: int) -> dict[str, torch.Tensor]:
-        """The parameters by their names here, of those that a file stores; a `KeyError` where one is not there."""
+        """The parameters by their names here, of those that a file stores; a `KeyError` where one
+        is not there."""
         stored = {name.removeprefix("transformer."): tensor for name, tensor in stored.items()}
-        names = {"attended": "attn.c_attn", "output": "attn.c_proj", "inner": "mlp.c_fc", "outer": "mlp.c_proj"}
+        names = {
+            "attended": "attn.c_attn",
+            "output": "attn.c_proj",
+            "inner": "mlp.c_fc",
+            "outer": "mlp.c_proj",
+        }
         found = {"word.weight": stored["wte.weight"], "position.weight": stored["wpe.weight"]}
         for end in ("weight", "bias"):
             found[f"norm.{end}"] = stored[f"ln_f.{end}"]
@@ -177,8 +191,15 @@ class _GPT2States(nn.Module):
         width, eps = config.hidden_size, config.layer_norm_eps
         sizes = config.vocab_size, config.max_position_embeddings
         self.word, self.position = (_Embedding(size, width) for size in sizes)
-        shape = width, config.num_attention_heads, getattr(config, "intermediate_size", None) or 4 * width, eps
-        self.blocks = nn.ModuleList(Block(*shape, causal=True) for _ in range(config.num_hidden_layers))
+        shape = (
+            width,
+            config.num_attention_heads,
+            getattr(config, "intermediate_size", None) or 4 * width,
+            eps,
+        )
+        self.blocks = nn.ModuleList(
+            Block(*shape, causal=True) for _ in range(config.num_hidden_layers)
+        )
         self.norm = nn.LayerNorm(width, eps)
 
     def forward(self, input_ids: torch.Tensor, **_: Any) -> SimpleNamespace:
@@ -190,8 +211,8 @@ class _GPT2States(nn.Module):
 
 
 def network(auto_class: str, folder: Path, dtype: torch.dtype) -> Any:
-    """The network of a model folder: by torch alone where it is a plain BERT or GPT-2 in a single file, whose names and
-    sizes are those that `transformers` writes today; else by `transformers`.
+    """The network of a model folder: by torch alone where it is a plain BERT or GPT-2 in a single
+    file, whose names and sizes are those that `transformers` writes today; else by `transformers`.
 
     Args:
         auto_class: ``"AutoModel"`` or ``"AutoModelForCausalLM"``.

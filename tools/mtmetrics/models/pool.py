@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 
 
 class ModelPool:
-    """Encoders, language models and translators that were loaded already, so that several scorers share them.
+    """Encoders, language models and translators that were loaded already, so that several scorers
+    share them.
 
-    Its keywords are those of `mtmetrics.models.runner.Running`. Translators compute in float32; language models and
-    translators have batches of their own size.
+    Its keywords are those of `mtmetrics.models.runner.Running`. Translators compute in float32;
+    language models and translators have batches of their own size.
 
     Attributes:
         running: the keywords.
@@ -39,10 +40,15 @@ class ModelPool:
         # Here too, since stages of a production are found again by it.
         self.dtype = given.dtype if given.dtype != "auto" else pick_dtype(given.dtype, given.device)
         self._encoding = running | {"dtype": self.dtype}
-        self._generating: dict[str, Any] = {"device": given.device, "local_files_only": given.local_files_only}
+        self._generating: dict[str, Any] = {
+            "device": given.device,
+            "local_files_only": given.local_files_only,
+        }
         self._loaded: dict[tuple[object, ...], Any] = {}
         # What nobody reads any more is not computed.
-        self._encoders: weakref.WeakValueDictionary[tuple[object, ...], TokenEncoder] = weakref.WeakValueDictionary()
+        self._encoders: weakref.WeakValueDictionary[tuple[object, ...], TokenEncoder] = (
+            weakref.WeakValueDictionary()
+        )
 
     def encoder(
         self,
@@ -54,50 +60,78 @@ class ModelPool:
         max_pieces: int | None = None,
     ) -> TokenEncoder:
         """The encoder at a layer, or with a mix of its layers."""
-        key = (model, layer, revision, max_pieces, None if mix is None else (mix.shape, mix.tobytes()))
+        key = (
+            model,
+            layer,
+            revision,
+            max_pieces,
+            None if mix is None else (mix.shape, mix.tobytes()),
+        )
         found = self._encoders.get(key)
         if found is None:
             options = {"revision": revision, **self._encoding}
-            network = self._once(("encoder", model, revision), lambda: EncoderNetwork(model, **options))
-            found = self._encoders[key] = TokenEncoder(network, layer=layer, mix=mix, max_pieces=max_pieces)
+            network = self._once(
+                ("encoder", model, revision), lambda: EncoderNetwork(model, **options)
+            )
+            found = self._encoders[key] = TokenEncoder(
+                network, layer=layer, mix=mix, max_pieces=max_pieces
+            )
         return found
 
-    def sentence_encoder(self, model: str, *, layer: int | None = None, revision: str | None = None) -> "Encoder":
-        """One vector per text, of a sentence-transformers model, or the mean of the token vectors at a layer; or those
-        that a Parquet file holds."""
+    def sentence_encoder(
+        self, model: str, *, layer: int | None = None, revision: str | None = None
+    ) -> "Encoder":
+        """One vector per text, of a sentence-transformers model, or the mean of the token vectors
+        at a layer; or those that a Parquet file holds."""
         from mtmetrics.models.sentence_encoder import SentenceTransformerEncoder
         from mtmetrics.models.stored_vectors import SUFFIX, StoredVectors
 
         if model.endswith(SUFFIX):
             if layer is not None:
-                raise InputError(f"layer {layer}: {model} holds a vector per text, which has no layers; leave it out")
+                raise InputError(
+                    f"layer {layer}: {model} holds a vector per text, which has no layers; leave "
+                    "it out"
+                )
             return self._once(("stored", model), lambda: StoredVectors(model))
         folder = model_folder(model, revision=revision, local_files_only=self.local_files_only)
         if not (folder / "modules.json").is_file():  # no pipeline of sentence-transformers
             return self.encoder(model, layer=layer, revision=revision).means()
         if layer is not None:
-            why = f"{model} is a sentence-transformers model, whose layers cannot be chosen; leave it out"
+            why = (
+                f"{model} is a sentence-transformers model, whose layers cannot be chosen; leave "
+                "it out"
+            )
             raise InputError(f"layer {layer}: {why}")
         options = {"revision": revision, **self._encoding}
-        return self._once(("sentence", model, revision), lambda: SentenceTransformerEncoder(model, **options))
+        return self._once(
+            ("sentence", model, revision), lambda: SentenceTransformerEncoder(model, **options)
+        )
 
     def static_vectors(self, table: str) -> "StaticVectors":
         from mtmetrics.models.static_vectors import StaticVectors
 
         return self._once(("static", table), lambda: StaticVectors(table))
 
-    def language_model(self, model: str, *, revision: str | None = None, **options: Any) -> LanguageModel:
-        """The language model; `options` are its ``start_token``, ``end_token`` and ``length_power``."""
+    def language_model(
+        self, model: str, *, revision: str | None = None, **options: Any
+    ) -> LanguageModel:
+        """The language model; `options` are its ``start_token``, ``end_token`` and
+        ``length_power``."""
         key = ("lm", model, revision, *sorted(options.items()))
         options |= {"revision": revision, "dtype": self.dtype, **self._generating}
         return self._once(key, lambda: LanguageModel(model, **options))
 
-    def translator(self, model: str, lang_pair: str, *, revision: str | None = None, **options: Any) -> "Translator":
+    def translator(
+        self, model: str, lang_pair: str, *, revision: str | None = None, **options: Any
+    ) -> "Translator":
         """The translator of a language pair; `options` are its ``beams`` and ``max_length``."""
         from mtmetrics.models.translator import Translator
 
         key = ("translator", model, lang_pair, revision, *sorted(options.items()))
-        return self._once(key, lambda: Translator(model, lang_pair, revision=revision, **self._generating, **options))
+        return self._once(
+            key,
+            lambda: Translator(model, lang_pair, revision=revision, **self._generating, **options),
+        )
 
     def regressor(self, model: str, *, revision: str | None = None) -> "tuple[Regressor, str]":
         """A trained regressor, and its fingerprint."""
@@ -110,7 +144,9 @@ class ModelPool:
             try:
                 return Regressor.read(folder), model_fingerprint(folder)
             except TypeError as error:
-                raise ArtifactError(f"{folder}: its config.json is not that of a regressor ({error})") from error
+                raise ArtifactError(
+                    f"{folder}: its config.json is not that of a regressor ({error})"
+                ) from error
 
     def comet(self, model: str, *, revision: str | None = None) -> "Comet":
         """A converted checkpoint of COMET."""

@@ -13,7 +13,14 @@ from torch import nn
 from mtmetrics.artifacts.pickles import save_tensors
 from mtmetrics.io.atomic import make_folder, write_atomic
 from mtmetrics.models.composition import ComposedMember, Composition
-from mtmetrics.models.networks import Lengths, Member, attention, feature_count, mask, states_of_both
+from mtmetrics.models.networks import (
+    Lengths,
+    Member,
+    attention,
+    feature_count,
+    mask,
+    states_of_both,
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -22,8 +29,8 @@ class RegressorShape:
 
     Attributes:
         architecture: ``"bilstm"``, ``"bilstm_attention"`` or ``"esim"``.
-        against: what translations are compared with, ``"reference"`` or ``"source"``, ``"both"`` together,
-            ``"either"``, or ``"any"``, which is either or both together.
+        against: what translations are compared with, ``"reference"`` or ``"source"``, ``"both"``
+            together, ``"either"``, or ``"any"``, which is either or both together.
         encoder: name of the encoder whose vectors it reads.
         encoder_fingerprint: of that encoder.
         depth: number of its layers.
@@ -33,7 +40,8 @@ class RegressorShape:
         dropout: while training.
         max_pieces: texts are cut at that many word pieces.
         features: some of `mtmetrics.models.networks.FEATURES` that are read beside the vectors.
-        feature_layers: layers of the encoder that features are computed from, 1 to `depth`; the last by default.
+        feature_layers: layers of the encoder that features are computed from, 1 to `depth`; the
+            last by default.
         floor: score of a segment with a blank side.
         composition: sizes of an ESIM that is composed by transformer layers.
     """
@@ -55,7 +63,8 @@ class RegressorShape:
 
 
 class Regressor(nn.Module):
-    """One or several networks of one kind, whose scores are averaged, and what they were trained for."""
+    """One or several networks of one kind, whose scores are averaged, and what they were trained
+    for."""
 
     def __init__(self, shape: RegressorShape) -> None:
         super().__init__()
@@ -70,21 +79,26 @@ class Regressor(nn.Module):
         self.members: Any = nn.ModuleList(
             ComposedMember(shape.width, shape.composition, shape.hidden, shape.dropout)
             if shape.composition
-            else Member(shape.architecture, shape.depth, shape.width, shape.hidden, shape.dropout, count)
+            else Member(
+                shape.architecture, shape.depth, shape.width, shape.hidden, shape.dropout, count
+            )
             for _ in range(shape.members)
         )
         self.feature_mean = nn.Buffer(torch.zeros(count))
         self.feature_scale = nn.Buffer(torch.ones(count))
 
     def mixes(self) -> np.ndarray:
-        """(C, depth) weights of the encoder's layers: a row per network, and one for each layer that features are
-        computed from."""
+        """(C, depth) weights of the encoder's layers: a row per network, and one for each layer
+        that features are computed from."""
         with torch.no_grad():
-            rows = [member.mix.weights().cpu().numpy().astype(np.float64) for member in self.members]
+            rows = [
+                member.mix.weights().cpu().numpy().astype(np.float64) for member in self.members
+            ]
         return np.stack([*rows, *(np.eye(self.depth)[layer - 1] for layer in self.feature_layers)])
 
     def reads(self) -> dict[str, Any]:
-        """How a `TokenEncoder` is opened for it: cut where it was in training, at the layer or with the mixes."""
+        """How a `TokenEncoder` is opened for it: cut where it was in training, at the layer or with
+        the mixes."""
         vectors = {"layer": self.composition.layer} if self.composition else {"mix": self.mixes()}
         return {"max_pieces": self.shape.max_pieces, **vectors}
 
@@ -96,9 +110,10 @@ class Regressor(nn.Module):
         features: torch.Tensor | None = None,
         against: torch.Tensor | None = None,
     ) -> torch.Tensor:
-        """(B,) mean scores over the networks, of sides with members * width numbers per piece, mixed for each network,
-        and (B, f) features as they were computed; else as `PooledBiLSTM.forward`. Networks with a `composition` read
-        `against` instead of features, see `ComposedInference.forward`."""
+        """(B,) mean scores over the networks, of sides with members * width numbers per piece,
+        mixed for each network, and (B, f) features as they were computed; else as
+        `PooledBiLSTM.forward`. Networks with a `composition` read `against` instead of features,
+        see `ComposedInference.forward`."""
         standard = None if features is None else (features - self.feature_mean) / self.feature_scale
         scores = []
         for number, member in enumerate(self.members):
@@ -110,8 +125,8 @@ class Regressor(nn.Module):
     def attentions(
         self, other: torch.Tensor, prediction: torch.Tensor, lengths: Lengths
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """(B, n, m) and (B, m, n) attention between the sides, as `attention`, the mean over the networks; of networks
-        that have one, else as `forward`."""
+        """(B, n, m) and (B, m, n) attention between the sides, as `attention`, the mean over the
+        networks; of networks that have one, else as `forward`."""
         found = []
         for number, member in enumerate(self.members):
             own = slice(number * self.width, (number + 1) * self.width)
@@ -119,7 +134,12 @@ class Regressor(nn.Module):
             masks = [mask(sizes, side.shape[1]) for side, sizes in zip(sides, lengths, strict=True)]
             if self.composition:
                 pairs = ((sides, masks[1]), (sides[::-1], masks[0]))
-                found.append(tuple(member.pairs.attention(member.pairs.near(*both, real)) for both, real in pairs))
+                found.append(
+                    tuple(
+                        member.pairs.attention(member.pairs.near(*both, real))
+                        for both, real in pairs
+                    )
+                )
                 continue
             first, second = states_of_both(member.pairs.encoder, sides, lengths)
             found.append((attention(first, second, masks[1]), attention(second, first, masks[0])))
@@ -140,8 +160,12 @@ class Regressor(nn.Module):
     def save(self, folder: Path) -> None:
         """Writes config.json, and the weights in float16."""
         make_folder(folder)
-        # There was a choice of poolings once; without the key, a network trained again would have another fingerprint.
+        # There was a choice of poolings once; without the key, a network trained again would have
+        # another fingerprint.
         about = dataclasses.asdict(self.shape) | {"pooling": "both"}
         write_atomic(folder / "config.json", json.dumps(about, indent=2, sort_keys=True))
-        half = {name: values.detach().to("cpu", torch.float16) for name, values in self.state_dict().items()}
+        half = {
+            name: values.detach().to("cpu", torch.float16)
+            for name, values in self.state_dict().items()
+        }
         save_tensors(half, folder / "model.safetensors")

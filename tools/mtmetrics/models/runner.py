@@ -1,4 +1,5 @@
-"""Runs a network over texts: on one or several devices, up to a layer, in batches, with whatever memory there is."""
+"""Runs a network over texts: on one or several devices, up to a layer, in batches, with whatever
+memory there is."""
 
 import contextlib
 import copy
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 DTYPES = ("float32", "bfloat16", "float16")
 Devices = int | str | Sequence[int | str]
 _MOST_PADDING = 1.05
-# What torch raises as plain RuntimeError: on MPS, on the CPU (Linux and Windows), and where CUDA runs out beside
-# torch's own allocator.
+# What torch raises as plain RuntimeError: on MPS, on the CPU (Linux and Windows), and where CUDA
+# runs out beside torch's own allocator.
 _OUT_OF_MEMORY = (
     "MPS backend out of memory",
     "DefaultCPUAllocator: can't allocate memory",
@@ -46,14 +47,18 @@ def setting(default: Any, text: str, usage: str = "") -> Any:
 class Running:
     """How models are run: keywords of whatever loads one.
 
-    The options of the command line and the documentation of ``evaluate.load`` come from the fields. Devices and number
-    formats are those of `pick_devices` and `pick_dtype`.
-    """
+    The options of the command line and the documentation of ``evaluate.load`` come from the fields.
+    Devices and number formats are those of `pick_devices` and `pick_dtype`."""
 
-    device: Devices = setting("auto", "auto, cpu, cuda, cuda:1 or 1, mps; several share the work: 0,1", "NAME,...")
+    device: Devices = setting(
+        "auto", "auto, cpu, cuda, cuda:1 or 1, mps; several share the work: 0,1", "NAME,..."
+    )
     dtype: str = setting(
         "float32",
-        "float32, bfloat16, float16, or auto: bfloat16 where the device computes it natively, else float32",
+        (
+            "float32, bfloat16, float16, or auto: bfloat16 where the device computes it natively, "
+            "else float32"
+        ),
         "DTYPE",
     )
     batch_tokens: int = setting(4096, "padded tokens per encoder batch")
@@ -80,8 +85,9 @@ def report_progress(what: Literal["texts", "segments"], count: int) -> None:
 
 
 def pick_devices(device: Devices) -> "list[torch.device]":
-    """The torch devices of what `pick_device` takes, a list or tuple of that, or names joined by commas, such as
-    ``"cuda:0,cuda:1"``; a device that is named twice is there twice. `InputError` where none is named."""
+    """The torch devices of what `pick_device` takes, a list or tuple of that, or names joined by
+    commas, such as ``"cuda:0,cuda:1"``; a device that is named twice is there twice. `InputError`
+    where none is named."""
     named: Sequence[Any] = [device]
     if isinstance(device, str):
         named = device.split(",")
@@ -96,7 +102,8 @@ def pick_device(device: int | str) -> "torch.device":
     """The torch device of that name; `InputError` where this machine has none.
 
     Args:
-        device: ``"auto"`` (CUDA, then MPS, then CPU), a name of torch, or the number of a CUDA device, also in digits.
+        device: ``"auto"`` (CUDA, then MPS, then CPU), a name of torch, or the number of a CUDA
+            device, also in digits.
     """
     import torch
 
@@ -112,13 +119,16 @@ def pick_device(device: int | str) -> "torch.device":
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         cuda = [f"cuda:{number}" for number in range(torch.cuda.device_count())]
         here = ", ".join(["cpu", *cuda, *(["mps"] if torch.backends.mps.is_available() else [])])
-        raise InputError(f"device {device!r} cannot be used here ({reason}); this machine has {here}") from None
+        raise InputError(
+            f"device {device!r} cannot be used here ({reason}); this machine has {here}"
+        ) from None
     return chosen
 
 
 def pick_dtype(name: str, device: Devices) -> str:
-    """One of `DTYPES`, checked; of ``"auto"`` what suits the devices: ``"bfloat16"`` where all of them compute it
-    natively (CUDA from Ampere, CPUs with AMX or AVX512-BF16), else ``"float32"``."""
+    """One of `DTYPES`, checked; of ``"auto"`` what suits the devices: ``"bfloat16"`` where all of
+    them compute it natively (CUDA from Ampere, CPUs with AMX or AVX512-BF16), else
+    ``"float32"``."""
     if choice("dtype", name, (*DTYPES, "auto")) != "auto":
         return name
     return "bfloat16" if all(map(_computes_bfloat16, pick_devices(device))) else "float32"
@@ -147,7 +157,8 @@ def dtype_name(dtype: str) -> str:
 
 
 class TextCache:
-    """Values of the texts that one model read most recently, up to a total size; without `size` texts are counted."""
+    """Values of the texts that one model read most recently, up to a total size; without `size`
+    texts are counted."""
 
     def __init__(self, limit: int, size: Callable[[Any], int] = lambda value: 1) -> None:
         self.limit = limit
@@ -174,7 +185,9 @@ class TextCache:
         self._values.clear()
         self.size = 0
 
-    def values(self, keys: Sequence[Hashable], compute: Callable[[list[Any]], Iterable[Any]]) -> list[Any]:
+    def values(
+        self, keys: Sequence[Hashable], compute: Callable[[list[Any]], Iterable[Any]]
+    ) -> list[Any]:
         """The values of texts; those that are not kept are computed in one call, each once."""
         found = {key: self.get(key) for key in keys}
         missing = [key for key, value in found.items() if value is None]
@@ -186,12 +199,14 @@ class TextCache:
 
 
 def length_batches(lengths: Sequence[int], batch_tokens: Callable[[], int]) -> Iterator[list[int]]:
-    """Yields the numbers of texts that have tokens, longest first, in batches that hold at most 5 % padding.
+    """Yields the numbers of texts that have tokens, longest first, in batches that hold at most 5 %
+    padding.
 
     Args:
         lengths: tokens of each text.
-        batch_tokens: tells the largest padded size of a batch, except that a single text may be longer; asked while
-            batches are made, since the answer becomes smaller where memory runs out.
+        batch_tokens: tells the largest padded size of a batch, except that a single text may be
+            longer; asked while batches are made, since the answer becomes smaller where memory runs
+            out.
     """
     batch: list[int] = []
     real = 0
@@ -235,9 +250,9 @@ def replicate(name: str, network: Any, devices: "Sequence[torch.device]") -> lis
 class BatchRunner:
     """Runs rows of token ids through a network, in batches of like length.
 
-    Several devices take batch after batch from the same supply, each in a thread of its own with its own copy of the
-    network. A batch that does not fit into memory is halved until it does, and the smaller size is kept for all later
-    batches and calls.
+    Several devices take batch after batch from the same supply, each in a thread of its own with
+    its own copy of the network. A batch that does not fit into memory is halved until it does, and
+    the smaller size is kept for all later batches and calls.
 
     Args:
         name: what messages call the model.
@@ -248,7 +263,12 @@ class BatchRunner:
     """
 
     def __init__(
-        self, name: str, networks: Sequence[Any], devices: "Sequence[torch.device]", batch_tokens: int, pad: int = 0
+        self,
+        name: str,
+        networks: Sequence[Any],
+        devices: "Sequence[torch.device]",
+        batch_tokens: int,
+        pad: int = 0,
     ) -> None:
         self.batch_tokens = batch_tokens
         self.replicas = list(zip(networks, devices, strict=True))
@@ -261,9 +281,9 @@ class BatchRunner:
 
         Args:
             rows: token ids of each text.
-            compute: called in inference mode with a network, a (batch, tokens) tensor of ids on its device, an equal
-                mask with 1 at real tokens, and the numbers of the batch's rows; it keeps the results. Calls for
-                different rows may run at the same time.
+            compute: called in inference mode with a network, a (batch, tokens) tensor of ids on its
+                device, an equal mask with 1 at real tokens, and the numbers of the batch's rows; it
+                keeps the results. Calls for different rows may run at the same time.
 
         Returns:
             Padded tokens that were computed.
@@ -294,7 +314,9 @@ class BatchRunner:
             finally:
                 stopped.set()  # after an error or Ctrl-C: the other devices finish the batch that they are at
 
-    def _run_batch(self, replica: "Replica", rows: "Rows", whole: list[int], compute: "Compute") -> int:
+    def _run_batch(
+        self, replica: "Replica", rows: "Rows", whole: list[int], compute: "Compute"
+    ) -> int:
         import torch
 
         network, device = replica
@@ -305,7 +327,11 @@ class BatchRunner:
             if len(numbers) == 1 or width * len(numbers) <= self.batch_tokens:
                 try:
                     with torch.inference_mode():
-                        compute(network, *self._padded([rows[number] for number in numbers], width, device), numbers)
+                        compute(
+                            network,
+                            *self._padded([rows[number] for number in numbers], width, device),
+                            numbers,
+                        )
                 except (RuntimeError, MemoryError) as error:
                     if not is_out_of_memory(error):
                         raise
@@ -313,13 +339,16 @@ class BatchRunner:
                     computed += width * len(numbers)
                     report_progress("texts", len(numbers))
                     continue
-                # Not inside `except`: there the traceback would still hold the tensors that filled the memory.
+                # Not inside `except`: there the traceback would still hold the tensors that filled
+                # the memory.
                 self._shrink(device, numbers, width)
             half = (len(numbers) + 1) // 2
             pending += [numbers[half:], numbers[:half]]
         return computed
 
-    def _padded(self, rows: "Rows", width: int, device: "torch.device") -> "tuple[torch.Tensor, torch.Tensor]":
+    def _padded(
+        self, rows: "Rows", width: int, device: "torch.device"
+    ) -> "tuple[torch.Tensor, torch.Tensor]":
         import torch
 
         batch = torch.full((len(rows), width), self._pad, dtype=torch.long)
@@ -334,8 +363,8 @@ class BatchRunner:
 
         if len(numbers) == 1:
             raise MTMetricsError(
-                f"{self._name}: a text of {width} tokens does not fit into the memory of {device} even alone; "
-                "split the text, free memory there, or pass another device"
+                f"{self._name}: a text of {width} tokens does not fit into the memory of "
+                f"{device} even alone; split the text, free memory there, or pass another device"
             )
         empty_cache = getattr(getattr(torch, device.type, None), "empty_cache", None)
         if empty_cache is not None:
@@ -345,5 +374,7 @@ class BatchRunner:
             smaller = padded // 2 < self.batch_tokens
             self.batch_tokens = min(self.batch_tokens, padded // 2)
         if smaller:
-            what = f"{self._name}: a batch of {padded} tokens does not fit into the memory of {device}"
+            what = (
+                f"{self._name}: a batch of {padded} tokens does not fit into the memory of {device}"
+            )
             warn(f"{what}; going on with {padded // 2}")

@@ -19,12 +19,14 @@ from mtmetrics.models.text_units import TextUnits, spans_of
 class StaticVectors:
     """Looks words up in a table; words that it does not hold are left out.
 
-    A text is split at white space. A chunk that is no word of the table, as written or lower-cased, is split at its
-    punctuation, and where a script is written without spaces into the longest words of the table, from left to right.
+    A text is split at white space. A chunk that is no word of the table, as written or lower-cased,
+    is split at its punctuation, and where a script is written without spaces into the longest words
+    of the table, from left to right.
 
     Args:
-        table: word2vec text (``word 0.1 0.2 ...`` per line, with or without a first line of counts; also ``.gz``), or a
-            ``.safetensors`` file of ``vectors`` (V, d) and ``words``, the UTF-8 bytes of the words joined by line ends.
+        table: word2vec text (``word 0.1 0.2 ...`` per line, with or without a first line of counts;
+            also ``.gz``), or a ``.safetensors`` file of ``vectors`` (V, d) and ``words``, the UTF-8
+            bytes of the words joined by line ends.
 
     Raises:
         InputError: there is no such file.
@@ -50,15 +52,22 @@ class StaticVectors:
     def encode(self, texts: Sequence[str], language: Language = None) -> PackedTokens:
         """Packed vectors of the distinct texts, one row per known word."""
         unique, index = distinct(texts)
-        ids = [np.array([number for *_, number in self._lookup(text)], dtype=np.int64) for text in unique]
-        vectors = self._vectors[np.concatenate([np.zeros(0, dtype=np.int64), *ids])].astype(np.float32)
+        ids = [
+            np.array([number for *_, number in self._lookup(text)], dtype=np.int64)
+            for text in unique
+        ]
+        vectors = self._vectors[np.concatenate([np.zeros(0, dtype=np.int64), *ids])].astype(
+            np.float32
+        )
         words = [np.arange(len(row)) for row in ids]
         return PackedTokens.of_tokens(vectors, ids, words, index, np.zeros(len(ids), dtype=bool))
 
     def text_words(self, text: str, language: str | None = None) -> TextUnits:
         """The known words of a text as they are written there, each with a row of its own."""
         spans = [(begin, begin + len(word)) for begin, word, _ in self._lookup(text)]
-        return TextUnits([text[slice(*span)] for span in spans], spans_of(spans), np.arange(len(spans)))
+        return TextUnits(
+            [text[slice(*span)] for span in spans], spans_of(spans), np.arange(len(spans))
+        )
 
     def _lookup(self, text: str) -> Iterator[tuple[int, str, int]]:
         """Known words: first character, word, number."""
@@ -67,7 +76,9 @@ class StaticVectors:
             if (number := self._number(chunk[0])) is not None:
                 yield begin, chunk[0], number
                 continue
-            groups = itertools.groupby(chunk[0], lambda letter: (_is_punctuation(letter), is_unspaced(letter)))
+            groups = itertools.groupby(
+                chunk[0], lambda letter: (_is_punctuation(letter), is_unspaced(letter))
+            )
             for _, letters in groups:
                 run = "".join(letters)
                 yield from self._longest_words(run, begin)
@@ -94,7 +105,9 @@ def read_table(path: str | Path) -> tuple[list[str], np.ndarray]:
     """Words and their (V, d) vectors; errors as of `StaticVectors`."""
     if not Path(path).is_file():
         raise InputError(f"vectors {path}: no such file")
-    words, vectors = _read_safetensors(path) if str(path).endswith(".safetensors") else _read_text(path)
+    words, vectors = (
+        _read_safetensors(path) if str(path).endswith(".safetensors") else _read_text(path)
+    )
     if not len(vectors):
         raise ArtifactError(f"vectors {path}: holds no word")
     if not np.isfinite(vectors).all():
@@ -109,9 +122,13 @@ def _read_safetensors(path: str | Path) -> tuple[list[str], np.ndarray]:
         table = safetensors.numpy.load_file(path)
         words, vectors = table["words"].tobytes().decode("utf-8").split("\n"), table["vectors"]
     except (OSError, KeyError, UnicodeDecodeError, safetensors.SafetensorError) as error:
-        raise ArtifactError(f"vectors {path}: damaged, or not a table with 'words' and 'vectors' ({error})") from error
+        raise ArtifactError(
+            f"vectors {path}: damaged, or not a table with 'words' and 'vectors' ({error})"
+        ) from error
     if vectors.ndim != 2 or len(words) != len(vectors):
-        raise ArtifactError(f"vectors {path}: {len(words)} words, but vectors of shape {vectors.shape}")
+        raise ArtifactError(
+            f"vectors {path}: {len(words)} words, but vectors of shape {vectors.shape}"
+        )
     return words, vectors.astype(np.float32, copy=False)
 
 

@@ -13,7 +13,8 @@ SUFFIX = ".parquet"
 
 
 class StoredVectors:
-    """One vector per text, from a Parquet file with the columns ``text`` and ``vector``, a list of numbers.
+    """One vector per text, from a Parquet file with the columns ``text`` and ``vector``, a list of
+    numbers.
 
     Args:
         path: the file; of a text that stands there twice, the first vector counts.
@@ -40,19 +41,26 @@ class StoredVectors:
             texts = table["text"].to_pylist()
             self._vectors = np.array(table["vector"].to_pylist(), dtype=np.float32)
         except (pyarrow.ArrowException, OSError, ValueError, TypeError, KeyError) as error:
-            raise ArtifactError(f"{path}: no table of texts and vectors, all equally wide ({error})") from error
+            raise ArtifactError(
+                f"{path}: no table of texts and vectors, all equally wide ({error})"
+            ) from error
         if self._vectors.ndim != 2 or not np.isfinite(self._vectors).all():
-            raise ArtifactError(f"{path}: the column vector must hold lists of finite numbers, all equally long")
+            raise ArtifactError(
+                f"{path}: the column vector must hold lists of finite numbers, all equally long"
+            )
         self.fingerprint = fingerprint([Path(path)])
         self.dim: int = self._vectors.shape[1]
         self._rows = {text: row for row, text in reversed([*enumerate(texts)])}
 
     def encode(self, texts: Sequence[str], language: Language = None) -> PackedTokens:
-        """The vectors of the distinct texts; zeros for blank ones, an `InputError` for texts that are not there."""
+        """The vectors of the distinct texts; zeros for blank ones, an `InputError` for texts that
+        are not there."""
         unique, index = distinct(texts)
         missing = [text for text in unique if text.strip() and text not in self._rows]
         if missing:
-            raise InputError(f"{self.name}: holds no vector of {len(missing)} texts, such as {missing[0]!r:.60}")
+            raise InputError(
+                f"{self.name}: holds no vector of {len(missing)} texts, such as {missing[0]!r:.60}"
+            )
         vectors = np.zeros((len(unique), self.dim), dtype=np.float32)
         for place, text in enumerate(unique):
             if text in self._rows:

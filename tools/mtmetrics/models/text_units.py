@@ -1,4 +1,5 @@
-"""A text as an encoder reads it: its words or pieces, where they stand, and which of a vocabulary are words."""
+"""A text as an encoder reads it: its words or pieces, where they stand, and which of a vocabulary
+are words."""
 
 import string
 from collections.abc import Sequence
@@ -18,7 +19,8 @@ class TextUnits(NamedTuple):
 
     Attributes:
         words: k words or pieces as they are written there, special tokens by their names.
-        spans: (k, 2) first character of each, and the one behind its last; both 0 for special tokens.
+        spans: (k, 2) first character of each, and the one behind its last; both 0 for special
+            tokens.
         positions: (t,) for each token the number of its word or piece.
     """
 
@@ -28,7 +30,9 @@ class TextUnits(NamedTuple):
 
     def take(self, numbers: np.ndarray) -> "TextUnits":
         """Some of the pieces, where every token is one."""
-        return TextUnits([self.words[number] for number in numbers], self.spans[numbers], np.arange(len(numbers)))
+        return TextUnits(
+            [self.words[number] for number in numbers], self.spans[numbers], np.arange(len(numbers))
+        )
 
 
 def spans_of(spans: Sequence[tuple[int, int]]) -> np.ndarray:
@@ -44,7 +48,9 @@ def text_words(tokenizer: Any, text: str, max_length: int, *, pieces: bool = Fal
     positions = np.zeros(len(encoded["input_ids"]), dtype=np.int64)
     last = None
     names = tokenizer.convert_ids_to_tokens(encoded["input_ids"])
-    for token, (word, (begin, end)) in enumerate(zip(encoded.word_ids(), encoded["offset_mapping"], strict=True)):
+    for token, (word, (begin, end)) in enumerate(
+        zip(encoded.word_ids(), encoded["offset_mapping"], strict=True)
+    ):
         if pieces or word is None or word != last:
             words.append(names[token])
             spans.append((begin, end))
@@ -55,12 +61,16 @@ def text_words(tokenizer: Any, text: str, max_length: int, *, pieces: bool = Fal
         last = word
     spans = _with_marks(text, spans)
     written = (text[begin:end].strip() for begin, end in spans)
-    return TextUnits([here or name for here, name in zip(written, words, strict=True)], spans_of(spans), positions)
+    return TextUnits(
+        [here or name for here, name in zip(written, words, strict=True)],
+        spans_of(spans),
+        positions,
+    )
 
 
 def _with_marks(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Spans with the marks that follow them and belong to none: of a letter that a tokenizer composes with its marks it
-    says that it ends before them."""
+    """Spans with the marks that follow them and belong to none: of a letter that a tokenizer
+    composes with its marks it says that it ends before them."""
     longer = []
     limit = len(text)
     for begin, end in reversed(spans):
@@ -72,14 +82,15 @@ def _with_marks(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, 
 
 
 def word_table(tokenizer: Any) -> np.ndarray:
-    """(V,) bool table over the vocabulary: true for special tokens and for first pieces of words that are no
-    punctuation.
+    """(V,) bool table over the vocabulary: true for special tokens and for first pieces of words
+    that are no punctuation.
 
-    WordPiece vocabularies: false for single ASCII punctuation characters and for pieces that contain ``##``, as in the
-    first published code of XMoverScore. SentencePiece vocabularies, for which the authors wrote no filter, get the
-    equivalent: false for pieces of ASCII punctuation alone, and for pieces without the space mark, unless they begin
-    with a character of a script that is written without spaces (multilingual BERT splits Chinese text into characters,
-    none of which carries ``##``).
+    WordPiece vocabularies: false for single ASCII punctuation characters and for pieces that
+    contain ``##``, as in the first published code of XMoverScore. SentencePiece vocabularies, for
+    which the authors wrote no filter, get the equivalent: false for pieces of ASCII punctuation
+    alone, and for pieces without the space mark, unless they begin with a character of a script
+    that is written without spaces (multilingual BERT splits Chinese text into characters, none of
+    which carries ``##``).
 
     Raises:
         InputError: the vocabulary marks words in neither way (byte-level BPE, for example).
@@ -93,7 +104,9 @@ def word_table(tokenizer: Any) -> np.ndarray:
         rule = _sentencepiece
     else:
         known = "the word filter knows WordPiece ('##') and SentencePiece ('▁') vocabularies"
-        raise InputError(f"{known}; this encoder has another one: use variant='release', which keeps all tokens")
+        raise InputError(
+            f"{known}; this encoder has another one: use variant='release', which keeps all tokens"
+        )
     for piece, number in vocabulary.items():
         table[number] = number in special or rule(piece)
     return table

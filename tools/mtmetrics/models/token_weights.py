@@ -19,15 +19,17 @@ if TYPE_CHECKING:
 class TokenWeights:
     """A (V,) float32 table of weights over a vocabulary, at least 0; transport needs them positive.
 
-    It is stored, never taken from the texts being scored, so that a segment's score does not depend on its neighbours.
-    """
+    It is stored, never taken from the texts being scored, so that a segment's score does not depend
+    on its neighbours."""
 
     table: np.ndarray
 
     @property
     def fingerprint(self) -> str:
         """First 8 hexadecimal digits of the table's sha256."""
-        return hashlib.sha256(np.ascontiguousarray(self.table, dtype=np.float32).tobytes()).hexdigest()[:8]
+        return hashlib.sha256(
+            np.ascontiguousarray(self.table, dtype=np.float32).tobytes()
+        ).hexdigest()[:8]
 
     def apply(self, tokens: PackedTokens) -> PackedTokens:
         """The same tokens, weighted."""
@@ -36,7 +38,10 @@ class TokenWeights:
     def require_vocabulary(self, size: int) -> None:
         """Refuses a table for a vocabulary of another size."""
         if len(self.table) != size:
-            raise InputError(f"weights: the table covers {len(self.table)} tokens, the encoder's vocabulary has {size}")
+            raise InputError(
+                f"weights: the table covers {len(self.table)} tokens, the encoder's vocabulary "
+                f"has {size}"
+            )
 
     @classmethod
     def fit(
@@ -45,14 +50,15 @@ class TokenWeights:
         texts: Iterable[str | tuple[str, str | None]],
         offset: float = 1.0,
     ) -> "TokenWeights":
-        """Smoothed inverse document frequency ``ln((M + 1) / (df + 1))`` over M texts, plus an offset.
+        """Smoothed inverse document frequency ``ln((M + 1) / (df + 1))`` over M texts, plus an
+        offset.
 
         Args:
             encoder: its tokeniser splits the texts.
-            texts: one document each, or it and its language, where the encoder reads some languages differently;
-                repeated ones count as often as they come.
-            offset: 1 makes all weights positive, as transport needs; 0 gives those of BERTScore (Zhang et al., 2020,
-                Sec. 3), where a token that occurs in every text has none.
+            texts: one document each, or it and its language, where the encoder reads some languages
+                differently; repeated ones count as often as they come.
+            offset: 1 makes all weights positive, as transport needs; 0 gives those of BERTScore
+                (Zhang et al., 2020, Sec. 3), where a token that occurs in every text has none.
 
         Raises:
             InputError: there are no texts.
@@ -62,7 +68,11 @@ class TokenWeights:
         for document in texts:
             text, language = (document, None) if isinstance(document, str) else document
             tokenizer = encoder.tokenizer_for(language)
-            counts[np.unique(tokenizer(text, truncation=True, max_length=encoder.max_length)["input_ids"])] += 1
+            counts[
+                np.unique(
+                    tokenizer(text, truncation=True, max_length=encoder.max_length)["input_ids"]
+                )
+            ] += 1
             total += 1
         if not total:
             raise InputError("weights: no texts, so there is nothing to count")
@@ -81,7 +91,8 @@ class TokenWeights:
         """Reads what `save` wrote, for transport.
 
         Raises:
-            ArtifactError: missing, damaged, not such a table, or one with weights of 0, which transport cannot use.
+            ArtifactError: missing, damaged, not such a table, or one with weights of 0, which
+                transport cannot use.
         """
         import safetensors.numpy
 
@@ -91,8 +102,12 @@ class TokenWeights:
             reason = f"cannot be read, missing, damaged or no idf table ({error})"
             raise ArtifactError(f"weights {path}: {reason}") from error
         if table.ndim != 1 or not (np.isfinite(table).all() and (table >= 0).all()):
-            raise ArtifactError(f"weights {path}: a vector of finite numbers of at least 0 is needed")
+            raise ArtifactError(
+                f"weights {path}: a vector of finite numbers of at least 0 is needed"
+            )
         if not table.all():
-            reason = "holds weights of 0, but transport needs positive ones; fit the table with offset=1"
+            reason = (
+                "holds weights of 0, but transport needs positive ones; fit the table with offset=1"
+            )
             raise ArtifactError(f"weights {path}: {reason}")
         return cls(table)

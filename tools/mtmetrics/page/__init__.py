@@ -1,1 +1,2 @@
-"""The web page that compares systems, and the demo of a single metric: offers, texts, scores, charts."""
+"""The web page that compares systems, and the demo of a single metric: offers, texts, scores,
+charts."""

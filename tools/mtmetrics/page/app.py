@@ -43,9 +43,9 @@ _NAMES = {
 }
 _TITLE = "Which translation is better?"
 _HEAD = (
-    "Compare the translations of several systems, with or without references: scores with intervals, the differences "
-    "that are more than chance, and the segments and words that they come from. Everything is computed where this page "
-    "is served; nothing is sent elsewhere."
+    "Compare the translations of several systems, with or without references: scores with "
+    "intervals, the differences that are more than chance, and the segments and words that they "
+    "come from. Everything is computed where this page is served; nothing is sent elsewhere."
 )
 _FOOT = (
     '<p class="mt-foot">mtmetrics: evaluation metrics for machine translation. The presets called mini are small '
@@ -65,13 +65,17 @@ element.addEventListener('click', event => {
 
 
 class _Page:
-    """The parts of the page, and what happens when they are used; `metric` is the only one that it offers."""
+    """The parts of the page, and what happens when they are used; `metric` is the only one that it
+    offers."""
 
     def __init__(self, metric: str | None, added: Sequence[str]) -> None:
         import gradio
 
         self.gr = gradio
-        self.offers = [*named(added), *(offer for offer in offers() if metric in (None, offer.spec.metric))]
+        self.offers = [
+            *named(added),
+            *(offer for offer in offers() if metric in (None, offer.spec.metric)),
+        ]
         self.title, self.head, self.lone = _TITLE, _HEAD, metric is not None
         if metric is not None:
             told = about(metric)
@@ -85,7 +89,11 @@ class _Page:
         self.first = COLUMNS[next(side for side in COLUMNS if side in sides)]
         self.comparer = Comparer()
         # One model, one request at a time.
-        self.queue: dict[str, Any] = {"concurrency_limit": 1, "concurrency_id": "model", "api_visibility": "private"}
+        self.queue: dict[str, Any] = {
+            "concurrency_limit": 1,
+            "concurrency_id": "model",
+            "api_visibility": "private",
+        }
         self.quick: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
 
     def build(self) -> "gradio.Blocks":
@@ -102,8 +110,17 @@ class _Page:
 
     def _build_input(self) -> None:
         gr = self.gr
-        known = sorted({language for offer in self.offers for pair in offer.languages for language in pair.split("-")})
-        languages = [(f"{_NAMES.get(code, code)} ({code})", code) for code in known if code != "any"]
+        known = sorted(
+            {
+                language
+                for offer in self.offers
+                for pair in offer.languages
+                for language in pair.split("-")
+            }
+        )
+        languages = [
+            (f"{_NAMES.get(code, code)} ({code})", code) for code in known if code != "any"
+        ]
         languages.sort()
         gr.HTML("<h2><span>1</span>Texts</h2>", elem_classes="mt-step")
         with gr.Row():
@@ -111,10 +128,16 @@ class _Page:
             self.source_language = gr.Dropdown(label="From", value="de", **look)
             self.target_language = gr.Dropdown(label="Into", value="en", **look)
         with gr.Tab("Upload"), gr.Row():
-            self.source_file = gr.File(label="Source, a segment per line", height=120, min_width=240)
+            self.source_file = gr.File(
+                label="Source, a segment per line", height=120, min_width=240
+            )
             label = "Systems, a file for each"
-            self.system_files = gr.File(label=label, height=120, min_width=240, file_count="multiple")
-            self.reference_file = gr.File(label="References, if there are any", height=120, min_width=240)
+            self.system_files = gr.File(
+                label=label, height=120, min_width=240, file_count="multiple"
+            )
+            self.reference_file = gr.File(
+                label="References, if there are any", height=120, min_width=240
+            )
         with gr.Tab("Paste"):
             with gr.Row():
                 look = {"lines": 5, "max_lines": 12, "min_width": 280}
@@ -126,7 +149,9 @@ class _Page:
                 for number in range(1, _MOST_PASTED + 1):
                     with gr.Column(min_width=280, visible=number <= _SHOWN_AT_FIRST) as box:
                         name = gr.Textbox(f"system-{number}", label=f"Name of system {number}")
-                        text = gr.Textbox(label=f"Translations of system {number}", lines=5, max_lines=12)
+                        text = gr.Textbox(
+                            label=f"Translations of system {number}", lines=5, max_lines=12
+                        )
                     self.pasted.append((name, text))
                     self.boxes.append(box)
             self.more = gr.Button("Add a system", size="sm")
@@ -136,7 +161,11 @@ class _Page:
             self.example = gr.Button("Try the example", size="sm", scale=0, min_width=150)
         self.inputs = [self.source_language, self.target_language]
         self.inputs += [self.source_file, self.reference_file, self.system_files]
-        self.inputs += [self.source_text, self.reference_text, *(part for pair in self.pasted for part in pair)]
+        self.inputs += [
+            self.source_text,
+            self.reference_text,
+            *(part for pair in self.pasted for part in pair),
+        ]
 
     def _build_metrics(self) -> None:
         gr = self.gr
@@ -163,12 +192,18 @@ class _Page:
             gr.HTML("<h2>Result</h2>")
             self.overview = gr.HTML("")
             with gr.Row():
-                self.files = [gr.DownloadButton(label, size="sm", min_width=120) for label in FILES.values()]
+                self.files = [
+                    gr.DownloadButton(label, size="sm", min_width=120) for label in FILES.values()
+                ]
             gr.HTML("<h3>Segments</h3>")
             with gr.Row():
-                self.metric = gr.Dropdown(label="By", info="scores, words and heatmaps", min_width=180)
+                self.metric = gr.Dropdown(
+                    label="By", info="scores, words and heatmaps", min_width=180
+                )
                 self.order = gr.Dropdown(label="Order", info="what stands first", min_width=240)
-                self.page = gr.Number(1, label="Page", info="ten segments each", precision=0, minimum=1, min_width=90)
+                self.page = gr.Number(
+                    1, label="Page", info="ten segments each", precision=0, minimum=1, min_width=90
+                )
             self.listing = gr.HTML("", js_on_load=_CLICKS, elem_id="mt-segments")
             with gr.Row():
                 self.back = gr.Button("Previous", size="sm")
@@ -178,19 +213,45 @@ class _Page:
 
     def _connect(self) -> None:
         gr = self.gr
-        texts = [self.source_text, self.reference_text, *(part for pair in self.pasted for part in pair)]
+        texts = [
+            self.source_text,
+            self.reference_text,
+            *(part for pair in self.pasted for part in pair),
+        ]
         changes = [part.change for part in self.inputs[:5]] + [part.blur for part in texts]
-        given = {"inputs": [*self.inputs, *self.metrics], "outputs": [self.facts, *self.groups, *self.metrics]}
+        given = {
+            "inputs": [*self.inputs, *self.metrics],
+            "outputs": [self.facts, *self.groups, *self.metrics],
+        }
         gr.on(changes, self._look, **given, **self.quick)
         self.more.click(self._add, self.count, [self.count, *self.boxes], **self.quick)
-        filled = [self.source_language, self.target_language, self.source_file, self.reference_file, self.system_files]
+        filled = [
+            self.source_language,
+            self.target_language,
+            self.source_file,
+            self.reference_file,
+            self.system_files,
+        ]
         self.example.click(_shown_example, None, filled, **self.quick)
 
-        results = [self.overview, self.metric, self.order, self.page, self.details, self.compared, self.opened]
+        results = [
+            self.overview,
+            self.metric,
+            self.order,
+            self.page,
+            self.details,
+            self.compared,
+            self.opened,
+        ]
         results += self.files
         outputs = [self.status, self.result, self.start, self.stop, self.halted, *results]
-        run = self.start.click(self._run, [*self.inputs, *self.metrics], outputs, **self.queue, show_progress="hidden")
-        listed = {"inputs": [self.compared, self.metric, self.order, self.page, self.opened], "outputs": self.listing}
+        run = self.start.click(
+            self._run, [*self.inputs, *self.metrics], outputs, **self.queue, show_progress="hidden"
+        )
+        listed = {
+            "inputs": [self.compared, self.metric, self.order, self.page, self.opened],
+            "outputs": self.listing,
+        }
         listing = {"fn": self._list, **listed, **self.queue, "show_progress": "hidden"}
         run.success(**listing)
         self.stop.click(self._halt, self.halted, self.stop, **self.quick)
@@ -207,7 +268,9 @@ class _Page:
                 **self.quick,
             ).then(**listing)
         inputs = [self.compared, self.metric, self.opened]
-        self.listing.click(self._open, inputs, self.opened, **self.queue, show_progress="hidden").then(**listing)
+        self.listing.click(
+            self._open, inputs, self.opened, **self.queue, show_progress="hidden"
+        ).then(**listing)
 
     def _look(self, *values: Any) -> list[Any]:
         """What the texts are, and the metrics that can score them."""
@@ -229,12 +292,16 @@ class _Page:
     def _choices(
         self, side: str, given: Collection[Column], lang_pair: str, ticked: Sequence[str]
     ) -> tuple[list[tuple[str, str]], list[str]]:
-        """What of one group fits, and what of it is ticked: as before, else the usual ones; of a page for one metric
-        its first preset."""
-        fitting = [offer for offer in self.offers if offer.side == side and offer.fits(given, lang_pair)]
+        """What of one group fits, and what of it is ticked: as before, else the usual ones; of a
+        page for one metric its first preset."""
+        fitting = [
+            offer for offer in self.offers if offer.side == side and offer.fits(given, lang_pair)
+        ]
         fitting.sort(key=lambda offer: not offer.default)
         kept = [offer.key for offer in fitting if offer.key in ticked]
-        usual = [offer.key for offer in fitting if offer.default] or [offer.key for offer in fitting if self.lone][:1]
+        usual = [offer.key for offer in fitting if offer.default] or [
+            offer.key for offer in fitting if self.lone
+        ][:1]
         return [(offer.label, offer.key) for offer in fitting], kept or usual
 
     def _add(self, count: int) -> list[Any]:
@@ -244,7 +311,10 @@ class _Page:
     def _run(self, *values: Any) -> Iterator[list[Any]]:
         """Yields progress, and at last everything."""
         gr = self.gr
-        inputs, ticked = values[: -len(_GROUPS)], [key for keys in values[-len(_GROUPS) :] for key in keys]
+        inputs, ticked = (
+            values[: -len(_GROUPS)],
+            [key for keys in values[-len(_GROUPS) :] for key in keys],
+        )
         rest = 7 + len(FILES)
         skipped = [gr.skip()] * rest
         buttons = [gr.Button(interactive=True), gr.Button("Stop", visible=False, interactive=True)]
@@ -262,7 +332,13 @@ class _Page:
                     running = [gr.skip()] * 4
                 else:
                     with _shown_files() as folder:
-                        yield ["", gr.Column(visible=True), *buttons, halted, *self._shown(state, folder)]
+                        yield [
+                            "",
+                            gr.Column(visible=True),
+                            *buttons,
+                            halted,
+                            *self._shown(state, folder),
+                        ]
         except MTMetricsError as error:
             yield [views.problem(str(error)), hidden, *buttons, halted, *skipped]
 
@@ -277,7 +353,8 @@ class _Page:
         titles = [(metric.offer.title, number) for number, metric in enumerate(compared.metrics)]
         orders = compared.orders()
         signatures = "".join(
-            f"<code>{html.escape(next(iter(metric.results.values())).signature)}</code>" for metric in compared.metrics
+            f"<code>{html.escape(next(iter(metric.results.values())).signature)}</code>"
+            for metric in compared.metrics
         )
         return [
             views.overview(compared),
@@ -291,21 +368,34 @@ class _Page:
         ]
 
     def _list(
-        self, compared: Compared | None, metric: int, order: str, page: float | None, opened: views.Opened | None
+        self,
+        compared: Compared | None,
+        metric: int,
+        order: str,
+        page: float | None,
+        opened: views.Opened | None,
     ) -> str:
         """A page of segments."""
         if compared is None:
-            return views.problem("The scores are not here any more: they are kept for an hour. Press Compare again.")
+            return views.problem(
+                "The scores are not here any more: they are kept for an hour. Press Compare again."
+            )
         first = (_bounded(page, compared) - 1) * views.PAGE
         rows = compared.order(metric, order)[first : first + views.PAGE].tolist()
         return views.segments(compared, metric, rows, _words(compared, metric, rows), opened)
 
     def _open(
-        self, compared: Compared | None, metric: int, opened: views.Opened | None, event: "gradio.EventData"
+        self,
+        compared: Compared | None,
+        metric: int,
+        opened: views.Opened | None,
+        event: "gradio.EventData",
     ) -> views.Opened | None:
         """The heatmap of the output that was clicked; none where it is open already."""
         segment, system = int(event.segment), int(event.system)
-        if compared is None or (opened is not None and (opened.segment, opened.system) == (segment, system)):
+        if compared is None or (
+            opened is not None and (opened.segment, opened.system) == (segment, system)
+        ):
             return None
         scored, names = compared.metrics[metric], list(compared.texts.systems)
         other = scored.scorer.compared(compared.texts.others)[segment]
@@ -314,7 +404,8 @@ class _Page:
 
 
 def build_page(metric: str | None = None, added: Sequence[str] = ()) -> "gradio.Blocks":
-    """The page that compares systems, for `mtmetrics.page.theme.serve`; it offers what works here, without a network.
+    """The page that compares systems, for `mtmetrics.page.theme.serve`; it offers what works here,
+    without a network.
 
     Args:
         metric: offer this one alone, one of those of `mtmetrics.layout.metric_names`.
@@ -350,9 +441,14 @@ def _others(inputs: Sequence[Any]) -> dict[Column, TextInput]:
 def _systems(inputs: Sequence[Any]) -> list[TextInput]:
     paths = [Path(path) for path in inputs[4] or []]
     stems = [path.stem for path in paths]
-    found = [TextInput(path.stem if stems.count(path.stem) == 1 else path.name, str(path)) for path in paths]
+    found = [
+        TextInput(path.stem if stems.count(path.stem) == 1 else path.name, str(path))
+        for path in paths
+    ]
     pasted = zip(inputs[7::2], inputs[8::2], strict=True)
-    return found + [TextInput((name or "").strip() or "system", None, text or "") for name, text in pasted]
+    return found + [
+        TextInput((name or "").strip() or "system", None, text or "") for name, text in pasted
+    ]
 
 
 def _pair(inputs: Sequence[Any]) -> str:
@@ -366,7 +462,9 @@ def _read(inputs: Sequence[Any]) -> Texts:
 
 def _facts_of(texts: Texts | None) -> str:
     if texts is None:
-        return "Upload or paste a source or references, and the translations of two or more systems."
+        return (
+            "Upload or paste a source or references, and the translations of two or more systems."
+        )
     given = " and ".join(texts.others)
     names = ", ".join(map(html.escape, texts.systems))
     many = f"{len(texts.systems)} system{'s' if len(texts.systems) > 1 else ''}"
@@ -375,8 +473,8 @@ def _facts_of(texts: Texts | None) -> str:
 
 @contextlib.contextmanager
 def _shown_files() -> Iterator[Path]:
-    """A folder for files that a handler yields: gradio copies them, for the visitor who asked, before it resumes the
-    handler, and keeps the copies for as long as ``delete_cache`` says."""
+    """A folder for files that a handler yields: gradio copies them, for the visitor who asked,
+    before it resumes the handler, and keeps the copies for as long as ``delete_cache`` says."""
     with tempfile.TemporaryDirectory(prefix="mtmetrics-page-") as folder:
         yield Path(folder)
 
@@ -390,7 +488,11 @@ def _example_files(folder: Path) -> list[Any]:
     """The bundled example, as a visitor would upload it."""
     known = example()
     paths = {}
-    for name, column in {"source.de": known.sources, "reference.en": known.references, **known.systems}.items():
+    for name, column in {
+        "source.de": known.sources,
+        "reference.en": known.references,
+        **known.systems,
+    }.items():
         paths[name] = folder / (name if "." in name else f"{name}.en")
         paths[name].write_text("\n".join(column) + "\n", encoding="utf-8")
     source, reference, *systems = map(str, paths.values())
@@ -402,7 +504,11 @@ def _words(compared: Compared, metric: int, rows: Sequence[int]) -> dict[tuple[i
     scored, systems = compared.metrics[metric], list(compared.texts.systems.values())
     places = [(row, place) for row in rows for place in range(len(systems))]
     others = scored.scorer.compared(compared.texts.others)
-    texts = coloured(scored.scorer, [others[row] for row, _ in places], [systems[place][row] for row, place in places])
+    texts = coloured(
+        scored.scorer,
+        [others[row] for row, _ in places],
+        [systems[place][row] for row, place in places],
+    )
     return dict(zip(places, texts, strict=False))
 
 

@@ -1,4 +1,5 @@
-"""The pictures of a comparison: means with intervals, and histograms of segments; for the page and as files."""
+"""The pictures of a comparison: means with intervals, and histograms of segments; for the page and
+as files."""
 
 import html
 import io
@@ -9,7 +10,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mtmetrics.page.comparing import Compared
-from mtmetrics.reports.figures import COLOURS, INK, LINE, QUIET, finished, new_figure, plain_axes, shortened
+from mtmetrics.reports.figures import (
+    COLOURS,
+    INK,
+    LINE,
+    QUIET,
+    finished,
+    new_figure,
+    plain_axes,
+    shortened,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,8 +47,8 @@ def themed(colour: str) -> str:
 
 
 def draw_means(compared: Compared, metrics: Sequence[int]) -> "Figure":
-    """A panel per metric, side by side: the mean of each system with its 95 % bootstrap interval, the best on top; the
-    anchors are dotted lines where they are near."""
+    """A panel per metric, side by side: the mean of each system with its 95 % bootstrap interval,
+    the best on top; the anchors are dotted lines where they are near."""
     systems = len(compared.texts.systems)
     figure = new_figure(_PANEL * len(metrics), 1.0 + _ROW * systems)
     panels = figure.subplots(1, len(metrics), squeeze=False)[0]
@@ -49,11 +59,21 @@ def draw_means(compared: Compared, metrics: Sequence[int]) -> "Figure":
         for row, system in enumerate(rows):
             look = {"color": colour(places[system.name])}
             if system.interval is not None:
-                axes.plot([system.interval.low, system.interval.high], [row, row], linewidth=2.2, alpha=0.55, **look)
+                axes.plot(
+                    [system.interval.low, system.interval.high],
+                    [row, row],
+                    linewidth=2.2,
+                    alpha=0.55,
+                    **look,
+                )
             axes.plot([system.mean], [row], "o", markersize=6.5, **look)
         low = min(system.interval.low if system.interval else system.mean for system in rows)
         high = max(system.interval.high if system.interval else system.mean for system in rows)
-        span = abs(metric.anchors.human - metric.anchors.random) * _LEAST_SPAN if metric.anchors else 0.0
+        span = (
+            abs(metric.anchors.human - metric.anchors.random) * _LEAST_SPAN
+            if metric.anchors
+            else 0.0
+        )
         margin = max(0.12 * (high - low), (span - (high - low)) / 2, 1e-3)
         axes.set_xlim(low - margin, high + margin)
         if metric.anchors:
@@ -67,16 +87,20 @@ def draw_means(compared: Compared, metrics: Sequence[int]) -> "Figure":
 
 
 def draw_histograms(compared: Compared, number: int) -> "Figure":
-    """How the segments' scores of each system are spread by one metric: a row per system, on one axis; a line is the
-    mean."""
+    """How the segments' scores of each system are spread by one metric: a row per system, on one
+    axis; a line is the mean."""
     scores = compared.scores(number)
     figure = new_figure(_PANEL, 0.7 + 0.62 * len(scores))
     panels = figure.subplots(len(scores), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
     edges = np.histogram_bin_edges(scores, bins=int(np.clip(2 * scores.shape[1] ** 0.5, 8, _BINS)))
     for place, (axes, name) in enumerate(zip(panels, compared.texts.systems, strict=True)):
-        axes.stairs(np.histogram(scores[place], edges)[0], edges, fill=True, color=colour(place), alpha=0.75)
+        axes.stairs(
+            np.histogram(scores[place], edges)[0], edges, fill=True, color=colour(place), alpha=0.75
+        )
         axes.axvline(scores[place].mean(), color=INK, linewidth=1.2)
-        axes.set_ylabel(shortened(name, _LONGEST_NAME), rotation=0, ha="right", va="center", fontsize=9)
+        axes.set_ylabel(
+            shortened(name, _LONGEST_NAME), rotation=0, ha="right", va="center", fontsize=9
+        )
         axes.set_yticks([])
         _plain(axes, "")
         axes.tick_params(axis="x", length=0)
@@ -95,7 +119,8 @@ def _plain(axes: "Axes", title: str) -> None:
 
 
 def inline(figure: "Figure", alternative: str) -> str:
-    """The figure as SVG inside a page: as wide as its place, in the colours of the theme, with text as text."""
+    """The figure as SVG inside a page: as wide as its place, in the colours of the theme, with text
+    as text."""
     import matplotlib
 
     stream = io.StringIO()
@@ -106,7 +131,9 @@ def inline(figure: "Figure", alternative: str) -> str:
     for fixed in _THEMED:
         text = text.replace(fixed, themed(fixed))
     end = text.index(">")
-    head = f'<svg role="img" aria-label="{html.escape(alternative)}" viewBox="{_view_box(text[:end])}"'
+    head = (
+        f'<svg role="img" aria-label="{html.escape(alternative)}" viewBox="{_view_box(text[:end])}"'
+    )
     return head + text[end:]
 
 

@@ -26,7 +26,8 @@ _PAIRS_AT_ONCE = 192
 
 
 class Progress(NamedTuple):
-    """How far a comparison has come: pairs scored, of how many, and the seconds left, None while that is unknown."""
+    """How far a comparison has come: pairs scored, of how many, and the seconds left, None while
+    that is unknown."""
 
     what: str
     done: int
@@ -35,7 +36,8 @@ class Progress(NamedTuple):
 
 
 class Anchors(NamedTuple):
-    """The scores of the bundled example: of sentences paired at random, and of a human translation."""
+    """The scores of the bundled example: of sentences paired at random, and of a human
+    translation."""
 
     random: float
     human: float
@@ -43,7 +45,8 @@ class Anchors(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class ScoredMetric:
-    """What one metric says: results by system, their comparison, and the anchors, where it can score the example."""
+    """What one metric says: results by system, their comparison, and the anchors, where it can
+    score the example."""
 
     offer: MetricChoice
     scorer: Scorer
@@ -54,8 +57,8 @@ class ScoredMetric:
 
 @dataclasses.dataclass(frozen=True)
 class Compared:
-    """What the page shows: the texts, and a `ScoredMetric` for each metric; `tested` is false for a single system or a
-    single segment, of which no test can say anything."""
+    """What the page shows: the texts, and a `ScoredMetric` for each metric; `tested` is false for a
+    single system or a single segment, of which no test can say anything."""
 
     texts: Texts
     metrics: Sequence[ScoredMetric]
@@ -84,9 +87,14 @@ class Compared:
         return np.argsort(by[wanted], kind="stable")
 
     def orders(self) -> list[tuple[str, str]]:
-        """What segments can be ordered by: label and name; ``0>1`` is where the first system leads the second."""
+        """What segments can be ordered by: label and name; ``0>1`` is where the first system leads
+        the second."""
         names = list(self.texts.systems)
-        found = [("as in the input", "input"), ("lowest score first", "lowest"), ("highest score first", "highest")]
+        found = [
+            ("as in the input", "input"),
+            ("lowest score first", "lowest"),
+            ("highest score first", "highest"),
+        ]
         if len(names) > 1:
             found.insert(0, ("where systems disagree most", "disagree"))
             pairs = itertools.permutations(range(len(names)), 2) if len(names) <= 4 else ()
@@ -102,7 +110,9 @@ class Comparer:
         self._scorer = functools.lru_cache(maxsize=64)(self._load)
         self._anchors = functools.lru_cache(maxsize=64)(self._of_example)
 
-    def compare(self, texts: Texts, offers: Sequence[MetricChoice]) -> Iterator[Progress | Compared]:
+    def compare(
+        self, texts: Texts, offers: Sequence[MetricChoice]
+    ) -> Iterator[Progress | Compared]:
         """Yields how far it has come, and last what was found.
 
         Raises:
@@ -117,14 +127,18 @@ class Comparer:
         started, done = time.monotonic(), 0
         collected: list[list[list[MetricResult]]] = [[] for _ in offers]
         lines = max(8, _PAIRS_AT_ONCE // len(texts.systems))
-        streams = [it.score_stretches(it.compared(texts.others), texts.systems, lines) for it in scorers]
+        streams = [
+            it.score_stretches(it.compared(texts.others), texts.systems, lines) for it in scorers
+        ]
         for number, results in in_turns(streams):  # so that the time left holds for all
             collected[number].append(results)
             done += len(results) * len(results[0].segments)
             left = (time.monotonic() - started) * (total - done) / done
             yield Progress(f"scoring with {offers[number].title}", done, total, left)
         yield Progress("testing the differences", total, total, None)
-        yield Compared(texts, [self._judged(*it, texts) for it in zip(offers, scorers, collected, strict=True)])
+        yield Compared(
+            texts, [self._judged(*it, texts) for it in zip(offers, scorers, collected, strict=True)]
+        )
 
     def _load(self, offer: MetricChoice, lang_pair: str) -> Scorer:
         return offer.spec.load_for(offer.columns, self._pool, lang_pair)
@@ -148,7 +162,9 @@ class Comparer:
         return Anchors(*(float(scores.mean()) for scores in anchor_scores(scorer, others, human)))
 
 
-def _compared(scores: Mapping[str, np.ndarray], people: AgreementCurve | str | None) -> SystemComparison:
+def _compared(
+    scores: Mapping[str, np.ndarray], people: AgreementCurve | str | None
+) -> SystemComparison:
     count = len(next(iter(scores.values())))
     if len(scores) > 1 and count > 1:
         return compare_systems(scores, resamples=_RESAMPLES, people=people)
@@ -157,4 +173,6 @@ def _compared(scores: Mapping[str, np.ndarray], people: AgreementCurve | str | N
         SystemScore(name, float(scores[name].mean()), bootstrap_interval(scores[name]), rank, 1)
         for rank, name in enumerate(order, 1)
     ]
-    return SystemComparison(systems, np.ones((len(order),) * 2), count, "permutation", "none", _RESAMPLES, SEED)
+    return SystemComparison(
+        systems, np.ones((len(order),) * 2), count, "permutation", "none", _RESAMPLES, SEED
+    )

@@ -30,8 +30,12 @@ def write_files(compared: Compared, folder: Path) -> list[Path]:
         (folder / name).write_text(report.render(style) + "\n", encoding="utf-8")
     for shown, metric in zip(report.document["metrics"], compared.metrics, strict=True):
         shown["anchors"] = metric.anchors and metric.anchors._asdict()
-        shown["scores"] = {name: result.segments.tolist() for name, result in metric.results.items()}
-    write_json(folder / "comparison.json", {"lang_pair": compared.texts.lang_pair, **report.document})
+        shown["scores"] = {
+            name: result.segments.tolist() for name, result in metric.results.items()
+        }
+    write_json(
+        folder / "comparison.json", {"lang_pair": compared.texts.lang_pair, **report.document}
+    )
     _write_segments(compared, folder / "segments.csv")
     save_figure(draw_means(compared, range(len(compared.metrics))), folder / "means.svg")
     return [folder / name for name in FILES]
@@ -43,8 +47,15 @@ def _write_segments(compared: Compared, path: Path) -> None:
     columns |= {column.removesuffix("s"): given for column, given in texts.others.items()}
     for name, given in texts.systems.items():
         columns[name] = given
-        columns |= {f"{name} {one.offer.key}": one.results[name].segments.tolist() for one in compared.metrics}
-    write_rows(path, (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)), "csv")
+        columns |= {
+            f"{name} {one.offer.key}": one.results[name].segments.tolist()
+            for one in compared.metrics
+        }
+    write_rows(
+        path,
+        (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)),
+        "csv",
+    )
 
 
 def command(compared: Compared) -> str:

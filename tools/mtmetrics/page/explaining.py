@@ -19,7 +19,8 @@ _SEEMS = ("right", "doubtful", "wrong")
 
 
 def heatmap(scorer: Scorer, other: Any, prediction: str, result: MetricResult, number: int) -> str:
-    """The alignment of a segment as a picture in HTML; a sentence where the metric, as it is set up, matches no words.
+    """The alignment of a segment as a picture in HTML; a sentence where the metric, as it is set
+    up, matches no words.
 
     Args:
         scorer: of the metric.
@@ -29,7 +30,10 @@ def heatmap(scorer: Scorer, other: Any, prediction: str, result: MetricResult, n
         number: of the segment, from 0 up.
     """
     if not scorer.aligns:
-        return '<div class="mt-picture"><p>This metric compares whole texts, so no words are matched.</p></div>'
+        return (
+            '<div class="mt-picture"><p>This metric compares whole texts, so no words are '
+            "matched.</p></div>"
+        )
     parts = {name: float(values[number]) for name, values in result.parts.items()}
     title = segment_title(number + 1, float(result.segments[number]), parts)
     [alignment] = scorer.align([other], [prediction])
@@ -38,16 +42,22 @@ def heatmap(scorer: Scorer, other: Any, prediction: str, result: MetricResult, n
     figure.savefig(stream, format="png", dpi="figure")
     width = round(figure.get_size_inches()[0] * figure.dpi / _DENSITY)
     data = base64.b64encode(stream.getvalue()).decode()
-    advice = html.escape(label_fonts([*([other] if isinstance(other, str) else other), prediction]).advice)
+    advice = html.escape(
+        label_fonts([*([other] if isinstance(other, str) else other), prediction]).advice
+    )
     return (
-        f'<div class="mt-picture"><img width="{width}" alt="{html.escape(title)}" src="data:image/png;base64,{data}">'
+        (
+            f'<div class="mt-picture"><img width="{width}" alt="{html.escape(title)}" '
+            f'src="data:image/png;base64,{data}">'
+        )
         + (f"<p>{advice}</p>" if advice else "")
         + "</div>"
     )
 
 
 def coloured(scorer: Scorer, others: Sequence[Any], predictions: Sequence[str]) -> list[str]:
-    """The translations in HTML, with their doubtful and wrong words marked; none where the metric blames no words."""
+    """The translations in HTML, with their doubtful and wrong words marked; none where the metric
+    blames no words."""
     if not scorer.blames:
         return []
     found = scorer.blame(others, predictions)
@@ -62,6 +72,9 @@ def _marked(text: str, faults: Sequence[Fault]) -> str:
             continue
         word = html.escape(text[fault.start : fault.end])
         told = f"seems {seems}: {fault.severity:.2f} of 1"
-        parts += [html.escape(text[end : fault.start]), f'<mark class="mt-{seems}" title="{told}">{word}</mark>']
+        parts += [
+            html.escape(text[end : fault.start]),
+            f'<mark class="mt-{seems}" title="{told}">{word}</mark>',
+        ]
         end = fault.end
     return "".join(parts) + html.escape(text[end:])

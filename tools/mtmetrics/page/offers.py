@@ -82,7 +82,8 @@ def _told() -> dict[str, dict[str, Any]]:
 
 
 def pull_models(metric: str | None = None) -> None:
-    """Fetches what a Space does not carry: the models of the presets, of one metric or of all, that the catalog pins.
+    """Fetches what a Space does not carry: the models of the presets, of one metric or of all, that
+    the catalog pins.
 
     Raises:
         ArtifactError: one cannot be fetched.
@@ -101,7 +102,11 @@ def offers() -> tuple[MetricChoice, ...]:
     found = []
     installed_plugins()
     plugins = {
-        name: {"title": name, "range": metric.made_by().scale, "about": (metric.made_by().__doc__ or "").split("\n")[0]}
+        name: {
+            "title": name,
+            "range": metric.made_by().scale,
+            "about": (metric.made_by().__doc__ or "").split("\n")[0],
+        }
         for name, metric in METRICS.items()
         if metric.where is not None
     }
@@ -117,15 +122,19 @@ def offers() -> tuple[MetricChoice, ...]:
                 title = f"{told['title']} {preset}".strip()
                 titles = title, title + (f" ({SIDES[side]})" if several else "")
                 # Of a metric that may compare with either, the source is ticked alone.
-                default = told.get("default", False) and row.preset in ("", "mini") and side == row.works_with[0]
+                default = (
+                    told.get("default", False)
+                    and row.preset in ("", "mini")
+                    and side == row.works_with[0]
+                )
                 facts = told["range"], told["about"], default, tuple(row.languages)
                 found.append(MetricChoice(spec, *titles, side, *facts))
     return tuple(found)
 
 
 def named(metrics: Sequence[str]) -> list[MetricChoice]:
-    """Metrics that the command line names, such as ``comet:DIR``, ``cmd:NAME`` or ``scores:FILE``; they are ticked at
-    first.
+    """Metrics that the command line names, such as ``comet:DIR``, ``cmd:NAME`` or ``scores:FILE``;
+    they are ticked at first.
 
     Raises:
         InputError: there is no such metric, or nothing says what it compares with.
@@ -138,7 +147,12 @@ def named(metrics: Sequence[str]) -> list[MetricChoice]:
         if len(metric.sides) > 1:
             spec = spec.having(against=side)
         made = metric.made_by()
-        facts = made.scale or "higher is better", (made.__doc__ or "").split("\n")[0], True, ("any",)
+        facts = (
+            made.scale or "higher is better",
+            (made.__doc__ or "").split("\n")[0],
+            True,
+            ("any",),
+        )
         found.append(MetricChoice(spec, text, text, side, *facts))
     return found
 
@@ -156,6 +170,10 @@ def chosen(
         raise InputError("no metric is ticked: tick at least one")
     for offer in ticked:
         if not offer.fits(columns, lang_pair):
-            needs = f"it compares with the {SIDES[offer.side]}; languages: {' '.join(offer.languages)}"
-            raise InputError(f"{offer.title}: cannot score these texts in {lang_pair} ({needs}); untick it")
+            needs = (
+                f"it compares with the {SIDES[offer.side]}; languages: {' '.join(offer.languages)}"
+            )
+            raise InputError(
+                f"{offer.title}: cannot score these texts in {lang_pair} ({needs}); untick it"
+            )
     return ticked

@@ -28,7 +28,8 @@ class TextInput(NamedTuple):
 
 
 class Texts(NamedTuple):
-    """Parallel columns of n segments: the sources, references or both, and the translations of each system by name."""
+    """Parallel columns of n segments: the sources, references or both, and the translations of each
+    system by name."""
 
     lang_pair: str
     others: dict[Column, list[str]]
@@ -43,8 +44,8 @@ def read(lang_pair: str, others: dict[Column, TextInput], systems: Sequence[Text
     """The columns that were given.
 
     Raises:
-        InputError: neither sources nor references, or no translations; a file cannot be read; columns of unequal
-            lengths; two of one name; or more than the page takes.
+        InputError: neither sources nor references, or no translations; a file cannot be read;
+            columns of unequal lengths; two of one name; or more than the page takes.
     """
     language_pair(lang_pair)
     given = {column: one for column, one in others.items() if one.is_there}
@@ -63,7 +64,10 @@ def read(lang_pair: str, others: dict[Column, TextInput], systems: Sequence[Text
         columns[one.name] = column = _lines(one)
         characters += sum(map(len, column))
         if characters > MAX_CHARACTERS:
-            most = f"more than {MAX_CHARACTERS // 10**6} million characters, the most that this page takes"
+            most = (
+                f"more than {MAX_CHARACTERS // 10**6} million characters, the most that this "
+                "page takes"
+            )
             raise InputError(f"{one.name}: {most}; use the command line, mtmetrics compare")
     check(**columns)
     found = {column: columns[one.name] for column, one in given.items()}
@@ -72,7 +76,11 @@ def read(lang_pair: str, others: dict[Column, TextInput], systems: Sequence[Text
 
 def pasted(text: str) -> list[str]:
     """The segments of a text with one per line; empty lines at its end do not count."""
-    return [line.removesuffix("\r") for line in text.rstrip("\r\n").split("\n")] if text.strip() else []
+    return (
+        [line.removesuffix("\r") for line in text.rstrip("\r\n").split("\n")]
+        if text.strip()
+        else []
+    )
 
 
 @contextlib.contextmanager

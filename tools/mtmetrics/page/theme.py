@@ -1,4 +1,5 @@
-"""How all pages look, and how they are served: one theme in light and dark, no font or file from elsewhere."""
+"""How all pages look, and how they are served: one theme in light and dark, no font or file from
+elsewhere."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -67,16 +68,24 @@ def theme() -> Any:
     fonts = {"font": ("system-ui", "sans-serif"), "font_mono": ("ui-monospace", "monospace")}
     tokens = {name: light for name, (light, _) in _COLOURS.items()}
     tokens |= {f"{name}_dark": dark for name, (_, dark) in _COLOURS.items()}
-    sizes = {"block_shadow": "none", "block_radius": "6px", "button_large_radius": "6px", "button_border_width": "1px"}
+    sizes = {
+        "block_shadow": "none",
+        "block_radius": "6px",
+        "button_large_radius": "6px",
+        "button_border_width": "1px",
+    }
     hue = gradio.themes.Color(*_ACCENT, name="teal-grey")
-    return gradio.themes.Base(primary_hue=hue, neutral_hue="slate", radius_size="sm", **fonts).set(**tokens, **sizes)
+    return gradio.themes.Base(primary_hue=hue, neutral_hue="slate", radius_size="sm", **fonts).set(
+        **tokens, **sizes
+    )
 
 
 def serve(app: "gradio.Blocks", port: int | None = None) -> "gradio.Blocks":
-    """Starts a server for an app and returns at once; ``block_thread()`` of the app waits for Ctrl-C.
+    """Starts a server for an app and returns at once; ``block_thread()`` of the app waits for
+    Ctrl-C.
 
-    It listens on loopback, unless ``GRADIO_SERVER_NAME`` says otherwise, as it does in a Space. An upload has a limit,
-    `MAX_FILE`, and no file but the uploads and the pictures is given out.
+    It listens on loopback, unless ``GRADIO_SERVER_NAME`` says otherwise, as it does in a Space. An
+    upload has a limit, `MAX_FILE`, and no file but the uploads and the pictures is given out.
 
     Args:
         app: a page of this package.
@@ -88,10 +97,19 @@ def serve(app: "gradio.Blocks", port: int | None = None) -> "gradio.Blocks":
     look = {"theme": theme(), "css_paths": _STYLE, "footer_links": []}
     bounds = {"max_file_size": MAX_FILE, "share": False}
     try:
-        # Unlike its name, `_frontend` does nothing but ask the server for the page once, and give up after 3 seconds,
-        # which a machine that computes may need for it.
-        app.launch(server_port=port, quiet=True, prevent_thread_lock=True, _frontend=False, **look, **bounds)
+        # Unlike its name, `_frontend` does nothing but ask the server for the page once, and give
+        # up after 3 seconds, which a machine that computes may need for it.
+        app.launch(
+            server_port=port,
+            quiet=True,
+            prevent_thread_lock=True,
+            _frontend=False,
+            **look,
+            **bounds,
+        )
     except OSError as error:
         taken = port or "7860 and those after it"
-        raise MTMetricsError(f"port {taken}: cannot be used ({error}); choose another one") from error
+        raise MTMetricsError(
+            f"port {taken}: cannot be used ({error}); choose another one"
+        ) from error
     return app

@@ -30,7 +30,10 @@ def four_decimals(value: float) -> str:
 
 def problem(message: str) -> str:
     """A message that stays until the next run."""
-    return f'<div class="mt-problem" role="alert"><b>That did not work.</b> {html.escape(message)}</div>'
+    return (
+        '<div class="mt-problem" role="alert"><b>That did not work.</b> '
+        f"{html.escape(message)}</div>"
+    )
 
 
 def progress(state: Progress) -> str:
@@ -38,7 +41,9 @@ def progress(state: Progress) -> str:
     if state.left is None:
         count = ""
     else:
-        count = f"{state.done:,} of {state.total:,} translations · about {duration(state.left)} left"
+        count = (
+            f"{state.done:,} of {state.total:,} translations · about {duration(state.left)} left"
+        )
     return (
         f'<div class="mt-progress" role="status"><div class="mt-bar"><i style="width:{100 * share:.1f}%"></i></div>'
         f"<span>{html.escape(state.what)}</span><span>{count}</span></div>"
@@ -67,9 +72,17 @@ def overview(compared: Compared) -> str:
     ]
     noted = "".join(f"<li>{html.escape(note)}</li>" for note in notes)
     numbers = range(len(compared.metrics))
-    means = (inline(draw_means(compared, [number]), f"Means by {_title(compared, number)}") for number in numbers)
-    spread = (inline(draw_histograms(compared, number), f"Scores by {_title(compared, number)}") for number in numbers)
-    figures = "".join(f"<figure>{one}{other}</figure>" for one, other in zip(means, spread, strict=True))
+    means = (
+        inline(draw_means(compared, [number]), f"Means by {_title(compared, number)}")
+        for number in numbers
+    )
+    spread = (
+        inline(draw_histograms(compared, number), f"Scores by {_title(compared, number)}")
+        for number in numbers
+    )
+    figures = "".join(
+        f"<figure>{one}{other}</figure>" for one, other in zip(means, spread, strict=True)
+    )
     return (
         f'<p class="mt-verdict">{verdict(compared)}</p>{table(compared)}'
         + (f'<ul class="mt-notes">{noted}</ul>' if noted else "")
@@ -92,7 +105,11 @@ def verdict(compared: Compared) -> str:
         return "One segment says nothing about systems: give more."
     found: dict[str, list[str]] = {}
     for metric in compared.metrics:
-        first = [f"<b>{html.escape(system.name)}</b>" for system in metric.comparison.systems if system.cluster == 1]
+        first = [
+            f"<b>{html.escape(system.name)}</b>"
+            for system in metric.comparison.systems
+            if system.cluster == 1
+        ]
         said = f"{first[0]} is the best" if len(first) == 1 else f"{_listed(first)} share the lead"
         if len(first) == len(compared.texts.systems):
             said = "the systems cannot be told apart"
@@ -111,13 +128,19 @@ def _listed(names: Sequence[str]) -> str:
 def table(compared: Compared) -> str:
     """Systems in rows, in the order of the first metric; metrics in columns; the anchors below."""
     head = "".join(
-        f'<th scope="col">{html.escape(metric.offer.title)}<small>against the {SIDES[metric.offer.side]}</small></th>'
+        (
+            f'<th scope="col">{html.escape(metric.offer.title)}<small>against the '
+            f"{SIDES[metric.offer.side]}</small></th>"
+        )
         for metric in compared.metrics
     )
     body = []
     for system in compared.metrics[0].comparison.systems:
         cells = "".join(_cell(metric, system.name, compared) for metric in compared.metrics)
-        body.append(f'<tr><th scope="row">{_dot(compared, system.name)}{html.escape(system.name)}</th>{cells}</tr>')
+        body.append(
+            "<tr><th "
+            f'scope="row">{_dot(compared, system.name)}{html.escape(system.name)}</th>{cells}</tr>'
+        )
     foot = []
     for name, label in _ANCHORS:
         cells = "".join(
@@ -132,12 +155,15 @@ def table(compared: Compared) -> str:
         if compared.texts.segments < FEWEST_FOR_INTERVAL:
             intervals = f"({NO_INTERVAL})"
         note = (
-            f"Means of {compared.texts.segments:,} segments {intervals}; higher is better. Systems "
-            "of one cluster cannot be told apart. The bar runs from random pairs (left) to a human translation (right) "
-            "of the bundled example."
+            f"Means of {compared.texts.segments:,} segments {intervals}; higher is better. "
+            "Systems of one cluster cannot be told apart. The bar runs from random pairs (left) "
+            "to a human translation (right) of the bundled example."
         )
         if any(metric.comparison.calibrated for metric in compared.metrics):
-            note += " People agree: how often they, too, preferred the better one of two systems of WMT as far apart."
+            note += (
+                " People agree: how often they, too, preferred the better one of two systems of "
+                "WMT as far apart."
+            )
     if any(has_scale(metric.comparison) for metric in compared.metrics):
         note += f" Of 100: {SCALE}."
     return (
@@ -152,16 +178,25 @@ def _cell(metric: ScoredMetric, name: str, compared: Compared) -> str:
     best = " mt-best" if system.rank == 1 and len(compared.texts.systems) > 1 else ""
     parts = [f'<span class="mt-mean{best}">{four_decimals(system.mean)}</span>']
     if compared.tested:
-        parts.append(f'<span class="mt-cluster" title="cluster {system.cluster}">{system.cluster}</span>')
+        parts.append(
+            f'<span class="mt-cluster" title="cluster {system.cluster}">{system.cluster}</span>'
+        )
     if system.interval is not None:
         between = f"{four_decimals(system.interval.low)} to {four_decimals(system.interval.high)}"
         parts.append(f'<span class="mt-interval">{between}</span>')
     if place := metric.comparison.of_100(system):
         parts.append(f'<span class="mt-interval">{of_100(place)} of 100</span>')
-    share = metric.comparison.agreement(0, metric.comparison.systems.index(system)) if system.rank > 1 else None
+    share = (
+        metric.comparison.agreement(0, metric.comparison.systems.index(system))
+        if system.rank > 1
+        else None
+    )
     if compared.tested and share is not None:
         value, low, high = (f"{100 * part:.0f}" for part in share)
-        parts.append(f'<span class="mt-interval">behind the best: people agree, {value} % ({low} to {high})</span>')
+        parts.append(
+            f'<span class="mt-interval">behind the best: people agree, {value} % ({low} to '
+            f"{high})</span>"
+        )
     if metric.anchors:
         parts.append(_track(system.mean, metric.anchors))
     return f'<td data-metric="{html.escape(metric.offer.title)}">{"".join(parts)}</td>'
@@ -186,9 +221,13 @@ def segments(
     words: Mapping[tuple[int, int], str],
     opened: Opened | None,
 ) -> str:
-    """Some segments, the systems side by side; `words` holds the coloured text of (segment, system)."""
+    """Some segments, the systems side by side; `words` holds the coloured text of (segment,
+    system)."""
     legend = (
-        'Marked are words that seem <mark class="mt-doubtful">doubtful</mark> or <mark class="mt-wrong">wrong</mark>.'
+        (
+            'Marked are words that seem <mark class="mt-doubtful">doubtful</mark> or <mark '
+            'class="mt-wrong">wrong</mark>.'
+        )
         if words
         else "This metric blames no words."
     )
@@ -197,10 +236,17 @@ def segments(
 
 
 def _segment(
-    compared: Compared, metric: int, row: int, words: Mapping[tuple[int, int], str], opened: Opened | None
+    compared: Compared,
+    metric: int,
+    row: int,
+    words: Mapping[tuple[int, int], str],
+    opened: Opened | None,
 ) -> str:
     given = "".join(
-        f'<p class="mt-other" dir="auto"><span>{column.removesuffix("s")}</span>{html.escape(texts[row])}</p>'
+        (
+            '<p class="mt-other" '
+            f'dir="auto"><span>{column.removesuffix("s")}</span>{html.escape(texts[row])}</p>'
+        )
         for column, texts in compared.texts.others.items()
     )
     outputs = []
@@ -211,17 +257,23 @@ def _segment(
             f"<b>{four_decimals(one.results[name].segments[row])}</b></span>"
             for number, one in enumerate(compared.metrics)
         )
-        unusual = [count for count, flags in compared.metrics[metric].results[name].unusual.items() if flags[row]]
+        unusual = [
+            count
+            for count, flags in compared.metrics[metric].results[name].unusual.items()
+            if flags[row]
+        ]
         told = f'<span class="mt-unusual">unusual: {", ".join(unusual)}</span>' if unusual else ""
         text = words.get((row, place)) or html.escape(texts[row])
         named = f"{_dot(compared, name)}{html.escape(name)}"
         outputs.append(
             f'<button type="button" class="mt-output" data-segment="{row}" data-system="{place}" '
-            f'aria-expanded="{str(is_open).lower()}"><span class="mt-name">{named}</span>'
-            f'<span class="mt-text" dir="auto">{text}</span>{told}<span class="mt-scores">{scores}</span></button>'
+            f'aria-expanded="{str(is_open).lower()}"><span class="mt-name">{named}</span><span '
+            f'class="mt-text" dir="auto">{text}</span>{told}<span '
+            f'class="mt-scores">{scores}</span></button>'
         )
     picture = opened.picture if opened is not None and opened.segment == row else ""
     return (
-        f'<article class="mt-segment"><header><span class="mt-number">{row + 1}</span><div>{given}</div></header>'
-        f'<div class="mt-outputs">{"".join(outputs)}</div>{picture}</article>'
+        '<article class="mt-segment"><header><span '
+        f'class="mt-number">{row + 1}</span><div>{given}</div></header><div '
+        f'class="mt-outputs">{"".join(outputs)}</div>{picture}</article>'
     )

@@ -1,5 +1,5 @@
-"""Tests of a metric without human judgements: what it prefers (Sec. 5.1 of Zhao et al., 2020), and whether it finds
-translations (Sec. 4.1 of Belouadi and Eger, 2023)."""
+"""Tests of a metric without human judgements: what it prefers (Sec. 5.1 of Zhao et al., 2020), and
+whether it finds translations (Sec. 4.1 of Belouadi and Eger, 2023)."""
 
 import dataclasses
 import itertools
@@ -27,13 +27,16 @@ _ROWS_AT_ONCE = 512
 
 
 def words(text: str) -> list[str]:
-    """What white space separates, with its punctuation; in scripts that know no spaces, each character.
+    """What white space separates, with its punctuation; in scripts that know no spaces, each
+    character.
 
     Example:
         >>> words("To be, or 是不是")
         ['To', 'be,', 'or', '是', '不', '是']
     """
-    return "".join(f" {character} " if _stands_alone(character) else character for character in text).split()
+    return "".join(
+        f" {character} " if _stands_alone(character) else character for character in text
+    ).split()
 
 
 def bare_words(text: str) -> list[str]:
@@ -49,8 +52,8 @@ def random_order(text: str, seed: int) -> str:
 
 
 class Literal(NamedTuple):
-    """A word-by-word translation; of the source's words that have letters, how many were translated and how many there
-    are."""
+    """A word-by-word translation; of the source's words that have letters, how many were translated
+    and how many there are."""
 
     text: str
     found: int
@@ -60,13 +63,15 @@ class Literal(NamedTuple):
 class Dictionary:
     """Translates word by word, left to right, without regard to the context.
 
-    A word is looked up as it is written, then in lower case; one that is not found, or is a number, stays as it is. The
-    paper takes the first translation that a web service offers. Word lists are in no such order: of several
-    translations the one counts whose pair is listed most often (word pairs mined from text repeat themselves), then the
-    one whose words are the most frequent in `texts`, then the first.
+    A word is looked up as it is written, then in lower case; one that is not found, or is a number,
+    stays as it is. The paper takes the first translation that a web service offers. Word lists are
+    in no such order: of several translations the one counts whose pair is listed most often (word
+    pairs mined from text repeat themselves), then the one whose words are the most frequent in
+    `texts`, then the first.
 
     Args:
-        pairs: words and their translations; sources of several words are for scripts without spaces alone.
+        pairs: words and their translations; sources of several words are for scripts without spaces
+            alone.
         texts: text in the target language.
     """
 
@@ -81,11 +86,16 @@ class Dictionary:
             return count, min(frequency[word.lower()] for word in words(target))
 
         # `max` keeps the first of equals, and a Counter the order of the file.
-        self._best = {source: max(targets.items(), key=rank)[0] for source, targets in listed.items()}
-        self._longest = max((len(source) for source in self._best if is_unspaced(source[0])), default=1)
+        self._best = {
+            source: max(targets.items(), key=rank)[0] for source, targets in listed.items()
+        }
+        self._longest = max(
+            (len(source) for source in self._best if is_unspaced(source[0])), default=1
+        )
 
     def translate(self, text: str) -> Literal:
-        """The word-by-word translation of a text; it begins with a capital letter where the text does."""
+        """The word-by-word translation of a text; it begins with a capital letter where the text
+        does."""
         rest = words(text)
         translated: list[str] = []
         found = total = 0
@@ -97,10 +107,13 @@ class Dictionary:
             translated.append(rest[0] if target is None else target)
             rest = rest[size:]
         result = _joined(translated)
-        return Literal(result[:1].upper() + result[1:] if text.strip()[:1].isupper() else result, found, total)
+        return Literal(
+            result[:1].upper() + result[1:] if text.strip()[:1].isupper() else result, found, total
+        )
 
     def _look_up(self, rest: list[str]) -> tuple[int, str | None]:
-        """How many words the longest entry covers, and its translation in the punctuation of the source."""
+        """How many words the longest entry covers, and its translation in the punctuation of the
+        source."""
         for size in range(min(self._longest, len(rest)) if is_unspaced(rest[0][0]) else 1, 0, -1):
             whole = "".join(rest[:size])
             bare = whole.strip(_PUNCTUATION)
@@ -118,8 +131,13 @@ def coverage(literals: Sequence[Literal]) -> float:
 
 
 def _joined(pieces: list[str]) -> str:
-    glued = [_stands_alone(left[-1]) and _stands_alone(right[0]) for left, right in itertools.pairwise(pieces)]
-    return "".join(piece + ("" if glue else " ") for piece, glue in zip(pieces, [*glued, True], strict=False))
+    glued = [
+        _stands_alone(left[-1]) and _stands_alone(right[0])
+        for left, right in itertools.pairwise(pieces)
+    ]
+    return "".join(
+        piece + ("" if glue else " ") for piece, glue in zip(pieces, [*glued, True], strict=False)
+    )
 
 
 def _stands_alone(character: str) -> bool:
@@ -129,8 +147,9 @@ def _stands_alone(character: str) -> bool:
 
 @dataclasses.dataclass(frozen=True)
 class Preference:
-    """How the score or a part of it ranks modified sentences y~ and references y* of the same sources x: (n,)
-    differences ``d(y~, y*; x) = m(x, y~) - m(x, y*)`` (Eq. 1), 0 where only rounding noise is between them."""
+    """How the score or a part of it ranks modified sentences y~ and references y* of the same
+    sources x: (n,) differences ``d(y~, y*; x) = m(x, y~) - m(x, y*)`` (Eq. 1), 0 where only
+    rounding noise is between them."""
 
     modification: str
     measure: str
@@ -138,7 +157,8 @@ class Preference:
 
     @property
     def preferred(self) -> float:
-        """The share of modified sentences that are preferred; word by word, the W2W statistic (Eq. 2)."""
+        """The share of modified sentences that are preferred; word by word, the W2W statistic (Eq.
+        2)."""
         return float((self.differences > 0).mean())
 
     @property
@@ -159,14 +179,20 @@ class Preference:
 
 
 def preferences(
-    scorer: Scorer, sources: Sequence[str], references: Sequence[str], modified: Mapping[str, Sequence[str]]
+    scorer: Scorer,
+    sources: Sequence[str],
+    references: Sequence[str],
+    modified: Mapping[str, Sequence[str]],
 ) -> tuple[list[Preference], MetricResult]:
-    """Compares n modified sentences of each modification with the n references, by a metric that compares with sources.
+    """Compares n modified sentences of each modification with the n references, by a metric that
+    compares with sources.
 
-    All is scored in one call, so that metrics that scale by the extremes of a call put all on one scale.
+    All is scored in one call, so that metrics that scale by the extremes of a call put all on one
+    scale.
 
     Returns:
-        One preference per modification and measure (the score, then its parts), and the scores of all texts.
+        One preference per modification and measure (the score, then its parts), and the scores of
+        all texts.
     """
     if "references" in scorer.compares:
         themselves = "the metric compares with references, which would be compared with themselves"
@@ -183,7 +209,11 @@ def preferences(
         for measure, values in measures(result).items():
             of_texts = values.reshape(-1, len(texts))
             differences = of_texts[:, number] - of_texts[:, 0]
-            found.append(Preference(modification, measure, np.where(abs(differences) <= _NOISE, 0.0, differences)))
+            found.append(
+                Preference(
+                    modification, measure, np.where(abs(differences) <= _NOISE, 0.0, differences)
+                )
+            )
     return found, result
 
 
@@ -192,13 +222,20 @@ def preference_table(found: Sequence[Preference]) -> Grid:
     rows = [["modification", "measure", "n", "preferred", "equal", "mean d", "median d"]]
     for statistics in (preference.as_dict() for preference in found):
         values = [decimals(statistics[name]) for name in ("preferred", "equal", "mean", "median")]
-        rows.append([statistics["modification"], statistics["measure"], str(len(statistics["differences"])), *values])
+        rows.append(
+            [
+                statistics["modification"],
+                statistics["measure"],
+                str(len(statistics["differences"])),
+                *values,
+            ]
+        )
     return Grid(rows, range(2, 7))
 
 
 def distinct_pairs(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The first pair of each source and of each target, since a second right answer would count as a wrong one; refused
-    where fewer than two are left."""
+    """The first pair of each source and of each target, since a second right answer would count as
+    a wrong one; refused where fewer than two are left."""
     kept: dict[str, str] = {}
     targets: set[str] = set()
     for source, target in pairs:
@@ -206,27 +243,37 @@ def distinct_pairs(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
             kept[source] = target
             targets.add(target)
     if len(kept) < 2:
-        raise InputError(f"sentence pairs: at least 2 with different sources and targets are needed, got {len(kept)}")
+        raise InputError(
+            "sentence pairs: at least 2 with different sources and targets are needed, got "
+            f"{len(kept)}"
+        )
     return list(kept.items())
 
 
 def random_candidates(pairs: int, candidates: int, seed: int) -> np.ndarray:
-    """For each of n sources (n, min(k, n)) numbers of targets: the right one, then others drawn without repetition."""
+    """For each of n sources (n, min(k, n)) numbers of targets: the right one, then others drawn
+    without repetition."""
     others = min(positive("candidates", candidates), pairs) - 1
     choice = np.random.default_rng(seed).choice
-    drawn = np.array([choice(pairs - 1, size=others, replace=False) for _ in range(pairs)], dtype=np.int64)
+    drawn = np.array(
+        [choice(pairs - 1, size=others, replace=False) for _ in range(pairs)], dtype=np.int64
+    )
     own = np.arange(pairs)[:, None]
     # The numbers from the own one up are moved by one, which leaves it out.
     return np.hstack([own, drawn + (drawn >= own)])
 
 
 def nearest_candidates(sources: np.ndarray, targets: np.ndarray, candidates: int) -> np.ndarray:
-    """As `random_candidates`, but those others that are nearest by cosine of (n, d) sentence vectors.
+    """As `random_candidates`, but those others that are nearest by cosine of (n, d) sentence
+    vectors.
 
-    The right target is there wherever it is ranked, so that the metric is judged and not the vectors.
-    """
+    The right target is there wherever it is ranked, so that the metric is judged and not the
+    vectors."""
     count = min(positive("candidates", candidates), len(sources))
-    left, right = (side / np.maximum(np.linalg.norm(side, axis=1, keepdims=True), 1e-12) for side in (sources, targets))
+    left, right = (
+        side / np.maximum(np.linalg.norm(side, axis=1, keepdims=True), 1e-12)
+        for side in (sources, targets)
+    )
     found = []
     for first in range(0, len(left), _ROWS_AT_ONCE):
         cosines = left[first : first + _ROWS_AT_ONCE] @ right.T
@@ -246,15 +293,16 @@ def match(
     """Ranks for every source the candidates by the metric's score.
 
     Args:
-        scorer: any metric but one that reads source and reference; one that compares with references is given the
-            source in their place.
+        scorer: any metric but one that reads source and reference; one that compares with
+            references is given the source in their place.
         sources: n sentences.
         targets: their n translations.
         candidates: (n, k) numbers of targets, the right one first.
         cutoffs: each N of Precision@N; others than 1 to k - 1 are refused.
 
     Returns:
-        The score and its parts -> N -> Precision@N; and the scores of all candidates, source by source.
+        The score and its parts -> N -> Precision@N; and the scores of all candidates, source by
+        source.
     """
     most = candidates.shape[1] - 1
     for cutoff in cutoffs:
@@ -262,9 +310,13 @@ def match(
             found = f"among {most + 1} candidates all translations are found by then"
             raise InputError(f"cutoff {cutoff}: {found}; at most {most}")
     if len(scorer.compares) > 1:
-        raise InputError(f"{scorer.metric} compares with source and reference, of which there is one only here")
+        raise InputError(
+            f"{scorer.metric} compares with source and reference, of which there is one only here"
+        )
     left, right = check(sources=sources, targets=targets)
-    rows = ((left[source], right[target]) for source, row in enumerate(candidates) for target in row)
+    rows = (
+        (left[source], right[target]) for source, row in enumerate(candidates) for target in row
+    )
     [result] = scorer.score_stream(chunked(rows))
     precision = {
         name: {cutoff: precision_at(values.reshape(candidates.shape), cutoff) for cutoff in cutoffs}
@@ -274,10 +326,11 @@ def match(
 
 
 def precision_at(scores: np.ndarray, cutoff: int, right: np.ndarray | int = 0) -> float:
-    """Precision@N: the share of sources whose translation is among the N candidates with the highest scores (Guo et
-    al., 2018).
+    """Precision@N: the share of sources whose translation is among the N candidates with the
+    highest scores (Guo et al., 2018).
 
-    Equal scores are ranked in every order at once: a translation that shares the ranks 1 and 2 counts 1/2 for N = 1.
+    Equal scores are ranked in every order at once: a translation that shares the ranks 1 and 2
+    counts 1/2 for N = 1.
 
     Args:
         scores: (n, k) scores of the candidates.

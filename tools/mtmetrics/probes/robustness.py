@@ -22,7 +22,8 @@ _NAME = re.compile(r"(?<=[^\W\d_.!?:] )[^\W\d_]{3,}(?=\W|$)")
 
 
 class Negation(NamedTuple):
-    """How a language denies: words that do, which are taken out, and verbs behind which the first of them is put in."""
+    """How a language denies: words that do, which are taken out, and verbs behind which the first
+    of them is put in."""
 
     words: tuple[str, ...]
     verbs: tuple[str, ...]
@@ -31,7 +32,22 @@ class Negation(NamedTuple):
 _NEGATIONS = {
     "en": Negation(
         ("not",),
-        ("is", "are", "was", "were", "has", "have", "had", "will", "would", "can", "could", "should", "may", "must"),
+        (
+            "is",
+            "are",
+            "was",
+            "were",
+            "has",
+            "have",
+            "had",
+            "will",
+            "would",
+            "can",
+            "could",
+            "should",
+            "may",
+            "must",
+        ),
     ),
     "de": Negation(("nicht",), ("ist", "sind", "war", "waren", "bin", "seid", "wird")),
 }
@@ -46,7 +62,9 @@ class Corpus(NamedTuple):
 
     @classmethod
     def of(cls, texts: Sequence[str], language: str) -> "Corpus":
-        found, names = (sorted({match[0] for text in texts for match in of(text)}) for of in (_content, _names))
+        found, names = (
+            sorted({match[0] for text in texts for match in of(text)}) for of in (_content, _names)
+        )
         return cls(found, names, language)
 
 
@@ -62,7 +80,10 @@ def _content(text: str) -> list[re.Match[str]]:
 
 
 def _replaced(
-    text: str, places: Sequence[re.Match[str]], other: Callable[[str], str | None], rng: random.Random
+    text: str,
+    places: Sequence[re.Match[str]],
+    other: Callable[[str], str | None],
+    rng: random.Random,
 ) -> str | None:
     """The text with one of the places filled otherwise; None without a place or a filling."""
     if not places:
@@ -118,7 +139,9 @@ def _added_word(text: str, corpus: Corpus, rng: random.Random) -> str | None:
 
 def _swapped_words(text: str, corpus: Corpus, rng: random.Random) -> str | None:
     places = list(re.finditer(r"\b([^\W\d_]+) ([^\W\d_]+)\b", text))
-    apart = [match for match in places if match[1].lower() != match[2].lower() and match[1].islower()]
+    apart = [
+        match for match in places if match[1].lower() != match[2].lower() and match[1].islower()
+    ]
     return _replaced(text, apart, lambda pair: " ".join(reversed(pair.split(" "))), rng)
 
 
@@ -135,8 +158,8 @@ CHANGES: dict[str, Change] = {
 
 @dataclasses.dataclass(frozen=True)
 class Noticed:
-    """How the score, or a part of it, takes a change: (n,) differences to the unchanged texts, and the standard
-    deviation of the scores of those."""
+    """How the score, or a part of it, takes a change: (n,) differences to the unchanged texts, and
+    the standard deviation of the scores of those."""
 
     change: str
     measure: str
@@ -144,8 +167,8 @@ class Noticed:
     deviation: float
 
     def as_dict(self) -> dict[str, Any]:
-        """The statistics as plain numbers: how often the changed text has the lower score, with an interval, and the
-        mean difference in standard deviations."""
+        """The statistics as plain numbers: how often the changed text has the lower score, with an
+        interval, and the mean difference in standard deviations."""
         lower = (self.differences < 0).astype(np.float64)
         interval = bootstrap_interval(lower)
         return {
@@ -160,11 +183,13 @@ class Noticed:
 
 
 def changed(texts: Sequence[str], language: str, seed: int) -> dict[str, list[str]]:
-    """Each change of all n texts; a text that has no place for it stays as it is. What is drawn depends on the text and
-    the seed alone, and on the words of the others."""
+    """Each change of all n texts; a text that has no place for it stays as it is. What is drawn
+    depends on the text and the seed alone, and on the words of the others."""
     corpus = Corpus.of(texts, language)
     return {
-        name: [change(text, corpus, random.Random(f"{seed} {name} {text}")) or text for text in texts]
+        name: [
+            change(text, corpus, random.Random(f"{seed} {name} {text}")) or text for text in texts
+        ]
         for name, change in CHANGES.items()
     }
 
@@ -182,22 +207,34 @@ def robustness(
         seed: of what is drawn.
 
     Returns:
-        For each change that some texts have a place for, and each measure, what was noticed in these texts; and the
-        scores of all texts.
+        For each change that some texts have a place for, and each measure, what was noticed in
+        these texts; and the scores of all texts.
 
     Raises:
-        InputError: no text has a place for any change, or as `mtmetrics.probes.probing.preferences`.
+        InputError: no text has a place for any change, or as
+            `mtmetrics.probes.probing.preferences`.
     """
-    modified = {name: texts for name, texts in changed(references, language, seed).items() if texts != list(references)}
+    modified = {
+        name: texts
+        for name, texts in changed(references, language, seed).items()
+        if texts != list(references)
+    }
     if not modified:
-        raise InputError("robustness: no reference has a number, a name or words that could be changed")
+        raise InputError(
+            "robustness: no reference has a number, a name or words that could be changed"
+        )
     found, result = preferences(scorer, sources, references, modified)
     unchanged = slice(0, None, 1 + len(modified))
     deviations = {name: float(values[unchanged].std()) for name, values in measures(result).items()}
-    return [_noticed(one, modified[one.modification], references, deviations[one.measure]) for one in found], result
+    return [
+        _noticed(one, modified[one.modification], references, deviations[one.measure])
+        for one in found
+    ], result
 
 
-def _noticed(found: Preference, texts: Sequence[str], references: Sequence[str], deviation: float) -> Noticed:
+def _noticed(
+    found: Preference, texts: Sequence[str], references: Sequence[str], deviation: float
+) -> Noticed:
     other = np.array([text != reference for text, reference in zip(texts, references, strict=True)])
     return Noticed(found.modification, found.measure, found.differences[other], deviation)
 
@@ -209,6 +246,11 @@ def robustness_table(found: Sequence[Noticed]) -> Grid:
         between = "none"
         if told["ci"] is not None:
             between = f"[{decimals(told['ci']['low'])}, {decimals(told['ci']['high'])}]"
-        values = [decimals(told["noticed"]), between, decimals(told["equal"]), decimals(told["mean"])]
+        values = [
+            decimals(told["noticed"]),
+            between,
+            decimals(told["equal"]),
+            decimals(told["mean"]),
+        ]
         rows.append([told["change"], told["measure"], str(told["n"]), *values])
     return Grid(rows, range(2, 7))

@@ -1,1 +1,2 @@
-"""Metrics run on judged data or systems: tables of what came out, tuning, recipes of papers, and pictures."""
+"""Metrics run on judged data or systems: tables of what came out, tuning, recipes of papers, and
+pictures."""

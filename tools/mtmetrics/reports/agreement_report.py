@@ -25,24 +25,33 @@ _COEFFICIENTS = {
 }
 
 
-def report_metrics(table: MetricTable, about: Mapping[str, Any], recipe: Recipe | None = None) -> Report:
+def report_metrics(
+    table: MetricTable, about: Mapping[str, Any], recipe: Recipe | None = None
+) -> Report:
     """Rows metrics, columns files, average, the best in bold.
 
-    Under a table for readers stand what the marks mean, signatures, and why rows are empty; ``csv`` and ``tsv`` hold
-    the last two as columns.
+    Under a table for readers stand what the marks mean, signatures, and why rows are empty; ``csv``
+    and ``tsv`` hold the last two as columns.
 
     Args:
         about: what was judged, for JSON alone.
         recipe: puts the numbers of a paper's table beside ours; its rows are those of the table.
     """
     rows = _table(table, recipe)
-    details = [(joined_signature(row.scored.known_signatures), _problem(row, table.labels)) for row in table.rows]
-    flat = [[*row, *more] for row, more in zip(rows, [("signature", "problem"), *details], strict=True)]
+    details = [
+        (joined_signature(row.scored.known_signatures), _problem(row, table.labels))
+        for row in table.rows
+    ]
+    flat = [
+        [*row, *more] for row, more in zip(rows, [("signature", "problem"), *details], strict=True)
+    ]
     blocks = [Grid(rows, range(1, len(rows[0]))), *_notes(table, recipe)]
     return Report({**about, **_as_json(table, recipe)}, blocks, flat=flat)
 
 
-def report_files(table: MetricTable, results: Sequence[MetricResult], about: Mapping[str, Any]) -> Report:
+def report_files(
+    table: MetricTable, results: Sequence[MetricResult], about: Mapping[str, Any]
+) -> Report:
     """One metric: a row per file, and the mean over the files.
 
     An undefined correlation is null beside its reason in JSON, ``nan`` in tables.
@@ -54,27 +63,40 @@ def report_files(table: MetricTable, results: Sequence[MetricResult], about: Map
     """
     means = {row.scored.entry.part: row.average for row in table.rows}
     cells = zip(*(row.cells for row in table.rows), strict=True)
-    by_file = [dict(zip(means, (cell.correlation for cell in column), strict=True)) for column in cells]
+    by_file = [
+        dict(zip(means, (cell.correlation for cell in column), strict=True)) for column in cells
+    ]
     judged = [(column.file, column.lang_pair, len(column.judgements)) for column in table.columns]
     files = [
         dict(zip(("file", "lp", "n"), names, strict=True))
         | _numbers(found, table.measure.label)
-        | {"range": _ranges(result, [*found]), "signature": result.signature, "report": result.report.as_dict()}
+        | {
+            "range": _ranges(result, [*found]),
+            "signature": result.signature,
+            "report": result.report.as_dict(),
+        }
         for names, found, result in zip(judged, by_file, results, strict=True)
     ]
     rows: list[list[Cell]] = [["file", "lp", "n", *means, "signature"]]
     for (file, pair, n), found, result in zip(judged, by_file, results, strict=True):
         rows.append([file, pair, str(n), *map(correlation_text, found.values()), result.signature])
-    rows.append(["mean", "", str(sum(n for *_, n in judged)), *map(correlation_text, means.values()), ""])
+    rows.append(
+        ["mean", "", str(sum(n for *_, n in judged)), *map(correlation_text, means.values()), ""]
+    )
     numbers = range(2, len(rows[0]) - 1)
     # A column of signatures would leave no room for the numbers.
-    terminal = [Grid([row[:-1] for row in rows], numbers), joined_signature([result.signature for result in results])]
+    terminal = [
+        Grid([row[:-1] for row in rows], numbers),
+        joined_signature([result.signature for result in results]),
+    ]
     document = {**about, "files": files, "mean": _numbers(means, table.measure.label)}
     return Report(document, [Grid(rows, numbers)], terminal)
 
 
 def _numbers(correlations: Mapping[str, Correlation], coefficient: str) -> dict[str, Any]:
-    reasons = {name: found.reason for name, found in correlations.items() if found.reason is not None}
+    reasons = {
+        name: found.reason for name, found in correlations.items() if found.reason is not None
+    }
     values = {coefficient: {name: found.known for name, found in correlations.items()}}
     return values | ({"undefined": reasons} if reasons else {})
 
@@ -82,11 +104,16 @@ def _numbers(correlations: Mapping[str, Correlation], coefficient: str) -> dict[
 def _ranges(result: MetricResult, parts: Sequence[str]) -> dict[str, tuple[float, float]]:
     """The lowest and highest value of each part, without segments that have a blank side."""
     known = {part: measures(result)[part][~result.empty] for part in parts}
-    return {part: (float(values.min()), float(values.max())) for part, values in known.items() if values.size}
+    return {
+        part: (float(values.min()), float(values.max()))
+        for part, values in known.items()
+        if values.size
+    }
 
 
 def chosen_layers(text: str, depth: int | None) -> list[int]:
-    """The layers that a user names: ``all``, or numbers up to `depth` (None: no choice) joined by commas.
+    """The layers that a user names: ``all``, or numbers up to `depth` (None: no choice) joined by
+    commas.
 
     Example:
         >>> chosen_layers("all", 2), chosen_layers("2,1", 2)
@@ -99,13 +126,15 @@ def chosen_layers(text: str, depth: int | None) -> list[int]:
     known = {str(layer): layer for layer in range(depth + 1)}
     names = {name.strip() for name in text.split(",")}
     if not known.keys() >= names:
-        raise InputError(f"--layers {text!r}: 'all' or numbers from 0 to {depth} joined by commas are needed")
+        raise InputError(
+            f"--layers {text!r}: 'all' or numbers from 0 to {depth} joined by commas are needed"
+        )
     return sorted(known[name] for name in names)
 
 
 def report_layers(studies: Mapping[int, MetricTable], about: Mapping[str, str]) -> Report:
-    """One metric at each layer of its encoder (Fig. 3 and 4 of Song et al., 2021): a row per measure and layer, a
-    column per file, and their mean.
+    """One metric at each layer of its encoder (Fig. 3 and 4 of Song et al., 2021): a row per
+    measure and layer, a column per file, and their mean.
 
     Args:
         studies: layer -> a table with a row for the score, and perhaps for parts of it.
@@ -114,10 +143,16 @@ def report_layers(studies: Mapping[int, MetricTable], about: Mapping[str, str]) 
     lines = layer_curves(studies)
     first = next(iter(studies.values()))
     files = [f"{column.file} ({column.lang_pair})" for column in first.columns]
-    cells = [(name, layer, values) for name, layers in lines.items() for layer, values in layers.items()]
+    cells = [
+        (name, layer, values) for name, layers in lines.items() for layer, values in layers.items()
+    ]
     label, names = first.measure.label, [*files, "mean"]
     rows = [
-        {"measure": name, "layer": layer, label: dict(zip(names, (value.known for value in values), strict=True))}
+        {
+            "measure": name,
+            "layer": layer,
+            label: dict(zip(names, (value.known for value in values), strict=True)),
+        }
         for name, layer, values in cells
     ]
     table = [["measure", "layer", *names]]
@@ -136,13 +171,16 @@ def layer_curves(studies: Mapping[int, MetricTable]) -> dict[str, dict[int, list
 
 
 def mean_intervals(studies: Mapping[int, MetricTable]) -> dict[str, dict[int, tuple[float, float]]]:
-    """Measure -> layer -> the ends of the 95 % interval of the mean over the files, whose errors are independent; none
-    where a file has no interval."""
+    """Measure -> layer -> the ends of the 95 % interval of the mean over the files, whose errors
+    are independent; none where a file has no interval."""
     found: dict[str, dict[int, tuple[float, float]]] = {}
     for layer, table in studies.items():
         for row in table.rows:
             ends = [
-                (cell.correlation.value - cell.interval.low, cell.interval.high - cell.correlation.value)
+                (
+                    cell.correlation.value - cell.interval.low,
+                    cell.interval.high - cell.correlation.value,
+                )
                 for cell in row.cells
                 if cell.interval is not None and cell.interval.reason is None
             ]
@@ -154,7 +192,8 @@ def mean_intervals(studies: Mapping[int, MetricTable]) -> dict[str, dict[int, tu
 
 
 def joined_signature(signatures: Sequence[str]) -> str:
-    """One signature for several files: of values that differ, such as the language pair, all, joined by commas."""
+    """One signature for several files: of values that differ, such as the language pair, all,
+    joined by commas."""
     columns = [signature.split("|") for signature in dict.fromkeys(signatures)]
     if len({len(column) for column in columns}) > 1:
         return " ".join(dict.fromkeys(signatures))
@@ -166,8 +205,8 @@ def joined_signature(signatures: Sequence[str]) -> str:
 
 
 def _table(table: MetricTable, recipe: Recipe | None) -> Table:
-    """With a recipe, beside each of our columns the paper's, the averages of both over the given pairs, then its other
-    columns."""
+    """With a recipe, beside each of our columns the paper's, the averages of both over the given
+    pairs, then its other columns."""
     given = [column.lang_pair for column in table.columns]
     other = [pair for pair in recipe.pairs if pair not in given] if recipe is not None else []
     papers = recipe.rows if recipe is not None else [RecipeRow("", {})] * len(table.rows)
@@ -190,16 +229,28 @@ def _table(table: MetricTable, recipe: Recipe | None) -> Table:
     if len(given) > 1:
         add("average", map(_average, table.rows))
         # The paper's average over the files that the row has, so that both can be compared.
-        scored = [[pair for number, pair in enumerate(given) if number not in row.scored.missing] for row in table.rows]
+        scored = [
+            [pair for number, pair in enumerate(given) if number not in row.scored.missing]
+            for row in table.rows
+        ]
         averages = [paper.average_over(pairs) for paper, pairs in zip(papers, scored, strict=True)]
         add_published("average published", averages)
         if recipe is not None:
             both = zip(table.rows, averages, strict=True)
-            known = [row.average.known if row.cells and paper is not None else None for row, paper in both]
+            known = [
+                row.average.known if row.cells and paper is not None else None
+                for row, paper in both
+            ]
             pairs = zip(known, averages, strict=True)
-            add("difference", ("" if ours is None else f"{ours - paper:+.3f}" for ours, paper in pairs))
+            add(
+                "difference",
+                ("" if ours is None else f"{ours - paper:+.3f}" for ours, paper in pairs),
+            )
     if accuracy:
-        add("accuracy", (correlation_text(row.accuracy) if row.accuracy else "" for row in table.rows))
+        add(
+            "accuracy",
+            (correlation_text(row.accuracy) if row.accuracy else "" for row in table.rows),
+        )
     for pair in other:
         add_published(f"{pair} published", (paper.published.get(pair) for paper in papers))
     add_published("average of all published", (paper.average for paper in papers))
@@ -237,10 +288,14 @@ def _notes(table: MetricTable, recipe: Recipe | None) -> list[str]:
     if sum(bool(row.cells) for row in table.rows) > 1:
         notes[0] += " The highest value of a column is bold."
     if any(cell.p_value is not None for row in table.rows for cell in row.cells):
-        notes[0] += f" † marks values that are not significantly lower ({_TESTS[table.test]}, p ≥ {ALPHA})."
+        notes[0] += (
+            f" † marks values that are not significantly lower ({_TESTS[table.test]}, p ≥ {ALPHA})."
+        )
     if any(cell.interval is not None for row in table.rows for cell in row.cells):
         notes[0] += " In brackets: 95 % bootstrap intervals (1,000 resamples)."
-    intervals = [cell.interval for row in table.rows for cell in row.cells if cell.interval is not None]
+    intervals = [
+        cell.interval for row in table.rows for cell in row.cells if cell.interval is not None
+    ]
     if any(interval.reason == NO_INTERVAL for interval in intervals):
         notes[0] += f" [none]: {NO_INTERVAL}."
     if recipe is None and any(row.accuracy is not None for row in table.rows):
@@ -248,7 +303,10 @@ def _notes(table: MetricTable, recipe: Recipe | None) -> list[str]:
     if recipe is not None:
         notes.append(f"Published: {recipe.title}. {recipe.citation}")
         notes += [recipe.note] if recipe.note else []
-        if any(row.scored.entry.title != paper.title for row, paper in zip(table.rows, recipe.rows, strict=True)):
+        if any(
+            row.scored.entry.title != paper.title
+            for row, paper in zip(table.rows, recipe.rows, strict=True)
+        ):
             notes.append("In brackets: how a metric was run here, where that is not as published.")
     for row in table.rows:
         if row.scored.problem is not None:
@@ -256,7 +314,9 @@ def _notes(table: MetricTable, recipe: Recipe | None) -> list[str]:
         for why, labels in _missing(row, table.labels).items():
             notes.append(f"Not run: {row.scored.entry.title} for {' '.join(labels)}: {why}")
         if row.scored.signatures and row.scored.entry.part == SCORE:
-            notes.append(f"{row.scored.entry.title}: {joined_signature(row.scored.known_signatures)}")
+            notes.append(
+                f"{row.scored.entry.title}: {joined_signature(row.scored.known_signatures)}"
+            )
     return notes
 
 
@@ -282,7 +342,8 @@ def _as_json(table: MetricTable, recipe: Recipe | None) -> dict[str, Any]:
         "group": table.measure.group,
         "significance": table.test,
         "columns": [
-            {"file": column.file, "lp": column.lang_pair, "n": len(column.judgements)} for column in table.columns
+            {"file": column.file, "lp": column.lang_pair, "n": len(column.judgements)}
+            for column in table.columns
         ],
         "rows": rows,
     }
@@ -290,7 +351,10 @@ def _as_json(table: MetricTable, recipe: Recipe | None) -> dict[str, Any]:
         return about
     for row, paper in zip(rows, recipe.rows, strict=True):
         row |= {"published": paper.published, "published_average": paper.average}
-    return {"recipe": {name: getattr(recipe, name) for name in ("name", "title", "citation", "note")}, **about}
+    return {
+        "recipe": {name: getattr(recipe, name) for name in ("name", "title", "citation", "note")},
+        **about,
+    }
 
 
 def _row_as_json(row: MetricRow) -> dict[str, Any]:
@@ -302,7 +366,11 @@ def _row_as_json(row: MetricRow) -> dict[str, Any]:
         result["column"] = entry.column
     if row.scored.problem is not None:
         return {**result, "problem": row.scored.problem}
-    result |= {"values": [_cell_as_json(cell) for cell in row.cells], "average": row.average.known, "best": row.best}
+    result |= {
+        "values": [_cell_as_json(cell) for cell in row.cells],
+        "average": row.average.known,
+        "best": row.best,
+    }
     if row.accuracy is not None:
         result["accuracy"] = row.accuracy.known
     return {**result, "signatures": row.scored.known_signatures}
@@ -313,7 +381,11 @@ def _cell_as_json(cell: MetricCell) -> dict[str, Any]:
     result: dict[str, Any] = {"value": found.known, "best": cell.best}
     if found.reason is not None:
         result["undefined"] = found.reason
-    result |= {name: getattr(found, name) for name in ("left_out", "undefined_groups") if getattr(found, name)}
+    result |= {
+        name: getattr(found, name)
+        for name in ("left_out", "undefined_groups")
+        if getattr(found, name)
+    }
     if p_value is not None:
         result |= {"p": p_value.known, "not_significantly_worse": cell.tied}
         result |= {"p_undefined": p_value.reason} if p_value.reason is not None else {}

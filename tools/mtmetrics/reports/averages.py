@@ -11,8 +11,8 @@ from mtmetrics.statistics.correlation import Correlation, mean
 
 @dataclasses.dataclass(frozen=True)
 class AverageRow:
-    """A row of the paper's table with how it was run here in brackets: column -> its average, published and measured,
-    where there is one."""
+    """A row of the paper's table with how it was run here in brackets: column -> its average,
+    published and measured, where there is one."""
 
     title: str
     published: dict[str, float]
@@ -20,7 +20,8 @@ class AverageRow:
 
 
 def average_rows(recipe: Recipe, tables: Mapping[str, MetricTable]) -> list[AverageRow]:
-    """The averages of the rows of some tables, recipe -> what was measured, over the language pairs that were run."""
+    """The averages of the rows of some tables, recipe -> what was measured, over the language pairs
+    that were run."""
     titles = {name: [row.title for row in load_recipe(name).rows] for name in tables}
     rows = []
     for paper in recipe.rows:
@@ -34,12 +35,14 @@ def average_rows(recipe: Recipe, tables: Mapping[str, MetricTable]) -> list[Aver
             found = {
                 f"{number}: {file.file}": cell.correlation
                 for number, (file, cell) in enumerate(cells)
-                if file.lang_pair in (wanted.pairs or [file.lang_pair]) and number not in row.scored.missing
+                if file.lang_pair in (wanted.pairs or [file.lang_pair])
+                and number not in row.scored.missing
             }
             lacking = [
                 file.lang_pair
                 for number, file in enumerate(table.columns)
-                if file.lang_pair in (wanted.pairs or [file.lang_pair]) and number in row.scored.missing
+                if file.lang_pair in (wanted.pairs or [file.lang_pair])
+                and number in row.scored.missing
             ]
             if found:
                 measured[column] = mean(found)
@@ -47,7 +50,11 @@ def average_rows(recipe: Recipe, tables: Mapping[str, MetricTable]) -> list[Aver
                     marks[f"{column} without {' '.join(dict.fromkeys(lacking))}"] = None
                 marks[row.scored.entry.title.removeprefix(paper.title).strip(" []")] = None
         mark = "; ".join(filter(None, marks))
-        rows.append(AverageRow(f"{paper.title} [{mark}]" if mark else paper.title, paper.published, measured))
+        rows.append(
+            AverageRow(
+                f"{paper.title} [{mark}]" if mark else paper.title, paper.published, measured
+            )
+        )
     return rows
 
 
@@ -62,7 +69,10 @@ def report_averages(recipe: Recipe, tables: Mapping[str, MetricTable]) -> Report
         }
         for row in rows
     ]
-    head: list[Cell] = ["metric", *(name for column in recipe.pairs for name in (column, f"{column} published"))]
+    head: list[Cell] = [
+        "metric",
+        *(name for column in recipe.pairs for name in (column, f"{column} published")),
+    ]
     lines: list[list[Cell]] = []
     for row in rows:
         line: list[Cell] = [row.title]
@@ -80,7 +90,11 @@ def _coverage(recipe: Recipe, tables: Mapping[str, MetricTable]) -> list[str]:
     lines = []
     for column, wanted in recipe.means.items():
         pairs = list(wanted.pairs) or load_recipe(wanted.recipe).pairs
-        there = [file.lang_pair for file in tables[wanted.recipe].columns] if wanted.recipe in tables else []
+        there = (
+            [file.lang_pair for file in tables[wanted.recipe].columns]
+            if wanted.recipe in tables
+            else []
+        )
         given = [pair for pair in pairs if pair in there]
         if given != pairs:
             over = f"over {' '.join(given)}" if given else "not run"

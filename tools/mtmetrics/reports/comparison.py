@@ -1,4 +1,5 @@
-"""Which of several systems is better, by one metric: intervals, paired tests, clusters that cannot be told apart."""
+"""Which of several systems is better, by one metric: intervals, paired tests, clusters that cannot
+be told apart."""
 
 import dataclasses
 import itertools
@@ -26,7 +27,10 @@ from mtmetrics.statistics.significance import (
 
 # Agreement was fitted to means of 500 segments; those of few say little.
 _FEWEST_SEGMENTS = 100
-SCALE = "from random pairs, 0, to human translations, 100, of the news it was fitted on, with its standard error"
+SCALE = (
+    "from random pairs, 0, to human translations, 100, of the news it was fitted on, with its "
+    "standard error"
+)
 PAIRED_TESTS: dict[str, Callable[..., np.ndarray]] = {
     "permutation": permutation_p_values,
     "bootstrap": bootstrap_p_values,
@@ -35,11 +39,11 @@ PAIRED_TESTS: dict[str, Callable[..., np.ndarray]] = {
 
 @dataclasses.dataclass(frozen=True)
 class SystemScore:
-    """A system: its mean over segments with a 95 % bootstrap interval (None of too few), its rank, and its cluster, 1
-    for the best.
+    """A system: its mean over segments with a 95 % bootstrap interval (None of too few), its rank,
+    and its cluster, 1 for the best.
 
-    The rank is 1 + the number of systems with a higher mean; systems of one cluster cannot be told apart.
-    """
+    The rank is 1 + the number of systems with a higher mean; systems of one cluster cannot be told
+    apart."""
 
     name: str
     mean: float
@@ -52,9 +56,9 @@ class SystemScore:
 class SystemComparison:
     """What a metric says of k systems on one test set, and how it was found.
 
-    The systems stand highest mean first; `p_values` (k, k) are two-sided, of the differences of means, in their order.
-    `people` says how often people agree that a system is better, or why that is not known; None if no one asked them.
-    """
+    The systems stand highest mean first; `p_values` (k, k) are two-sided, of the differences of
+    means, in their order. `people` says how often people agree that a system is better, or why that
+    is not known; None if no one asked them."""
 
     systems: list[SystemScore]
     p_values: np.ndarray
@@ -66,18 +70,21 @@ class SystemComparison:
     people: AgreementCurve | str | None = None
 
     def agreement(self, better: int, worse: int) -> Share | None:
-        """How often people agree with such a difference of two systems; None where that is not known."""
+        """How often people agree with such a difference of two systems; None where that is not
+        known."""
         if not self.calibrated:
             return None
         return self.people.at(self.systems[better].mean - self.systems[worse].mean)
 
     def of_100(self, system: SystemScore) -> Anchor | None:
-        """Where a system stands between random pairs, 0, and human translations, 100; None where that is not known."""
+        """Where a system stands between random pairs, 0, and human translations, 100; None where
+        that is not known."""
         return self.people.of_100(system.mean) if self.calibrated else None
 
     @property
     def calibrated(self) -> bool:
-        """Whether people's agreement is known, and there are segments enough for means that do not swing."""
+        """Whether people's agreement is known, and there are segments enough for means that do not
+        swing."""
         return isinstance(self.people, AgreementCurve) and self.segments >= _FEWEST_SEGMENTS
 
 
@@ -93,12 +100,13 @@ def compare_systems(
 ) -> SystemComparison:
     """Compares systems by the means of their segment scores, every two of them with a paired test.
 
-    A difference is significant where its two-sided p-value is below 0.05; equal scores have p = 1. ``"bootstrap"``
-    (Koehn, 2004) calls too much significant where there are few segments, ``"permutation"`` (approximate randomisation;
-    Riezler and Maxwell, 2005) does not.
+    A difference is significant where its two-sided p-value is below 0.05; equal scores have p = 1.
+    ``"bootstrap"`` (Koehn, 2004) calls too much significant where there are few segments,
+    ``"permutation"`` (approximate randomisation; Riezler and Maxwell, 2005) does not.
 
     Args:
-        scores: system -> its n segment scores, higher is better, on the same segments in the same order.
+        scores: system -> its n segment scores, higher is better, on the same segments in the same
+            order.
         test: one of `PAIRED_TESTS`.
         correction: one of `CORRECTIONS`, for the number of pairs of systems.
         resamples: number of resamples for tests and intervals.
@@ -107,8 +115,9 @@ def compare_systems(
         progress: shows how far the resampling is, such as `mtmetrics.cli.options.progress`.
 
     Raises:
-        InputError: fewer than 2 systems or segments, unequal numbers of segments, scores that are not finite, an
-            impossible seed, or so few resamples that no difference could be significant.
+        InputError: fewer than 2 systems or segments, unequal numbers of segments, scores that are
+            not finite, an impossible seed, or so few resamples that no difference could be
+            significant.
     """
     draws = PAIRED_TESTS[choice("test", test, list(PAIRED_TESTS))]
     correct = CORRECTIONS[choice("correction", correction, list(CORRECTIONS))]
@@ -119,7 +128,9 @@ def compare_systems(
     for name, column in columns.items():
         if (bad := np.flatnonzero(~np.isfinite(column))).size:
             where = f"segment {bad[0] + 1} ({column[bad[0]]})"
-            raise InputError(f"{name}: {bad.size} scores are not finite, the first is that of {where}")
+            raise InputError(
+                f"{name}: {bad.size} scores are not finite, the first is that of {where}"
+            )
     segments = len(column)
     if segments < 2:
         raise InputError(f"segments: {segments} given; at least two are needed for a comparison")
@@ -140,7 +151,12 @@ def compare_systems(
     systems = [
         SystemScore(name, float(mean), interval, rank, cluster)
         for name, mean, interval, rank, cluster in zip(
-            order, means, bootstrap_intervals(ordered, **settings), ranks, clusters(p_values < ALPHA), strict=True
+            order,
+            means,
+            bootstrap_intervals(ordered, **settings),
+            ranks,
+            clusters(p_values < ALPHA),
+            strict=True,
         )
     ]
     return SystemComparison(systems, p_values, segments, test, correction, resamples, seed, people)
@@ -161,25 +177,25 @@ def check_resampling(systems: int, *, correction: str, resamples: int, seed: int
 def enough_resamples(systems: int, correction: str) -> int:
     """The number of resamples below which no difference of that many systems could be significant.
 
-    The smallest two-sided p-value is 2 / (resamples + 1), and Holm's correction multiplies it by the number of pairs:
-    49,000 resamples for the 1,225 pairs of 50 systems.
-    """
+    The smallest two-sided p-value is 2 / (resamples + 1), and Holm's correction multiplies it by
+    the number of pairs: 49,000 resamples for the 1,225 pairs of 50 systems."""
     pairs = systems * (systems - 1) // 2
     return int(2 * (pairs if correction == "holm" else 1) / ALPHA)
 
 
 def clusters(differ: np.ndarray) -> list[int]:
-    """The cluster of each of k ranked systems, 1 for the best, as WMT groups them; `differ` (k, k) says which differ.
+    """The cluster of each of k ranked systems, 1 for the best, as WMT groups them; `differ` (k, k)
+    says which differ.
 
-    A cluster ends where every system above is significantly better than every system below; two systems of one cluster
-    may differ, with others between them that do not.
-    """
+    A cluster ends where every system above is significantly better than every system below; two
+    systems of one cluster may differ, with others between them that do not."""
     ends = [differ[:place, place:].all() for place in range(1, len(differ))]
     return [1, *(1 + np.cumsum(ends)).tolist()]
 
 
 def holm(p_values: np.ndarray) -> np.ndarray:
-    """(m,) p-values corrected so that the chance of any false rejection among them stays below the level (Holm, 1979).
+    """(m,) p-values corrected so that the chance of any false rejection among them stays below the
+    level (Holm, 1979).
 
     Example:
         >>> holm(np.array([0.01, 0.04, 0.03])).tolist()
@@ -198,11 +214,13 @@ CORRECTIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {"none": np.asarray
 def report_comparison(
     comparisons: Mapping[str, SystemComparison], results: Mapping[str, Mapping[str, MetricResult]]
 ) -> Report:
-    """What one or several metrics say of the same systems: a table of systems and metrics, a table of p-values per
-    metric and the signatures; as ``csv`` and ``tsv`` one table with a row per metric and system.
+    """What one or several metrics say of the same systems: a table of systems and metrics, a table
+    of p-values per metric and the signatures; as ``csv`` and ``tsv`` one table with a row per
+    metric and system.
 
     Args:
-        comparisons: metric, as the user wrote it -> its comparison; all of one test set, with the same settings.
+        comparisons: metric, as the user wrote it -> its comparison; all of one test set, with the
+            same settings.
         results: metric -> system -> what was compared, for signatures and reports.
     """
     blocks: list[Grid | str] = []
@@ -217,12 +235,16 @@ def report_comparison(
     if any(map(has_scale, comparisons.values())):
         blocks.append(f"0-100: {SCALE}; the score is the mean")
     blocks += [
-        f"{metric}: people's agreement: {_about(found)}" for metric, found in comparisons.items() if found.people
+        f"{metric}: people's agreement: {_about(found)}"
+        for metric, found in comparisons.items()
+        if found.people
     ]
     # Side by side the metrics would not fit into a terminal.
     apart = [_grid(_overview({metric: comparison})) for metric, comparison in comparisons.items()]
     document, flat = _as_json(comparisons, results), _flat(comparisons, results)
-    return Report(document, [_grid(_overview(comparisons)), *blocks], [*apart, *blocks], flat, comments=True)
+    return Report(
+        document, [_grid(_overview(comparisons)), *blocks], [*apart, *blocks], flat, comments=True
+    )
 
 
 def _grid(rows: list[list[str]]) -> Grid:
@@ -231,14 +253,19 @@ def _grid(rows: list[list[str]]) -> Grid:
 
 def _method(comparison: SystemComparison) -> str:
     correction = comparison.correction
-    corrected = "not corrected for their number" if correction == "none" else f"corrected by {correction.title()}"
+    corrected = (
+        "not corrected for their number"
+        if correction == "none"
+        else f"corrected by {correction.title()}"
+    )
     intervals = "with their 95 % bootstrap intervals"
     if comparison.systems[0].interval is None:
         intervals = f"({NO_INTERVAL})"
     return (
-        f"Means of {comparison.segments} segments {intervals}; two-sided p-values of the "
-        f"paired {comparison.test} test of every two systems, {corrected}; {comparison.resamples} resamples, seed "
-        f"{comparison.seed}. A cluster ends where each system above has p < {ALPHA} against each system below."
+        f"Means of {comparison.segments} segments {intervals}; two-sided p-values of the paired "
+        f"{comparison.test} test of every two systems, {corrected}; {comparison.resamples} "
+        f"resamples, seed {comparison.seed}. A cluster ends where each system above has p < "
+        f"{ALPHA} against each system below."
     )
 
 
@@ -274,7 +301,10 @@ def _as_json(
         about = {"metric": metric, "signature": _signature(results[metric])}
         about |= {"agreement": _about(comparison)} if comparison.people else {}
         metrics.append({**about, "systems": systems, "pairs": pairs})
-    settings = {name: getattr(first, name) for name in ("segments", "test", "correction", "resamples", "seed")}
+    settings = {
+        name: getattr(first, name)
+        for name in ("segments", "test", "correction", "resamples", "seed")
+    }
     return settings | {"alpha": ALPHA, "metrics": metrics}
 
 
@@ -290,7 +320,12 @@ def _overview(comparisons: Mapping[str, SystemComparison]) -> list[list[str]]:
             if system.interval is not None:
                 between = f" [{_shown(system.interval.low)}, {_shown(system.interval.high)}]"
             scaled = [of_100(place)] if (place := comparison.of_100(system)) else []
-            rows[system.name] += [f"{_shown(system.mean)}{between}", *scaled, str(system.rank), str(system.cluster)]
+            rows[system.name] += [
+                f"{_shown(system.mean)}{between}",
+                *scaled,
+                str(system.rank),
+                str(system.cluster),
+            ]
     return [head, *rows.values()]
 
 
@@ -307,12 +342,16 @@ def of_100(place: Anchor) -> str:
 def _triangle(comparison: SystemComparison, cell: Callable[[int, int], str]) -> Grid:
     """A cell for every two systems: rows are the better systems, columns the worse ones."""
     names = [system.name for system in comparison.systems]
-    rows = [[name, *("" if j <= i else cell(i, j) for j in range(1, len(names)))] for i, name in enumerate(names[:-1])]
+    rows = [
+        [name, *("" if j <= i else cell(i, j) for j in range(1, len(names)))]
+        for i, name in enumerate(names[:-1])
+    ]
     return _grid([["better than", *names[1:]], *rows])
 
 
 def percentages(share: Share | None) -> str:
-    """A share and its interval in whole per cent, without the sign; ``?`` for a difference larger than were seen."""
+    """A share and its interval in whole per cent, without the sign; ``?`` for a difference larger
+    than were seen."""
     if share is None:
         return "?"
     value, low, high = (f"{100 * part:.0f}" for part in share)
@@ -322,7 +361,9 @@ def percentages(share: Share | None) -> str:
 def _about(comparison: SystemComparison) -> str:
     if isinstance(comparison.people, AgreementCurve):
         return (
-            comparison.people.about if comparison.calibrated else f"not said of fewer than {_FEWEST_SEGMENTS} segments"
+            comparison.people.about
+            if comparison.calibrated
+            else f"not said of fewer than {_FEWEST_SEGMENTS} segments"
         )
     return str(comparison.people)
 
@@ -334,11 +375,28 @@ def _flat(
     names = list(next(iter(results.values())))
     p_names = [f"p {name}" for name in names]
     scale = ["0-100"] if any(map(has_scale, comparisons.values())) else []
-    table = [["metric", "system", "mean", "low", "high", *scale, "rank", "cluster", *p_names, "signature"]]
+    table = [
+        [
+            "metric",
+            "system",
+            "mean",
+            "low",
+            "high",
+            *scale,
+            "rank",
+            "cluster",
+            *p_names,
+            "signature",
+        ]
+    ]
     for metric, comparison in comparisons.items():
         places = {system.name: place for place, system in enumerate(comparison.systems)}
         for place, system in enumerate(comparison.systems):
-            ends = ("", "") if system.interval is None else map(_shown, (system.interval.low, system.interval.high))
+            ends = (
+                ("", "")
+                if system.interval is None
+                else map(_shown, (system.interval.low, system.interval.high))
+            )
             numbers = (_shown(system.mean), *ends)
             p_values = (_shown(comparison.p_values[place, places[name]]) for name in names)
             ranks = (str(system.rank), str(system.cluster))

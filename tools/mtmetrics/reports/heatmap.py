@@ -32,7 +32,8 @@ _NOTHING = 1e-3
 
 
 class _Style(NamedTuple):
-    """How the values of cells are shown: name, colour map, and the name of the sum of mass times value."""
+    """How the values of cells are shown: name, colour map, and the name of the sum of mass times
+    value."""
 
     name: str
     colours: str
@@ -50,7 +51,9 @@ _STYLES: dict[Cells, _Style] = {
 def segment_title(number: int, score: float, parts: Mapping[str, float]) -> str:
     """Number, score and parts of a segment, in one line."""
     values = {"score": score, **parts}
-    return f"Segment {number}: " + ", ".join(f"{name} {decimals(value)}" for name, value in values.items())
+    return f"Segment {number}: " + ", ".join(
+        f"{name} {decimals(value)}" for name, value in values.items()
+    )
 
 
 def draw_alignment(
@@ -60,13 +63,15 @@ def draw_alignment(
     names: tuple[str, str] = ("source", "translation"),
     special_tokens: bool = False,
 ) -> "Figure":
-    """A heatmap of an alignment: one row per word of the source, one column per word of the translation.
+    """A heatmap of an alignment: one row per word of the source, one column per word of the
+    translation.
 
-    The colour of a square is its value: the distance of the two words, from 0 to that of unrelated vectors, their
-    cosine, from 0 to 1, or attention, from 0 to 1; so the colours of two pictures can be compared. Its area is its
-    mass, relative to the largest of the picture. Up to some 45 words, squares in which it fits show their value; else a
-    table below has, for each word of the translation, the word that gives most of its mass. Long words are cut. Words
-    keep the order of the text, from left to right for every script. Threads may draw side by side.
+    The colour of a square is its value: the distance of the two words, from 0 to that of unrelated
+    vectors, their cosine, from 0 to 1, or attention, from 0 to 1; so the colours of two pictures
+    can be compared. Its area is its mass, relative to the largest of the picture. Up to some 45
+    words, squares in which it fits show their value; else a table below has, for each word of the
+    translation, the word that gives most of its mass. Long words are cut. Words keep the order of
+    the text, from left to right for every script. Threads may draw side by side.
 
     Args:
         alignment: of n and m words; where either is 0, the figure says so.
@@ -75,7 +80,8 @@ def draw_alignment(
         special_tokens: also draw such as ``[CLS]``, in grey.
 
     Warns:
-        UserWarning: no font has some of the characters, see `mtmetrics.reports.figures.label_fonts`.
+        UserWarning: no font has some of the characters, see
+        `mtmetrics.reports.figures.label_fonts`.
 
     Raises:
         MTMetricsError: matplotlib is absent.
@@ -118,7 +124,13 @@ def draw_alignment(
 def _write(figure: "Figure", text: str, fonts: LabelFonts, size: float, colour: str) -> "Text":
     # Without parse_math a dollar sign in a text would start a formula.
     return figure.text(
-        0, 0, fonts.shown(text), fontproperties=fonts.properties(size), color=colour, va="top", parse_math=False
+        0,
+        0,
+        fonts.shown(text),
+        fontproperties=fonts.properties(size),
+        color=colour,
+        va="top",
+        parse_math=False,
     )
 
 
@@ -133,9 +145,14 @@ def _paint(axes: "Axes", alignment: Alignment, style: _Style, cell: float) -> "S
     scale = ScalarMappable(Normalize(0.0, alignment.unrelated, clip=True), style.colours)
     sides = _sides(alignment.mass)
     drawn = np.argwhere(sides > 0)
-    squares = [Rectangle((j - sides[i, j] / 2, i - sides[i, j] / 2), sides[i, j], sides[i, j]) for i, j in drawn]
+    squares = [
+        Rectangle((j - sides[i, j] / 2, i - sides[i, j] / 2), sides[i, j], sides[i, j])
+        for i, j in drawn
+    ]
     colours = scale.to_rgba(alignment.values[tuple(drawn.T)])
-    axes.add_collection(PatchCollection(squares, facecolors=colours, edgecolors=QUIET, linewidths=cell / 60))
+    axes.add_collection(
+        PatchCollection(squares, facecolors=colours, edgecolors=QUIET, linewidths=cell / 60)
+    )
     axes.set(xlim=(-0.5, columns - 0.5), ylim=(rows - 0.5, -0.5))
     axes.set_xticks(np.arange(columns + 1) - 0.5, minor=True)
     axes.set_yticks(np.arange(rows + 1) - 0.5, minor=True)
@@ -148,23 +165,36 @@ def _paint(axes: "Axes", alignment: Alignment, style: _Style, cell: float) -> "S
 
 
 def _sides(mass: np.ndarray) -> np.ndarray:
-    """(n, m) sides of squares whose areas are the masses, the largest one filling its cell; 0 where there is next to
-    no mass."""
+    """(n, m) sides of squares whose areas are the masses, the largest one filling its cell; 0 where
+    there is next to no mass."""
     relative = mass / max(mass.max(), np.finfo(float).tiny)
     return np.where(relative > _NOTHING, 0.94 * np.sqrt(relative), 0.0)
 
 
-def _label(axes: "Axes", alignment: Alignment, names: tuple[str, str], fonts: LabelFonts, cell: float) -> None:
+def _label(
+    axes: "Axes", alignment: Alignment, names: tuple[str, str], fonts: LabelFonts, cell: float
+) -> None:
     size = min(_NORMAL, 0.62 * cell)
     rows, columns = alignment.mass.shape
-    axes.tick_params(labeltop=True, labelbottom=rows > _NEAR, labelleft=True, labelright=columns > _NEAR, pad=_GAP)
-    sides = (axes.xaxis, alignment.prediction, alignment.spans), (axes.yaxis, alignment.source, alignment.source_spans)
+    axes.tick_params(
+        labeltop=True,
+        labelbottom=rows > _NEAR,
+        labelleft=True,
+        labelright=columns > _NEAR,
+        pad=_GAP,
+    )
+    sides = (
+        (axes.xaxis, alignment.prediction, alignment.spans),
+        (axes.yaxis, alignment.source, alignment.source_spans),
+    )
     for axis, words, spans in sides:
         axis.set_ticks(range(len(words)), [fonts.shown(shortened(word, 24)) for word in words])
         for tick, end in zip(axis.get_major_ticks(), spans[:, 1], strict=True):
             shrunk, colour = (1.0, INK) if end else (0.85, QUIET)
             for label in (tick.label1, tick.label2):
-                label.set(fontproperties=fonts.properties(shrunk * size), color=colour, parse_math=False)
+                label.set(
+                    fontproperties=fonts.properties(shrunk * size), color=colour, parse_math=False
+                )
     if max(_extent(tick.label2)[0] for tick in axes.xaxis.get_major_ticks()) > 0.95 * cell:
         # Slanted labels are closer to each other than their columns are.
         slope = 45 if cell >= _SMALLEST_CELL_WITH_NUMBER else 60
@@ -173,23 +203,33 @@ def _label(axes: "Axes", alignment: Alignment, names: tuple[str, str], fonts: La
             tick.label1.set(rotation=slope, rotation_mode="anchor", ha="right")
     corner = fonts.shown(f"{names[1]} →\n{names[0]} ↓")
     place = {"xycoords": "axes fraction", "textcoords": "offset points", "ha": "right"}
-    axes.annotate(corner, (0, 1), (-_GAP, _GAP), fontproperties=fonts.properties(_SMALL), color=QUIET, **place)
+    axes.annotate(
+        corner, (0, 1), (-_GAP, _GAP), fontproperties=fonts.properties(_SMALL), color=QUIET, **place
+    )
 
 
-def _write_values(axes: "Axes", alignment: Alignment, scale: "ScalarMappable", fonts: LabelFonts, cell: float) -> None:
+def _write_values(
+    axes: "Axes", alignment: Alignment, scale: "ScalarMappable", fonts: LabelFonts, cell: float
+) -> None:
     font = fonts.properties(min(9.0, 0.34 * cell))
     sides = _sides(alignment.mass)
     for row, column in np.argwhere(sides >= _SMALLEST_SQUARE_WITH_NUMBER):
         value = alignment.values[row, column]
         dark = np.dot(scale.to_rgba(value)[:3], (0.3, 0.59, 0.11)) < 0.5
         colour, text = "white" if dark else INK, decimals(value, 2)
-        axes.text(column, row, text, ha="center", va="center_baseline", fontproperties=font, color=colour)
+        axes.text(
+            column, row, text, ha="center", va="center_baseline", fontproperties=font, color=colour
+        )
 
 
 def _table(figure: "Figure", alignment: Alignment, fonts: LabelFonts, width: float) -> "list[Text]":
-    """For each word of the translation the word that gives most of its mass, and the value, in columns."""
+    """For each word of the translation the word that gives most of its mass, and the value, in
+    columns."""
     lines = [
-        f"{shortened(word, 16)} ← {f'{shortened(partner, 16)} {decimals(value, 2)}' if partner else '–'}"
+        (
+            f"{shortened(word, 16)} ← "
+            f"{f'{shortened(partner, 16)} {decimals(value, 2)}' if partner else '–'}"
+        )
         for word, partner, value in alignment.partners()
     ]
     widest = _extent(longest := _write(figure, max(lines, key=len), fonts, _SMALL, INK))[0]
@@ -207,26 +247,35 @@ def _add_bar(axes: "Axes", scale: "ScalarMappable", fonts: LabelFonts, name: str
     corner, size = np.array([right, grid[1] - _BAR_HEIGHT]), np.array([_BAR_WIDTH, _BAR_HEIGHT])
     bar = axes.figure.add_axes((*corner / grid, *size / grid))
     low, high = scale.get_clim()
-    colours = axes.figure.colorbar(scale, cax=bar, ticks=[low, (low + high) / 2, high], format="%.2g")
+    colours = axes.figure.colorbar(
+        scale, cax=bar, ticks=[low, (low + high) / 2, high], format="%.2g"
+    )
     colours.outline.set(color=LINE)
-    bar.tick_params(length=0, pad=_GAP / 2, labelcolor=QUIET, labelfontfamily=fonts.families, labelsize=_SMALL)
+    bar.tick_params(
+        length=0, pad=_GAP / 2, labelcolor=QUIET, labelfontfamily=fonts.families, labelsize=_SMALL
+    )
     bar.set_ylabel(name, fontproperties=fonts.properties(_SMALL), color=QUIET)
 
 
 def _lay_out(figure: "Figure", heading: "Text", table: "Sequence[Text]", note: "Text") -> None:
-    """Sizes the figure by its content: the heading, below it the axes with their labels, the table, the note.
+    """Sizes the figure by its content: the heading, below it the axes with their labels, the table,
+    the note.
 
     A constrained layout fits axes into a figure of a given size; here the size of a cell is given.
     """
     from matplotlib.transforms import Affine2D, Bbox
 
     size, boxes = figure.get_size_inches() * _INCH, [axes.get_tightbbox() for axes in figure.axes]
-    drawn = Bbox.union(boxes or [Bbox.from_bounds(0, 0, 0, 0)]).transformed(Affine2D().scale(_INCH / _DPI))
+    drawn = Bbox.union(boxes or [Bbox.from_bounds(0, 0, 0, 0)]).transformed(
+        Affine2D().scale(_INCH / _DPI)
+    )
     blocks = [_extent(block) for block in table]
     (title_width, title_height), (note_width, note_height) = _extent(heading), _extent(note)
     head = title_height + 2 * _GAP if heading.get_text() else 0.0
     below = _MARGIN + note_height + max((block[1] + 2 * _GAP for block in blocks), default=0.0)
-    width = 2 * _MARGIN + max(drawn.width, title_width, note_width, sum(block[0] + 4 * _GAP for block in blocks))
+    width = 2 * _MARGIN + max(
+        drawn.width, title_width, note_width, sum(block[0] + 4 * _GAP for block in blocks)
+    )
     height = below + 2 * _GAP + drawn.height + head + _MARGIN
     figure.set_size_inches(width / _INCH, height / _INCH)
     moved = Affine2D().scale(*size).translate(_MARGIN - drawn.x0, below + 2 * _GAP - drawn.y0)

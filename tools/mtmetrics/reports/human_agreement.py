@@ -1,5 +1,5 @@
-"""What a difference means: how often people prefer the system that a metric prefers, as a function of the difference
-of the metric's means (Kocmi et al., 2024)."""
+"""What a difference means: how often people prefer the system that a metric prefers, as a function
+of the difference of the metric's means (Kocmi et al., 2024)."""
 
 import dataclasses
 import itertools
@@ -47,14 +47,15 @@ class Anchor(NamedTuple):
 
     @classmethod
     def of(cls, sets: Sequence[np.ndarray]) -> "Anchor":
-        """The mean of sets of segment scores, each counting alike; its error is that between sets, or in a single one
-        that between segments."""
+        """The mean of sets of segment scores, each counting alike; its error is that between sets,
+        or in a single one that between segments."""
         values = np.array([scores.mean() for scores in sets]) if len(sets) > 1 else sets[0]
         return cls(float(values.mean()), float(values.std(ddof=1) / len(values) ** 0.5))
 
 
 class SystemMeans(NamedTuple):
-    """The systems of one language pair and year: (k,) means of a metric, and (k,) judgements of people."""
+    """The systems of one language pair and year: (k,) means of a metric, and (k,) judgements of
+    people."""
 
     lang_pair: str
     metric: np.ndarray
@@ -63,7 +64,11 @@ class SystemMeans(NamedTuple):
     @classmethod
     def of(cls, file: Judged, means: Sequence[float | None]) -> "SystemMeans":
         """Those of judged systems, with a mean for each."""
-        return cls(file.lang_pair, np.array(file.take(means), dtype=np.float64), file.judgements["human"].to_numpy())
+        return cls(
+            file.lang_pair,
+            np.array(file.take(means), dtype=np.float64),
+            file.judgements["human"].to_numpy(),
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,11 +79,13 @@ class AgreementCurve:
         pairs: the language pairs that it was fitted on; it says nothing of others.
         comparisons: of how many pairs of systems.
         difference: (m,) differences of the metric's means, from 0 up to the highest that it knows.
-        agreement, low, high: (m,) share of the pairs in which people agree, and its 95 % bootstrap interval.
+        agreement, low, high: (m,) share of the pairs in which people agree, and its 95 % bootstrap
+            interval.
         isotonic: the mean distance from the isotonic fit, which assumes no form.
         data: what it was fitted on, in words.
         signature: of the scores, without language pair, number format and version.
-        random, human: the scores of random pairs and of human translations; None where there is no scale to 100.
+        random, human: the scores of random pairs and of human translations; None where there is no
+            scale to 100.
     """
 
     pairs: tuple[str, ...]
@@ -94,8 +101,9 @@ class AgreementCurve:
     human: Anchor | None = None
 
     def of_100(self, mean: float) -> Anchor | None:
-        """Where a mean stands on a straight line from random pairs, 0, to human translations, 100, and how far the
-        errors of the two move that; what lies beyond counts as 0 or 100. None where there is no such scale."""
+        """Where a mean stands on a straight line from random pairs, 0, to human translations, 100,
+        and how far the errors of the two move that; what lies beyond counts as 0 or 100. None where
+        there is no such scale."""
         if self.random is None or self.human is None:
             return None
         width = self.human.mean - self.random.mean
@@ -104,18 +112,29 @@ class AgreementCurve:
         return Anchor(100 * share, 100 * float(error))
 
     def anchored(self, sets: Sequence[tuple[np.ndarray, np.ndarray]]) -> "AgreementCurve":
-        """The same with a scale to 100, from `anchor_scores` of each set; as it is where people do not score higher."""
+        """The same with a scale to 100, from `anchor_scores` of each set; as it is where people do
+        not score higher."""
         if not sets:
             return self
         random, human = map(Anchor.of, zip(*sets, strict=True))
-        return dataclasses.replace(self, random=random, human=human) if human.mean > random.mean else self
+        return (
+            dataclasses.replace(self, random=random, human=human)
+            if human.mean > random.mean
+            else self
+        )
 
     def at(self, difference: float) -> Share | None:
-        """The share for a difference of means, whatever its sign; None above the differences that were seen."""
+        """The share for a difference of means, whatever its sign; None above the differences that
+        were seen."""
         size = abs(difference)
         if size > self.difference[-1]:
             return None
-        return Share(*(float(np.interp(size, self.difference, y)) for y in (self.agreement, self.low, self.high)))
+        return Share(
+            *(
+                float(np.interp(size, self.difference, y))
+                for y in (self.agreement, self.low, self.high)
+            )
+        )
 
     @property
     def about(self) -> str:
@@ -130,12 +149,19 @@ class AgreementCurve:
         about = {"signature": self.signature, "data": self.data, "pairs": [*self.pairs]}
         about |= {"comparisons": self.comparisons, "isotonic": round(self.isotonic, 3)}
         ends = {name: end for name in ANCHORS if (end := getattr(self, name)) is not None}
-        return about | curves | {name: [float(f"{value:.4g}") for value in end] for name, end in ends.items()}
+        return (
+            about
+            | curves
+            | {name: [float(f"{value:.4g}") for value in end] for name, end in ends.items()}
+        )
 
 
-def fit_agreement(sets: Sequence[SystemMeans], *, data: str = "", signature: str = "") -> AgreementCurve:
-    """Fits the share of agreement, ``1/2 + (c - 1/2) (2 / (1 + exp(-d / s)) - 1)``, to pairs of systems: a logistic
-    curve through one half at a difference of 0, which rises to ``c``, by maximum likelihood.
+def fit_agreement(
+    sets: Sequence[SystemMeans], *, data: str = "", signature: str = ""
+) -> AgreementCurve:
+    """Fits the share of agreement, ``1/2 + (c - 1/2) (2 / (1 + exp(-d / s)) - 1)``, to pairs of
+    systems: a logistic curve through one half at a difference of 0, which rises to ``c``, by
+    maximum likelihood.
 
     The interval is of resampled sets and, within each, resampled systems.
 
@@ -144,7 +170,10 @@ def fit_agreement(sets: Sequence[SystemMeans], *, data: str = "", signature: str
     """
     d, y = _compared(sets)
     if len(d) < _LEAST_COMPARISONS:
-        raise InputError(f"{len(d)} pairs of systems; at least {_LEAST_COMPARISONS} are needed to fit an agreement")
+        raise InputError(
+            f"{len(d)} pairs of systems; at least {_LEAST_COMPARISONS} are needed to fit an "
+            "agreement"
+        )
     middle = float(np.median(d))
     if not middle > 0:
         raise InputError("the systems' scores do not differ; there is no agreement to fit")
@@ -169,26 +198,37 @@ def fit_agreement(sets: Sequence[SystemMeans], *, data: str = "", signature: str
     return AgreementCurve(pairs, len(d), grid, curve, low, high, float(distance), data, signature)
 
 
-def anchor_scores(scorer: Scorer, others: Sequence[Any], human: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """(n,) scores of human translations that are paired with other segments than their own, and (n,) of the same with
-    their own."""
+def anchor_scores(
+    scorer: Scorer, others: Sequence[Any], human: Sequence[str]
+) -> tuple[np.ndarray, np.ndarray]:
+    """(n,) scores of human translations that are paired with other segments than their own, and
+    (n,) of the same with their own."""
     moved = max(1, (len(human) - 1) // 2)
-    found = scorer.score_systems(others, {"random": [*human[moved:], *human[:moved]], "human": list(human)})
+    found = scorer.score_systems(
+        others, {"random": [*human[moved:], *human[:moved]], "human": list(human)}
+    )
     return found["random"].segments, found["human"].segments
 
 
-def anchors_of(spec: MetricSpec, file: Judged, pool: ModelPool) -> tuple[np.ndarray, np.ndarray] | None:
-    """`anchor_scores` of the references of judged systems; None where there are none, or the metric sees references,
-    which are human translations of no one but themselves."""
+def anchors_of(
+    spec: MetricSpec, file: Judged, pool: ModelPool
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """`anchor_scores` of the references of judged systems; None where there are none, or the metric
+    sees references, which are human translations of no one but themselves."""
     rows = next(iter(file.outputs().values()))
     sources, references = rows["source"].tolist(), rows["reference"].tolist()
     scorer = spec.load(pool, file.lang_pair)
-    return None if None in references or "references" in scorer.compares else anchor_scores(scorer, sources, references)
+    return (
+        None
+        if None in references or "references" in scorer.compares
+        else anchor_scores(scorer, sources, references)
+    )
 
 
 def _compared(sets: Sequence[SystemMeans]) -> tuple[np.ndarray, np.ndarray]:
-    """(m,) differences of a metric, at least 0, between every two systems of a set that differ for people or the
-    metric, and (m,) whether people agree; half where the metric sees no difference."""
+    """(m,) differences of a metric, at least 0, between every two systems of a set that differ for
+    people or the metric, and (m,) whether people agree; half where the metric sees no
+    difference."""
     differences, agreed = [], []
     for _, metric, human in sets:
         for i, j in itertools.combinations(range(len(metric)), 2):
@@ -196,7 +236,9 @@ def _compared(sets: Sequence[SystemMeans]) -> tuple[np.ndarray, np.ndarray]:
                 continue
             difference = metric[i] - metric[j]
             differences.append(abs(difference))
-            agreed.append(0.5 if difference == 0 else float((difference > 0) == (human[i] > human[j])))
+            agreed.append(
+                0.5 if difference == 0 else float((difference > 0) == (human[i] > human[j]))
+            )
     return np.array(differences), np.array(agreed)
 
 
@@ -226,8 +268,8 @@ def _isotonic(d: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def known_agreement(spec: MetricSpec, scorer: Scorer) -> AgreementCurve | str | None:
-    """What the preset of a metric says of people's agreement; why it says nothing of these scores; or None where it
-    says nothing at all.
+    """What the preset of a metric says of people's agreement; why it says nothing of these scores;
+    or None where it says nothing at all.
 
     Raises:
         ArtifactError: the table of the preset is damaged.
@@ -237,12 +279,17 @@ def known_agreement(spec: MetricSpec, scorer: Scorer) -> AgreementCurve | str | 
     if table is None:
         return None
     try:
-        lines = {name: np.array(table[name], dtype=np.float64) for name in ("difference", "agreement", "low", "high")}
+        lines = {
+            name: np.array(table[name], dtype=np.float64)
+            for name in ("difference", "agreement", "low", "high")
+        }
         about = {name: table[name] for name in ("comparisons", "isotonic", "data", "signature")}
         ends = {name: Anchor(*map(float, table[name])) for name in ANCHORS if name in table}
         curve = AgreementCurve(tuple(table["pairs"]), **about, **lines, **ends)
     except (KeyError, TypeError, ValueError) as error:
-        raise ArtifactError(f"preset {preset}: the table [{TABLE}] cannot be read ({error!r})") from error
+        raise ArtifactError(
+            f"preset {preset}: the table [{TABLE}] cannot be read ({error!r})"
+        ) from error
     if curve.signature != bare_signature(scorer.signature):
         return "not calibrated for these options"
     if scorer.lang_pair is None or not names_of_pair(scorer.lang_pair, curve.pairs):
@@ -256,9 +303,12 @@ def side_of(scorer: Scorer) -> str:
 
 
 def bare_signature(signature: str) -> str:
-    """A signature without language pair, number format and version, on which agreement does not depend."""
+    """A signature without language pair, number format and version, on which agreement does not
+    depend."""
     return "|".join(
-        field for field in signature.split("|") if not field.startswith(("lp:", "dtype:", "lmdtype:", "v:"))
+        field
+        for field in signature.split("|")
+        if not field.startswith(("lp:", "dtype:", "lmdtype:", "v:"))
     )
 
 

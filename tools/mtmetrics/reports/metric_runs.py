@@ -1,4 +1,5 @@
-"""Metrics x judged data -> scores: how a user names a metric, and several metrics that share their encodings."""
+"""Metrics x judged data -> scores: how a user names a metric, and several metrics that share their
+encodings."""
 
 import dataclasses
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -24,8 +25,8 @@ _OWN = ("metric", "preset", "pool", "lang_pair")
 
 @dataclasses.dataclass(frozen=True)
 class MetricSpec:
-    """A metric with its preset (name or folder, in which ``{lp}`` stands for the language pair; None for the metric's
-    own) and the options that override it."""
+    """A metric with its preset (name or folder, in which ``{lp}`` stands for the language pair;
+    None for the metric's own) and the options that override it."""
 
     metric: str
     preset: str | None = None
@@ -35,12 +36,12 @@ class MetricSpec:
     def parse(cls, text: str) -> "MetricSpec":
         """Reads ``NAME[:PRESET[:option=value,...]]``; an empty preset is the default.
 
-        Values are of the type that the option has; where it may have several, ``true`` and ``false``, numbers where
-        they look like numbers, and text otherwise.
+        Values are of the type that the option has; where it may have several, ``true`` and
+        ``false``, numbers where they look like numbers, and text otherwise.
 
         Raises:
-            InputError: no name, a preset of a metric that has none, an option without a value, twice the same, or one
-                that is no option of a metric.
+            InputError: no name, a preset of a metric that has none, an option without a value,
+                twice the same, or one that is no option of a metric.
 
         Example:
             >>> MetricSpec.parse("xmoverscore:mini:layer=1,map=none").options
@@ -69,12 +70,15 @@ class MetricSpec:
         return spec
 
     def __str__(self) -> str:
-        shown = (f"{name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in self.options)
+        shown = (
+            f"{name}={str(value).lower() if isinstance(value, bool) else value}"
+            for name, value in self.options
+        )
         return f"{self.metric}:{self.preset or ''}:{','.join(shown)}".rstrip(":")
 
     def filled(self, preset: str | None, options: dict[str, Any]) -> "MetricSpec":
-        """The same metric, with a preset (its default if None), where it has presets, and options, for what it does not
-        say itself."""
+        """The same metric, with a preset (its default if None), where it has presets, and options,
+        for what it does not say itself."""
         metric = known_metric(self.metric)
         chosen = self.preset
         if chosen is None and metric is not None and metric.made_by().usual_preset is not None:
@@ -88,11 +92,15 @@ class MetricSpec:
     def load(self, pool: ModelPool, lang_pair: str | None) -> Scorer:
         """The scorer of the metric for a language pair."""
         options = dict(self.options)
-        return load_scorer(self.metric, self.preset_of(lang_pair), pool=pool, lang_pair=lang_pair, **options)
+        return load_scorer(
+            self.metric, self.preset_of(lang_pair), pool=pool, lang_pair=lang_pair, **options
+        )
 
     def preset_of(self, lang_pair: str | None) -> str | None:
         """The preset for a language pair."""
-        if "{lp}" in (self.preset or ""):  # one folder for each language pair, as `mtmetrics uscore` makes them
+        if "{lp}" in (
+            self.preset or ""
+        ):  # one folder for each language pair, as `mtmetrics uscore` makes them
             return str(self.preset).replace("{lp}", "-".join(split_pair(lang_pair)))
         return self.preset
 
@@ -100,7 +108,8 @@ class MetricSpec:
         """The scorer that compares with one of the `given` columns, `sources` and `references`.
 
         Raises:
-            InputError: it compares with neither, or as `load`; or a score depends on other segments than its own.
+            InputError: it compares with neither, or as `load`; or a score depends on other segments
+                than its own.
         """
         spec, metric = self, known_metric(self.metric)
         # Where both columns are there, the preset knows which one it is made for.
@@ -109,14 +118,15 @@ class MetricSpec:
         scorer = spec.load(pool, lang_pair)
         if not scorer.independent:
             raise InputError(
-                "scores depend on the other segments of the same system here, so they cannot be compared; use "
-                "normalize=fixed, with a preset that has bounds (sentsim: mini)"
+                "scores depend on the other segments of the same system here, so they cannot be "
+                "compared; use normalize=fixed, with a preset that has bounds (sentsim: mini)"
             )
         return scorer
 
 
 def _value(metric: str, option: str, text: str) -> Any:
-    """The value of an option of a metric, refused where it is not of a type that the option can have."""
+    """The value of an option of a metric, refused where it is not of a type that the option can
+    have."""
     known = known_metric(metric)
     field = None if known is None else known.settings().options().get(option)
     possible = {bool, int, float, str} if field is None else kinds(field)
@@ -159,10 +169,10 @@ class RowScores:
     """The scores of a row.
 
     Attributes:
-        scores: for each file a value per segment or system, None where there is none; an empty list for a file that
-            could not be scored. Empty where the row has a problem.
-        signatures: of the metric, for each file; empty text for a file that could not be scored. Empty for columns, and
-            where the row has a problem.
+        scores: for each file a value per segment or system, None where there is none; an empty list
+            for a file that could not be scored. Empty where the row has a problem.
+        signatures: of the metric, for each file; empty text for a file that could not be scored.
+            Empty for columns, and where the row has a problem.
         problem: why no file could be scored.
         missing: number of a file -> why it could not be scored, where others could.
     """
@@ -184,8 +194,8 @@ class MetricRuns:
     """What several metrics gave on files of judged segments, or judged systems.
 
     Attributes:
-        results: metric -> for each file its result on each system; judged segments count as one system. None for a file
-            that it could not be run on.
+        results: metric -> for each file its result on each system; judged segments count as one
+            system. None for a file that it could not be run on.
         problems: metric -> why it could not be run on any file.
         lenient: a row without scores has a problem, instead of ending everything.
         missing: metric -> number of a file -> why it could not be run on that one.
@@ -201,13 +211,26 @@ class MetricRuns:
         """The row, and one more for each part of its score."""
         by_file = self.results.get(entry.metric, []) if entry.metric is not None else []
         parts = next((systems[0].parts for systems in by_file if systems), {})
-        return [entry, *(dataclasses.replace(entry, title=f"{entry.title} {part}", part=part) for part in parts)]
+        return [
+            entry,
+            *(
+                dataclasses.replace(entry, title=f"{entry.title} {part}", part=part)
+                for part in parts
+            ),
+        ]
 
     def scored(self, entry: Entry) -> RowScores:
-        """The scores of a row; a column or part that does not exist is refused, or the problem of the row."""
+        """The scores of a row; a column or part that does not exist is refused, or the problem of
+        the row."""
         metric = entry.metric
-        if entry.column is None and not entry.corpus and (metric is None or metric in self.problems):
-            return RowScores(entry, [], problem=entry.why_not if metric is None else self.problems[metric])
+        if (
+            entry.column is None
+            and not entry.corpus
+            and (metric is None or metric in self.problems)
+        ):
+            return RowScores(
+                entry, [], problem=entry.why_not if metric is None else self.problems[metric]
+            )
         missing = dict(self.missing.get(metric, {})) if metric is not None else {}
         scores: list[list[float | None]] = []
         signatures: list[str] = []
@@ -220,7 +243,9 @@ class MetricRuns:
                     if not self.lenient:
                         raise
                     missing[number] = str(error)
-            scores.append([None if value is None else -value for value in values] if entry.falls else values)
+            scores.append(
+                [None if value is None else -value for value in values] if entry.falls else values
+            )
             signatures.append(signature)
         if len(missing) == len(self.files):
             return RowScores(entry, [], problem=missing[0])
@@ -249,15 +274,20 @@ class MetricRuns:
 
 
 def run_metrics(
-    metrics: Iterable[MetricSpec], files: Sequence[Judged], pool: ModelPool, *, lenient: bool = False
+    metrics: Iterable[MetricSpec],
+    files: Sequence[Judged],
+    pool: ModelPool,
+    *,
+    lenient: bool = False,
 ) -> MetricRuns:
     """Runs each metric once on each file; a text that several of them encode alike is encoded once.
 
-    Where `lenient`, a metric that cannot be run on a file becomes a problem of the result, instead of ending
-    everything.
+    Where `lenient`, a metric that cannot be run on a file becomes a problem of the result, instead
+    of ending everything.
 
     Raises:
-        InputError: there is no such metric or option, or a file lacks the references that a metric compares with.
+        InputError: there is no such metric or option, or a file lacks the references that a metric
+            compares with.
         MTMetricsError: a model cannot be loaded, or a package is not installed.
     """
     scorers: dict[MetricSpec, list[Scorer | None]] = {}
@@ -267,7 +297,9 @@ def run_metrics(
         scorers[spec], missing[spec] = _loaded(spec, files, pool, lenient=lenient)
     failed = {spec for spec, why in missing.items() if len(why) == len(files) > 0}
     problems = {spec: missing[spec][0] for spec in failed}
-    results: dict[MetricSpec, list[list[MetricResult] | None]] = {spec: [] for spec in scorers if spec not in failed}
+    results: dict[MetricSpec, list[list[MetricResult] | None]] = {
+        spec: [] for spec in scorers if spec not in failed
+    }
     for number, file in enumerate(files):
         by_spec = {spec: scorers[spec][number] for spec in results}
         ready = {spec: scorer for spec, scorer in by_spec.items() if scorer is not None}
@@ -281,7 +313,8 @@ def run_metrics(
 def _loaded(
     spec: MetricSpec, files: Sequence[Judged], pool: ModelPool, *, lenient: bool
 ) -> tuple[list[Scorer | None], dict[int, str]]:
-    """The scorer of a metric for each file, one for each language pair; and number of a file -> why there is none."""
+    """The scorer of a metric for each file, one for each language pair; and number of a file -> why
+    there is none."""
     by_pair: dict[str, Scorer | MTMetricsError] = {}
     scorers: list[Scorer | None] = []
     missing: dict[int, str] = {}
@@ -315,7 +348,9 @@ def score_together(scorers: Sequence[Scorer], file: Judged) -> list[list[MetricR
     outputs = {name: rows["translation"].tolist() for name, rows in file.outputs().items()}
     lines = chunk_lines([scorer.lines for scorer in scorers], 1 + len(outputs)) if scorers else 0
     compared = [scorer.compared(_compared(scorer, file, scorer.signature)) for scorer in scorers]
-    streams = [it.score_stretches(own, outputs, lines) for it, own in zip(scorers, compared, strict=True)]
+    streams = [
+        it.score_stretches(own, outputs, lines) for it, own in zip(scorers, compared, strict=True)
+    ]
     return [[_signed(result, file) for result in systems] for systems in scored_together(streams)]
 
 
@@ -333,7 +368,10 @@ def _compared(scorer: Scorer, file: Judged, metric: str) -> dict[str, list[str]]
     references = columns.get("references", [])
     if None in references:
         number = references.index(None) + 1
-        raise InputError(f"{file.file}: segment {number} has no reference, which the metric compares with ({metric})")
+        raise InputError(
+            f"{file.file}: segment {number} has no reference, which the metric compares with "
+            f"({metric})"
+        )
     return columns
 
 
@@ -343,7 +381,10 @@ def _corpus_bleu(file: Judged) -> tuple[list[float], str]:
     for rows in file.outputs().values():
         references = rows["reference"].tolist()
         if None in references:
-            raise InputError(f"{file.file}: segment {references.index(None) + 1} has no reference, which BLEU needs")
+            raise InputError(
+                f"{file.file}: segment {references.index(None) + 1} has no reference, which BLEU "
+                "needs"
+            )
         found.append(corpus_bleu(rows["translation"].tolist(), references, file.lang_pair))
     return [score for score, _ in found], found[0][1]
 

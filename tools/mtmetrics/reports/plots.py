@@ -1,4 +1,5 @@
-"""Plots: scores against judgements, bars of correlations, curves, histograms of preferences, and weights of parts."""
+"""Plots: scores against judgements, bars of correlations, curves, histograms of preferences, and
+weights of parts."""
 
 import dataclasses
 import itertools
@@ -9,9 +10,25 @@ import numpy as np
 
 from mtmetrics.checks import choice, positive
 from mtmetrics.errors import InputError
-from mtmetrics.reports.figures import COLOURS, INK, QUIET, finished, label_fonts, new_figure, plain_axes, wrapped
+from mtmetrics.reports.figures import (
+    COLOURS,
+    INK,
+    QUIET,
+    finished,
+    label_fonts,
+    new_figure,
+    plain_axes,
+    wrapped,
+)
 from mtmetrics.reports.styles import Grid, Report, correlation_text, decimals
-from mtmetrics.statistics.correlation import COEFFICIENTS, Correlation, Numbers, complete, mean, pearson
+from mtmetrics.statistics.correlation import (
+    COEFFICIENTS,
+    Correlation,
+    Numbers,
+    complete,
+    mean,
+    pearson,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,25 +60,33 @@ class Bar(NamedTuple):
 
 
 def draw_scatter(panels: Mapping[str, Mapping[str, tuple[Numbers, Numbers]]]) -> "Figure":
-    """Scores of a metric against human judgements (Fig. 1 and 2 of Song et al., 2021), with Pearson's r and the
-    least-squares line.
+    """Scores of a metric against human judgements (Fig. 1 and 2 of Song et al., 2021), with
+    Pearson's r and the least-squares line.
 
     Args:
-        panels: file (a row) -> metric (a column) -> (n,) scores and (n,) judgements, None where there is none.
+        panels: file (a row) -> metric (a column) -> (n,) scores and (n,) judgements, None where
+            there is none.
     """
     metrics = list(dict.fromkeys(metric for row in panels.values() for metric in row))
     figure = new_figure(3.4 * len(metrics), 3.0 * len(panels))
     grid = figure.subplots(len(panels), len(metrics), squeeze=False)
     for row, (file, columns) in zip(grid, panels.items(), strict=True):
         for axes, metric in zip(row, metrics, strict=True):
-            pairs = complete(dict(zip(("scores", "human judgements"), columns[metric], strict=True)))
+            pairs = complete(
+                dict(zip(("scores", "human judgements"), columns[metric], strict=True))
+            )
             scores, human = pairs.values.values()
             r = pearson(scores, human)
             found = "r not defined"
             axes.scatter(human, scores, s=9, alpha=0.35, color=COLOURS[0], linewidths=0)
             if r.reason is None:
                 ends = np.array([human.min(), human.max()])
-                axes.plot(ends, np.polyval(np.polyfit(human, scores, 1), ends), color=COLOURS[1], linewidth=1.8)
+                axes.plot(
+                    ends,
+                    np.polyval(np.polyfit(human, scores, 1), ends),
+                    color=COLOURS[1],
+                    linewidth=1.8,
+                )
                 found = f"r = {decimals(r.value)}"
             names = [wrapped(name, _LONGEST_TITLE) for name in (metric, file)]
             plain_axes(axes, "\n".join([*names, f"{found}, n = {len(scores)}"]), fontsize=9)
@@ -71,9 +96,11 @@ def draw_scatter(panels: Mapping[str, Mapping[str, tuple[Numbers, Numbers]]]) ->
     return finished(figure)
 
 
-def draw_published(points: Mapping[str, Sequence[tuple[float, float]]], *, title: str, label: str) -> "Figure":
-    """The numbers of a paper's table against ours: row -> (published, measured) for each language pair. What is as
-    published lies on the diagonal."""
+def draw_published(
+    points: Mapping[str, Sequence[tuple[float, float]]], *, title: str, label: str
+) -> "Figure":
+    """The numbers of a paper's table against ours: row -> (published, measured) for each language
+    pair. What is as published lies on the diagonal."""
     legend = 0.6 + 0.075 * max(map(len, points))
     figure = new_figure(5.2 + legend, 4.8)
     axes = figure.add_subplot()
@@ -92,9 +119,11 @@ def draw_published(points: Mapping[str, Sequence[tuple[float, float]]], *, title
     return finished(figure)
 
 
-def draw_bars(bars: Mapping[str, Sequence[Bar]], groups: Sequence[str], *, title: str, y_label: str) -> "Figure":
-    """Metric -> a bar for each of the groups, side by side, with interval whiskers (Fig. 5 to 7 of Song et al., 2021);
-    a bar that is not defined is written as ``n/a``."""
+def draw_bars(
+    bars: Mapping[str, Sequence[Bar]], groups: Sequence[str], *, title: str, y_label: str
+) -> "Figure":
+    """Metric -> a bar for each of the groups, side by side, with interval whiskers (Fig. 5 to 7 of
+    Song et al., 2021); a bar that is not defined is written as ``n/a``."""
     span = len(bars) * _BAR + 0.3
     legend = 0.6 + 0.075 * max(map(len, bars)) if len(bars) > 1 else 0.0
     figure = new_figure(legend + min(24.0, max(5.0, 1.2 + len(groups) * span)), 4.4)
@@ -105,14 +134,28 @@ def draw_bars(bars: Mapping[str, Sequence[Bar]], groups: Sequence[str], *, title
         values, low, high = np.array(row, dtype=np.float64).reshape(len(groups), 3).T
         # More metrics than colours: the next round of colours is hatched.
         rounds, colour = divmod(number, len(_BAR_COLOURS))
-        look = {"color": _BAR_COLOURS[colour], "hatch": _HATCHES[rounds % len(_HATCHES)], "edgecolor": "white"}
+        look = {
+            "color": _BAR_COLOURS[colour],
+            "hatch": _HATCHES[rounds % len(_HATCHES)],
+            "edgecolor": "white",
+        }
         axes.bar(places, np.nan_to_num(values), 0.9 * _BAR, label=metric, linewidth=0, **look)
         known = ~np.isnan(low) & ~np.isnan(values)
         # A percentile interval need not hold the value itself.
         whiskers = np.maximum([values[known] - low[known], high[known] - values[known]], 0.0)
-        axes.errorbar(places[known], values[known], yerr=whiskers, fmt="none", ecolor=INK, elinewidth=1.0, capsize=2.5)
+        axes.errorbar(
+            places[known],
+            values[known],
+            yerr=whiskers,
+            fmt="none",
+            ecolor=INK,
+            elinewidth=1.0,
+            capsize=2.5,
+        )
         for place in places[np.isnan(values)]:
-            axes.text(place, 0.0, " n/a", rotation=90, ha="center", va="bottom", fontsize=8, color=QUIET)
+            axes.text(
+                place, 0.0, " n/a", rotation=90, ha="center", va="bottom", fontsize=8, color=QUIET
+            )
     # Unlike other texts, labels of ticks are written anew whenever a figure is drawn.
     fonts = label_fonts(groups)
     fonts.warn(stacklevel=3)
@@ -137,12 +180,14 @@ def draw_curves(
     intervals: Mapping[str, Mapping[float, tuple[float, float]]] | None = None,
     least_span: float = 0.0,
 ) -> "Figure":
-    """A line per name: correlation against layer or number of training instances, loss against steps.
+    """A line per name: correlation against layer or number of training instances, loss against
+    steps.
 
     Args:
         lines: name -> x -> y; values that are not finite leave a gap.
         title, x_label, y_label: what is written over, under and beside the plot.
-        intervals: name -> x -> the ends of an interval around y, drawn as bands, which the y axis has room for.
+        intervals: name -> x -> the ends of an interval around y, drawn as bands, which the y axis
+            has room for.
         least_span: of the y axis, so that noise does not look like a change.
     """
     figure = new_figure(7.0, 4.4)
@@ -155,7 +200,11 @@ def draw_curves(
             low, high = zip(*bands.values(), strict=True)
             axes.fill_between(list(bands), low, high, color=look["color"], alpha=0.15, linewidth=0)
     ticks = sorted({x for line in lines.values() for x in line})
-    if len(ticks) <= _MOST_TICKS and all(float(x).is_integer() for x in ticks) and ticks[-1] <= _MOST_TICKS:
+    if (
+        len(ticks) <= _MOST_TICKS
+        and all(float(x).is_integer() for x in ticks)
+        and ticks[-1] <= _MOST_TICKS
+    ):
         axes.set_xticks(ticks)
     axes.set(xlabel=x_label, ylabel=y_label)
     plain_axes(axes, title)
@@ -166,15 +215,17 @@ def draw_curves(
 
 
 def draw_preferences(found: "Sequence[Preference]", *, title: str) -> "Figure":
-    """A histogram of score differences ``d`` for each modification, a row of panels for each measure (Fig. 3 of Zhao et
-    al., 2020). Right of 0, in another colour, stand the sentences whose modified version is preferred; those where
-    neither is are left out and counted above."""
+    """A histogram of score differences ``d`` for each modification, a row of panels for each
+    measure (Fig. 3 of Zhao et al., 2020). Right of 0, in another colour, stand the sentences whose
+    modified version is preferred; those where neither is are left out and counted above."""
     from matplotlib.ticker import MaxNLocator
 
     measures = list(dict.fromkeys(preference.measure for preference in found))
     modifications = list(dict.fromkeys(preference.modification for preference in found))
     figure = new_figure(1.0 + 3.2 * len(modifications), 0.8 + 2.7 * len(measures))
-    panels = figure.subplots(len(measures), len(modifications), sharex="row", sharey="row", squeeze=False)
+    panels = figure.subplots(
+        len(measures), len(modifications), sharex="row", sharey="row", squeeze=False
+    )
     for measure, row in zip(measures, panels, strict=True):
         of_measure = [preference for preference in found if preference.measure == measure]
         edges = _edges(np.concatenate([preference.differences for preference in of_measure]))
@@ -215,8 +266,9 @@ def _edges(d: np.ndarray) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True)
 class WeightGrid:
-    """The agreement of weighted sums of k parts: (m, k) weights which sum up to 1, later parts vary fastest, and the m
-    correlations with human judgements; `steps` is into how many the way from 0 to 1 is cut."""
+    """The agreement of weighted sums of k parts: (m, k) weights which sum up to 1, later parts vary
+    fastest, and the m correlations with human judgements; `steps` is into how many the way from 0
+    to 1 is cut."""
 
     parts: tuple[str, ...]
     steps: int
@@ -235,12 +287,17 @@ class WeightGrid:
 
 
 def weight_grid(
-    parts: Mapping[str, np.ndarray], human: Numbers, steps: int = 10, *, coefficient: str = "pearson"
+    parts: Mapping[str, np.ndarray],
+    human: Numbers,
+    steps: int = 10,
+    *,
+    coefficient: str = "pearson",
 ) -> WeightGrid:
-    """Correlates every weighted sum of parts with human judgements (Fig. 4 of Belouadi and Eger, 2023).
+    """Correlates every weighted sum of parts with human judgements (Fig. 4 of Belouadi and Eger,
+    2023).
 
-    The parts are summed up without scaling, as in their Eq. 3 and 6. Since a correlation does not change with the scale
-    of a score, weights that sum up to 1 stand for all proportions.
+    The parts are summed up without scaling, as in their Eq. 3 and 6. Since a correlation does not
+    change with the scale of a score, weights that sum up to 1 stand for all proportions.
 
     Args:
         parts: two parts or more, k (n,) vectors, higher is better.
@@ -256,7 +313,9 @@ def weight_grid(
     correlate = COEFFICIENTS[choice("coefficient", coefficient, tuple(COEFFICIENTS))]
     points = simplex(len(parts), positive("steps", steps))
     columns = np.array([np.asarray(values, dtype=np.float64) for values in parts.values()])
-    return WeightGrid(tuple(parts), steps, points, [correlate(point @ columns, human) for point in points])
+    return WeightGrid(
+        tuple(parts), steps, points, [correlate(point @ columns, human) for point in points]
+    )
 
 
 def simplex(k: int, steps: int) -> np.ndarray:
@@ -266,26 +325,36 @@ def simplex(k: int, steps: int) -> np.ndarray:
         >>> simplex(2, 2).tolist()
         [[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]]
     """
-    others = (counts for counts in itertools.product(range(steps + 1), repeat=k - 1) if sum(counts) <= steps)
+    others = (
+        counts
+        for counts in itertools.product(range(steps + 1), repeat=k - 1)
+        if sum(counts) <= steps
+    )
     return np.array([(steps - sum(counts), *counts) for counts in others]) / steps
 
 
 def mean_grid(grids: Mapping[str, WeightGrid]) -> WeightGrid:
-    """File -> its grid, all of the same parts and steps -> the mean over the files of the correlation at each point;
-    undefined where it is undefined for a file."""
+    """File -> its grid, all of the same parts and steps -> the mean over the files of the
+    correlation at each point; undefined where it is undefined for a file."""
     first = next(iter(grids.values()))
     at_points = zip(*(grid.correlations for grid in grids.values()), strict=True)
-    return dataclasses.replace(first, correlations=[mean(dict(zip(grids, row, strict=True))) for row in at_points])
+    return dataclasses.replace(
+        first, correlations=[mean(dict(zip(grids, row, strict=True))) for row in at_points]
+    )
 
 
 def report_weights(grids: Mapping[str, WeightGrid], about: Mapping[str, str]) -> Report:
-    """A row per point of the grid of each file: the weights, the correlation on each file, and the mean; JSON says what
-    it is `about`, too."""
+    """A row per point of the grid of each file: the weights, the correlation on each file, and the
+    mean; JSON says what it is `about`, too."""
     whole = mean_grid(grids)
-    columns = {file: grid.correlations for file, grid in grids.items()} | {"mean": whole.correlations}
+    columns = {file: grid.correlations for file, grid in grids.items()} | {
+        "mean": whole.correlations
+    }
     found = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     known = [{name: correlation.known for name, correlation in row.items()} for row in found]
-    rows = [{"weights": whole.weights(point), "correlations": row} for point, row in enumerate(known)]
+    rows = [
+        {"weights": whole.weights(point), "correlations": row} for point, row in enumerate(known)
+    ]
     best = None if whole.best is None else rows[whole.best]
     table = [[*whole.parts, *columns]]
     for point, row in zip(whole.points, found, strict=True):
@@ -303,8 +372,8 @@ def best_weights(grid: WeightGrid) -> str:
 
 
 def draw_weights(grid: WeightGrid, *, title: str, label: str) -> "Figure":
-    """The agreement, called `label`, at the weights of two parts, a line, or of three, a triangle; the best point is
-    framed."""
+    """The agreement, called `label`, at the weights of two parts, a line, or of three, a triangle;
+    the best point is framed."""
     first, second, *third = grid.parts
     side = 0.52 * (min(grid.steps, _STEPS_WITH_NUMBERS) + 1)
     figure = new_figure(side + 2.2, side + 1.1) if third else new_figure(6.4, 4.2)
@@ -324,7 +393,9 @@ def _draw_line(axes: "Axes", grid: WeightGrid) -> None:
     axes.plot(grid.points[:, 1], values, color=COLOURS[0], marker="o", markersize=5, linewidth=1.8)
     if grid.best is not None:
         best = (grid.points[grid.best, 1], values[grid.best])
-        axes.scatter(*best, s=130, facecolors="none", edgecolors=COLOURS[1], linewidths=2.0, zorder=3)
+        axes.scatter(
+            *best, s=130, facecolors="none", edgecolors=COLOURS[1], linewidths=2.0, zorder=3
+        )
         axes.annotate(decimals(best[1]), best, (0, 12), textcoords="offset points", ha="center")
         axes.margins(y=0.18)
     _widen(axes, _LEAST_SPAN)

@@ -1,4 +1,5 @@
-"""Tables and figures of the papers: which metrics they run, on which texts, and the numbers that they print."""
+"""Tables and figures of the papers: which metrics they run, on which texts, and the numbers that
+they print."""
 
 import dataclasses
 import math
@@ -21,14 +22,14 @@ _LANGUAGE_MODEL = re.compile(r"\|lm:(?!none(?:\||$))")
 
 @dataclasses.dataclass(frozen=True)
 class RecipeRow:
-    """A row of a paper's table: one of our metrics, a column of the data, or why we do not run it; for a metric of ours
-    with a reason the user has to make something first.
+    """A row of a paper's table: one of our metrics, a column of the data, or why we do not run it;
+    for a metric of ours with a reason the user has to make something first.
 
     Attributes:
         published: language pair -> the paper's number, in [-1, 1], as far as it has one.
         average: as the paper prints it, if it does.
-        preset: a folder beside the recipes with the models of this row, where they are not those of ``paper``; or a
-            preset of a metric that has none of the usual ones.
+        preset: a folder beside the recipes with the models of this row, where they are not those of
+            ``paper``; or a preset of a metric that has none of the usual ones.
         falls: whether lower is better; the sign of our values is turned.
         lm: whether the published number had a language model.
         vectors: whose sentence vectors it compares, of a model that this package cannot run.
@@ -65,7 +66,8 @@ class RecipeRow:
 
     @property
     def _options_of_any_model(self) -> dict[str, Any]:
-        """The options without those that belong to the paper's models: another encoder has other layers."""
+        """The options without those that belong to the paper's models: another encoder has other
+        layers."""
         return {name: value for name, value in self.options.items() if name != "layer"}
 
     def entry(
@@ -74,8 +76,8 @@ class RecipeRow:
         asked: Mapping[str, MetricSpec] | None = None,
         vectors: Mapping[str, Mapping[str, str]] | None = None,
     ) -> Entry:
-        """The row as it is run: with a preset, unless the user asks for another one or options of the metric, and with
-        the options of stored `vectors`, by the names of their models."""
+        """The row as it is run: with a preset, unless the user asks for another one or options of
+        the metric, and with the options of stored `vectors`, by the names of their models."""
         spec = None
         stored = (vectors or {}).get(self.vectors or "", {})
         if lacking := self.why_not or self._lacking(stored):
@@ -83,10 +85,16 @@ class RecipeRow:
         if self.metric is not None:
             spec = (asked or {}).get(self.metric, MetricSpec(self.metric))
             chosen = spec.preset or (preset if self._has_folder else self.preset or preset)
-            options = self.options if chosen in self._published_presets else self._options_of_any_model
+            options = (
+                self.options if chosen in self._published_presets else self._options_of_any_model
+            )
             if self._has_folder:
                 spec = spec.filled(preset, options)
-                spec = dataclasses.replace(spec, preset=str(_FOLDER / self.preset)) if spec.preset == _PAPER else spec
+                spec = (
+                    dataclasses.replace(spec, preset=str(_FOLDER / self.preset))
+                    if spec.preset == _PAPER
+                    else spec
+                )
             else:
                 spec = spec.filled(self.preset or preset, options).having(**stored)
         return Entry(self.title, spec, self.column, self.part, self.falls, self.corpus)
@@ -98,12 +106,15 @@ class RecipeRow:
         if not stored:
             file = "FILE.parquet" if "similarity" in self.options else "FOLDER/{lang}.vec"
             return (
-                f"vectors of {self.vectors} are not part of this package; --vectors {self.vectors}={file} brings them"
+                f"vectors of {self.vectors} are not part of this package; --vectors "
+                f"{self.vectors}={file} brings them"
             )
         if self.options.get("map", "none") != "none" and "maps" not in stored:
             file = stored["encoder"]
             made = f"mtmetrics remap --encoder {file} --level sentence"
-            return f"needs a map of these vectors ({made}): --vectors {self.vectors}={file},maps=DIR"
+            return (
+                f"needs a map of these vectors ({made}): --vectors {self.vectors}={file},maps=DIR"
+            )
         return ""
 
     def marked(self, scored: RowScores, pairs: Sequence[str]) -> RowScores:
@@ -120,11 +131,19 @@ class RecipeRow:
         differs = [] if spec.preset in published else [str(spec.preset)]
         own = {"encoder", "maps"} if self.vectors else set()
         differs += [
-            f"{name}={value}" for name, value in spec.options if name not in own and self.options.get(name) != value
+            f"{name}={value}"
+            for name, value in spec.options
+            if name not in own and self.options.get(name) != value
         ]
-        signed = [(pair, signature) for pair, signature in zip(pairs, scored.signatures, strict=True) if signature]
+        signed = [
+            (pair, signature)
+            for pair, signature in zip(pairs, scored.signatures, strict=True)
+            if signature
+        ]
         pairs = [pair for pair, _ in signed]
-        silent = [pair for pair, signature in signed if self.lm and not _LANGUAGE_MODEL.search(signature)]
+        silent = [
+            pair for pair, signature in signed if self.lm and not _LANGUAGE_MODEL.search(signature)
+        ]
         if silent:
             where = "" if len(silent) == len(pairs) else f" for {' '.join(silent)}"
             differs.append(f"no language model{where}")
@@ -133,7 +152,8 @@ class RecipeRow:
 
 
 class Mean(NamedTuple):
-    """A column of averages: of the rows of another table over some of its language pairs, all if there are none."""
+    """A column of averages: of the rows of another table over some of its language pairs, all if
+    there are none."""
 
     recipe: str
     pairs: Sequence[str] = ()
@@ -146,17 +166,20 @@ class Recipe:
     Attributes:
         level: what is judged, ``"segment"`` or ``"system"``.
         coefficient: of agreement.
-        pairs, rows: of a table, in the paper's order; of a table of averages, `pairs` are its columns.
+        pairs, rows: of a table, in the paper's order; of a table of averages, `pairs` are its
+            columns.
         pull: names of the public sets that it reads, for ``mtmetrics data pull``.
         where: name of such a set -> which of its rows, ``FIELD=VALUE``.
         data: where the data is, if it cannot be pulled.
         text: what else it reads, files that the user has to bring.
         means: column -> what it averages, of a table of averages over other tables.
-        runs: the calls of this command that draw a figure; ``{data}``, ``{sets[0]}``, ``{text[0]}``, ``{preset}``,
-            ``{model}`` and ``{out}`` stand in them for the files of judgements, the first of the public sets and of the
-            files of `text`, the preset that the user chooses, its entry in `models`, and the folder of pictures.
+        runs: the calls of this command that draw a figure; ``{data}``, ``{sets[0]}``,
+            ``{text[0]}``, ``{preset}``, ``{model}`` and ``{out}`` stand in them for the files of
+            judgements, the first of the public sets and of the files of `text`, the preset that the
+            user chooses, its entry in `models`, and the folder of pictures.
         models: preset -> the encoder of a figure that makes something, with its layer.
-        bars: the table whose rows a figure draws as bars; they and its columns are those of the figure.
+        bars: the table whose rows a figure draws as bars; they and its columns are those of the
+            figure.
         layers: whether a figure draws its rows at each layer of the encoder.
         missing: the one thing for want of which it cannot be run.
     """
@@ -196,17 +219,24 @@ class Recipe:
         return "; --text: ".join(filter(None, [found, self.text]))
 
     def entries(
-        self, preset: str, asked: Mapping[str, MetricSpec], vectors: Mapping[str, Mapping[str, str]] | None = None
+        self,
+        preset: str,
+        asked: Mapping[str, MetricSpec],
+        vectors: Mapping[str, Mapping[str, str]] | None = None,
     ) -> list[Entry]:
-        """All rows as they are run, see `RecipeRow.entry`; refuses metrics and vectors that no row has."""
+        """All rows as they are run, see `RecipeRow.entry`; refuses metrics and vectors that no row
+        has."""
         models = dict.fromkeys(row.vectors for row in self.rows if row.vectors is not None)
         for name in (vectors or {}).keys() - models:
             raise InputError(
-                f"--vectors {name}: recipe {self.name} has rows of {', '.join(models) or 'no such vectors'}"
+                f"--vectors {name}: recipe {self.name} has rows of "
+                f"{', '.join(models) or 'no such vectors'}"
             )
         metrics = dict.fromkeys(row.metric for row in self.rows if row.metric is not None)
         for name in asked.keys() - metrics:
-            raise InputError(f"--metric {name}: recipe {self.name} has rows of {', '.join(metrics)}")
+            raise InputError(
+                f"--metric {name}: recipe {self.name} has rows of {', '.join(metrics)}"
+            )
         return [row.entry(preset, asked, vectors) for row in self.rows]
 
 
@@ -220,13 +250,21 @@ def read_recipe(name: str) -> Recipe:
     table = tomllib.loads((_FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
     if "bars" in table:
         drawn = read_recipe(table["bars"])
-        shared = {field: getattr(drawn, field) for field in ("pairs", "level", "coefficient", "note")}
+        shared = {
+            field: getattr(drawn, field) for field in ("pairs", "level", "coefficient", "note")
+        }
         return dataclasses.replace(Recipe(name=name, **shared | table), rows=drawn.rows)
     rows = []
     for row in table.pop("rows", []):
         # nan stands for what a paper leaves out or what could not be read.
-        values = zip(table["pairs"], row.pop("published", [math.nan] * len(table["pairs"])), strict=True)
-        rows.append(RecipeRow(published={pair: value for pair, value in values if not math.isnan(value)}, **row))
+        values = zip(
+            table["pairs"], row.pop("published", [math.nan] * len(table["pairs"])), strict=True
+        )
+        rows.append(
+            RecipeRow(
+                published={pair: value for pair, value in values if not math.isnan(value)}, **row
+            )
+        )
     means = {column: Mean(**mean) for column, mean in table.pop("means", {}).items()}
     return Recipe(name=name, rows=rows, means=means, **table)
 
@@ -240,6 +278,10 @@ def load_recipe(name: str) -> Recipe:
 
 
 def list_recipes() -> list[list[str]]:
-    """A row for each table and figure: its name, its title, and its data or why it cannot be run; the head first."""
+    """A row for each table and figure: its name, its title, and its data or why it cannot be run;
+    the head first."""
     recipes = map(read_recipe, recipe_names())
-    return [["NAME", "TABLE OR FIGURE", "DATA"], *([recipe.name, recipe.title, recipe.texts] for recipe in recipes)]
+    return [
+        ["NAME", "TABLE OR FIGURE", "DATA"],
+        *([recipe.name, recipe.title, recipe.texts] for recipe in recipes),
+    ]

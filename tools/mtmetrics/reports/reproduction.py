@@ -21,15 +21,16 @@ _MINI = "mini"
 
 
 class Scores(NamedTuple):
-    """The scores of a system of the bundled example, and the signature without number format and version."""
+    """The scores of a system of the bundled example, and the signature without number format and
+    version."""
 
     signature: str
     scores: list[float]
 
 
 class Reproduced(NamedTuple):
-    """A preset and what it compares with; the largest difference from the stored scores, and whether the metric is the
-    one that gave those."""
+    """A preset and what it compares with; the largest difference from the stored scores, and
+    whether the metric is the one that gave those."""
 
     name: str
     difference: float
@@ -46,10 +47,18 @@ def measured(pool: ModelPool) -> Iterator[tuple[str, Scores]]:
             continue
         for side in metric.sides_of(metric.made_by().preset_settings(_MINI, {})):
             options = {"against": side} if len(metric.sides) > 1 else {}
-            scorer = load_scorer(metric.name, _MINI, lang_pair=texts.lang_pair, pool=pool, **options)
+            scorer = load_scorer(
+                metric.name, _MINI, lang_pair=texts.lang_pair, pool=pool, **options
+            )
             found = scorer.score(scorer.compared(columns), predictions)
             name = f"{metric.name}/{_MINI} against {side}"
-            yield name, Scores(bare_signature(scorer.signature), [float(f"{score:.9g}") for score in found.segments])
+            yield (
+                name,
+                Scores(
+                    bare_signature(scorer.signature),
+                    [float(f"{score:.9g}") for score in found.segments],
+                ),
+            )
 
 
 def reproduced(pool: ModelPool) -> Iterator[Reproduced]:

@@ -1,4 +1,5 @@
-"""Reports: plain data, and tables for terminals, as Markdown, LaTeX, comma-separated and tab-separated values."""
+"""Reports: plain data, and tables for terminals, as Markdown, LaTeX, comma-separated and
+tab-separated values."""
 
 import csv
 import dataclasses
@@ -39,11 +40,20 @@ _LATEX = {
 
 
 def markdown(table: Table, numbers: Container[int]) -> str:
-    """A Markdown table of rows of cells, the head first; the columns that hold `numbers` stand to the right."""
+    """A Markdown table of rows of cells, the head first; the columns that hold `numbers` stand to
+    the right."""
     # A bar would end the cell: signatures are full of them.
-    rows = ([_marked(cell, _plain(cell).replace("|", "\\|"), "**{}**", " †") for cell in row] for row in table)
+    rows = (
+        [_marked(cell, _plain(cell).replace("|", "\\|"), "**{}**", " †") for cell in row]
+        for row in table
+    )
     lines = ["| " + " | ".join(row) + " |" for row in rows]
-    lines.insert(1, "|" + "|".join("---:" if column in numbers else "---" for column in range(len(table[0]))) + "|")
+    lines.insert(
+        1,
+        "|"
+        + "|".join("---:" if column in numbers else "---" for column in range(len(table[0])))
+        + "|",
+    )
     return "\n".join(lines)
 
 
@@ -54,19 +64,31 @@ def latex(table: Table, numbers: Container[int]) -> str:
         texts = [latex_text(_plain(cell)) for cell in row]
         # At the beginning of a row these would be an argument of the line end before it.
         texts = ["{}" + text if text.startswith(("[", "*")) else text for text in texts]
-        marked = [_marked(*pair, r"\textbf{{{}}}", _LATEX["†"]) for pair in zip(row, texts, strict=True)]
+        marked = [
+            _marked(*pair, r"\textbf{{{}}}", _LATEX["†"]) for pair in zip(row, texts, strict=True)
+        ]
         rows.append(" & ".join(marked) + r" \\")
     head, *body = rows
     columns = "".join("r" if column in numbers else "l" for column in range(len(table[0])))
     return "\n".join(
-        [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule", *body, r"\bottomrule", r"\end{tabular}"]
+        [
+            rf"\begin{{tabular}}{{{columns}}}",
+            r"\toprule",
+            head,
+            r"\midrule",
+            *body,
+            r"\bottomrule",
+            r"\end{tabular}",
+        ]
     )
 
 
 def comma_separated(table: Table, numbers: Container[int]) -> str:
     """Comma-separated values, without marks, so that every program reads the numbers."""
     lines = io.StringIO()
-    csv.writer(lines, lineterminator="\n").writerows([_plain(cell) for cell in row] for row in table)
+    csv.writer(lines, lineterminator="\n").writerows(
+        [_plain(cell) for cell in row] for row in table
+    )
     return lines.getvalue().rstrip("\n")
 
 
@@ -76,10 +98,11 @@ def tab_separated(table: Table, numbers: Container[int]) -> str:
 
 
 def terminal(table: Table, numbers: Container[int]) -> str:
-    """Aligned columns, as wide as the terminal where words allow it; the best is bold where bold can be seen.
+    """Aligned columns, as wide as the terminal where words allow it; the best is bold where bold
+    can be seen.
 
-    Nothing is cut, and no number broken: a table whose numbers do not fit side by side is wider than the terminal.
-    """
+    Nothing is cut, and no number broken: a table whose numbers do not fit side by side is wider
+    than the terminal."""
     from rich.box import SIMPLE_HEAD
     from rich.cells import cell_len
     from rich.console import Console
@@ -89,7 +112,9 @@ def terminal(table: Table, numbers: Container[int]) -> str:
     on_terminal = sys.stdout.isatty()
     styled = on_terminal and "NO_COLOR" not in os.environ
     width = shutil.get_terminal_size().columns if on_terminal else _UNBOUNDED
-    console = Console(file=io.StringIO(), width=width, force_terminal=styled, highlight=False, emoji=False)
+    console = Console(
+        file=io.StringIO(), width=width, force_terminal=styled, highlight=False, emoji=False
+    )
     grid = Grid(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
     whole = parted = _GAP * len(table[0])
     for place, title in enumerate(table[0]):
@@ -102,7 +127,9 @@ def terminal(table: Table, numbers: Container[int]) -> str:
         grid.add_column(Text(_plain(title)), min_width=least, **look)
     for row in table[1:]:
         cells = (cell if isinstance(cell, Marked) else Marked(cell) for cell in row)
-        grid.add_row(*(Text(_plain(cell) + " †" * cell.tied, "bold" if cell.bold else "") for cell in cells))
+        grid.add_row(
+            *(Text(_plain(cell) + " †" * cell.tied, "bold" if cell.bold else "") for cell in cells)
+        )
     if whole <= width:  # only text is broken into lines
         for place in range(len(table[0])):
             grid.columns[place].no_wrap = place in numbers
@@ -148,11 +175,15 @@ class Report:
     comments: bool = False
 
     def render(self, style: str) -> str:
-        """The text in one of the `STYLES`, without a final line end; ``csv`` and ``tsv`` have no notes."""
+        """The text in one of the `STYLES`, without a final line end; ``csv`` and ``tsv`` have no
+        notes."""
         if style not in FOR_READERS:
             return STYLES[style](self.flat or self.blocks[0].rows, ())
         blocks = (style == "table" and self.terminal) or self.blocks
-        texts = (self._note(block, style) if isinstance(block, str) else STYLES[style](*block) for block in blocks)
+        texts = (
+            self._note(block, style) if isinstance(block, str) else STYLES[style](*block)
+            for block in blocks
+        )
         return "\n\n".join(texts)
 
     def _note(self, text: str, style: str) -> str:
@@ -163,7 +194,11 @@ class Report:
 
 def correlation_text(correlation: Correlation | None) -> str:
     """A correlation with three decimals, or ``nan``."""
-    return "nan" if correlation is None or correlation.reason is not None else decimals(correlation.value)
+    return (
+        "nan"
+        if correlation is None or correlation.reason is not None
+        else decimals(correlation.value)
+    )
 
 
 def decimals(value: float, places: int = 3) -> str:

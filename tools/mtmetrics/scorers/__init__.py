@@ -1,1 +1,2 @@
-"""One class per metric, numbers that others compute, the presets that they read, and the signatures of scores."""
+"""One class per metric, numbers that others compute, the presets that they read, and the signatures
+of scores."""

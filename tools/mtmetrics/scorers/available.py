@@ -1,4 +1,5 @@
-"""What there is to score with: each metric and preset, what it compares with, its languages, whether it works here."""
+"""What there is to score with: each metric and preset, what it compares with, its languages,
+whether it works here."""
 
 import contextlib
 import dataclasses
@@ -27,11 +28,15 @@ class Listed(NamedTuple):
         metric: its name.
         preset: the preset's name, empty where the metric has none.
         compares_with: ``source``, ``reference`` or both.
-        languages: directions such as ``de-en``, or languages; ``any``, or none where the preset does not say.
-        offline: ``yes``; ``no:`` and what is missing on this machine; or the sides that work, and what others lack.
-        needs: the models and maps that the preset names, encoders of regressors included where these are here.
+        languages: directions such as ``de-en``, or languages; ``any``, or none where the preset
+            does not say.
+        offline: ``yes``; ``no:`` and what is missing on this machine; or the sides that work, and
+            what others lack.
+        needs: the models and maps that the preset names, encoders of regressors included where
+            these are here.
         megabytes: of those that are here, on disk; None where none is.
-        licences: of them, as their cards say; of published checkpoints that are not here, as the preset says.
+        licences: of them, as their cards say; of published checkpoints that are not here, as the
+            preset says.
         bundled: all of them ship with the package.
         lacks: side that does not work on this machine -> the reason, and what mends it.
     """
@@ -63,7 +68,8 @@ class Lack(NamedTuple):
 def lacking(metric: Metric, bundle: Preset | None, side: str) -> Lack | None:
     """What keeps a metric from scoring on this machine without a network; None where nothing does.
 
-    This is the one answer to whether a metric works here. No model is loaded: files may still be damaged.
+    This is the one answer to whether a metric works here. No model is loaded: files may still be
+    damaged.
 
     Args:
         metric: a metric.
@@ -100,12 +106,15 @@ def _lacking_code(metric: Metric, bundle: Preset | None) -> Lack | None:
 
 
 def _folder_here(bundle: Preset, key: str, name: str) -> Path | None:
-    """The folder of a model that a preset names; None of maps, which are here too. An `ArtifactError` if it is not."""
+    """The folder of a model that a preset names; None of maps, which are here too. An
+    `ArtifactError` if it is not."""
     place = bundle.path(name)
     if key != "artifact":
         return model_folder(place, local_files_only=True)
     if not is_local(place):
-        raise ArtifactError(f"the maps {name!r} are not on this machine; they are fetched when they are first used")
+        raise ArtifactError(
+            f"the maps {name!r} are not on this machine; they are fetched when they are first used"
+        )
     return None
 
 
@@ -124,16 +133,29 @@ def listed(metric: Metric) -> Iterator[Listed]:
         bundle = load_preset(owner, name)
         if metric.name == "fluency":
             models = bundle.settings.get("language_models", {})
-            bundle = dataclasses.replace(bundle, settings={"language_models": models, "languages": [*models]})
+            bundle = dataclasses.replace(
+                bundle, settings={"language_models": models, "languages": [*models]}
+            )
         sides = metric.sides_of(bundle.settings)
         languages = _languages(bundle)
         if not languages and not metric.made_by().loads_models():
             languages = ["any"]
         offline, lacks = _answers(metric, bundle, sides)
-        yield Listed(metric.name, name, sides, languages, offline, *_models(bundle), _is_bundled(bundle), lacks)
+        yield Listed(
+            metric.name,
+            name,
+            sides,
+            languages,
+            offline,
+            *_models(bundle),
+            _is_bundled(bundle),
+            lacks,
+        )
 
 
-def _answers(metric: Metric, bundle: Preset | None, sides: Sequence[str]) -> tuple[str, dict[str, str]]:
+def _answers(
+    metric: Metric, bundle: Preset | None, sides: Sequence[str]
+) -> tuple[str, dict[str, str]]:
     """`Listed.offline` and `Listed.lacks`."""
     answers = {side: lacking(metric, bundle, side) for side in sides}
     lacks = {side: lack for side, lack in answers.items() if lack is not None}
@@ -156,8 +178,8 @@ def _is_bundled(bundle: Preset) -> bool:
 
 
 def _languages(bundle: Preset) -> list[str]:
-    """The directions that have maps or language models or that a preset was made for, else its languages; none where it
-    does not say."""
+    """The directions that have maps or language models or that a preset was made for, else its
+    languages; none where it does not say."""
     settings = bundle.settings
     if "lang_pair" in settings:
         return ["-".join(language_pair(settings["lang_pair"]))]
@@ -166,7 +188,9 @@ def _languages(bundle: Preset) -> list[str]:
     mapped = mapped_pairs(bundle.path(maps.get("artifact", ".")), kind) if kind != "none" else []
     pairs = list(dict.fromkeys("-".join(language_pair(pair)) for pair in mapped))
     known = [*map(language_of, settings.get("languages", []))]
-    if bundle.metric == "uscore" and known:  # which needs a language model, unless it is left out by name
+    if (
+        bundle.metric == "uscore" and known
+    ):  # which needs a language model, unless it is left out by name
         pairs = [
             f"{source}-{target}"
             for target in map(language_of, settings["language_models"])
@@ -186,11 +210,17 @@ def _models(bundle: Preset) -> tuple[list[str], float | None, list[str]]:
             folders |= {} if folder is None else {name: folder}
     for folder in list(folders.values()):
         config = folder / "config.json"
-        encoder = json.loads(config.read_text(encoding="utf-8")).get("encoder") if config.is_file() else None
+        encoder = (
+            json.loads(config.read_text(encoding="utf-8")).get("encoder")
+            if config.is_file()
+            else None
+        )
         if isinstance(encoder, str) and (encoder_folder := local_folder(encoder, "config.json")):
             needs[encoder] = None
             folders[encoder] = encoder_folder
-    files = [file for folder in set(folders.values()) for file in folder.rglob("*") if file.is_file()]
+    files = [
+        file for folder in set(folders.values()) for file in folder.rglob("*") if file.is_file()
+    ]
     size = round(sum(file.stat().st_size for file in files) / 1e6, 1) if files else None
     licences = {licence: None for folder in folders.values() if (licence := licence_of(folder))}
     if not licences and bundle.metric == "comet":

@@ -1,4 +1,5 @@
-"""Baselines that a metric has to beat: lengths, chance, fluency alone, and the overlap metrics of sacrebleu."""
+"""Baselines that a metric has to beat: lengths, chance, fluency alone, and the overlap metrics of
+sacrebleu."""
 
 import dataclasses
 import functools
@@ -21,12 +22,14 @@ from mtmetrics.scorers.results import ChunkScores
 from mtmetrics.scorers.settings import option
 from mtmetrics.scorers.xmoverscore import XMoverScore
 
-# A segment with a blank side counts as a text of so many characters, which is longer than nearly every segment.
+# A segment with a blank side counts as a text of so many characters, which is longer than nearly
+# every segment.
 BLANK_LENGTH = 1000
 
 
 class Baseline(Scorer):
-    """A number that needs no model, of a segment's source or reference and its translation; higher is better."""
+    """A number that needs no model, of a segment's source or reference and its translation; higher
+    is better."""
 
     usual_preset = None
     takes_presets = False
@@ -65,8 +68,8 @@ class PredictionLength(SourceLength):
 
 
 class Chance(Baseline):
-    """Uniform random numbers in [0, 1) that depend on the segment's texts and the seed alone, not on its place or its
-    neighbours."""
+    """Uniform random numbers in [0, 1) that depend on the segment's texts and the seed alone, not
+    on its place or its neighbours."""
 
     @dataclasses.dataclass(frozen=True, kw_only=True)
     class Settings(settings.Settings):
@@ -87,12 +90,13 @@ class Chance(Baseline):
 
 
 class Overlap(Baseline):
-    """Sentence BLEU, chrF, chrF++ or TER by sacrebleu, divided by 100; TER with a minus, so that higher is better.
+    """Sentence BLEU, chrF, chrF++ or TER by sacrebleu, divided by 100; TER with a minus, so that
+    higher is better.
 
-    The system score is the mean of the segments, not sacrebleu's corpus score. Of several references each is compared
-    by itself and the best one counts, as with all metrics here. sacrebleu does the same for chrF, while its BLEU and
-    TER pool the references of a segment. BLEU takes sacrebleu's tokeniser of the target language, without `lang_pair`
-    that of mteval, 13a.
+    The system score is the mean of the segments, not sacrebleu's corpus score. Of several
+    references each is compared by itself and the best one counts, as with all metrics here.
+    sacrebleu does the same for chrF, while its BLEU and TER pool the references of a segment. BLEU
+    takes sacrebleu's tokeniser of the target language, without `lang_pair` that of mteval, 13a.
 
     Raises:
         MTMetricsError: sacrebleu, or what it needs for the language, is not installed.
@@ -113,14 +117,18 @@ class Overlap(Baseline):
         try:
             self._made = getattr(importlib.import_module("sacrebleu.metrics"), self.kind)(**passed)
         except (ImportError, RuntimeError) as error:
-            raise MTMetricsError(f"{self.metric} for {lang_pair}: {' '.join(str(error).split())}") from error
+            raise MTMetricsError(
+                f"{self.metric} for {lang_pair}: {' '.join(str(error).split())}"
+            ) from error
         self._made.sentence_score("", [""])  # sacrebleu knows its signature only then
 
     @property
     def signature(self) -> str:
         fields = dict(field.split(":", 1) for field in str(self._made.get_signature()).split("|"))
         return signature(
-            self.metric, fields | {"version": None, "sacrebleu": fields["version"], "system": "mean-of-segments"}
+            self.metric,
+            fields
+            | {"version": None, "sacrebleu": fields["version"], "system": "mean-of-segments"},
         )
 
     def value(self, other: str, prediction: str) -> float:
@@ -128,19 +136,23 @@ class Overlap(Baseline):
 
 
 class SentBLEU(Overlap):
-    """Sentence BLEU; without effective order it is 0, or by smoothing almost, for most texts of fewer than four
-    words."""
+    """Sentence BLEU; without effective order it is 0, or by smoothing almost, for most texts of
+    fewer than four words."""
 
     @dataclasses.dataclass(frozen=True, kw_only=True)
     class Settings(settings.Settings):
         """The options of sentence BLEU."""
 
-        effective_order: bool = option(True, "leave out n-grams that are longer than the text; papers often do not")
+        effective_order: bool = option(
+            True, "leave out n-grams that are longer than the text; papers often do not"
+        )
 
     metric, kind = "sentbleu", "BLEU"
 
 
-def corpus_bleu(predictions: Sequence[str], references: Sequence[str], lang_pair: str) -> tuple[float, str]:
+def corpus_bleu(
+    predictions: Sequence[str], references: Sequence[str], lang_pair: str
+) -> tuple[float, str]:
     """Corpus BLEU of sacrebleu, divided by 100, and its signature.
 
     Raises:
@@ -148,7 +160,9 @@ def corpus_bleu(predictions: Sequence[str], references: Sequence[str], lang_pair
     """
     bleu = SentBLEU(lang_pair, effective_order=False)
     score = bleu.factor * bleu._made.corpus_score(list(predictions), [list(references)]).score
-    return score, bleu.signature.replace("system:mean-of-segments", "system:corpus").replace("sentbleu|", "bleu|", 1)
+    return score, bleu.signature.replace("system:mean-of-segments", "system:corpus").replace(
+        "sentbleu|", "bleu|", 1
+    )
 
 
 class ChrF(Overlap):
@@ -185,10 +199,11 @@ class TER(Overlap):
 
 
 class Fluency(Scorer):
-    """The language-model term of XMoverScore alone: the log-likelihood of the translation, at most 0, per token or as
-    `LanguageModel` is told to normalise it.
+    """The language-model term of XMoverScore alone: the log-likelihood of the translation, at most
+    0, per token or as `LanguageModel` is told to normalise it.
 
-    The source is not looked at, except that a segment with a blank side gets the floor score, `LanguageModel.floor`.
+    The source is not looked at, except that a segment with a blank side gets the floor score,
+    `LanguageModel.floor`.
 
     Args:
         language_model: of the target language.
@@ -198,7 +213,9 @@ class Fluency(Scorer):
     class Settings(settings.Settings):
         """The options of the language model alone."""
 
-        lm: str | None = option(None, settings.LANGUAGE_MODEL, usage="MODEL", signed="lm", opens=True)
+        lm: str | None = option(
+            None, settings.LANGUAGE_MODEL, usage="MODEL", signed="lm", opens=True
+        )
 
     metric = "fluency"
     tables: ClassVar = {"language_models.*": XMoverScore.tables["language_models.*"]}
@@ -210,7 +227,11 @@ class Fluency(Scorer):
 
     @classmethod
     def open_preset(
-        cls, preset: str | None, pool: ModelPool | None, options: dict[str, Any], lang_pair: str | None = None
+        cls,
+        preset: str | None,
+        pool: ModelPool | None,
+        options: dict[str, Any],
+        lang_pair: str | None = None,
     ) -> Opened:
         """A preset of XMoverScore, of which only the language model counts."""
         opened = XMoverScore.open_preset(preset, pool, {}, lang_pair)
@@ -218,11 +239,14 @@ class Fluency(Scorer):
 
     @classmethod
     def from_opened(cls, opened: Opened) -> Self:
-        """The language model, for the target of the language pair, of a preset of XMoverScore; or `lm`."""
+        """The language model, for the target of the language pair, of a preset of XMoverScore; or
+        `lm`."""
         model, _ = opened.language_model()
         if model is None:
             why = f"preset {opened.bundle.name} names none; pass lm="
-            raise InputError(f"fluency needs a language model for {opened.needed_pair()[1]!r}, and {why}")
+            raise InputError(
+                f"fluency needs a language model for {opened.needed_pair()[1]!r}, and {why}"
+            )
         return cls(model, lang_pair=opened.lang_pair)
 
     def pinned(self, option: str) -> Any:
@@ -230,7 +254,12 @@ class Fluency(Scorer):
 
     def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
         # One call for all systems, so that a text that several of them share is scored once.
-        means, _, truncated = self.language_model.score([text for texts in systems for text in texts])
+        means, _, truncated = self.language_model.score(
+            [text for texts in systems for text in texts]
+        )
         shape = (len(systems), len(others))
         columns = zip(means.reshape(shape), truncated.reshape(shape), strict=True)
-        return [ChunkScores(values, {}, cut, np.zeros(len(others), dtype=bool)) for values, cut in columns]
+        return [
+            ChunkScores(values, {}, cut, np.zeros(len(others), dtype=bool))
+            for values, cut in columns
+        ]

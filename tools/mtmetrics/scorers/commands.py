@@ -1,4 +1,5 @@
-"""Scores that another program computes: a metric that needs an environment of its own, a language model that judges."""
+"""Scores that another program computes: a metric that needs an environment of its own, a language
+model that judges."""
 
 import dataclasses
 import hashlib
@@ -41,27 +42,32 @@ class Command:
     """What a table of a file of commands says.
 
     Attributes:
-        command: the program and its arguments; ``{source}``, ``{translation}`` and ``{reference}`` stand for files with
-            a text per line, ``{rows}`` for one of all rows, ``{scores}`` for the file that it writes. Where it names no
-            file to read, rows come on its standard input.
-        columns: what it reads of each row, ``translation`` and one or both of ``source`` and ``reference``; or a table
-            of these names and of those that the program knows them by.
+        command: the program and its arguments; ``{source}``, ``{translation}`` and ``{reference}``
+            stand for files with a text per line, ``{rows}`` for one of all rows, ``{scores}`` for
+            the file that it writes. Where it names no file to read, rows come on its standard
+            input.
+        columns: what it reads of each row, ``translation`` and one or both of ``source`` and
+            ``reference``; or a table of these names and of those that the program knows them by.
         input: how rows are written: ``jsonl`` or ``tsv``, without a header.
-        output: what its output is: ``txt`` (a number per line), ``tsv``, ``csv``, ``json`` or ``jsonl``, each as
-            `mtmetrics.scorers.stored.StoredScores` reads it.
+        output: what its output is: ``txt`` (a number per line), ``tsv``, ``csv``, ``json`` or
+            ``jsonl``, each as `mtmetrics.scorers.stored.StoredScores` reads it.
         key: the column or key of its output that is the score.
         lower_is_better: its scores are turned round (multiplied by -1).
-        floor: score of a segment of which a side is blank, on its own scale; the program does not see it.
+        floor: score of a segment of which a side is blank, on its own scale; the program does not
+            see it.
         environment: variables, besides those that are set already.
         folder: where it is started; that of the file of commands by default.
         timeout: seconds that a call may take.
         lines: rows that one call is given at most.
-        keep: a folder where the scores of finished calls are kept, so that a later run goes on from there.
+        keep: a folder where the scores of finished calls are kept, so that a later run goes on from
+            there.
         version: stands in the signature.
     """
 
     command: list[str] | str
-    columns: list[str] | dict[str, str] = dataclasses.field(default_factory=lambda: ["source", "translation"])
+    columns: list[str] | dict[str, str] = dataclasses.field(
+        default_factory=lambda: ["source", "translation"]
+    )
     input: str = "jsonl"
     output: str = "txt"
     key: str | None = None
@@ -91,8 +97,13 @@ class Command:
             raise InputError(f"commands {path}: cannot be read as TOML ({error})") from error
         table = tables.get(str(name))
         if not isinstance(table, dict):
-            there = ", ".join(key for key, value in tables.items() if isinstance(value, dict)) or "none"
-            raise InputError(f"metric cmd:{name or ''}: {path} has no such table; there are: {there}; write cmd:NAME")
+            there = (
+                ", ".join(key for key, value in tables.items() if isinstance(value, dict)) or "none"
+            )
+            raise InputError(
+                f"metric cmd:{name or ''}: {path} has no such table; there are: {there}; write "
+                "cmd:NAME"
+            )
         known = {field.name: field for field in dataclasses.fields(cls)}
         try:
             for key, value in table.items():
@@ -116,7 +127,8 @@ class Command:
         read = set(self.columns) - {"translation"}
         if len(self.columns) != len(read) + 1 or not read or not read <= {*KEYS.values()}:
             raise InputError(
-                f"columns {[*self.columns]}: translation and one or both of source and reference are needed"
+                f"columns {[*self.columns]}: translation and one or both of source and reference "
+                "are needed"
             )
         unread = self.places - {*self.columns, "rows", "scores"}
         if unread:
@@ -134,12 +146,24 @@ class Command:
     @property
     def side(self) -> str:
         """What it compares with."""
-        return "both" if len(self.columns) > 2 else next(key for key in self.columns if key != "translation")
+        return (
+            "both"
+            if len(self.columns) > 2
+            else next(key for key in self.columns if key != "translation")
+        )
 
     @property
     def fingerprint(self) -> str:
         """8 hexadecimal digits that pin what decides the scores."""
-        decides = [self.arguments, self.columns, self.input, self.output, self.key, self.environment, self.version]
+        decides = [
+            self.arguments,
+            self.columns,
+            self.input,
+            self.output,
+            self.key,
+            self.environment,
+            self.version,
+        ]
         return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:8]
 
 
@@ -166,7 +190,8 @@ def _is_texts(value: Any) -> bool:
 class CommandMetric(ForeignMetric):
     """A metric that a program computes, which gets rows of texts and gives a number for each.
 
-    Equal rows are sent once. Line breaks and tabs within a text become spaces, except in JSON Lines.
+    Equal rows are sent once. Line breaks and tabs within a text become spaces, except in JSON
+    Lines.
 
     Args:
         command: how it is run.
@@ -180,19 +205,30 @@ class CommandMetric(ForeignMetric):
         """The options of a command."""
 
         commands: str | None = option(
-            None, f"the file that says how commands are run (default: {_FILE})", usage="FILE", opens=True
+            None,
+            f"the file that says how commands are run (default: {_FILE})",
+            usage="FILE",
+            opens=True,
         )
 
     metric = "cmd"
     usual_preset: ClassVar = "NAME"
 
     def __init__(
-        self, command: Command, name: str, *, lang_pair: str | None = None, against: str | None = None, **options: Any
+        self,
+        command: Command,
+        name: str,
+        *,
+        lang_pair: str | None = None,
+        against: str | None = None,
+        **options: Any,
     ) -> None:
         super().__init__(lang_pair, **options)
         if against not in (None, command.side):
             reads = ", ".join(command.columns)
-            raise InputError(f"against {against!r}: the columns of cmd:{name} are {reads}; leave it out")
+            raise InputError(
+                f"against {against!r}: the columns of cmd:{name} are {reads}; leave it out"
+            )
         self.command, self.name = command, name
         self.lower_is_better, self.floor = command.lower_is_better, command.floor
         self.compares = COLUMNS[command.side]
@@ -204,9 +240,11 @@ class CommandMetric(ForeignMetric):
         return True
 
     @classmethod
-    def read_preset(cls, preset: str | None, options: Mapping[str, Any], *, local_files_only: bool = False) -> Preset:
-        """What the columns of a command compare with, whose name stands where other metrics have a preset:
-        ``cmd:NAME``; an `InputError` as of `Command.read`."""
+    def read_preset(
+        cls, preset: str | None, options: Mapping[str, Any], *, local_files_only: bool = False
+    ) -> Preset:
+        """What the columns of a command compare with, whose name stands where other metrics have a
+        preset: ``cmd:NAME``; an `InputError` as of `Command.read`."""
         side = Command.read(options.get("commands") or _FILE, preset).side
         return Preset(str(preset), cls.metric, Path(), {"score": {"against": side}})
 
@@ -219,10 +257,16 @@ class CommandMetric(ForeignMetric):
     @property
     def signature(self) -> str:
         metric, _, rest = super().signature.partition("|")
-        return "|".join([metric, f"name:{self.name}#{self.command.fingerprint}", *self._signs, rest])
+        return "|".join(
+            [metric, f"name:{self.name}#{self.command.fingerprint}", *self._signs, rest]
+        )
 
     def _score_chunk(self, others: list[Any], systems: list[list[str]]) -> list[ChunkScores]:
-        rows = [self._row(other, text) for texts in systems for other, text in zip(others, texts, strict=True)]
+        rows = [
+            self._row(other, text)
+            for texts in systems
+            for other, text in zip(others, texts, strict=True)
+        ]
         known = dict.fromkeys(row for row in rows if not any(map(is_blank, row)))
         distinct = list(known)
         for first in range(0, len(distinct), self.command.lines):
@@ -246,7 +290,10 @@ class CommandMetric(ForeignMetric):
             return self._run(rows)
         folder = Path(self.command.folder, self.command.keep)
         told = json.dumps([self.name, self.command.fingerprint, self.lang_pair, rows])
-        path = folder / f"{hashlib.sha256(told.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}.json"
+        path = (
+            folder
+            / f"{hashlib.sha256(told.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}.json"
+        )
         if path.is_file():
             return json.loads(path.read_text(encoding="utf-8"))
         found = self._run(rows)
@@ -260,17 +307,24 @@ class CommandMetric(ForeignMetric):
             files = {name: str(Path(made, f"{name}.txt")) for name in command.columns}
             files["scores"] = str(Path(made, f"scores.{command.output}"))
             for column, texts in zip(command.columns, zip(*rows, strict=True), strict=True):
-                Path(files[column]).write_text("".join(_line(text) + "\n" for text in texts), encoding="utf-8")
+                Path(files[column]).write_text(
+                    "".join(_line(text) + "\n" for text in texts), encoding="utf-8"
+                )
             whole = "".join(_as_input(command, row) for row in rows)
             files["rows"] = str(Path(made, f"rows.{command.input}"))
             Path(files["rows"]).write_text(whole, encoding="utf-8")
-            arguments = [_PLACES.sub(lambda place: files[place[1]], argument) for argument in command.arguments]
+            arguments = [
+                _PLACES.sub(lambda place: files[place[1]], argument)
+                for argument in command.arguments
+            ]
             said = self._call(arguments, "" if command.places - {"scores"} else whole)
             output = Path(files["scores"])
             if "scores" not in command.places:
                 output.write_text(said, encoding="utf-8")
             elif not output.is_file():
-                raise MTMetricsError(f"metric cmd:{self.name}: it ended well, but wrote no {{scores}}")
+                raise MTMetricsError(
+                    f"metric cmd:{self.name}: it ended well, but wrote no {{scores}}"
+                )
             try:
                 systems = read_scores(output, command.key, in_order=True)
             except InputError as error:
@@ -311,8 +365,13 @@ class CommandMetric(ForeignMetric):
                 os.killpg(started.pid, signal.SIGKILL)
                 started.wait()
         if started.returncode:
-            last = next((line for line in reversed(complaints.splitlines()) if line.strip()), "it said nothing")
-            raise MTMetricsError(f"metric cmd:{self.name}: ended with {started.returncode} ({last.strip()[:_SHOWN]})")
+            last = next(
+                (line for line in reversed(complaints.splitlines()) if line.strip()),
+                "it said nothing",
+            )
+            raise MTMetricsError(
+                f"metric cmd:{self.name}: ended with {started.returncode} ({last.strip()[:_SHOWN]})"
+            )
         return printed
 
 

@@ -1,4 +1,5 @@
-"""Output that is no translation: copies, loops, texts in another script or language, texts of another length by far.
+"""Output that is no translation: copies, loops, texts in another script or language, texts of
+another length by far.
 
 Nothing is unusual where the source, or the reference, is so itself.
 """
@@ -28,9 +29,11 @@ _FACTOR, _CHARACTERS = 6, 60
 
 _NO_LETTERS_OR_DIGITS = regex.compile(r"[^\p{L}\p{M}\p{N}]+")
 _LETTER = regex.compile(r"\p{L}")
-# Two letters or more, also around apostrophes and hyphens, perhaps in quotes or with punctuation; no address, file,
-# formula, or code, which has digits or other signs inside.
-_WORD = regex.compile(r"[^\p{L}\p{M}\p{N}@#/\\_]*(\p{L}\p{M}*(?:['’‐\-]?\p{L}\p{M}*)+)[^\p{L}\p{M}\p{N}@#/\\_(]*")
+# Two letters or more, also around apostrophes and hyphens, perhaps in quotes or with punctuation;
+# no address, file, formula, or code, which has digits or other signs inside.
+_WORD = regex.compile(
+    r"[^\p{L}\p{M}\p{N}@#/\\_]*(\p{L}\p{M}*(?:['’‐\-]?\p{L}\p{M}*)+)[^\p{L}\p{M}\p{N}@#/\\_(]*"
+)
 # A full stop behind three letters or fewer may be that of an abbreviation, as in a name.
 _ENDS_SENTENCE = regex.compile(r"(?:[!?…。！？।]|\p{L}\p{M}*(?:\p{L}\p{M}*){3}\.)[^\p{L}\p{N}]*$")
 _LONGEST_LINK = 3  # letters of "de" and "and" in a name, and of a unit behind a number
@@ -54,14 +57,17 @@ def degenerate(
     Args:
         others: n sources or references.
         predictions: n translations.
-        code: of the language of the translations, such as ``de`` or ``sr_Latn``; None where it is not known.
-        column: what the others are, ``"sources"``, which a translation may be a copy of, or ``"references"``.
-        rows: numbers of those that count, where a translation stands there several times; all if None.
+        code: of the language of the translations, such as ``de`` or ``sr_Latn``; None where it is
+            not known.
+        column: what the others are, ``"sources"``, which a translation may be a copy of, or
+            ``"references"``.
+        rows: numbers of those that count, where a translation stands there several times; all if
+            None.
         other_code: of the language of the others; None where it is not known.
 
     Returns:
-        The names of `DEGENERATE` -> (n,) bool; ``language``, of texts in the right script, only where py3langid, of the
-        extra ``filter``, is installed.
+        The names of `DEGENERATE` -> (n,) bool; ``language``, of texts in the right script, only
+        where py3langid, of the extra ``filter``, is installed.
     """
     pairs = list(zip(others, predictions, strict=True))
     if rows is not None:
@@ -69,10 +75,14 @@ def degenerate(
     script = np.array([_is_of_other_script(*pair, other_code, code) for pair in pairs], dtype=bool)
     found = {"script": script}
     if code is not None and tells_languages():
-        foreign = np.array([_is_of_other_language(*pair, other_code, code) for pair in pairs], dtype=bool)
+        foreign = np.array(
+            [_is_of_other_language(*pair, other_code, code) for pair in pairs], dtype=bool
+        )
         found["language"] = foreign & ~script
     return {
-        "identical": np.array([column == "sources" and is_copy(*pair) for pair in pairs], dtype=bool),
+        "identical": np.array(
+            [column == "sources" and is_copy(*pair) for pair in pairs], dtype=bool
+        ),
         "looping": np.array([_loops_more(*pair) for pair in pairs], dtype=bool),
         **found,
         "length": np.array([is_out_of_proportion(*pair) for pair in pairs], dtype=bool),
@@ -80,12 +90,14 @@ def degenerate(
 
 
 def policy(how: str, counted: Collection[str]) -> str:
-    """The field of a signature that says what was done with such output, and whether its language was looked at."""
+    """The field of a signature that says what was done with such output, and whether its language
+    was looked at."""
     return f"degenerate:{how}{'+language' if 'language' in counted else ''}"
 
 
 def is_copy(source: str, text: str) -> bool:
-    """Whether a text is its source, but for case and punctuation, though there is something to translate.
+    """Whether a text is its source, but for case and punctuation, though there is something to
+    translate.
 
     Example:
         >>> is_copy("Das Haus ist klein!", "DAS HAUS IST KLEIN"), is_copy("Angela Merkel", "Angela Merkel")
@@ -96,11 +108,12 @@ def is_copy(source: str, text: str) -> bool:
 
 
 def has_words(text: str) -> bool:
-    """Whether a text has words that a translation changes: more than names, numbers, addresses, code and signs.
+    """Whether a text has words that a translation changes: more than names, numbers, addresses,
+    code and signs.
 
-    A name is told by its capitals, and by what is missing around it: words in lower case, and the end of a sentence. Of
-    words in lower case a name may have short ones between its parts. In capitals alone, and in scripts without
-    capitals, a few words may be a name.
+    A name is told by its capitals, and by what is missing around it: words in lower case, and the
+    end of a sentence. Of words in lower case a name may have short ones between its parts. In
+    capitals alone, and in scripts without capitals, a few words may be a name.
 
     Example:
         >>> [has_words(text) for text in ("Ludwig van Beethoven", "5 km", "https://example.org/a", "Das Haus ist rot.")]
@@ -119,7 +132,10 @@ def has_words(text: str) -> bool:
             caseless.append(word)
         elif word == word.lower():
             lower.append(word)
-    if sum(map(is_unspaced, "".join(caseless))) >= _FEWEST_UNSPACED or len(caseless) >= _FEWEST_CASELESS:
+    if (
+        sum(map(is_unspaced, "".join(caseless))) >= _FEWEST_UNSPACED
+        or len(caseless) >= _FEWEST_CASELESS
+    ):
         return True
     named = [word for word in words if word]
     if not lower:
@@ -139,8 +155,8 @@ def _letters_and_digits(text: str) -> str:
 
 
 def is_looping(text: str) -> bool:
-    """Whether one to four words follow themselves three times or more, and make up half of the text; of a text without
-    spaces, the same of its characters.
+    """Whether one to four words follow themselves three times or more, and make up half of the
+    text; of a text without spaces, the same of its characters.
 
     Example:
         >>> is_looping("the cat the cat the cat the cat sat"), is_looping("a very very good day")
@@ -156,7 +172,8 @@ def is_looping(text: str) -> bool:
 
 
 def _runs(units: Sequence[str], longest_phrase: int) -> list[tuple[int, int]]:
-    """For each length of a phrase, how many units in a row are those that stand a phrase before them."""
+    """For each length of a phrase, how many units in a row are those that stand a phrase before
+    them."""
     runs = []
     for phrase in range(1, longest_phrase + 1):
         run = longest = 0
@@ -173,7 +190,8 @@ def _repetitions(units: Sequence[str], longest_phrase: int) -> int:
 
 
 def _loops_more(other: str, text: str) -> bool:
-    """Whether a text is looping, and says its phrase more than twice as often as the other one says one of its own."""
+    """Whether a text is looping, and says its phrase more than twice as often as the other one says
+    one of its own."""
     if not is_looping(text) or not (_LETTER.search(text) or _LETTER.search(other)):
         return False
     spoken = _with_letters(text)
@@ -183,7 +201,9 @@ def _loops_more(other: str, text: str) -> bool:
     own = _repetitions(units if len(units) > 1 else text, _LONGEST_PHRASE)
     words = [_letters_and_digits(word) or word for word in other.split()]
     characters = "".join(words).casefold()
-    return own > 2 * max(_repetitions(words, _LONGEST_PHRASE), _repetitions(characters, _LONGEST_CHARACTERS))
+    return own > 2 * max(
+        _repetitions(words, _LONGEST_PHRASE), _repetitions(characters, _LONGEST_CHARACTERS)
+    )
 
 
 def _with_letters(text: str) -> str:
@@ -191,15 +211,15 @@ def _with_letters(text: str) -> str:
 
 
 def is_out_of_proportion(other: str, text: str) -> bool:
-    """Whether one of two texts that are not blank is more than six times as long as the other, and 60 characters
-    longer."""
+    """Whether one of two texts that are not blank is more than six times as long as the other, and
+    60 characters longer."""
     short, long = sorted((len(other.strip()), len(text.strip())))
     return 0 < _FACTOR * short < long and long - short >= _CHARACTERS
 
 
 def _is_of_other_script(other: str, text: str, other_code: str | None, code: str | None) -> bool:
-    """Whether a text is in another script than its language is, but for what stays as it is in the other text, and
-    though that one is not in another script than its own language is."""
+    """Whether a text is in another script than its language is, but for what stays as it is in the
+    other text, and though that one is not in another script than its own language is."""
     if not is_of_other_script(text, code) or not is_of_other_script(_own_words(other, text), code):
         return False
     return not is_of_other_script(other, other_code)
@@ -208,7 +228,9 @@ def _is_of_other_script(other: str, text: str, other_code: str | None, code: str
 def _is_of_other_language(other: str, text: str, other_code: str | None, code: str) -> bool:
     """The same of languages."""
     language = language_of(code)
-    if not is_of_other_language(text, language) or not is_surely_foreign(_own_words(other, text), language):
+    if not is_of_other_language(text, language) or not is_surely_foreign(
+        _own_words(other, text), language
+    ):
         return False
     return other_code is None or not is_of_other_language(other, language_of(other_code))
 

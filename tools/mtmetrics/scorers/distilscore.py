@@ -1,5 +1,5 @@
-"""DistilScore: the cosine of sentence vectors of a distilled multilingual encoder (Reimers and Gurevych, 2020; relative
-of SentSim)."""
+"""DistilScore: the cosine of sentence vectors of a distilled multilingual encoder (Reimers and
+Gurevych, 2020; relative of SentSim)."""
 
 import dataclasses
 from typing import Any, ClassVar, Literal, Self
@@ -16,7 +16,8 @@ from mtmetrics.scorers.settings import option
 
 
 class DistilScore(Scorer):
-    """The cosine of the sentence vectors of a translation and its source or reference, from -1 to 1.
+    """The cosine of the sentence vectors of a translation and its source or reference, from -1 to
+    1.
 
     A segment with a blank side gets -1.
 
@@ -34,7 +35,10 @@ class DistilScore(Scorer):
 
         encoder: str | None = option(
             None,
-            "a sentence-transformers model, an encoder whose token vectors are averaged, or a Parquet file of vectors",
+            (
+                "a sentence-transformers model, an encoder whose token vectors are averaged, or a "
+                "Parquet file of vectors"
+            ),
             usage="MODEL",
             signed="enc",
             opens=True,
@@ -47,7 +51,11 @@ class DistilScore(Scorer):
     tables: ClassVar = {"encoder": {"model", "revision", "layer"}}
 
     def __init__(
-        self, encoder: Encoder, *, against: Literal["source", "reference"] = "source", lang_pair: str | None = None
+        self,
+        encoder: Encoder,
+        *,
+        against: Literal["source", "reference"] = "source",
+        lang_pair: str | None = None,
     ) -> None:
         super().__init__(lang_pair)
         self.encoder, self.depth, self.dtype = encoder, encoder.depth, encoder.dtype

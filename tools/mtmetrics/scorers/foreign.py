@@ -1,4 +1,5 @@
-"""What metrics share whose numbers others compute: which way is better, and the score where a side is blank."""
+"""What metrics share whose numbers others compute: which way is better, and the score where a side
+is blank."""
 
 from typing import ClassVar
 
@@ -13,7 +14,8 @@ class ForeignMetric(Scorer):
 
     Attributes:
         lower_is_better: the numbers are turned round (multiplied by -1), and the signature says so.
-        floor: the number of a segment of which a side is blank; whoever computes the others does not see it.
+        floor: the number of a segment of which a side is blank; whoever computes the others does
+            not see it.
     """
 
     reads_invisible: ClassVar[bool] = True

@@ -1,4 +1,5 @@
-"""BiLSTM, BiLSTM with attention, and ESIM: networks trained on human judgements (Mathur et al., 2019, Sec. 3.2)."""
+"""BiLSTM, BiLSTM with attention, and ESIM: networks trained on human judgements (Mathur et al.,
+2019, Sec. 3.2)."""
 
 import dataclasses
 from collections.abc import Iterator, Sequence
@@ -27,26 +28,34 @@ if TYPE_CHECKING:
 
     from mtmetrics.models.regressor import Regressor
 
-# The vectors of several layers are wide, so that fewer lines than a chunk has are encoded at a time.
+# The vectors of several layers are wide, so that fewer lines than a chunk has are encoded at a
+# time.
 _LINES = 256
 _BATCH_PIECES = 4096
 
 
 def pair_features(
-    names: Sequence[str], layers: Sequence[PackedTokens], others: np.ndarray, predictions: np.ndarray, threads: int = 1
+    names: Sequence[str],
+    layers: Sequence[PackedTokens],
+    others: np.ndarray,
+    predictions: np.ndarray,
+    threads: int = 1,
 ) -> np.ndarray:
     """Features of N pairs of texts.
 
     Args:
-        names: some of `FEATURES`: greedy-match precision, recall and F1 (as BERTScore), cosine of the mean vectors, and
-            ``length``, the logarithm of the ratio of the lengths, translation over the other side.
-        layers: packed tokens of the texts at each layer that is read, not normalised, special tokens included.
+        names: some of `FEATURES`: greedy-match precision, recall and F1 (as BERTScore), cosine of
+            the mean vectors, and ``length``, the logarithm of the ratio of the lengths, translation
+            over the other side.
+        layers: packed tokens of the texts at each layer that is read, not normalised, special
+            tokens included.
         others: (N,) numbers of the references or sources among the texts.
         predictions: (N,) numbers of the translations.
         threads: threads that share the pairs.
 
     Returns:
-        (N, `feature_count`) float32, layer by layer; NaN where a side has no tokens but special ones.
+        (N, `feature_count`) float32, layer by layer; NaN where a side has no tokens but special
+        ones.
     """
     columns: list[np.ndarray] = []
     for tokens in layers:
@@ -63,21 +72,26 @@ def pair_features(
     if "length" in names:
         lengths = layers[0].lengths
         columns.append(np.log(lengths[predictions] / lengths[others]))
-    return np.stack(columns, axis=1).astype(np.float32) if columns else np.zeros((len(others), 0), dtype=np.float32)
+    return (
+        np.stack(columns, axis=1).astype(np.float32)
+        if columns
+        else np.zeros((len(others), 0), dtype=np.float32)
+    )
 
 
 class LearnedScore(Scorer):
-    """The score that a trained network predicts for a translation, on the scale of the judgements that it was trained
-    on.
+    """The score that a trained network predicts for a translation, on the scale of the judgements
+    that it was trained on.
 
-    The network reads the word pieces of both sides, without special tokens, as a learnt mix of the encoder's layers;
-    where transformer layers compose it, all tokens as one layer gives them. Of a source and its reference the pieces
-    follow each other as if they were one text. A segment with a blank side gets the lowest judgement of the training
-    data, which the checkpoint records.
+    The network reads the word pieces of both sides, without special tokens, as a learnt mix of the
+    encoder's layers; where transformer layers compose it, all tokens as one layer gives them. Of a
+    source and its reference the pieces follow each other as if they were one text. A segment with a
+    blank side gets the lowest judgement of the training data, which the checkpoint records.
 
     Args:
         encoder: opened as the network reads it (`Regressor.reads`).
-        network: a trained regressor; it says whether translations are compared with references, sources, or both.
+        network: a trained regressor; it says whether translations are compared with references,
+            sources, or both.
         against: which of them, where it can do several.
         fingerprint: 8 hexadecimal digits that pin the network in the signature.
         label: how the signature calls it.
@@ -101,7 +115,10 @@ class LearnedScore(Scorer):
         )
         encoder: str | None = option(
             None,
-            "where the network's encoder lies, if not under the name that the network records; it must be the same one",
+            (
+                "where the network's encoder lies, if not under the name that the network records; "
+                "it must be the same one"
+            ),
             usage="MODEL",
             signed="enc",
             opens=True,
@@ -110,8 +127,9 @@ class LearnedScore(Scorer):
 
     scale = "on the scale of the judgements that the network was trained on"
     usual_preset = "mini"
-    # A preset has one table for each of what its networks compare with: [regressors.reference], [regressors.source],
-    # [regressors.both]; in them there may be tables of target languages: [regressors.reference.en].
+    # A preset has one table for each of what its networks compare with: [regressors.reference],
+    # [regressors.source], [regressors.both]; in them there may be tables of target languages:
+    # [regressors.reference.en].
     tables: ClassVar = {name: {"model", "revision"} for name in ("regressors.*", "regressors.*.*")}
 
     def __init__(
@@ -129,8 +147,8 @@ class LearnedScore(Scorer):
         if network.encoder_fingerprint != encoder.fingerprint:
             own = f"{network.encoder}#{network.encoder_fingerprint}"
             raise ArtifactError(
-                f"regressor {label}: it was trained on the encoder {own}, not on {model_name(encoder)}; pass that "
-                "encoder"
+                f"regressor {label}: it was trained on the encoder {own}, not on "
+                f"{model_name(encoder)}; pass that encoder"
             )
         super().__init__(lang_pair, **options)
         self.encoder, self.dtype = encoder, encoder.dtype
@@ -160,13 +178,21 @@ class LearnedScore(Scorer):
             # A preset for one side cannot be asked for the other; one without any lacks a model.
             kind = InputError if known else ArtifactError
             lacks = f"holds no network that compares with the {SIDES[wanted]}"
-            lacks += f" in {target or 'an unknown language'}, only in {' '.join(of_side)}" if of_side else ""
-            advice = "train one with 'mtmetrics train regressor', and pass its folder as regressor=DIR"
+            lacks += (
+                f" in {target or 'an unknown language'}, only in {' '.join(of_side)}"
+                if of_side
+                else ""
+            )
+            advice = (
+                "train one with 'mtmetrics train regressor', and pass its folder as regressor=DIR"
+            )
             raise kind(f"preset {bundle.name}: {lacks}; {advice}")
         name = bundle.path(table["model"])
         network, fingerprint = pool.regressor(name, revision=table.get("revision"))
         if network.architecture != cls.metric:
-            raise ArtifactError(f"regressor {name}: it is of the metric {network.architecture}, not {cls.metric}")
+            raise ArtifactError(
+                f"regressor {name}: it is of the metric {network.architecture}, not {cls.metric}"
+            )
         able = KNOWN_SIDES[network.against]
         if len(able) > 1 and (against or wanted) in able:
             against = against or wanted
@@ -174,7 +200,8 @@ class LearnedScore(Scorer):
             column = " or ".join(" and ".join(COLUMNS[side]) for side in able)
             needed = "against='both' with them" if "both" in able else column
             raise InputError(
-                f"against={against!r}: regressor {name} compares with {column}; pass {needed}, or another regressor"
+                f"against={against!r}: regressor {name} compares with {column}; pass {needed}, "
+                "or another regressor"
             )
         try:
             model = pool.encoder(chosen.encoder or network.encoder, **network.reads())
@@ -182,18 +209,34 @@ class LearnedScore(Scorer):
             hint = "" if chosen.encoder else "; where its encoder lies elsewhere, pass encoder=DIR"
             raise ArtifactError(f"regressor {name}: {error}{hint}") from error
         device = pick_devices(pool.device)[0]
-        return cls(model, network, fingerprint, model_label(name), device, against=against, **opened.keywords())
+        return cls(
+            model,
+            network,
+            fingerprint,
+            model_label(name),
+            device,
+            against=against,
+            **opened.keywords(),
+        )
 
     def pinned(self, option: str) -> Any:
         own = f"{self.label}#{self.fingerprint}" if self.fingerprint else self.label
         return {"regressor": own, "encoder": model_name(self.encoder)}[option]
 
     def _score_chunk(self, others: list[Any], systems: list[list[str]]) -> list[ChunkScores]:
-        parts = [self._score_lines(own, texts) for own, *texts in stretches([others, *systems], _LINES)]
-        joined = (map(np.concatenate, zip(*system, strict=True)) for system in zip(*parts, strict=True))
-        return [ChunkScores(segments, {}, truncated, empty) for segments, truncated, empty in joined]
+        parts = [
+            self._score_lines(own, texts) for own, *texts in stretches([others, *systems], _LINES)
+        ]
+        joined = (
+            map(np.concatenate, zip(*system, strict=True)) for system in zip(*parts, strict=True)
+        )
+        return [
+            ChunkScores(segments, {}, truncated, empty) for segments, truncated, empty in joined
+        ]
 
-    def _score_lines(self, others: list[Any], systems: list[list[str]]) -> list[tuple[np.ndarray, ...]]:
+    def _score_lines(
+        self, others: list[Any], systems: list[list[str]]
+    ) -> list[tuple[np.ndarray, ...]]:
         compared = [*compared_columns(self.compares, others).values()]
         columns = (*compared, *systems)
         tokens = encoded(self.encoder, columns, self.column_languages)
@@ -206,44 +249,62 @@ class LearnedScore(Scorer):
         scores = np.full(pairs.shape[1], np.nan)
         scores[~empty] = self._predict(pieces, pairs[:, ~empty])
         shape = (len(systems), len(others))
-        return list(zip(scores.reshape(shape), truncated.reshape(shape), empty.reshape(shape), strict=True))
+        return list(
+            zip(scores.reshape(shape), truncated.reshape(shape), empty.reshape(shape), strict=True)
+        )
 
     def _predict(self, pieces: "Pieces", pairs: np.ndarray) -> np.ndarray:
-        """(n,) scores of (2, n) pairs of texts, or (3, n) of a source, its reference and the translation."""
+        """(n,) scores of (2, n) pairs of texts, or (3, n) of a source, its reference and the
+        translation."""
         import torch
 
         scores = np.empty(pairs.shape[1])
         features = self._features(pieces.tokens, pairs)
         with torch.inference_mode():
             for batch, sides in self._batches(pieces, pairs):
-                given = torch.from_numpy(features[batch]).to(self.device) if self.network.features else None
+                given = (
+                    torch.from_numpy(features[batch]).to(self.device)
+                    if self.network.features
+                    else None
+                )
                 against = self._sides(pieces.lengths[pairs[:-1, batch]], sides[0].shape[1])
                 scores[batch] = self.network(*sides, given, against).cpu().numpy()
         return scores
 
     def _sides(self, lengths: np.ndarray, longest: int) -> "torch.Tensor":
-        """(B, longest) what each position of what translations are compared with is, as a network with a composition
-        reads it, from the (1, B) lengths, or the (2, B) lengths of sources and references."""
+        """(B, longest) what each position of what translations are compared with is, as a network
+        with a composition reads it, from the (1, B) lengths, or the (2, B) lengths of sources and
+        references."""
         import torch
 
         from mtmetrics.models.composition import SIDES as PLACES
 
         if self.against != "both":
-            return torch.full((lengths.shape[1], longest), PLACES.index(self.against), device=self.device)
+            return torch.full(
+                (lengths.shape[1], longest), PLACES.index(self.against), device=self.device
+            )
         behind = np.arange(longest) >= lengths[0][:, None]
         found = np.where(behind, PLACES.index("reference"), PLACES.index("source"))
         return torch.from_numpy(found).to(self.device)
 
-    def _batches(self, pieces: "Pieces", pairs: np.ndarray) -> Iterator[tuple[list[int], tuple[Any, ...]]]:
-        """Numbers of pairs of like length, and what the network takes of them: both sides, padded, and their
-        lengths."""
+    def _batches(
+        self, pieces: "Pieces", pairs: np.ndarray
+    ) -> Iterator[tuple[list[int], tuple[Any, ...]]]:
+        """Numbers of pairs of like length, and what the network takes of them: both sides, padded,
+        and their lengths."""
         import torch
 
         lengths = np.stack([pieces.lengths[pairs[:-1]].sum(0), pieces.lengths[pairs[-1]]])
         width = self.network.width * len(self.network.members)
         for batch in length_batches(lengths.max(0).tolist(), lambda: _BATCH_PIECES):
-            sides = (pieces.padded(side[:, batch], width).to(self.device) for side in (pairs[:-1], pairs[-1:]))
-            yield batch, (*sides, tuple(torch.from_numpy(side[batch]).to(self.device) for side in lengths))
+            sides = (
+                pieces.padded(side[:, batch], width).to(self.device)
+                for side in (pairs[:-1], pairs[-1:])
+            )
+            yield (
+                batch,
+                (*sides, tuple(torch.from_numpy(side[batch]).to(self.device) for side in lengths)),
+            )
 
     def _features(self, tokens: PackedTokens, pairs: np.ndarray) -> np.ndarray:
         """(n, f) features of (2, n) pairs of texts."""
@@ -251,7 +312,10 @@ class LearnedScore(Scorer):
         if not network.features:
             return np.zeros((pairs.shape[1], 0), dtype=np.float32)
         # Behind the mixes of the networks stand the layers that features are computed from.
-        firsts = [(len(network.members) + number) * network.width for number in range(len(network.feature_layers))]
+        firsts = [
+            (len(network.members) + number) * network.width
+            for number in range(len(network.feature_layers))
+        ]
         columns = [slice(first, first + network.width) for first in firsts]
         layers = [dataclasses.replace(tokens, vectors=tokens.vectors[:, own]) for own in columns]
         return pair_features(network.features, layers, pairs[0], pairs[1], threads=self.workers)
@@ -265,22 +329,26 @@ class BiLSTM(LearnedScore):
     @property
     def cells(self) -> Cells:
         """An `InputError`."""
-        raise InputError("alignments: BiLSTM reads each side by itself; use bilstm_attention or esim")
+        raise InputError(
+            "alignments: BiLSTM reads each side by itself; use bilstm_attention or esim"
+        )
 
 
 class AttentiveScore(LearnedScore):
     """A network in which the pieces of each side attend to those of the other."""
 
     told_alignments = (
-        "per segment the pieces of `source` (the reference, or the source) and `prediction`, their attention "
-        "(`values`), and `mass`, which is the same scaled to the sum 1"
+        "per segment the pieces of `source` (the reference, or the source) and `prediction`, "
+        "their attention (`values`), and `mass`, which is the same scaled to the sum 1"
     )
 
     @property
     def cells(self) -> Cells:
         """Attention; an `InputError` where two texts are compared with."""
         if self.against == "both":
-            raise InputError("alignments: are of two texts; compare with the source or the reference")
+            raise InputError(
+                "alignments: are of two texts; compare with the source or the reference"
+            )
         return "attention"
 
     def _align(self, others: list[str], predictions: list[str]) -> Iterator[Alignment]:
@@ -294,7 +362,9 @@ class AttentiveScore(LearnedScore):
         found = {}
         with torch.inference_mode():
             for batch, sides in self._batches(read, pairs[:, filled]):
-                forth, back = (attention.cpu().numpy() for attention in self.network.attentions(*sides))
+                forth, back = (
+                    attention.cpu().numpy() for attention in self.network.attentions(*sides)
+                )
                 for row, number in enumerate(batch):
                     x, y = (read.places(text) for text in pairs[:, filled[number]])
                     found[int(filled[number])] = forth[row][np.ix_(x, y)], back[row][np.ix_(y, x)]
@@ -341,12 +411,16 @@ class Pieces:
         return np.flatnonzero(self.tokens.words[rows] >= 0)
 
     def padded(self, texts: np.ndarray, width: int) -> "torch.Tensor":
-        """(B, longest, width) first entries of the vectors of some (m, B) texts, m of which follow each other, zeros
-        behind their ends."""
+        """(B, longest, width) first entries of the vectors of some (m, B) texts, m of which follow
+        each other, zeros behind their ends."""
         import torch
 
-        batch = np.zeros((texts.shape[1], int(self.lengths[texts].sum(0).max()), width), dtype=np.float32)
+        batch = np.zeros(
+            (texts.shape[1], int(self.lengths[texts].sum(0).max()), width), dtype=np.float32
+        )
         for number, own in enumerate(texts.T):
-            rows = np.concatenate([self._rows[self._bounds[text] : self._bounds[text + 1]] for text in own])
+            rows = np.concatenate(
+                [self._rows[self._bounds[text] : self._bounds[text + 1]] for text in own]
+            )
             batch[number, : len(rows)] = self.tokens.vectors[rows, :width]
         return torch.from_numpy(batch)

@@ -1,4 +1,5 @@
-"""The metrics by name, and what each can compare translations with; no class is imported until one is asked for."""
+"""The metrics by name, and what each can compare translations with; no class is imported until one
+is asked for."""
 
 import dataclasses
 import importlib
@@ -57,9 +58,13 @@ class Metric:
         return self.made_by().Settings
 
     def keywords(self) -> list[str]:
-        """What `load_scorer` takes for it besides preset and pool: language pair, side where there is a choice, own
-        options."""
-        return ["lang_pair", *(["against"] if len(self.sides) > 1 else []), *self.settings().options()]
+        """What `load_scorer` takes for it besides preset and pool: language pair, side where there
+        is a choice, own options."""
+        return [
+            "lang_pair",
+            *(["against"] if len(self.sides) > 1 else []),
+            *self.settings().options(),
+        ]
 
     def usual_preset(self) -> str | None:
         """The preset where none is named; None where none is needed."""
@@ -85,27 +90,37 @@ class Metric:
 
     def settings_for(self, side: str, settings: Mapping[str, Any]) -> dict[str, Any]:
         """The settings of a preset without the tables that are read for other sides alone."""
-        elsewhere = {table for other, name in SETTINGS.items() if other != side for table in (name, f"{name}s")}
+        elsewhere = {
+            table
+            for other, name in SETTINGS.items()
+            if other != side
+            for table in (name, f"{name}s")
+        }
         kept = {name: value for name, value in settings.items() if name not in elsewhere}
         if "regressors" in kept:
-            kept["regressors"] = {name: table for name, table in kept["regressors"].items() if name == side}
+            kept["regressors"] = {
+                name: table for name, table in kept["regressors"].items() if name == side
+            }
         return kept
 
     def only(self, settings: Mapping[str, Any]) -> str | None:
-        """The one side that a preset with these settings is made for; None where it leaves the choice."""
+        """The one side that a preset with these settings is made for; None where it leaves the
+        choice."""
         found = self.sides_of(settings)
         return found[0] if len(found) == 1 and len(self.sides) > 1 else None
 
     def asked(self, options: Mapping[str, Any]) -> str | None:
-        """The side that options ask for, by `against` or, of SentSim, by its alias `setting`; None where they ask for
-        none."""
+        """The side that options ask for, by `against` or, of SentSim, by its alias `setting`; None
+        where they ask for none."""
         against, setting = options.get("against"), options.get("setting")
         if setting is None or "setting" not in self.settings().options():
             return against
         choice("setting", setting, tuple(SETTINGS.values()))
         [side] = [side for side, name in SETTINGS.items() if name == setting]
         if against not in (None, side):
-            raise InputError(f"against {against!r} and setting {setting!r} contradict; pass one of them")
+            raise InputError(
+                f"against {against!r} and setting {setting!r} contradict; pass one of them"
+            )
         return side
 
     def side(
@@ -119,16 +134,19 @@ class Metric:
         Args:
             options: as `load_scorer` takes them; what they ask for decides.
             given: the columns that the user passed, where that is known.
-            preset: settings of the preset, where they are known; a preset that is made for one side decides where the
-                options do not, then the columns, then what is usual.
+            preset: settings of the preset, where they are known; a preset that is made for one side
+                decides where the options do not, then the columns, then what is usual.
 
         Raises:
-            InputError: the metric cannot compare with that side, or it is not given; or nothing says which one counts.
+            InputError: the metric cannot compare with that side, or it is not given; or nothing
+                says which one counts.
         """
         asked = self.asked(options)
         there = [side for side in self.sides if given is None or {*COLUMNS[side]} <= {*given}]
         known = " or ".join(
-            " and ".join(COLUMNS[side]) for side in self.sides if side != "both" or len(self.sides) == 1
+            " and ".join(COLUMNS[side])
+            for side in self.sides
+            if side != "both" or len(self.sides) == 1
         )
         known += ", or both" if "both" in self.sides and len(self.sides) > 1 else ""
         if asked is not None:
@@ -157,7 +175,9 @@ class Metric:
     ) -> str:
         """As `side`, of a preset by its name, which is opened where it decides."""
         decides = len(self.sides) > 1 and not self.asked(options)
-        return self.side(options, given, self.made_by().preset_settings(preset, options) if decides else None)
+        return self.side(
+            options, given, self.made_by().preset_settings(preset, options) if decides else None
+        )
 
 
 _EITHER, _REFERENCE = ("source", "reference"), ("reference",)

@@ -22,18 +22,22 @@ __all__ = ["PluginMetric", "load_plugin", "plugin_metrics"]
 
 
 class PluginMetric(ForeignMetric):
-    """A metric of somebody else. A subclass names itself in `metric`, gives `segment_scores`, and is then a metric like
-    all others: on the command line, in comparisons, tables, reranking and filtering.
+    """A metric of somebody else. A subclass names itself in `metric`, gives `segment_scores`, and
+    is then a metric like all others: on the command line, in comparisons, tables, reranking and
+    filtering.
 
-    It is found in a file that is named (``--plugin FILE.py``, or the environment variable ``MTMETRICS_PLUGINS``, paths
-    joined as in ``PATH``), or where a package declares it as entry point of the group ``mtmetrics.metrics``. Options
-    are fields of its `Settings`, see `mtmetrics.option`; those that name a key of the signature stand in it.
+    It is found in a file that is named (``--plugin FILE.py``, or the environment variable
+    ``MTMETRICS_PLUGINS``, paths joined as in ``PATH``), or where a package declares it as entry
+    point of the group ``mtmetrics.metrics``. Options are fields of its `Settings`, see
+    `mtmetrics.option`; those that name a key of the signature stand in it.
 
     Attributes:
         sides: what it can compare with, of ``"source"``, ``"reference"`` and ``"both"``.
-        usual: the side where texts of both are given and `against` says nothing; None if that is an error.
+        usual: the side where texts of both are given and `against` says nothing; None if that is an
+            error.
         lower_is_better: its scores are turned round (multiplied by -1), and the signature says so.
-        floor: score of a segment of which a side is blank, on its own scale; the metric itself does not see it.
+        floor: score of a segment of which a side is blank, on its own scale; the metric itself does
+            not see it.
         version: stands in the signature, so that it pins the scores.
     """
 
@@ -43,9 +47,13 @@ class PluginMetric(ForeignMetric):
     floor = 0.0
     version: ClassVar[str] = "1"
 
-    def __init__(self, lang_pair: str | None = None, *, against: str | None = None, **options: Any) -> None:
+    def __init__(
+        self, lang_pair: str | None = None, *, against: str | None = None, **options: Any
+    ) -> None:
         super().__init__(lang_pair, **options)
-        side = Metric(self.metric, type(self), self.sides, self.usual or self.sides[0]).side({"against": against})
+        side = Metric(self.metric, type(self), self.sides, self.usual or self.sides[0]).side(
+            {"against": against}
+        )
         self.compare_with(side, self.sides)
         self.open()
 
@@ -59,8 +67,9 @@ class PluginMetric(ForeignMetric):
         """Loads what scoring needs, once; `settings` are known."""
 
     def segment_scores(self, others: list[Any], predictions: list[str]) -> Sequence[float]:
-        """One finite number for each of n pairs of a source, or a reference, and its translation; none of the texts is
-        blank. Of a metric that compares with both, each of `others` has a ``source`` and a ``reference``."""
+        """One finite number for each of n pairs of a source, or a reference, and its translation;
+        none of the texts is blank. Of a metric that compares with both, each of `others` has a
+        ``source`` and a ``reference``."""
         raise NotImplementedError
 
     @property
@@ -72,7 +81,9 @@ class PluginMetric(ForeignMetric):
         for texts in systems:
             numbers, kept = np.zeros(len(texts)), np.flatnonzero(~blank_rows(others, texts))
             if len(kept):
-                found = self.segment_scores([others[row] for row in kept], [texts[row] for row in kept])
+                found = self.segment_scores(
+                    [others[row] for row in kept], [texts[row] for row in kept]
+                )
                 numbers[kept] = self._checked(found, len(kept))
             results.append(self._turned(numbers))
         return results
@@ -81,10 +92,14 @@ class PluginMetric(ForeignMetric):
         try:
             values = np.asarray(found, dtype=np.float64)
         except (TypeError, ValueError) as error:
-            raise InputError(f"metric {self.metric}: its scores are no numbers ({error})") from error
+            raise InputError(
+                f"metric {self.metric}: its scores are no numbers ({error})"
+            ) from error
         if values.shape != (count,) or not np.isfinite(values).all():
             wrong = f"{count} finite numbers are needed for {count} segments"
-            raise InputError(f"metric {self.metric}: {wrong}, it gave an array of shape {values.shape}")
+            raise InputError(
+                f"metric {self.metric}: {wrong}, it gave an array of shape {values.shape}"
+            )
         return values
 
 
@@ -109,15 +124,20 @@ def load_plugin(path: str | Path) -> list[str]:
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:  # whatever the code of others raises
-        raise ArtifactError(f"plugin {path}: cannot be loaded ({type(error).__name__}: {error})") from error
-    own = [found for found in vars(module).values() if _is_metric(found) and found.__module__ == name]
+        raise ArtifactError(
+            f"plugin {path}: cannot be loaded ({type(error).__name__}: {error})"
+        ) from error
+    own = [
+        found for found in vars(module).values() if _is_metric(found) and found.__module__ == name
+    ]
     if not own:
         raise InputError(f"plugin {path}: has no class made from mtmetrics.PluginMetric")
     return [register(found, str(path)) for found in own]
 
 
 def plugin_metrics() -> list[str]:
-    """Makes the metrics known that installed packages and ``MTMETRICS_PLUGINS`` name, and returns their names.
+    """Makes the metrics known that installed packages and ``MTMETRICS_PLUGINS`` name, and returns
+    their names.
 
     Raises:
         ArtifactError: one of them cannot be loaded; the message names it.
@@ -131,7 +151,9 @@ def plugin_metrics() -> list[str]:
         try:
             found = point.load()
         except Exception as error:  # whatever the code of others raises
-            raise ArtifactError(f"plugin {where}: cannot be loaded ({type(error).__name__}: {error})") from error
+            raise ArtifactError(
+                f"plugin {where}: cannot be loaded ({type(error).__name__}: {error})"
+            ) from error
         if not _is_metric(found):
             raise ArtifactError(f"plugin {where}: no class made from mtmetrics.PluginMetric")
         names.append(register(found, where))
@@ -139,12 +161,18 @@ def plugin_metrics() -> list[str]:
 
 
 def register(metric: type[PluginMetric], where: str) -> str:
-    """Makes a class known under the name of its metric, which has to be free or the same class's."""
+    """Makes a class known under the name of its metric, which has to be free or the same
+    class's."""
     name = getattr(metric, "metric", None)
     if not isinstance(name, str) or not name.isidentifier():
-        raise InputError(f"plugin {where}: the class {metric.__name__} needs a name, such as metric = 'my_metric'")
+        raise InputError(
+            f"plugin {where}: the class {metric.__name__} needs a name, such as metric = "
+            "'my_metric'"
+        )
     if not metric.sides or not {*metric.sides} <= {*COLUMNS} or not math.isfinite(metric.floor):
-        raise InputError(f"plugin {where}: {name} needs sides of {', '.join(COLUMNS)}, and a finite floor")
+        raise InputError(
+            f"plugin {where}: {name} needs sides of {', '.join(COLUMNS)}, and a finite floor"
+        )
     known = METRICS.get(name)
     if known is not None and not (isinstance(known.scorer, type) and known.where == where):
         raise InputError(f"plugin {where}: the name {name!r} is taken by another metric")

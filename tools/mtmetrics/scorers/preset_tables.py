@@ -1,4 +1,5 @@
-"""A preset that a metric is made from: what its tables name; and the line that pins a score: its signature."""
+"""A preset that a metric is made from: what its tables name; and the line that pins a score: its
+signature."""
 
 import dataclasses
 from collections.abc import Collection, Mapping
@@ -25,13 +26,15 @@ _LM_OPTIONS = ("start_token", "end_token", "length_power")
 
 @dataclasses.dataclass
 class Opened:
-    """A preset, and what the user says besides it; `mtmetrics.scorers.base.Scorer.from_preset` makes a metric of it.
+    """A preset, and what the user says besides it; `mtmetrics.scorers.base.Scorer.from_preset`
+    makes a metric of it.
 
     Attributes:
         bundle: the preset.
         pool: its models come from here.
         given: options of the user, and those that the preset sets as the user would.
-        chosen: the settings of the metric: what is given, else what the preset says, else the default.
+        chosen: the settings of the metric: what is given, else what the preset says, else the
+            default.
         lang_pair: such as ``"de-en"``, where it is given.
         against: the side that is asked for by this option; None where it is not.
         pair: the languages of source and translation, where `lang_pair` is given.
@@ -58,7 +61,10 @@ class Opened:
             raise InputError(f"{where}: preset {preset.name} was made for {only} only")
         for wanted in self.pair:
             if known is not None and wanted not in map(language_of, known):
-                raise InputError(f"{where}: preset {preset.name} knows the languages {' '.join(known)}, not {wanted!r}")
+                raise InputError(
+                    f"{where}: preset {preset.name} knows the languages {' '.join(known)}, not "
+                    f"{wanted!r}"
+                )
 
     def keywords(self) -> dict[str, Any]:
         """What the class of the metric takes besides its models and `against`."""
@@ -84,8 +90,8 @@ class Opened:
         return side
 
     def encoder_table(self, target: str | None = None) -> dict[str, Any]:
-        """Model, layer and revision of the encoder: the user's own, else those of the table ``[encoders.LANGUAGE]`` of
-        the target, else of ``[encoder]``."""
+        """Model, layer and revision of the encoder: the user's own, else those of the table
+        ``[encoders.LANGUAGE]`` of the target, else of ``[encoder]``."""
         own, tables = self.given.get("encoder"), self.bundle.settings.get("encoders", {})
         if own:
             table = {"model": own}
@@ -93,13 +99,15 @@ class Opened:
             why = f"preset {self.bundle.name} chooses its encoder by the target language"
             raise InputError(f"lang_pair is missing; {why}")
         else:
-            table = self.model_table("encoder", for_language(tables, target) or self.bundle.settings.get("encoder", {}))
+            table = self.model_table(
+                "encoder", for_language(tables, target) or self.bundle.settings.get("encoder", {})
+            )
         layer = self.given.get("layer")
         return {"revision": None, **table, "layer": table.get("layer") if layer is None else layer}
 
     def model_table(self, name: str, table: Mapping[str, Any]) -> dict[str, Any]:
-        """A table of the preset that names a model, with the place of that model; an `ArtifactError` if it names
-        none."""
+        """A table of the preset that names a model, with the place of that model; an
+        `ArtifactError` if it names none."""
         if "model" not in table:
             raise ArtifactError(f"preset {self.bundle.name}: names no model in its [{name}] table")
         return {**table, "model": self.bundle.path(table["model"])}
@@ -116,16 +124,20 @@ class Opened:
         if not own:
             options["revision"] = table.get("revision")
             # Of one map: that of the preset's kind.
-            options["fingerprint"] = table.get("fingerprint") if chosen == table.get("kind") else None
+            options["fingerprint"] = (
+                table.get("fingerprint") if chosen == table.get("kind") else None
+            )
         artifact = own or self.bundle.path(table.get("artifact", "."))
         return load_map(artifact, str(self.lang_pair), chosen, encoder, **options)
 
     def language_model(self) -> tuple[LanguageModel | None, float]:
-        """The language model of the target language, the user's own or that of a preset of XMoverScore, and its
-        weight."""
+        """The language model of the target language, the user's own or that of a preset of
+        XMoverScore, and its weight."""
         target, own = self.needed_pair()[1], self.given.get("lm")
         table = for_language(self.bundle.settings.get("language_models", {}), target) or {}
-        named: dict[str, Any] = self.model_table(f"language_models.{target}", table) if table else {"model": "none"}
+        named: dict[str, Any] = (
+            self.model_table(f"language_models.{target}", table) if table else {"model": "none"}
+        )
         weight: float = named.pop("weight", 0.1)
         if own:
             named = own_language_model(own, table)
@@ -133,12 +145,14 @@ class Opened:
 
 
 def own_language_model(model: str, table: Mapping[str, Any]) -> dict[str, Any]:
-    """The table of a user's language model, which scores texts in the way of the preset's own one (`table`)."""
+    """The table of a user's language model, which scores texts in the way of the preset's own one
+    (`table`)."""
     return {"model": model} | {name: table[name] for name in _LM_OPTIONS if name in table}
 
 
 class Pinned(Protocol):
-    """A model that a signature names by its label and the 8 hexadecimal digits that pin its numbers."""
+    """A model that a signature names by its label and the 8 hexadecimal digits that pin its
+    numbers."""
 
     label: str
     fingerprint: str
@@ -162,12 +176,13 @@ def extended(line: str, *fields: str) -> str:
 
 
 def with_references(line: str, counts: Collection[int]) -> str:
-    """A signature that says how many references the segments have, and that the best one counts; unchanged where none
-    has several. Replaces what it said before.
+    """A signature that says how many references the segments have, and that the best one counts;
+    unchanged where none has several. Replaces what it said before.
 
     Args:
         line: the signature; sacrebleu's own key for the number is ``nrefs``.
-        counts: how many references a segment has, each number once; ``var`` stands for several numbers.
+        counts: how many references a segment has, each number once; ``var`` stands for several
+            numbers.
 
     Example:
         >>> with_references("bertr|layer:8|v:2.0.0", {2}), with_references("chrf|nrefs:1|v:2.0.0", {1, 2})
@@ -199,8 +214,8 @@ def map_name(remapping: Remapping | None) -> str:
 
 
 def source_and_target_encoders(opened: Opened, usual_layer: int | None) -> tuple[Any, Any]:
-    """The encoders of sources and of predictions of XMoverScore: two tables of word vectors, or one encoder, twice;
-    `usual_layer` is read where nothing says another one."""
+    """The encoders of sources and of predictions of XMoverScore: two tables of word vectors, or one
+    encoder, twice; `usual_layer` is read where nothing says another one."""
     pool, table, cosine = opened.pool, opened.encoder_table(), opened.chosen.similarity == "cosine"
     paths = (table["model"].replace("{lang}", language) for language in opened.needed_pair())
     (sources, targets), layer = map(opened.bundle.path, paths), table["layer"]
@@ -208,7 +223,10 @@ def source_and_target_encoders(opened: Opened, usual_layer: int | None) -> tuple
         raise InputError(f"encoder {sources}: holds a vector per text; use similarity='cosine'")
     if Path(sources).is_file() and Path(targets).is_file() and not sources.endswith(SUFFIX):
         if layer is not None:
-            raise InputError(f"layer {layer}: {sources} is a table of word vectors, which have no layers; leave it out")
+            raise InputError(
+                f"layer {layer}: {sources} is a table of word vectors, which have no layers; "
+                "leave it out"
+            )
         if cosine:
             why = f"{sources} is a table of word vectors, use similarity='mover'"
             raise InputError(f"similarity='cosine' needs a vector per text; {why}")

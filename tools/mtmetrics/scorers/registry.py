@@ -1,4 +1,5 @@
-"""The metrics by name; nothing is imported until one is asked for, so the command line knows them all at no cost."""
+"""The metrics by name; nothing is imported until one is asked for, so the command line knows them
+all at no cost."""
 
 import functools
 from typing import TYPE_CHECKING, Any
@@ -41,9 +42,9 @@ def load_scorer(metric: str, preset: str | None = None, **options: Any) -> "Scor
     Args:
         metric: one of `METRICS`.
         preset: name of a preset, or a folder with a preset.toml; the metric's default if None.
-        **options: see `Metric.keywords`; None means that the preset decides. `preset`, `lang_pair`, `pool`, and
-            `against` with a side that it compares with, may be passed to any metric, also to a baseline that depends on
-            none of them; its signature leaves them out.
+        **options: see `Metric.keywords`; None means that the preset decides. `preset`, `lang_pair`,
+            `pool`, and `against` with a side that it compares with, may be passed to any metric,
+            also to a baseline that depends on none of them; its signature leaves them out.
 
     Raises:
         InputError: an unknown metric, an option that it does not have, or as its ``from_preset``.
@@ -54,7 +55,9 @@ def load_scorer(metric: str, preset: str | None = None, **options: Any) -> "Scor
     presets = ["preset"] if found.takes_presets else []
     for name, value in options.items():
         if name not in (*known, *_COMMON) and value is not None:
-            raise InputError(f"{metric} has no option {name!r}; it takes: {', '.join([*presets, *known])}")
+            raise InputError(
+                f"{metric} has no option {name!r}; it takes: {', '.join([*presets, *known])}"
+            )
     if len(found.sides) == 1:
         found.side({"against": options.pop("against", None)})
     given = {name: value for name, value in options.items() if value is not None}

@@ -1,4 +1,5 @@
-"""Scorers in other processes: a pickle holds what a scorer was loaded from, and loads it again where it is read."""
+"""Scorers in other processes: a pickle holds what a scorer was loaded from, and loads it again
+where it is read."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -11,7 +12,8 @@ from mtmetrics.scorers.metric import METRICS
 if TYPE_CHECKING:
     from mtmetrics.scorers.base import Scorer
 
-# Running options, as text -> the pool of this process for them, so that scorers which arrive later find their models.
+# Running options, as text -> the pool of this process for them, so that scorers which arrive later
+# find their models.
 _POOLS: dict[str, ModelPool] = {}
 
 
@@ -31,8 +33,8 @@ class Origin:
 
 
 def found_by(made_by: "type[Scorer]") -> tuple[str, str | None] | None:
-    """The name of the metric of a class, and the file of the plug-in that brings it, None where there is no such file;
-    None for a class that is not that of a metric with a name."""
+    """The name of the metric of a class, and the file of the plug-in that brings it, None where
+    there is no such file; None for a class that is not that of a metric with a name."""
     metric = METRICS.get(getattr(made_by, "metric", ""))
     if metric is None or metric.made_by() is not made_by:
         return None
@@ -60,4 +62,6 @@ def reloaded(metric: str, plugin: str | None, origin: Origin) -> "Scorer":
     if key not in _POOLS:
         _POOLS[key] = ModelPool(**origin.running)
     made_by = find_metric(metric).made_by()
-    return made_by.from_preset(origin.preset, lang_pair=origin.lang_pair, pool=_POOLS[key], **origin.options)
+    return made_by.from_preset(
+        origin.preset, lang_pair=origin.lang_pair, pool=_POOLS[key], **origin.options
+    )

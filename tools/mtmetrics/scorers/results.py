@@ -1,4 +1,5 @@
-"""Rows of text as scorers take them, chunk by chunk, and what scoring returns: scores, their report, the signature."""
+"""Rows of text as scorers take them, chunk by chunk, and what scoring returns: scores, their
+report, the signature."""
 
 import dataclasses
 import itertools
@@ -27,7 +28,8 @@ class MetricResult:
         report: counts of unusual segments.
         signature: one line that pins the score.
         unusual: name of a count of the report -> (n,) bool, the segments that it counts.
-        reference_counts: how many references segments have, each number once; none where they are no lists.
+        reference_counts: how many references segments have, each number once; none where they are
+            no lists.
     """
 
     segments: np.ndarray
@@ -50,7 +52,8 @@ class MetricResult:
         return np.any([self.unusual[name] for name in DEGENERATE if name in self.unusual], axis=0)
 
     def without_degenerate(self) -> "MetricResult":
-        """The same, where segments whose translation is none are left out: their scores and parts are NaN."""
+        """The same, where segments whose translation is none are left out: their scores and parts
+        are NaN."""
         none = self.degenerate
         parts = {name: np.where(none, np.nan, values) for name, values in self.parts.items()}
         segments = np.where(none, np.nan, self.segments)
@@ -58,7 +61,8 @@ class MetricResult:
         return dataclasses.replace(self, segments=segments, parts=parts, signature=line)
 
     def unusual_names(self) -> list[str]:
-        """Of each segment what is unusual, by the names of the counts of the report, joined by ``+``."""
+        """Of each segment what is unusual, by the names of the counts of the report, joined by
+        ``+``."""
         flags = zip(*(found.tolist() for found in self.unusual.values()), strict=True)
         return ["+".join(itertools.compress(self.unusual, of_segment)) for of_segment in flags]
 
@@ -66,7 +70,8 @@ class MetricResult:
         return dataclasses.replace(self, parts={})
 
     def as_dict(self, *, scores: bool = True, parts: bool = False) -> dict[str, Any]:
-        """Plain floats and lists: ``mean_score``, ``signature``, ``report``; where asked ``scores`` and ``parts``."""
+        """Plain floats and lists: ``mean_score``, ``signature``, ``report``; where asked ``scores``
+        and ``parts``."""
         result: dict[str, Any] = {"mean_score": self.system}
         if scores:
             result["scores"] = self.segments.tolist()
@@ -97,7 +102,8 @@ class ChunkScores:
         return cls(np.array(scores, dtype=np.float64), {}, *np.zeros((2, len(scores)), dtype=bool))
 
     def put(self, rows: np.ndarray, floor: float | None, parts: Mapping[str, float]) -> None:
-        """Gives some segments, a mask, the floor score and the lowest parts; without a floor they keep their scores."""
+        """Gives some segments, a mask, the floor score and the lowest parts; without a floor they
+        keep their scores."""
         self.empty[rows] = True
         if floor is not None:
             self.segments[rows] = floor
@@ -118,25 +124,37 @@ def joined(results: Sequence[MetricResult]) -> MetricResult:
     report = InputReport()
     for result in results:
         report.add(result.report)
-    parts = {name: np.concatenate([result.parts[name] for result in results]) for name in results[0].parts}
-    segments, empty = (np.concatenate([getattr(result, name) for result in results]) for name in ("segments", "empty"))
-    unusual = {name: np.concatenate([result.unusual[name] for result in results]) for name in results[0].unusual}
+    parts = {
+        name: np.concatenate([result.parts[name] for result in results])
+        for name in results[0].parts
+    }
+    segments, empty = (
+        np.concatenate([getattr(result, name) for result in results])
+        for name in ("segments", "empty")
+    )
+    unusual = {
+        name: np.concatenate([result.unusual[name] for result in results])
+        for name in results[0].unusual
+    }
     counts = frozenset().union(*(result.reference_counts for result in results))
     line = with_references(results[0].signature, counts)
     return MetricResult(segments, parts, empty, report, line, unusual, counts)
 
 
 def joined_systems(chunks: Iterable[list[MetricResult]]) -> list[MetricResult]:
-    """The result of each system, from those of all systems in several chunks; none where there are no chunks."""
+    """The result of each system, from those of all systems in several chunks; none where there are
+    no chunks."""
     return [joined(system) for system in zip(*chunks, strict=True)]
 
 
-def in_turns(streams: Sequence[Iterator[list[MetricResult]]]) -> Iterator[tuple[int, list[MetricResult]]]:
-    """What several scorers give for the same segments, chunk by chunk: the number of the scorer, and a result per
-    system.
+def in_turns(
+    streams: Sequence[Iterator[list[MetricResult]]],
+) -> Iterator[tuple[int, list[MetricResult]]]:
+    """What several scorers give for the same segments, chunk by chunk: the number of the scorer,
+    and a result per system.
 
-    They take turns, so that what one has encoded is still there for the next. One that needs its whole input first
-    gives everything in its first turn.
+    They take turns, so that what one has encoded is still there for the next. One that needs its
+    whole input first gives everything in its first turn.
 
     Args:
         streams: what `Scorer.score_chunks` returns, of each scorer.
@@ -167,14 +185,18 @@ def total_report(results: Iterable[MetricResult]) -> InputReport:
 
 
 def chunk_lines(lines: Sequence[int], columns: int) -> int:
-    """How many lines of so many columns are a chunk, for scorers that are best given so many each. Several take turns
-    after fewer: then the cache of an encoder still holds what the one before encoded; unless one needs more."""
+    """How many lines of so many columns are a chunk, for scorers that are best given so many each.
+    Several take turns after fewer: then the cache of an encoder still holds what the one before
+    encoded; unless one needs more."""
     most = max(lines, default=CHUNK_LINES)  # without a scorer, only columns of numbers are judged
     return most if len(lines) == 1 or most > CHUNK_LINES else max(64, CHUNK_LINES // columns)
 
 
-def chunked(rows: Iterable[Sequence[str]], lines: int | None = CHUNK_LINES) -> Iterator[list[list[str]]]:
-    """Turns rows of columns into the chunks of columns that `Scorer.score_stream` takes; one of all rows if None."""
+def chunked(
+    rows: Iterable[Sequence[str]], lines: int | None = CHUNK_LINES
+) -> Iterator[list[list[str]]]:
+    """Turns rows of columns into the chunks of columns that `Scorer.score_stream` takes; one of all
+    rows if None."""
     rows = iter(rows)
     while block := list(itertools.islice(rows, lines)):
         yield [list(column) for column in zip(*block, strict=True)]
@@ -187,10 +209,14 @@ def stretches(columns: Sequence[list[Any]], lines: int) -> Iterator[list[list[An
 
 
 def blank_rows(others: Sequence[Any], texts: Sequence[str]) -> np.ndarray:
-    """(n,) bool, segments of which the translation, or a text that it is compared with, is blank."""
+    """(n,) bool, segments of which the translation, or a text that it is compared with, is
+    blank."""
     sides = ((other,) if isinstance(other, str) else other for other in others)
     rows = zip(sides, texts, strict=True)
-    return np.array([not all(visible_texts(it).strip() for it in (*side, text)) for side, text in rows], dtype=bool)
+    return np.array(
+        [not all(visible_texts(it).strip() for it in (*side, text)) for side, text in rows],
+        dtype=bool,
+    )
 
 
 def visible_texts(other: Any) -> Any:
@@ -201,10 +227,12 @@ def visible_texts(other: Any) -> Any:
 
 
 def unfolded(others: Sequence[Any]) -> tuple[list[Any], np.ndarray | None]:
-    """Lists of references as one list of m texts, or pairs of source and text, and for each (m,) the number of its
-    segment; None where every segment has a single one."""
+    """Lists of references as one list of m texts, or pairs of source and text, and for each (m,)
+    the number of its segment; None where every segment has a single one."""
     several = [_each(other) for other in others]
-    if all(len(texts) == 1 for texts in several) and not any(isinstance(other, list) for other in others):
+    if all(len(texts) == 1 for texts in several) and not any(
+        isinstance(other, list) for other in others
+    ):
         return [text for [text] in several], None
     owners = np.repeat(np.arange(len(others)), [len(texts) for texts in several])
     return [text for texts in several for text in texts], owners
@@ -218,6 +246,7 @@ def _each(other: Any) -> list[Any]:
 
 
 def best_of_each(scores: np.ndarray, owners: np.ndarray) -> np.ndarray:
-    """(n,) row of the highest of the (m,) scores of each segment, the first of equal ones; owners ascend."""
+    """(n,) row of the highest of the (m,) scores of each segment, the first of equal ones; owners
+    ascend."""
     order = np.lexsort((-scores, owners))
     return order[np.flatnonzero(np.diff(owners[order], prepend=-1))]

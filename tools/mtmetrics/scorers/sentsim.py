@@ -24,8 +24,8 @@ from mtmetrics.scorers.preset_tables import Opened, model_name
 from mtmetrics.scorers.results import ChunkScores, MetricResult, joined
 from mtmetrics.scorers.settings import option
 
-# Cosine of sentence vectors (Sec. 3.3), F1 of BERTScore (Sec. 3.2), Word Mover's Distance between contextual vectors
-# (Sec. 3.1), Sentence Mover's Distance between mean token vectors (App. A.1).
+# Cosine of sentence vectors (Sec. 3.3), F1 of BERTScore (Sec. 3.2), Word Mover's Distance between
+# contextual vectors (Sec. 3.1), Sentence Mover's Distance between mean token vectors (App. A.1).
 PARTS = ("sss", "bertscore", "wmd", "smd")
 # Of these a better translation has a lower value.
 _DISTANCES = ("wmd", "smd")
@@ -41,19 +41,26 @@ VARIANTS = {"bertscore": "sss+bertscore", "wmd": "sss+wmd"}
 
 
 def min_max(values: np.ndarray, low: float, high: float) -> np.ndarray:
-    """(n,) values scaled and cut so that `low` becomes 0 and `high` 1; all 0.5 where these differ by noise alone."""
+    """(n,) values scaled and cut so that `low` becomes 0 and `high` 1; all 0.5 where these differ
+    by noise alone."""
     noise = _NOISE * max(1.0, abs(low), abs(high))
-    return np.full(len(values), 0.5) if high - low <= noise else np.clip((values - low) / (high - low), 0.0, 1.0)
+    return (
+        np.full(len(values), 0.5)
+        if high - low <= noise
+        else np.clip((values - low) / (high - low), 0.0, 1.0)
+    )
 
 
 class SentSim(Scorer):
-    """``w1 e^A + w2 e^B`` of sentence similarity A and word similarity B, both normalised (Eq. 7 of the paper).
+    """``w1 e^A + w2 e^B`` of sentence similarity A and word similarity B, both normalised (Eq. 7 of
+    the paper).
 
-    Each part is scaled to [0, 1], and a distance turned round, before that, so a score lies between 1 and e where the
-    weights sum to 1, as by default.
-    ``normalize="batch"`` scales by the lowest and highest value of the call, as the published code does: the score of a
-    segment then depends on its neighbours, and scores of two calls cannot be compared. ``"fixed"`` scales by bounds
-    that were stored with the preset. A segment with a blank side gets the lowest score, and takes no part in that.
+    Each part is scaled to [0, 1], and a distance turned round, before that, so a score lies between
+    1 and e where the weights sum to 1, as by default. ``normalize="batch"`` scales by the lowest
+    and highest value of the call, as the published code does: the score of a segment then depends
+    on its neighbours, and scores of two calls cannot be compared. ``"fixed"`` scales by bounds that
+    were stored with the preset. A segment with a blank side gets the lowest score, and takes no
+    part in that.
 
     Args:
         words: the encoder of tokens, opened at the layer to use.
@@ -68,10 +75,14 @@ class SentSim(Scorer):
 
     @dataclasses.dataclass(frozen=True, kw_only=True)
     class Settings(settings.Settings):
-        """The options of SentSim; the bounds of a preset belong to its encoder, layer and vectors."""
+        """The options of SentSim; the bounds of a preset belong to its encoder, layer and
+        vectors."""
 
         setting: str | None = option(
-            None, "src-mt or mt-ref, as the paper calls against source and reference", signed="set", opens=True
+            None,
+            "src-mt or mt-ref, as the paper calls against source and reference",
+            signed="set",
+            opens=True,
         )
         variant: str = option(
             "bertscore",
@@ -81,18 +92,31 @@ class SentSim(Scorer):
             opens=True,
         )
         combine: str | None = option(
-            None, "instead of the variant, any of sss, bertscore, wmd and smd", usage="PART+PART", signed="parts"
+            None,
+            "instead of the variant, any of sss, bertscore, wmd and smd",
+            usage="PART+PART",
+            signed="parts",
         )
-        words: str | None = option(None, "another encoder of words", usage="MODEL", signed="enc", opens=True)
+        words: str | None = option(
+            None, "another encoder of words", usage="MODEL", signed="enc", opens=True
+        )
         layer: int | None = option(None, settings.LAYER, signed="layer", opens=True)
         w1: float = option(
             _WEIGHT,
-            "weight of the sentence similarity, the first of two parts (default: as the preset says, else 0.5)",
+            (
+                "weight of the sentence similarity, the first of two parts (default: as the preset "
+                "says, else 0.5)"
+            ),
             preset="w1",
             signed="weights",
             weighs=True,
         )
-        w2: float = option(_WEIGHT, "weight of the word similarity, the second (likewise)", preset="w2", weighs=True)
+        w2: float = option(
+            _WEIGHT,
+            "weight of the word similarity, the second (likewise)",
+            preset="w2",
+            weighs=True,
+        )
         normalize: str = option(
             "batch",
             "batch (by the extremes of the call, as published) or fixed (by bounds of the preset)",
@@ -102,7 +126,10 @@ class SentSim(Scorer):
         )
         normalize_vectors: bool = option(
             False,
-            "word vectors of length 1 for Word and Sentence Mover's Distance; the published code has none",
+            (
+                "word vectors of length 1 for Word and Sentence Mover's Distance; the published "
+                "code has none"
+            ),
             preset="normalize_vectors",
             signed="vectors",
         )
@@ -112,9 +139,9 @@ class SentSim(Scorer):
     scale = "from 1 to e (times `w1 + w2`)"
     told_parts = "`sss` and `bertscore`, or what else was combined, before they are scaled"
     told_alignments = (
-        "per segment the pieces of `source` (or the reference) and `prediction`, the `mass` of each match, its cosine "
-        "or cost (`values`, as `cells` says), and their `total`: of cosines the mean of precision and recall, of costs "
-        "the distance"
+        "per segment the pieces of `source` (or the reference) and `prediction`, the `mass` of "
+        "each match, its cosine or cost (`values`, as `cells` says), and their `total`: of "
+        "cosines the mean of precision and recall, of costs the distance"
     )
     tables: ClassVar = {
         **dict.fromkeys((*SETTINGS.values(), f"{SETTINGS['reference']}s.*"), _MODELS),
@@ -138,7 +165,9 @@ class SentSim(Scorer):
         combine = VARIANTS["bertscore"] if chosen.combine is None else chosen.combine
         self.parts = tuple(str(combine).split("+"))
         if not set(self.parts) <= set(PARTS) or len(set(self.parts)) != len(self.parts):
-            raise InputError(f"combine {combine!r}: must be some of {', '.join(PARTS)}, joined by '+'")
+            raise InputError(
+                f"combine {combine!r}: must be some of {', '.join(PARTS)}, joined by '+'"
+            )
         self.weights = self._checked_weights(chosen.w1, chosen.w2)
         self.compares = COLUMNS[choice("against", against, tuple(SETTINGS))]
         self.setting = SETTINGS[against]
@@ -154,12 +183,18 @@ class SentSim(Scorer):
 
     @classmethod
     def from_opened(cls, opened: Opened) -> Self:
-        """A language pair is needed where the preset chooses its models by the target language, and `against` where it
-        has models for both sides."""
+        """A language pair is needed where the preset chooses its models by the target language, and
+        `against` where it has models for both sides."""
         bundle, chosen, given = opened.bundle, opened.chosen, opened.given
-        known = [name for name in SETTINGS.values() if name in bundle.settings or f"{name}s" in bundle.settings]
+        known = [
+            name
+            for name in SETTINGS.values()
+            if name in bundle.settings or f"{name}s" in bundle.settings
+        ]
         if not known:
-            raise ArtifactError(f"preset {bundle.name}: has neither a [src-mt] nor an [mt-ref] table")
+            raise ArtifactError(
+                f"preset {bundle.name}: has neither a [src-mt] nor an [mt-ref] table"
+            )
         side = opened.side()
         place, table = _models(bundle, SETTINGS[side], opened.pair)
         of_class = opened.keywords()
@@ -178,15 +213,25 @@ class SentSim(Scorer):
         other = {name: value for name, value in asked.items() if value not in (None, used[name])}
         if other and chosen.normalize == "fixed":
             name, value = next(iter(other.items()))
-            why = f"the bounds of preset {bundle.name} belong to {name} {used[name]}; pass normalize='batch' too"
+            why = (
+                f"the bounds of preset {bundle.name} belong to {name} {used[name]}; pass "
+                "normalize='batch' too"
+            )
             raise InputError(f"{name} {value!r}: {why}")
         if "words" in other:  # which have layers and revisions of their own
-            table, used["layer"] = {**table, "words": chosen.words, "words_revision": None}, chosen.layer
+            table, used["layer"] = (
+                {**table, "words": chosen.words, "words_revision": None},
+                chosen.layer,
+            )
         used |= other
         pool, path = opened.pool, bundle.path
         models = (
-            pool.encoder(path(table["words"]), layer=used["layer"], revision=table.get("words_revision")),
-            pool.sentence_encoder(path(table["sentences"]), revision=table.get("sentences_revision")),
+            pool.encoder(
+                path(table["words"]), layer=used["layer"], revision=table.get("words_revision")
+            ),
+            pool.sentence_encoder(
+                path(table["sentences"]), revision=table.get("sentences_revision")
+            ),
         )
         bounds = bundle.settings.get("bounds", {}).get(place)
         return cls(*models, bounds, against=side, **of_class)
@@ -207,7 +252,9 @@ class SentSim(Scorer):
             case "w1":
                 return None if plain else ",".join(f"{weight:g}" for weight in self.weights)
             case "normalize":
-                bounds = [self.bounds[name] for name in self.parts] if self.normalize == "fixed" else []
+                bounds = (
+                    [self.bounds[name] for name in self.parts] if self.normalize == "fixed" else []
+                )
                 scale = ",".join(f"{low:g}:{high:g}" for low, high in bounds)
                 return f"fixed({scale})" if scale else self.normalize
         return "unit" if self.normalize_vectors else None
@@ -221,7 +268,9 @@ class SentSim(Scorer):
                 raise InputError("w1 and w2 are both 0; one of them must be above")
             return list(weights)
         if set(weights) != {_WEIGHT}:
-            raise InputError(f"w1 and w2 weigh two parts, not {'+'.join(self.parts)}; leave them out")
+            raise InputError(
+                f"w1 and w2 weigh two parts, not {'+'.join(self.parts)}; leave them out"
+            )
         return [1 / len(self.parts)] * len(self.parts)
 
     def score_chunks(self, chunks: Iterable[list[list[Any]]]) -> Iterator[list[MetricResult]]:
@@ -235,7 +284,8 @@ class SentSim(Scorer):
             yield [self._scaled_by_itself(joined(column)) for column in columns]
 
     def _scaled_by_itself(self, result: MetricResult) -> MetricResult:
-        """A system's result with the parts scaled by their own extremes, and what is blank put at the worst of them."""
+        """A system's result with the parts scaled by their own extremes, and what is blank put at
+        the worst of them."""
         parts = {name: values.copy() for name, values in result.parts.items()}
         bounds = {}
         for name, values in parts.items():
@@ -247,13 +297,19 @@ class SentSim(Scorer):
         return dataclasses.replace(result, segments=segments, parts=parts)
 
     def combined(self, parts: Mapping[str, np.ndarray]) -> np.ndarray:
-        extremes = {name: (float(values.min()), float(values.max())) for name, values in parts.items()}
+        extremes = {
+            name: (float(values.min()), float(values.max())) for name, values in parts.items()
+        }
         return self._combine(parts, self.bounds if self.normalize == "fixed" else extremes)
 
-    def _combine(self, parts: Mapping[str, np.ndarray], bounds: Mapping[str, tuple[float, float]]) -> np.ndarray:
+    def _combine(
+        self, parts: Mapping[str, np.ndarray], bounds: Mapping[str, tuple[float, float]]
+    ) -> np.ndarray:
         scaled = {name: min_max(values, *bounds[name]) for name, values in parts.items()}
         good = [1.0 - values if name in _DISTANCES else values for name, values in scaled.items()]
-        return np.array(sum(weight * np.exp(values) for weight, values in zip(self.weights, good, strict=True)))
+        return np.array(
+            sum(weight * np.exp(values) for weight, values in zip(self.weights, good, strict=True))
+        )
 
     def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
         needed = {"sss" if part == "sss" else "words" for part in self.parts}
@@ -263,7 +319,10 @@ class SentSim(Scorer):
             for name, encoder in encoders.items()
             if name in needed
         }
-        first, *rest = [dict(zip(encoded, column, strict=True)) for column in zip(*encoded.values(), strict=True)]
+        first, *rest = [
+            dict(zip(encoded, column, strict=True))
+            for column in zip(*encoded.values(), strict=True)
+        ]
         results = []
         for column in rest:
             parts = {name: self._part(name, first, column) for name in self.parts}
@@ -272,13 +331,18 @@ class SentSim(Scorer):
             if self.normalize == "fixed":
                 segments = self._combine(parts, self.bounds)
             else:
-                # The bounds of a call are known at its end; until then the plain values choose among references.
-                signed = [-values if name in _DISTANCES else values for name, values in parts.items()]
+                # The bounds of a call are known at its end; until then the plain values choose
+                # among references.
+                signed = [
+                    -values if name in _DISTANCES else values for name, values in parts.items()
+                ]
                 segments = np.array(self.weights) @ signed
             results.append(ChunkScores(segments, parts, truncated, empty))
         return results
 
-    def _part(self, name: str, other: dict[str, PackedTokens], prediction: dict[str, PackedTokens]) -> np.ndarray:
+    def _part(
+        self, name: str, other: dict[str, PackedTokens], prediction: dict[str, PackedTokens]
+    ) -> np.ndarray:
         if name == "sss":
             return text_cosines(other["sss"], prediction["sss"])
         x, y = other["words"], prediction["words"]
@@ -318,13 +382,18 @@ class SentSim(Scorer):
             else:
                 cost = euclidean_distances(x, y)
                 flow, _ = optimal_flow(cost, *(mass / mass.sum() for mass in masses))
-                unrelated = float(np.sqrt(sum((side.astype(np.float64) ** 2).sum(1).mean() for side in (x, y))))
+                unrelated = float(
+                    np.sqrt(sum((side.astype(np.float64) ** 2).sum(1).mean() for side in (x, y)))
+                )
                 yield word_plan(_each(x_pieces), _each(y_pieces), flow, cost, unrelated)
 
     def _floor(self) -> tuple[float, dict[str, float]]:
         if self.normalize == "batch":  # put right when the call is over
             return -np.inf, {name: _FLOORS.get(name, 0.0) for name in self.parts}
-        worst = {name: self.bounds[name][1] if name in _DISTANCES else _FLOORS[name] for name in self.parts}
+        worst = {
+            name: self.bounds[name][1] if name in _DISTANCES else _FLOORS[name]
+            for name in self.parts
+        }
         return sum(self.weights), worst
 
 
@@ -332,18 +401,25 @@ def _each(pieces: TextUnits) -> Units:
     return Units(pieces.words, pieces.spans, np.eye(len(pieces.words)))
 
 
-def _models(bundle: Preset, chosen: str, pair: tuple[str, str] | None) -> tuple[str, dict[str, Any]]:
-    """Name and content of the table of the models: ``[mt-refs.LANGUAGE]`` of the target, where there is one, else that
-    of the setting."""
+def _models(
+    bundle: Preset, chosen: str, pair: tuple[str, str] | None
+) -> tuple[str, dict[str, Any]]:
+    """Name and content of the table of the models: ``[mt-refs.LANGUAGE]`` of the target, where
+    there is one, else that of the setting."""
     place, table = chosen, bundle.settings.get(chosen, {})
     by_language = bundle.settings.get(f"{chosen}s", {})
     if by_language:
         if pair is None:
-            raise InputError(f"lang_pair is missing; preset {bundle.name} chooses its models by the target language")
+            raise InputError(
+                f"lang_pair is missing; preset {bundle.name} chooses its models by the target "
+                "language"
+            )
         of_target = for_language(by_language, pair[1])
         if of_target is not None:
             place, table = f"{chosen}s.{pair[1]}", of_target
     for key in ("words", "sentences"):
         if key not in table:
-            raise ArtifactError(f"preset {bundle.name}: names no model {key!r} in its [{place}] table")
+            raise ArtifactError(
+                f"preset {bundle.name}: names no model {key!r} in its [{place}] table"
+            )
     return place, table

@@ -1,4 +1,5 @@
-"""The options of a metric, each said once: its type, default and help, its key in a preset and in the signature."""
+"""The options of a metric, each said once: its type, default and help, its key in a preset and in
+the signature."""
 
 import dataclasses
 import inspect
@@ -16,7 +17,10 @@ from mtmetrics.errors import InputError
 _PLAIN = (bool, int, float, str)
 # How plain values are written on the command line, and what they are called.
 _WORDS = {"true": True, "false": False}
-_WHOLE, _NUMBER = re.compile(r"[+-]?[0-9]+"), re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_WHOLE, _NUMBER = (
+    re.compile(r"[+-]?[0-9]+"),
+    re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"),
+)
 _KINDS = {bool: "true or false", int: "a whole number", float: "a number"}
 # Help that several metrics share, so that the command line says it once.
 ENCODER = "another encoder than the preset's"
@@ -46,11 +50,18 @@ def option(
         usage: what help calls its value; by default its name in capitals.
         choices: the values that it may have, besides the default.
         preset: key of the table ``[score]`` of a preset that may hold it.
-        signed: key of the signature, which names values other than the default; `Scorer.pinned` may say more.
+        signed: key of the signature, which names values other than the default; `Scorer.pinned` may
+            say more.
         opens: it chooses what ``from_preset`` loads, so the class itself does not take it.
         weighs: it changes nothing but how the parts of a score become one, see `Scorer.combined`.
     """
-    told: dict[str, Any] = {"help": text, "usage": usage, "choices": choices, "preset": preset, "signed": signed}
+    told: dict[str, Any] = {
+        "help": text,
+        "usage": usage,
+        "choices": choices,
+        "preset": preset,
+        "signed": signed,
+    }
     told |= {"opens": opens, "weighs": weighs}
     return dataclasses.field(default=default, metadata=told)
 
@@ -59,16 +70,18 @@ def option(
 class Settings:
     """What a user may set of a metric, besides its language pair and what it compares with.
 
-    A subclass has one field, made by `option`, for each. From it come the option of the command line, the keyword of
-    `mtmetrics.load` and of the `evaluate` module with its documentation, the key of presets, and that of the signature.
+    A subclass has one field, made by `option`, for each. From it come the option of the command
+    line, the keyword of `mtmetrics.load` and of the `evaluate` module with its documentation, the
+    key of presets, and that of the signature.
 
     Raises:
         InputError: a value is none of its `choices`, or no number where one is needed.
     """
 
     def __init_subclass__(cls, **keywords: Any) -> None:
-        """Reads annotations that are text, as ``from __future__ import annotations`` makes them, before they become
-        fields; a `NameError` where one names something that is not defined yet."""
+        """Reads annotations that are text, as ``from __future__ import annotations`` makes them,
+        before they become fields; a `NameError` where one names something that is not defined
+        yet."""
         super().__init_subclass__(**keywords)
         hints = typing.get_type_hints(cls)
         cls.__annotations__ = {name: hints[name] for name in inspect.get_annotations(cls)}
@@ -97,7 +110,8 @@ class Settings:
 
     @classmethod
     def chosen(cls, preset: Preset, asked: Mapping[str, Any]) -> Self:
-        """What the user `asked` for; what is missing or None there is as the preset says, else the default.
+        """What the user `asked` for; what is missing or None there is as the preset says, else the
+        default.
 
         Raises:
             InputError: there is no such option, or as the class.
@@ -113,20 +127,32 @@ class Settings:
 
         Args:
             given: option -> its value.
-            opened: refuse the options that choose what ``from_preset`` loads; the class itself is given its models.
+            opened: refuse the options that choose what ``from_preset`` loads; the class itself is
+                given its models.
 
         Raises:
             InputError: there is no such option, or as the class.
         """
-        known = [name for name, field in cls.options().items() if not (opened and field.metadata["opens"])]
+        known = [
+            name
+            for name, field in cls.options().items()
+            if not (opened and field.metadata["opens"])
+        ]
         for name in given:
             if name not in known:
-                raise InputError(f"unknown option {name!r}; there are: {', '.join(known) or 'none'}")
+                raise InputError(
+                    f"unknown option {name!r}; there are: {', '.join(known) or 'none'}"
+                )
         return cls(**given)
 
     def of_class(self) -> dict[str, Any]:
-        """What the class of the metric takes: all options but those that choose what ``from_preset`` loads."""
-        return {name: getattr(self, name) for name, field in self.options().items() if not field.metadata["opens"]}
+        """What the class of the metric takes: all options but those that choose what
+        ``from_preset`` loads."""
+        return {
+            name: getattr(self, name)
+            for name, field in self.options().items()
+            if not field.metadata["opens"]
+        }
 
 
 def kinds(field: dataclasses.Field[Any]) -> set[type]:
@@ -162,10 +188,12 @@ def plain_value(possible: Collection[type], text: str) -> bool | int | float | s
         return float(text)
     if str in possible:
         return text
-    raise InputError(f"{' or '.join(name for kind, name in _KINDS.items() if kind in possible)} is needed")
+    raise InputError(
+        f"{' or '.join(name for kind, name in _KINDS.items() if kind in possible)} is needed"
+    )
 
 
 def worker_count(workers: int | None) -> int:
-    """A checked number of workers; if None that of the cores, at most 4, which take all that a process can give
-    them."""
+    """A checked number of workers; if None that of the cores, at most 4, which take all that a
+    process can give them."""
     return positive("workers", min(os.cpu_count() or 1, 4) if workers is None else workers)

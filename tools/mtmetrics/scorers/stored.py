@@ -1,4 +1,5 @@
-"""Scores that exist already, of another tool or of people: compared and tested like those of a metric."""
+"""Scores that exist already, of another tool or of people: compared and tested like those of a
+metric."""
 
 import dataclasses
 import itertools
@@ -28,18 +29,21 @@ from mtmetrics.scorers.settings import option
 
 # What a column of scores is called where the user does not say; COMET writes the second one.
 _COLUMNS = ("score", "COMET")
-# System, number of the segment (from 1; None where the order says it), the score as it is stored, and where it stands.
+# System, number of the segment (from 1; None where the order says it), the score as it is stored,
+# and where it stands.
 _Score = tuple[str, int | None, Any, str]
 
 
 class StoredScores(ForeignMetric):
     """Numbers that a file holds, one for each segment of each system, in the order of the segments.
 
-    The texts are not looked at, except that a segment with a blank side is counted; its score stays what it is.
+    The texts are not looked at, except that a segment with a blank side is counted; its score stays
+    what it is.
 
-    A file holds one number a line; or a system and a number, separated by a tab (``.seg.score`` of mt-metrics-eval); or
-    what ``sacrebleu --sentence-level`` prints; or rows with names (a table with a header, JSON Lines, Parquet), which
-    are read as `mtmetrics.io.score_rows.ScoreRow`; or the JSON of ``comet-score --to_json`` or of ``mtmetrics score``.
+    A file holds one number a line; or a system and a number, separated by a tab (``.seg.score`` of
+    mt-metrics-eval); or what ``sacrebleu --sentence-level`` prints; or rows with names (a table
+    with a header, JSON Lines, Parquet), which are read as `mtmetrics.io.score_rows.ScoreRow`; or
+    the JSON of ``comet-score --to_json`` or of ``mtmetrics score``.
 
     Args:
         scores: system -> its scores; a single system may have the name ``""``.
@@ -53,9 +57,15 @@ class StoredScores(ForeignMetric):
         """The options of stored scores."""
 
         key: str | None = option(
-            None, "the column or key of the score (default: score, or COMET)", usage="NAME", signed="key", opens=True
+            None,
+            "the column or key of the score (default: score, or COMET)",
+            usage="NAME",
+            signed="key",
+            opens=True,
         )
-        lower_is_better: bool = option(False, "turn the scores round: lower ones are better", signed="turned")
+        lower_is_better: bool = option(
+            False, "turn the scores round: lower ones are better", signed="turned"
+        )
 
     metric = "scores"
     usual_preset: ClassVar = "FILE"
@@ -71,7 +81,9 @@ class StoredScores(ForeignMetric):
         **options: Any,
     ) -> None:
         super().__init__(lang_pair, **options)
-        self.scores = {system: np.array(values, dtype=np.float64) for system, values in scores.items()}
+        self.scores = {
+            system: np.array(values, dtype=np.float64) for system, values in scores.items()
+        }
         self.name, self.fingerprint = name, fingerprint
         self.compares, self.lower_is_better = COLUMNS[against], self.settings.lower_is_better
 
@@ -81,8 +93,11 @@ class StoredScores(ForeignMetric):
         return True
 
     @classmethod
-    def read_preset(cls, preset: str | None, options: Mapping[str, Any], *, local_files_only: bool = False) -> Preset:
-        """Nothing but the name of the file, which stands where other metrics have a preset: ``scores:FILE``."""
+    def read_preset(
+        cls, preset: str | None, options: Mapping[str, Any], *, local_files_only: bool = False
+    ) -> Preset:
+        """Nothing but the name of the file, which stands where other metrics have a preset:
+        ``scores:FILE``."""
         return Preset(str(preset), cls.metric, Path(), {})
 
     @classmethod
@@ -100,21 +115,29 @@ class StoredScores(ForeignMetric):
         return f"{metric}|file:{self.name}#{self.fingerprint}|{rest}"
 
     def score_chunks(self, chunks: Iterable[list[list[Any]]]) -> Iterator[list[MetricResult]]:
-        """As `Scorer.score_chunks`; an `InputError` where there are more segments than scores, or fewer."""
+        """As `Scorer.score_chunks`; an `InputError` where there are more segments than scores, or
+        fewer."""
         place = 0
         columns: list[np.ndarray] = []
         for others, *systems in chunks:
             columns = columns or self._columns(len(systems))
             until = place + len(others)
             if until > len(columns[0]):
-                raise InputError(f"{self.name}: holds {len(columns[0])} scores of a system, there are more segments")
-            # Of several references the first that is not blank is what outputs of another length are told by.
+                raise InputError(
+                    f"{self.name}: holds {len(columns[0])} scores of a system, there are more "
+                    "segments"
+                )
+            # Of several references the first that is not blank is what outputs of another length
+            # are told by.
             plain = [other if isinstance(other, str) else _first_filled(other) for other in others]
             scores = [self._turned(values[place:until]) for values in columns]
             place = until
             yield self._results(plain, None, systems, scores)
         if columns and place < len(columns[0]):
-            raise InputError(f"{self.name}: holds {len(columns[0])} scores of a system, for only {place} segments")
+            raise InputError(
+                f"{self.name}: holds {len(columns[0])} scores of a system, for only {place} "
+                "segments"
+            )
 
     def _columns(self, count: int) -> list[np.ndarray]:
         """The scores of each system that is scored, by its name where names are known."""
@@ -124,7 +147,11 @@ class StoredScores(ForeignMetric):
         missing = [name for name in names or () if name not in self.scores]
         if names is None or missing:
             there = ", ".join(name or "one system without a name" for name in self.scores)
-            what = f"no scores of {missing[0]!r}" if missing else "several systems, whose names are not known here"
+            what = (
+                f"no scores of {missing[0]!r}"
+                if missing
+                else "several systems, whose names are not known here"
+            )
             raise InputError(f"{self.name}: {what}; it holds: {there}")
         return [self.scores[name] for name in names]
 
@@ -139,16 +166,19 @@ def _first_filled(texts: Iterable[str]) -> str:
     return next(itertools.filterfalse(is_blank, texts), "")
 
 
-def read_scores(path: Path, key: str | None = None, *, in_order: bool = False) -> dict[str, list[float]]:
-    """The finite numbers of each system in the order of its segments; all systems have equally many.
+def read_scores(
+    path: Path, key: str | None = None, *, in_order: bool = False
+) -> dict[str, list[float]]:
+    """The finite numbers of each system in the order of its segments; all systems have equally
+    many.
 
     Segments are numbered from 1, or all from 0.
 
     Args:
         path: see `StoredScores`.
         key: the column or key of the score.
-        in_order: whether rows with names stand in the order of the segments where they have no ``segment``; else rows
-            that hold more than a score need the number of their segment.
+        in_order: whether rows with names stand in the order of the segments where they have no
+            ``segment``; else rows that hold more than a score need the number of their segment.
 
     Raises:
         InputError: it holds anything else; the message names the line.
@@ -172,11 +202,22 @@ def read_scores(path: Path, key: str | None = None, *, in_order: bool = False) -
     first = 0 if all(min(of_system) == 0 for of_system in found.values()) else 1
     for system, of_system in found.items():
         if set(of_system) != set(range(first, first + longest)):
-            what = f"{len(of_system)} scores of {system or 'a system'}, up to segment {max(of_system)}"
-            from_zero = "; its numbers begin with 0, those of others with 1" if first > min(of_system) == 0 else ""
+            what = (
+                f"{len(of_system)} scores of {system or 'a system'}, up to segment {max(of_system)}"
+            )
+            from_zero = (
+                "; its numbers begin with 0, those of others with 1"
+                if first > min(of_system) == 0
+                else ""
+            )
             needed = f"where {longest} are needed, one for each segment"
-            raise InputError(f"{path}: {what}, {needed}{from_zero}; segments are numbered from 1, or all from 0")
-    return {system: [of_system[number] for number in sorted(of_system)] for system, of_system in found.items()}
+            raise InputError(
+                f"{path}: {what}, {needed}{from_zero}; segments are numbered from 1, or all from 0"
+            )
+    return {
+        system: [of_system[number] for number in sorted(of_system)]
+        for system, of_system in found.items()
+    }
 
 
 def _rows(path: Path, column: str | None, in_order: bool) -> Iterator[_Score]:
@@ -190,17 +231,23 @@ def _rows(path: Path, column: str | None, in_order: bool) -> Iterator[_Score]:
         yield from _named_rows(table.rows() if table else iter(()), column, in_order)
     else:
         dialect, lines = find_dialect(path, iter_lines(path))
-        cells = ((number, [cell.strip() for cell in found]) for number, found in iter_cells(path, lines, dialect))
+        cells = (
+            (number, [cell.strip() for cell in found])
+            for number, found in iter_cells(path, lines, dialect)
+        )
         begin = list(itertools.islice(cells, 1))
         header = begin[0][1] if begin else []
         if _column(header, column) is None and not names_usual_columns(header):
             yield from _bare_rows(path, itertools.chain(begin, cells))
         else:
-            yield from _named_rows(named_rows(path, header_names(path, header), cells), column, in_order)
+            yield from _named_rows(
+                named_rows(path, header_names(path, header), cells), column, in_order
+            )
 
 
 def _named_rows(rows: Iterator[Row], column: str | None, in_order: bool) -> Iterator[_Score]:
-    """Of rows with names, by the number of their segment; those about whole systems are left out."""
+    """Of rows with names, by the number of their segment; those about whole systems are left
+    out."""
     numbered_by: str | None = None
     is_first = True
     for row in rows:
@@ -219,14 +266,22 @@ def _named_rows(rows: Iterator[Row], column: str | None, in_order: bool) -> Iter
             is_first = False
         scores = ScoreRow.from_row(row, numbered_by)
         if scores is not None:
-            yield scores.system, scores.segment, scores.values.get(name, row.fields[name]), row.where
+            yield (
+                scores.system,
+                scores.segment,
+                scores.values.get(name, row.fields[name]),
+                row.where,
+            )
 
 
 def _bare_rows(path: Path, lines: Iterable[tuple[int, list[str]]]) -> Iterator[_Score]:
     """Of numbers, or systems and numbers."""
     for number, cells in lines:
         if len(cells) > 2 or not any(cells):
-            needed = "one number, or system TAB number, is needed on each line, or a header that names the score"
+            needed = (
+                "one number, or system TAB number, is needed on each line, or a header that "
+                "names the score"
+            )
             raise InputError(f"{path}, line {number}: {needed}")
         score = cells[-1].rpartition(" = ")[2]  # behind sacrebleu's signature
         yield "".join(cells[:-1]), None, score, f"{path}, line {number}"
@@ -244,16 +299,34 @@ def _json_rows(path: Path, column: str | None) -> Iterator[_Score]:
                 yield str(system.get("name", "")), number, value, f"{path}, score {number}"
         return
     first = document[0] if isinstance(document, list) and document else document
-    if isinstance(first, dict) and ({"name", "signature"} <= first.keys() or isinstance(document, list)):
-        advice = "those of segments come from sacrebleu --sentence-level --score-only, one system at a time"
+    if isinstance(first, dict) and (
+        {"name", "signature"} <= first.keys() or isinstance(document, list)
+    ):
+        advice = (
+            "those of segments come from sacrebleu --sentence-level --score-only, one system at "
+            "a time"
+        )
         raise InputError(f"{path}: sacrebleu's scores of whole systems; {advice}")
-    if not isinstance(document, dict) or not all(isinstance(rows, list) for rows in document.values()):
-        needed = "scores of segments are needed, as comet-score --to_json or mtmetrics score --format json write them"
+    if not isinstance(document, dict) or not all(
+        isinstance(rows, list) for rows in document.values()
+    ):
+        needed = (
+            "scores of segments are needed, as comet-score --to_json or mtmetrics score "
+            "--format json write them"
+        )
         raise InputError(f"{path}: {needed}")
     for system, rows in document.items():
         for number, row in enumerate(rows, 1):
-            given = Row(f"{path}, {system}, segment {number}", row if isinstance(row, dict) else {"score": row})
-            yield Path(system).stem, number, given.fields[_required_column(given, column)], given.where
+            given = Row(
+                f"{path}, {system}, segment {number}",
+                row if isinstance(row, dict) else {"score": row},
+            )
+            yield (
+                Path(system).stem,
+                number,
+                given.fields[_required_column(given, column)],
+                given.where,
+            )
 
 
 def _column(names: Iterable[str], asked: str | None) -> str | None:

@@ -23,15 +23,20 @@ from mtmetrics.scorers.xmoverscore import VARIANTS, XMoverScore
 
 WORD_PARTS = ("wmd", "pseudo", "back", "lm")
 LEVELS = ("wrd", "snt")
-# Weights of the word level's parts (Eq. 3) and of both levels (Eq. 6), from Sec. 4.2 and 4.3: chosen on WMT16 de-en,
-# chosen without looking at it, and uniform.
+# Weights of the word level's parts (Eq. 3) and of both levels (Eq. 6), from Sec. 4.2 and 4.3:
+# chosen on WMT16 de-en, chosen without looking at it, and uniform.
 WEIGHTS: dict[str, dict[str, float]] = {
     "tuned": {"wmd": 0.5, "pseudo": 0.4, "lm": 0.1, "wrd": 0.6, "snt": 0.4},
     "+": {"wmd": 0.45, "pseudo": 0.45, "lm": 0.1, "wrd": 0.5, "snt": 0.5},
     "++": {"wmd": 1 / 3, "pseudo": 1 / 3, "lm": 1 / 3, "wrd": 0.5, "snt": 0.5},
 }
 # What can be left out by name -> the part that it makes.
-OPTIONAL = {"translation": "pseudo", "language_model": "lm", "sentences": "snt", "back_translation": "back"}
+OPTIONAL = {
+    "translation": "pseudo",
+    "language_model": "lm",
+    "sentences": "snt",
+    "back_translation": "back",
+}
 
 
 def part_weights(
@@ -40,13 +45,14 @@ def part_weights(
     """Weights of what is computed, which sum to 1 on either level.
 
     Args:
-        weights: name of a set of `WEIGHTS`, or weights by the names of the parts, such as ``wmd=0.6+lm=0.1``; a part
-            that is not named there has none.
+        weights: name of a set of `WEIGHTS`, or weights by the names of the parts, such as
+            ``wmd=0.6+lm=0.1``; a part that is not named there has none.
         combine: `LEVELS` joined by ``+``.
         without: names of `OPTIONAL`; the weights of what remains are scaled up.
 
     Returns:
-        Weights of the parts of the word level, none where `combine` has no ``wrd``, and weights of the levels.
+        Weights of the parts of the word level, none where `combine` has no ``wrd``, and weights of
+        the levels.
 
     Raises:
         InputError: an unknown name, or nothing is left.
@@ -61,7 +67,9 @@ def part_weights(
         raise InputError(f"combine {combine!r}: nothing is left without {' and '.join(without)}")
     # A level that stands alone is the score, whatever its weight.
     levels = _scaled(chosen, names) if len(names) > 1 else {names[0]: 1.0}
-    return _scaled(chosen, [name for name in WORD_PARTS if name not in gone and "wrd" in levels]), levels
+    return _scaled(
+        chosen, [name for name in WORD_PARTS if name not in gone and "wrd" in levels]
+    ), levels
 
 
 def _named_weights(text: str) -> dict[str, float]:
@@ -76,43 +84,52 @@ def _named_weights(text: str) -> dict[str, float]:
         except ValueError:
             weights[name] = np.nan
         if not 0 <= weights[name] < np.inf:
-            raise InputError(f"weights {text!r}: {item!r} cannot be used; PART=NUMBER is needed, at least 0")
+            raise InputError(
+                f"weights {text!r}: {item!r} cannot be used; PART=NUMBER is needed, at least 0"
+            )
     return weights
 
 
 def _scaled(weights: Mapping[str, float], names: Collection[str]) -> dict[str, float]:
     total = sum(weights.get(name, 0.0) for name in names)
     if names and not total:
-        raise InputError(f"weights: none for {' or '.join(names)}; one of them needs a weight above 0")
+        raise InputError(
+            f"weights: none for {' or '.join(names)}; one of them needs a weight above 0"
+        )
     return {name: weights[name] / total for name in names if weights.get(name)}
 
 
 def weighted_sum(parts: Mapping[str, np.ndarray], weights: Mapping[str, float]) -> np.ndarray:
-    """(n,) sum of the parts that have a weight: Eq. 3 with those of the word level, Eq. 6 with those of the levels."""
+    """(n,) sum of the parts that have a weight: Eq. 3 with those of the word level, Eq. 6 with
+    those of the levels."""
     return np.sum([weight * parts[name] for name, weight in weights.items()], axis=0)
 
 
 class UScore(Scorer):
-    """``w_wrd wrd + w_snt snt`` (Eq. 6), where ``wrd = w_xlng wmd + w_pseudo pseudo + w_lm lm`` (Eq. 3).
+    """``w_wrd wrd + w_snt snt`` (Eq. 6), where ``wrd = w_xlng wmd + w_pseudo pseudo + w_lm lm``
+    (Eq. 3).
 
-    ``wmd`` is the negative Word Mover's Distance between the remapped source and the translation, from -4 to 0, as the
-    published code has it; ``pseudo`` the same between a machine translation of the source (the pseudo-reference) and
-    the translation, where nothing is remapped; ``lm`` the mean log-likelihood of the translation, at most 0; ``snt``
-    the cosine of the sentence vectors of source and translation. All of them, and ``wrd``, are parts of the result. A
-    segment with a blank side gets the lowest value of every part, one whose pseudo-reference comes out blank that of
-    ``pseudo`` alone. Weights by name may ask for ``back``, too: as ``pseudo``, between the source and the translation
-    translated back (the pseudo source of Sec. 7, which the paper leaves to later work).
+    ``wmd`` is the negative Word Mover's Distance between the remapped source and the translation,
+    from -4 to 0, as the published code has it; ``pseudo`` the same between a machine translation of
+    the source (the pseudo-reference) and the translation, where nothing is remapped; ``lm`` the
+    mean log-likelihood of the translation, at most 0; ``snt`` the cosine of the sentence vectors of
+    source and translation. All of them, and ``wrd``, are parts of the result. A segment with a
+    blank side gets the lowest value of every part, one whose pseudo-reference comes out blank that
+    of ``pseudo`` alone. Weights by name may ask for ``back``, too: as ``pseudo``, between the
+    source and the translation translated back (the pseudo source of Sec. 7, which the paper leaves
+    to later work).
 
     Args:
-        words: the variant ``uscore`` of XMoverScore, with the map and the language model; None where the word level is
-            not asked for.
+        words: the variant ``uscore`` of XMoverScore, with the map and the language model; None
+            where the word level is not asked for.
         translator: makes the pseudo-references.
         sentences: the encoder of one vector per text.
         back_translator: makes the pseudo sources of ``back``.
         **options: of `UScore.Settings`.
 
     Raises:
-        InputError: an unknown setting, another variant, or a model is missing whose part was not left out by name.
+        InputError: an unknown setting, another variant, or a model is missing whose part was not
+            left out by name.
     """
 
     @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -136,15 +153,23 @@ class UScore(Scorer):
         )
         without: str | Collection[str] | None = option(
             None,
-            "leave out translation, language_model or sentences, besides what the preset leaves out",
+            (
+                "leave out translation, language_model or sentences, besides what the preset leaves "
+                "out"
+            ),
             usage="NAME+NAME",
             signed="without",
         )
         map: str | None = option(None, settings.MAP, signed="map", opens=True)
         maps: str | None = option(None, settings.MAPS, usage="PATH|NAME", opens=True)
-        lm: str | None = option(None, settings.LANGUAGE_MODEL, usage="MODEL", signed="lm", opens=True)
+        lm: str | None = option(
+            None, settings.LANGUAGE_MODEL, usage="MODEL", signed="lm", opens=True
+        )
         back: str | None = option(
-            None, "translation model into the source language, for weights of back", usage="MODEL", opens=True
+            None,
+            "translation model into the source language, for weights of back",
+            usage="MODEL",
+            opens=True,
         )
         workers: int | None = option(None, settings.WORKERS, opens=True)
 
@@ -157,7 +182,10 @@ class UScore(Scorer):
         "encoder": {"model", "revision", "layer"},
         "maps": {"artifact", "kind", "revision", "fingerprint"},
         "sentences": {"model", "revision"},
-        **{f"{back}translation": {"model", "revision", "beams", "max_length"} for back in ("", "back_")},
+        **{
+            f"{back}translation": {"model", "revision", "beams", "max_length"}
+            for back in ("", "back_")
+        },
         "language_models.*": {"model", "revision", "start_token", "end_token", "length_power"},
         "score": {"without", "pieces", "masses"},
         # Read by `mtmetrics.uscore`, which makes presets from this one.
@@ -185,27 +213,40 @@ class UScore(Scorer):
         self.depth = None if words is None else words.depth
         encoder = words.encoder if words is not None and self.word_weights else self._sentences
         self.dtype = None if encoder is None else encoder.dtype
-        models = {"wmd": words, "pseudo": translator, "lm": words and words.language_model, "snt": sentences}
+        models = {
+            "wmd": words,
+            "pseudo": translator,
+            "lm": words and words.language_model,
+            "snt": sentences,
+        }
         models["back"] = back_translator
         for name in (*self.word_weights, *self.level_weights):
             if name in models and models[name] is None:
                 advice = "pass it, or leave the part out by name (without=)"
                 raise InputError(f"the model of the part {name!r} is missing; {advice}")
         if words is not None and words.variant != "uscore":
-            raise InputError(f"words: XMoverScore's variant 'uscore' is needed, not {words.variant!r}")
+            raise InputError(
+                f"words: XMoverScore's variant 'uscore' is needed, not {words.variant!r}"
+            )
 
     @classmethod
     def unpaired(cls, options: Mapping[str, Any]) -> dict[str, Any]:
-        return {"map": "none", "without": "+".join(sorted({*_names(options.get("without")), "translation"}))}
+        return {
+            "map": "none",
+            "without": "+".join(sorted({*_names(options.get("without")), "translation"})),
+        }
 
     @classmethod
     def from_opened(cls, opened: Opened) -> Self:
-        """A preset may be one that ``mtmetrics uscore`` makes; one that was made for a language pair needs none.
+        """A preset may be one that ``mtmetrics uscore`` makes; one that was made for a language
+        pair needs none.
 
         Raises:
             ArtifactError: a part that was not left out has no model.
         """
-        opened = dataclasses.replace(opened, lang_pair=opened.lang_pair or opened.bundle.settings.get("lang_pair"))
+        opened = dataclasses.replace(
+            opened, lang_pair=opened.lang_pair or opened.bundle.settings.get("lang_pair")
+        )
         bundle, pool, chosen = opened.bundle, opened.pool, opened.chosen
         score = bundle.settings.get("score", {})
         gone = {*score.get("without", []), *_names(chosen.without)}
@@ -213,16 +254,26 @@ class UScore(Scorer):
         word_weights, level_weights = part_weights(chosen.weights, chosen.combine, gone)
         pair = opened.needed_pair() if word_weights else opened.pair or ("", "")
         tables = _model_tables(opened)
-        needed = [name for name, part in OPTIONAL.items() if part in word_weights or part in level_weights]
+        needed = [
+            name for name, part in OPTIONAL.items() if part in word_weights or part in level_weights
+        ]
         missing = [name for name in needed if name not in tables]
         if missing:
-            named = [f"{name} ({pair[1]})" if name == "language_model" else name for name in missing]
-            advice = "'mtmetrics uscore' makes a preset that does, from text of both languages; or leave out by name"
+            named = [
+                f"{name} ({pair[1]})" if name == "language_model" else name for name in missing
+            ]
+            advice = (
+                "'mtmetrics uscore' makes a preset that does, from text of both languages; or "
+                "leave out by name"
+            )
             raise ArtifactError(
                 f"preset {bundle.name}: names no model for {' and '.join(named)}; {advice}: "
                 f"without={'+'.join(missing)!r}"
             )
-        forth, back = (functools.partial(pool.translator, lang_pair="-".join(way)) for way in (pair, pair[::-1]))
+        forth, back = (
+            functools.partial(pool.translator, lang_pair="-".join(way))
+            for way in (pair, pair[::-1])
+        )
         of_pool: list[Any] = [forth, pool.language_model, pool.sentence_encoder, back]
         loaders = dict(zip(OPTIONAL, of_pool, strict=True))
         models = {name: loaders[name](**tables[name]) for name in needed}
@@ -230,8 +281,15 @@ class UScore(Scorer):
         if word_weights:
             encoder = pool.encoder(**opened.encoder_table())
             masses = choice("masses", score.get("masses", "uniform"), ("uniform", "norm"))
-            shared = {"lang_pair": opened.lang_pair, "workers": chosen.workers, "pieces": score.get("pieces")}
-            shared |= {"remapping": opened.remapping(encoder), "language_model": models.get("language_model")}
+            shared = {
+                "lang_pair": opened.lang_pair,
+                "workers": chosen.workers,
+                "pieces": score.get("pieces"),
+            }
+            shared |= {
+                "remapping": opened.remapping(encoder),
+                "language_model": models.get("language_model"),
+            }
             shared["weights"] = None if masses == "uniform" else masses
             words = XMoverScore(encoder, variant="uscore", **shared)
         of_class = opened.keywords() | {"without": "+".join(sorted(gone)) or None}
@@ -252,30 +310,53 @@ class UScore(Scorer):
             case "without":
                 return "+".join(self.without) or None
             case "map" if words is not None:
-                fields: dict[str, Any] = {"enc": model_name(words.encoder), "layer": words.encoder.layer}
-                fields["pieces"] = words.pieces if words.pieces != VARIANTS["uscore"].pieces else None
+                fields: dict[str, Any] = {
+                    "enc": model_name(words.encoder),
+                    "layer": words.encoder.layer,
+                }
+                fields["pieces"] = (
+                    words.pieces if words.pieces != VARIANTS["uscore"].pieces else None
+                )
                 fields |= {"mass": words.weights, "map": map_name(words.remapping)}
                 for part, made in self._translators.items():
-                    marks = ("mt", "beams", "mtlen") if part == "pseudo" else ("bt", "btbeams", "btlen")
-                    fields |= dict(zip(marks, (model_name(made), made.beams, made.max_length), strict=True))
+                    marks = (
+                        ("mt", "beams", "mtlen") if part == "pseudo" else ("bt", "btbeams", "btlen")
+                    )
+                    fields |= dict(
+                        zip(marks, (model_name(made), made.beams, made.max_length), strict=True)
+                    )
                 return fields
             case "lm":
-                model = words.language_model if words is not None and "lm" in self.word_weights else None
-                fields = {} if model is None else {"lm": model_name(model), **model.signature_fields}
+                model = (
+                    words.language_model
+                    if words is not None and "lm" in self.word_weights
+                    else None
+                )
+                fields = (
+                    {} if model is None else {"lm": model_name(model), **model.signature_fields}
+                )
                 return {**fields, "sent": model_name(self._sentences)}
         return None
 
     def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
-        # Of the sources for "pseudo", which all systems share; of the translations of each system for "back".
+        # Of the sources for "pseudo", which all systems share; of the translations of each system
+        # for "back".
         made = {
-            part: [translator.translate(texts) for texts in ([others] if part == "pseudo" else systems)]
+            part: [
+                translator.translate(texts) for texts in ([others] if part == "pseudo" else systems)
+            ]
             for part, translator in self._translators.items()
         }
         levels = self._encoded([others, *systems], made)
         results = []
         for number, predictions in enumerate(systems, 1):
             parts: dict[str, np.ndarray] = {}
-            sides = [side for level in LEVELS if level in levels for side in (levels[level][0], levels[level][number])]
+            sides = [
+                side
+                for level in LEVELS
+                if level in levels
+                for side in (levels[level][0], levels[level][number])
+            ]
             truncated = any_truncated(*sides)
             if self.words is not None and "wrd" in levels:
                 sources, prediction = levels["wrd"][0], levels["wrd"][number]
@@ -284,7 +365,9 @@ class UScore(Scorer):
                     own = 0 if part == "pseudo" else number - 1
                     compared = prediction if part == "pseudo" else levels["plain"][0]
                     # The encoder frames blank text, too, so it would come out close to everything.
-                    blank = np.array([not translation.text.strip() for translation in translations[own]])
+                    blank = np.array(
+                        [not translation.text.strip() for translation in translations[own]]
+                    )
                     values = self.words.mover(levels[part][own], compared)
                     parts[part] = np.where(blank, self.words._floor()[1]["mover"], values)
                     truncated |= np.array([translation.cut for translation in translations[own]])
@@ -302,13 +385,17 @@ class UScore(Scorer):
     def _translators(self) -> dict[str, Translator]:
         """By the part that it makes."""
         both = {"pseudo": self.translator, "back": self.back_translator}
-        return {part: made for part, made in both.items() if made is not None and part in self.word_weights}
+        return {
+            part: made
+            for part, made in both.items()
+            if made is not None and part in self.word_weights
+        }
 
     def _encoded(
         self, columns: list[list[str]], made: Mapping[str, list[list[Translation]]]
     ) -> dict[str, list[PackedTokens]]:
-        """Per level the packed sources and systems, by their parts what was made of them, and sources that are not
-        remapped; a text is encoded once per encoder."""
+        """Per level the packed sources and systems, by their parts what was made of them, and
+        sources that are not remapped; a text is encoded once per encoder."""
         words = self.words if self.word_weights else None
         sentences = self._sentences
         packed: dict[str, list[PackedTokens]] = {}
@@ -320,7 +407,10 @@ class UScore(Scorer):
                 packed["plain"] = [words.ngrams_of(source, "target")]
             for part, translated in made.items():
                 language = self.column_languages[1 if part == "pseudo" else 0]
-                sides = [words.encoder.encode([item.text for item in side], language) for side in translated]
+                sides = [
+                    words.encoder.encode([item.text for item in side], language)
+                    for side in translated
+                ]
                 packed[part] = [words.ngrams_of(side, "target") for side in sides]
         if sentences is not None:
             packed["snt"] = encoded_together(sentences, columns, self.column_languages)
@@ -336,7 +426,9 @@ class UScore(Scorer):
         """Costs; an `InputError` without the word level."""
         return super().cells if self.words is None else self.words.cells
 
-    def evidence(self, predictions: list[str], alignments: Sequence[Alignment]) -> list[list[Evidence]]:
+    def evidence(
+        self, predictions: list[str], alignments: Sequence[Alignment]
+    ) -> list[list[Evidence]]:
         weights = self.word_weights.get("wmd", 0.0), self.word_weights.get("lm", 0.0)
         words: Any = self.words
         return words.weighted_evidence(predictions, alignments, *weights)
@@ -364,10 +456,16 @@ def _names(listed: str | Collection[str] | None) -> set[str]:
 def _model_tables(opened: Opened) -> dict[str, dict[str, Any]]:
     """By the names of `OPTIONAL`, the models that the user or the preset names."""
     settings, chosen = opened.bundle.settings, opened.chosen
-    tables = {name: settings.get(name, {}) for name in ("translation", "sentences", "back_translation")}
-    tables["language_model"] = for_language(settings.get("language_models", {}), opened.pair and opened.pair[1]) or {}
+    tables = {
+        name: settings.get(name, {}) for name in ("translation", "sentences", "back_translation")
+    }
+    tables["language_model"] = (
+        for_language(settings.get("language_models", {}), opened.pair and opened.pair[1]) or {}
+    )
     if chosen.back:
         tables["back_translation"] = {"model": chosen.back}
     if chosen.lm:
         tables["language_model"] = own_language_model(chosen.lm, tables["language_model"])
-    return {name: opened.model_table(name, table) for name, table in tables.items() if "model" in table}
+    return {
+        name: opened.model_table(name, table) for name, table in tables.items() if "model" in table
+    }

@@ -1,4 +1,5 @@
-"""XMoverScore: similarity of a source and its translation, and a language model (Zhao et al., 2020)."""
+"""XMoverScore: similarity of a source and its translation, and a language model (Zhao et al.,
+2020)."""
 
 import dataclasses
 import functools
@@ -35,7 +36,11 @@ Side = Literal["source", "target"]
 KeptPieces = Literal["words", "all"]
 Similarity = Literal["mover", "cosine"]
 SIMILARITIES: tuple[Similarity, ...] = ("mover", "cosine")
-_UNRELATED: dict[Distance, float] = {"sqeuclidean": 2.0, "euclidean": 2.0**0.5, "cosine": 1.0}  # at right angles
+_UNRELATED: dict[Distance, float] = {
+    "sqeuclidean": 2.0,
+    "euclidean": 2.0**0.5,
+    "cosine": 1.0,
+}  # at right angles
 _FARTHEST: dict[Distance, float] = {"sqeuclidean": 4.0, "euclidean": 2.0, "cosine": 2.0}
 # What has no effect on the comparison of sentence vectors.
 _OF_WORDS = ("pieces", "ngram", "distance", "drop_rate")
@@ -43,7 +48,8 @@ _OF_WORDS = ("pieces", "ngram", "distance", "drop_rate")
 
 @dataclasses.dataclass(frozen=True)
 class Variant:
-    """A published form of the metric; every field but the first three can be chosen independently."""
+    """A published form of the metric; every field but the first three can be chosen
+    independently."""
 
     similarity: Callable[[np.ndarray], np.ndarray]  # of distances
     pieces: KeptPieces  # that n-grams are made of
@@ -67,36 +73,39 @@ VARIANTS: dict[str, Variant] = {
 class XMoverScore(Scorer):
     """Scores a translation against its source: ``similarity + lm_weight * lm``.
 
-    The similarity is the part ``mover``, from the Word Mover's Distance between the (remapped) n-grams of source and
-    translation (Sec. 3.1 of the paper), or the part ``cosine``, of their (remapped) sentence vectors (Sec. 3.2). The
-    part ``lm`` is the mean log-likelihood of the translation. With ``acl20`` ``mover`` lies in [-3, 1] and ``lm`` is at
-    most 0; a score is comparable only with scores of the same signature. A segment with a blank side, or one without
-    any word that the encoder knows, gets the lowest similarity (all mass moved the farthest) and the ``lm`` value of a
-    uniform guess.
+    The similarity is the part ``mover``, from the Word Mover's Distance between the (remapped)
+    n-grams of source and translation (Sec. 3.1 of the paper), or the part ``cosine``, of their
+    (remapped) sentence vectors (Sec. 3.2). The part ``lm`` is the mean log-likelihood of the
+    translation. With ``acl20`` ``mover`` lies in [-3, 1] and ``lm`` is at most 0; a score is
+    comparable only with scores of the same signature. A segment with a blank side, or one without
+    any word that the encoder knows, gets the lowest similarity (all mass moved the farthest) and
+    the ``lm`` value of a uniform guess.
 
     Args:
-        encoder: the multilingual encoder, opened at the layer to use; for ``cosine`` one that gives a vector per text.
-        target_encoder: encoder of the translations where it is another one, such as the word vectors of their language
-            in a shared space.
+        encoder: the multilingual encoder, opened at the layer to use; for ``cosine`` one that gives
+            a vector per text.
+        target_encoder: encoder of the translations where it is another one, such as the word
+            vectors of their language in a shared space.
         remapping: linear map of the source side, or None.
         language_model: model of the target language, or None for no language-model part.
-        weights: inverse document frequencies of tokens; ``"norm"``, the lengths of their vectors (Word Rotator's
-            Distance: Yokoi et al., 2020, Sec. 4.2); or None for uniform weights.
+        weights: inverse document frequencies of tokens; ``"norm"``, the lengths of their vectors
+            (Word Rotator's Distance: Yokoi et al., 2020, Sec. 4.2); or None for uniform weights.
         **options: of `XMoverScore.Settings`; what is None is as the variant has it.
 
     Raises:
-        InputError: an unknown or impossible setting, or one that has no effect with ``similarity="cosine"``.
+        InputError: an unknown or impossible setting, or one that has no effect with
+            ``similarity="cosine"``.
     """
 
     @dataclasses.dataclass(frozen=True, kw_only=True)
     class Settings(settings.Settings):
-        """The options of XMoverScore; layer and maps of a preset belong to its own encoder, so that another one needs
-        `maps`, or ``map="none"``."""
+        """The options of XMoverScore; layer and maps of a preset belong to its own encoder, so that
+        another one needs `maps`, or ``map="none"``."""
 
         encoder: str | None = option(
             None,
-            "another encoder (or, for similarity cosine, a sentence-transformers model), or a table of word vectors in "
-            "a shared space; {lang} in its path: one table per language",
+            "another encoder (or, for similarity cosine, a sentence-transformers model), or a "
+            "table of word vectors in a shared space; {lang} in its path: one table per language",
             usage="MODEL|TABLE",
             signed="enc",
             opens=True,
@@ -120,9 +129,15 @@ class XMoverScore(Scorer):
         map: str | None = option(None, settings.MAP, signed="map", opens=True)
         maps: str | None = option(None, settings.MAPS, usage="PATH|NAME", opens=True)
         sides: Sides = option(
-            "source", "map the source side or both", choices=("source", "both"), preset="sides", signed="sides"
+            "source",
+            "map the source side or both",
+            choices=("source", "both"),
+            preset="sides",
+            signed="sides",
         )
-        lm: str | None = option(None, settings.LANGUAGE_MODEL, usage="MODEL", signed="lm", opens=True)
+        lm: str | None = option(
+            None, settings.LANGUAGE_MODEL, usage="MODEL", signed="lm", opens=True
+        )
         lm_weight: float = option(0.1, "weight of the language model", weighs=True)
         variant: str = option(
             "acl20",
@@ -132,10 +147,17 @@ class XMoverScore(Scorer):
             signed="form",
         )
         distance: Distance | None = option(
-            None, "sqeuclidean, euclidean or cosine", choices=tuple(DISTANCES), preset="distance", signed="dist"
+            None,
+            "sqeuclidean, euclidean or cosine",
+            choices=tuple(DISTANCES),
+            preset="distance",
+            signed="dist",
         )
         drop_rate: float | None = option(
-            None, "share of flows that partial transport drops, 0 to 1", preset="drop_rate", signed="drop"
+            None,
+            "share of flows that partial transport drops, 0 to 1",
+            preset="drop_rate",
+            signed="drop",
         )
         weights: str | None = option(
             None,
@@ -151,14 +173,21 @@ class XMoverScore(Scorer):
     scale = "at most 1 with the variant `acl20` and no language model"
     told_parts = "`mover` or `cosine`, and `lm`, the mean log-likelihood per token"
     told_alignments = (
-        "per segment the words of `source` and `prediction`, the `mass` that moves between them, its costs (`values`), "
-        "and their `total`, the distance"
+        "per segment the words of `source` and `prediction`, the `mass` that moves between "
+        "them, its costs (`values`), and their `total`, the distance"
     )
     needs_pair = True
     tables: ClassVar = {
         "encoder": {"model", "revision", "layer"},
         "maps": {"artifact", "kind", "revision", "fingerprint"},
-        "language_models.*": {"model", "revision", "weight", "start_token", "end_token", "length_power"},
+        "language_models.*": {
+            "model",
+            "revision",
+            "weight",
+            "start_token",
+            "end_token",
+            "length_power",
+        },
     }
 
     def __init__(
@@ -179,7 +208,10 @@ class XMoverScore(Scorer):
         self.encoder, self.depth, self.dtype = encoder, encoder.depth, encoder.dtype
         self.target_encoder = encoder if target_encoder is None else target_encoder
         if self.target_encoder.dim != encoder.dim:
-            widths = f"vectors of sources have {encoder.dim} numbers, those of predictions {self.target_encoder.dim}"
+            widths = (
+                f"vectors of sources have {encoder.dim} numbers, those of predictions "
+                f"{self.target_encoder.dim}"
+            )
             raise InputError(widths)
         if self.similarity == "cosine":
             given = {name: getattr(chosen, name) for name in _OF_WORDS} | {"weights": weights}
@@ -211,7 +243,9 @@ class XMoverScore(Scorer):
         given, chosen = opened.given, opened.chosen
         cosine = chosen.similarity == "cosine"
         if cosine:  # where what a preset says of words has no effect
-            chosen = dataclasses.replace(chosen, **{name: given.get(name) for name in (*_OF_WORDS, "weights")})
+            chosen = dataclasses.replace(
+                chosen, **{name: given.get(name) for name in (*_OF_WORDS, "weights")}
+            )
         sources, targets = source_and_target_encoders(opened, VARIANTS[chosen.variant].layer)
         remapping = opened.remapping(sources, "sentence" if cosine else "word")
         model, lm_weight = opened.language_model()
@@ -233,7 +267,11 @@ class XMoverScore(Scorer):
                 return self.encoder.layer
             case "ngram" | "pieces" | "distance":
                 value = getattr(self, option)
-                return None if not words or (option != "ngram" and value == getattr(self._form, option)) else value
+                return (
+                    None
+                    if not words or (option != "ngram" and value == getattr(self._form, option))
+                    else value
+                )
             case "map":
                 return map_name(self.remapping)
             case "sides":
@@ -245,9 +283,15 @@ class XMoverScore(Scorer):
             case "variant":
                 return self.variant
             case "drop_rate":
-                return None if self.drop_rate is None or not words else f"{self.drop_rate:g}/rounded"
+                return (
+                    None if self.drop_rate is None or not words else f"{self.drop_rate:g}/rounded"
+                )
             case "weights":
-                return f"idf#{self.weights.fingerprint}" if isinstance(self.weights, TokenWeights) else self.weights
+                return (
+                    f"idf#{self.weights.fingerprint}"
+                    if isinstance(self.weights, TokenWeights)
+                    else self.weights
+                )
         return super().pinned(option)
 
     def ngrams(self, texts: Sequence[str], side: Side) -> PackedTokens:
@@ -255,8 +299,13 @@ class XMoverScore(Scorer):
         return self.ngrams_of(self._words(side).encode(texts, self._language(side)), side)
 
     def ngrams_of(self, tokens: PackedTokens, side: Side) -> PackedTokens:
-        """The same from tokens that are encoded already: filtered, weighted, remapped, averaged, L2-normalised."""
-        return self._remapped(self._filtered(tokens, side), side).ngrams(self.ngram).normalized(shared_empty)
+        """The same from tokens that are encoded already: filtered, weighted, remapped, averaged,
+        L2-normalised."""
+        return (
+            self._remapped(self._filtered(tokens, side), side)
+            .ngrams(self.ngram)
+            .normalized(shared_empty)
+        )
 
     def _words(self, side: Side) -> WordEncoder:
         encoder: Any = self.encoder if side == "source" else self.target_encoder
@@ -270,7 +319,9 @@ class XMoverScore(Scorer):
             tokens = tokens.select(self._words(side).word_table[tokens.token_ids])
         if self.weights == "norm":
             lengths = np.linalg.norm(tokens.vectors.astype(np.float64), axis=1)
-            return dataclasses.replace(tokens, weights=np.maximum(lengths, np.finfo(np.float64).tiny))
+            return dataclasses.replace(
+                tokens, weights=np.maximum(lengths, np.finfo(np.float64).tiny)
+            )
         return tokens if self.weights is None else self.weights.apply(tokens)
 
     def _remapped(self, tokens: PackedTokens, side: Side) -> PackedTokens:
@@ -284,16 +335,20 @@ class XMoverScore(Scorer):
         return self._begun_mover(sources, predictions)()
 
     def _begun_mover(self, sources: PackedTokens, predictions: PackedTokens) -> Pending[np.ndarray]:
-        distances = begun_distances(sources, predictions, self.distance, self._transport, self.workers)
+        distances = begun_distances(
+            sources, predictions, self.distance, self._transport, self.workers
+        )
         return Pending(lambda: self._form.similarity(distances()), ready=distances.ready)
 
     @property
-    def _transport(self) -> Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, float]]:
+    def _transport(
+        self,
+    ) -> Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, float]]:
         return optimal_flow if self.drop_rate is None else RoundedPartialTransport(self.drop_rate)
 
     def fluency(self, predictions: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """(N,) the part ``lm`` and an (N,) mask of texts cut at the language model's limit; zeros without a language
-        model."""
+        """(N,) the part ``lm`` and an (N,) mask of texts cut at the language model's limit; zeros
+        without a language model."""
         if self.language_model is None:
             return np.zeros(len(predictions)), np.zeros(len(predictions), dtype=bool)
         means, lengths, cut = self.language_model.score(predictions)
@@ -301,7 +356,9 @@ class XMoverScore(Scorer):
 
     def _score_chunk(self, others: list[str], systems: list[list[str]]) -> SystemScores:
         if self.target_encoder is self.encoder:
-            encoded, *columns = encoded_together(self.encoder, [others, *systems], self.column_languages)
+            encoded, *columns = encoded_together(
+                self.encoder, [others, *systems], self.column_languages
+            )
         else:
             source, target = self.column_languages
             encoded = self.encoder.encode(others, source)
@@ -314,13 +371,17 @@ class XMoverScore(Scorer):
             if self.similarity == "mover":
                 similarity = self._begun_mover(packed_sources, packed)
             else:
-                similarity = Pending(functools.partial(text_cosines, packed_sources, packed), ready=True)
+                similarity = Pending(
+                    functools.partial(text_cosines, packed_sources, packed), ready=True
+                )
             lm, long = self.fluency(predictions)
             compared.append((similarity, lm, any_truncated(packed_sources, packed) | long))
         scores = Pending(lambda: [self._chunk_scores(*parts) for parts in compared], ready=False)
         return scores() if all(similarity.ready for similarity, _, _ in compared) else scores
 
-    def _chunk_scores(self, similarity: Pending[np.ndarray], lm: np.ndarray, truncated: np.ndarray) -> ChunkScores:
+    def _chunk_scores(
+        self, similarity: Pending[np.ndarray], lm: np.ndarray, truncated: np.ndarray
+    ) -> ChunkScores:
         values = similarity()
         parts = {self.similarity: values, "lm": lm}
         return ChunkScores(self.combined(parts), parts, truncated, np.isnan(values))
@@ -329,7 +390,10 @@ class XMoverScore(Scorer):
     def cells(self) -> Cells:
         """Costs; an `InputError` with ``similarity="cosine"``."""
         if self.similarity != "mover":
-            raise InputError("alignments: there is nothing to align with similarity='cosine'; use similarity='mover'")
+            raise InputError(
+                "alignments: there is nothing to align with similarity='cosine'; use "
+                "similarity='mover'"
+            )
         return "cost"
 
     def _align(self, others: list[str], predictions: list[str]) -> Iterator[Alignment]:
@@ -339,7 +403,9 @@ class XMoverScore(Scorer):
                 yield Alignment.nothing("cost")
                 continue
             cost = cost_matrix(x.vectors, y.vectors, self.distance)
-            flow, _ = self._transport(cost, x.weights / x.weights.sum(), y.weights / y.weights.sum())
+            flow, _ = self._transport(
+                cost, x.weights / x.weights.sum(), y.weights / y.weights.sum()
+            )
             yield word_plan(x_units, y_units, flow, cost, _UNRELATED[self.distance])
 
     def _units(self, texts: list[str], side: Side) -> Iterator[tuple[PackedTokens, Units]]:
@@ -348,20 +414,34 @@ class XMoverScore(Scorer):
         encoded = encoder.encode(texts, language)
         for place, text in enumerate(texts):
             words = encoder.text_words(text, language)
-            tokens = dataclasses.replace(encoded.take(slice(place, place + 1)), words=words.positions)
+            tokens = dataclasses.replace(
+                encoded.take(slice(place, place + 1)), words=words.positions
+            )
             if not text.strip():
                 tokens = tokens.select(np.zeros(len(tokens.words), dtype=bool))
             kept = self._filtered(tokens, side)
-            yield self.ngrams_of(tokens, side), ngram_units(words, kept.words, kept.weights, self.ngram)
+            yield (
+                self.ngrams_of(tokens, side),
+                ngram_units(words, kept.words, kept.weights, self.ngram),
+            )
 
-    def evidence(self, predictions: list[str], alignments: Sequence[Alignment]) -> list[list[Evidence]]:
+    def evidence(
+        self, predictions: list[str], alignments: Sequence[Alignment]
+    ) -> list[list[Evidence]]:
         return self.weighted_evidence(predictions, alignments, 1.0, self.lm_weight)
 
     def weighted_evidence(
-        self, predictions: list[str], alignments: Sequence[Alignment], weight: float, lm_weight: float
+        self,
+        predictions: list[str],
+        alignments: Sequence[Alignment],
+        weight: float,
+        lm_weight: float,
     ) -> list[list[Evidence]]:
-        """What speaks against the words of translations, of which the parts ``mover`` and ``lm`` have these weights."""
-        best, *similarities = self._form.similarity(np.array([0.0, *(alignment.total for alignment in alignments)]))
+        """What speaks against the words of translations, of which the parts ``mover`` and ``lm``
+        have these weights."""
+        best, *similarities = self._form.similarity(
+            np.array([0.0, *(alignment.total for alignment in alignments)])
+        )
         evidence = [
             [match_evidence(alignment, weight * (best - similarity))]
             for alignment, similarity in zip(alignments, similarities, strict=True)
@@ -374,7 +454,10 @@ class XMoverScore(Scorer):
         return evidence
 
     def combined(self, parts: Mapping[str, np.ndarray]) -> np.ndarray:
-        return parts[self.similarity] + (self.lm_weight if self.language_model is not None else 0.0) * parts["lm"]
+        return (
+            parts[self.similarity]
+            + (self.lm_weight if self.language_model is not None else 0.0) * parts["lm"]
+        )
 
     def _floor(self) -> tuple[float, dict[str, float]]:
         farthest = np.array([-1.0])
@@ -384,4 +467,6 @@ class XMoverScore(Scorer):
         if self.language_model is not None and not self._form.normalise_lm:
             lm = np.array([self.language_model.floor])
         parts = {self.similarity: farthest, "lm": lm}
-        return float(self.combined(parts)[0]), {name: float(values[0]) for name, values in parts.items()}
+        return float(self.combined(parts)[0]), {
+            name: float(values[0]) for name, values in parts.items()
+        }

@@ -22,7 +22,8 @@ Labels = np.ndarray | Sequence[Any]
 
 
 class Columns(NamedTuple):
-    """The (k,) values at the k positions at which no column has None, and which of the n positions those are."""
+    """The (k,) values at the k positions at which no column has None, and which of the n positions
+    those are."""
 
     values: dict[str, np.ndarray]
     kept: np.ndarray
@@ -39,18 +40,26 @@ class Columns(NamedTuple):
             bad = np.flatnonzero(~np.isfinite(column))
             if bad.size:
                 first = np.flatnonzero(self.kept)[bad[0]]
-                return f"the {name} hold {bad.size} values that are not finite, the first at index {first}"
+                return (
+                    f"the {name} hold {bad.size} values that are not finite, the first at index "
+                    f"{first}"
+                )
         return None
 
 
 def complete(columns: Mapping[str, Numbers]) -> Columns:
-    """Leaves out the positions at which one of the named (n,) columns has None; NaN is a value like others."""
+    """Leaves out the positions at which one of the named (n,) columns has None; NaN is a value like
+    others."""
     values = {name: _floats(name, column) for name, column in columns.items()}
     shapes = [column.shape for column in values.values()]
     if len(set(shapes)) > 1 or len(shapes[0]) != 1:
         found = " and ".join(map(str, shapes))
-        raise InputError(f"{' and '.join(values)} must be vectors of one length, got the shapes {found}")
-    kept = np.all([[value is not None for value in column] for column in columns.values()], axis=0).astype(bool)
+        raise InputError(
+            f"{' and '.join(values)} must be vectors of one length, got the shapes {found}"
+        )
+    kept = np.all(
+        [[value is not None for value in column] for column in columns.values()], axis=0
+    ).astype(bool)
     return Columns({name: column[kept] for name, column in values.items()}, kept)
 
 
@@ -62,22 +71,26 @@ def _floats(name: str, column: Numbers) -> np.ndarray:
 
 
 def codes(name: str, labels: Labels, kept: np.ndarray) -> np.ndarray:
-    """Numbers 0, 1, ... for the k of n labels that are kept: equal where the labels are, in order of appearance."""
+    """Numbers 0, 1, ... for the k of n labels that are kept: equal where the labels are, in order
+    of appearance."""
     if len(labels) != len(kept):
-        raise InputError(f"{name}: one for each segment is needed, got {len(labels)} for {len(kept)} segments")
+        raise InputError(
+            f"{name}: one for each segment is needed, got {len(labels)} for {len(kept)} segments"
+        )
     places = np.flatnonzero(kept).tolist()
     if missing := [index for index in places if labels[index] is None]:
         raise InputError(f"{name}[{missing[0]}] is None: each segment needs one to be grouped")
     numbers: dict[Any, int] = {}
-    return np.array([numbers.setdefault(labels[index], len(numbers)) for index in places], dtype=np.intp)
+    return np.array(
+        [numbers.setdefault(labels[index], len(numbers)) for index in places], dtype=np.intp
+    )
 
 
 class Correlation(NamedTuple):
     """A coefficient in [-1, 1] (accuracies: [0, 1]), or NaN with the reason why it is not defined.
 
-    Segments without a score or a judgement are left out; an average also leaves out groups for which nothing is
-    defined.
-    """
+    Segments without a score or a judgement are left out; an average also leaves out groups for
+    which nothing is defined."""
 
     value: float
     reason: str | None = None
@@ -98,7 +111,8 @@ def pearson(scores: Numbers, human: Numbers) -> Correlation:
         human: (n,) human judgements; None leaves the segment out.
 
     Returns:
-        r in [-1, 1]; NaN with its reason where a side is constant or not finite, or fewer than 2 segments are left.
+        r in [-1, 1]; NaN with its reason where a side is constant or not finite, or fewer than 2
+        segments are left.
 
     Raises:
         InputError: the columns are not vectors of numbers of one length.
@@ -112,11 +126,15 @@ def pearson(scores: Numbers, human: Numbers) -> Correlation:
     return _coefficient(_pearson, scores, human)
 
 
-def _coefficient(formula: Callable[[np.ndarray, np.ndarray], float], scores: Numbers, human: Numbers) -> Correlation:
+def _coefficient(
+    formula: Callable[[np.ndarray, np.ndarray], float], scores: Numbers, human: Numbers
+) -> Correlation:
     columns = complete({"scores": scores, "human judgements": human})
     if reason := why_undefined(columns):
         return Correlation(np.nan, reason, columns.left_out)
-    return Correlation(float(np.clip(formula(*columns.values.values()), -1.0, 1.0)), None, columns.left_out)
+    return Correlation(
+        float(np.clip(formula(*columns.values.values()), -1.0, 1.0)), None, columns.left_out
+    )
 
 
 def _pearson(x: np.ndarray, y: np.ndarray) -> float:
@@ -136,9 +154,9 @@ def _kendall(x: np.ndarray, y: np.ndarray, variant: str) -> float:
     return kendalltau(x, y, variant=variant).statistic
 
 
-# All are called like `pearson`. Spearman's rho is Pearson's r of the mean ranks. Of P pairs, T of them tied on a side,
-# Kendall's tau-b is (C - D) / sqrt((P - T_x)(P - T_y)); Stuart's tau-c is 2 (C - D) m / (n^2 (m - 1)), m the smaller
-# number of distinct values.
+# All are called like `pearson`. Spearman's rho is Pearson's r of the mean ranks. Of P pairs, T of
+# them tied on a side, Kendall's tau-b is (C - D) / sqrt((P - T_x)(P - T_y)); Stuart's tau-c is 2 (C
+# - D) m / (n^2 (m - 1)), m the smaller number of distinct values.
 COEFFICIENTS: dict[str, Callable[[Numbers, Numbers], Correlation]] = {
     "pearson": pearson,
     "spearman": partial(_coefficient, _spearman),
@@ -148,10 +166,13 @@ COEFFICIENTS: dict[str, Callable[[Numbers, Numbers], Correlation]] = {
 
 
 def mean(correlations: Mapping[str, Correlation]) -> Correlation:
-    """The plain mean over named sets; undefined, with the names of the sets, where one of them is undefined."""
+    """The plain mean over named sets; undefined, with the names of the sets, where one of them is
+    undefined."""
     if not correlations:
         raise InputError("correlations: empty; there is nothing to average")
-    undefined = [name for name, correlation in correlations.items() if correlation.reason is not None]
+    undefined = [
+        name for name, correlation in correlations.items() if correlation.reason is not None
+    ]
     if undefined:
         return Correlation(np.nan, f"undefined for {', '.join(undefined)}")
     return Correlation(float(np.mean([correlation.value for correlation in correlations.values()])))
@@ -173,23 +194,37 @@ def why_undefined(columns: Columns) -> str | None:
     n = int(columns.kept.sum())
     if n < 2:
         without = f", {columns.left_out} have no score or no judgement" if columns.left_out else ""
-        return f"a correlation needs at least 2 segments, there {'is' if n == 1 else 'are'} {n}{without}"
+        return (
+            f"a correlation needs at least 2 segments, there {'is' if n == 1 else 'are'} "
+            f"{n}{without}"
+        )
     if reason := columns.not_finite:
         return reason
-    return next((f"the {name} are constant" for name, column in columns.values.items() if unit(column) is None), None)
+    return next(
+        (
+            f"the {name} are constant"
+            for name, column in columns.values.items()
+            if unit(column) is None
+        ),
+        None,
+    )
 
 
-def correlate(name: str, scores: Numbers, human: Numbers, *, groups: Labels | None = None) -> Correlation:
+def correlate(
+    name: str, scores: Numbers, human: Numbers, *, groups: Labels | None = None
+) -> Correlation:
     """A coefficient over all segments, or its mean over groups of them.
 
-    The mean is the plain one over the groups for which the coefficient is defined, as in Google's mt-metrics-eval;
-    `undefined_groups` counts the others. A value that is not finite leaves the whole undefined, whatever its group.
+    The mean is the plain one over the groups for which the coefficient is defined, as in Google's
+    mt-metrics-eval; `undefined_groups` counts the others. A value that is not finite leaves the
+    whole undefined, whatever its group.
 
     Args:
         name: a key of `COEFFICIENTS`.
         scores: (n,) scores of a metric; None leaves the segment out.
         human: (n,) human judgements; None leaves the segment out.
-        groups: (n,) labels, such as the item or the system of each segment; None for one coefficient over all.
+        groups: (n,) labels, such as the item or the system of each segment; None for one
+            coefficient over all.
     """
     coefficient = COEFFICIENTS[choice("coefficient", name, tuple(COEFFICIENTS))]
     if groups is None:
@@ -203,7 +238,11 @@ def correlate(name: str, scores: Numbers, human: Numbers, *, groups: Labels | No
     undefined = len(found) - len(defined)
     if defined:
         return Correlation(float(np.mean(defined)), None, columns.left_out, undefined)
-    why = f"undefined in each of the {len(found)} groups, in the first because {found[0].reason}" if found else None
+    why = (
+        f"undefined in each of the {len(found)} groups, in the first because {found[0].reason}"
+        if found
+        else None
+    )
     return Correlation(np.nan, why or "there is no segment", columns.left_out, undefined)
 
 
@@ -223,10 +262,12 @@ def pairs_within(groups: np.ndarray) -> np.ndarray:
 
 
 def darr_kendall(scores: Numbers, raw_human: Numbers, items: Labels) -> Correlation:
-    """Kendall's tau-like agreement of the WMT metrics tasks (Bojar et al., 2017; Ma et al., 2018): (C - D) / (C + D).
+    """Kendall's tau-like agreement of the WMT metrics tasks (Bojar et al., 2017; Ma et al., 2018):
+    (C - D) / (C + D).
 
-    The pairs are two translations of one item whose raw assessments (0 to 100, not standardised) lie at least 25 points
-    apart. C pairs are ordered by the metric as by people; the D others the other way, or tied by the metric.
+    The pairs are two translations of one item whose raw assessments (0 to 100, not standardised)
+    lie at least 25 points apart. C pairs are ordered by the metric as by people; the D others the
+    other way, or tied by the metric.
 
     Example:
         Of three pairs two are concordant, and the metric ties one:
@@ -248,7 +289,8 @@ def darr_kendall(scores: Numbers, raw_human: Numbers, items: Labels) -> Correlat
 
 
 def ranked_kendall(scores: Numbers, pairs: np.ndarray) -> Correlation:
-    """The agreement of `darr_kendall` on pairs that people ordered, as WMT publishes them since 2017.
+    """The agreement of `darr_kendall` on pairs that people ordered, as WMT publishes them since
+    2017.
 
     Args:
         scores: (n,) scores of a metric; None leaves the pairs of the segment out.
@@ -272,7 +314,8 @@ def ranked_kendall(scores: Numbers, pairs: np.ndarray) -> Correlation:
 
 
 def pairwise_accuracy(scores: Numbers, human: Numbers) -> Correlation:
-    """Share of the pairs of systems that metric and people order, or tie, alike (Kocmi et al., 2021).
+    """Share of the pairs of systems that metric and people order, or tie, alike (Kocmi et al.,
+    2021).
 
     Example:
         >>> pairwise_accuracy([0.1, 0.2, 0.3, 0.4], [1, 3, 2, 4]).value  # one of six pairs is the wrong way round
@@ -288,12 +331,14 @@ def pairwise_accuracy(scores: Numbers, human: Numbers) -> Correlation:
 
 
 def tie_calibrated_accuracy(scores: Numbers, human: Numbers, items: Labels) -> Correlation:
-    """Pairwise accuracy with tie calibration, acc_eq* (Deutsch, Foster and Freitag, 2023), WMT's "acc23".
+    """Pairwise accuracy with tie calibration, acc_eq* (Deutsch, Foster and Freitag, 2023), WMT's
+    "acc23".
 
-    Pairs are two translations of one item. The metric calls a pair tied where its scores differ by at most epsilon; it
-    is right where it orders a pair as people do, or calls it tied as people do. The accuracy is the mean over the items
-    of the share of pairs that it is right about, at the best epsilon: 0 or the difference of a pair. Items with fewer
-    than two translations are left out and counted.
+    Pairs are two translations of one item. The metric calls a pair tied where its scores differ by
+    at most epsilon; it is right where it orders a pair as people do, or calls it tied as people do.
+    The accuracy is the mean over the items of the share of pairs that it is right about, at the
+    best epsilon: 0 or the difference of a pair. Items with fewer than two translations are left out
+    and counted.
 
     Example:
         Where a difference of 0.01 is a tie, the metric is right about all pairs:
@@ -310,38 +355,58 @@ def tie_calibrated_accuracy(scores: Numbers, human: Numbers, items: Labels) -> C
     compared = int((sizes >= 2).sum())
     left_out = columns.left_out, len(sizes) - compared
     if not compared:
-        return Correlation(np.nan, "no item has two translations with a score and a judgement", *left_out)
+        return Correlation(
+            np.nan, "no item has two translations with a score and a judgement", *left_out
+        )
     metric, people = (column[first] - column[second] for column in columns.values.values())
     weights = 1 / ((sizes * (sizes - 1) / 2)[groups[first]] * compared)
     ordered = weights * (np.sign(metric) == np.sign(people))
-    # As epsilon grows past the distance of a pair, the pair becomes tied; pairs of one distance do so together.
+    # As epsilon grows past the distance of a pair, the pair becomes tied; pairs of one distance do
+    # so together.
     order = np.argsort(np.abs(metric), kind="stable")
     distances = np.abs(metric)[order]
-    gained = np.cumsum((weights * (people == 0) - ordered)[order])[np.append(np.diff(distances) > 0, True)]
+    gained = np.cumsum((weights * (people == 0) - ordered)[order])[
+        np.append(np.diff(distances) > 0, True)
+    ]
     accuracy = ordered.sum() + max(0.0, gained.max())
     return Correlation(float(min(accuracy, 1.0)), None, *left_out)
 
 
 def soft_pairwise_accuracy(
-    scores: Numbers, human: Numbers, items: Labels, systems: Labels, *, resamples: int = 1000, seed: int = SEED
+    scores: Numbers,
+    human: Numbers,
+    items: Labels,
+    systems: Labels,
+    *,
+    resamples: int = 1000,
+    seed: int = SEED,
 ) -> Correlation:
-    """Soft pairwise accuracy (Thompson et al., 2024): 1 - mean |p_human - p_metric| over the pairs of systems.
+    """Soft pairwise accuracy (Thompson et al., 2024): 1 - mean |p_human - p_metric| over the pairs
+    of systems.
 
-    p is the one-sided p-value that one system of the pair is better, by a paired permutation test on the scores of
-    segments; all share the same permutations. The items are those that every system has a score and a judgement for;
-    other segments are left out.
-    """
+    p is the one-sided p-value that one system of the pair is better, by a paired permutation test
+    on the scores of segments; all share the same permutations. The items are those that every
+    system has a score and a judgement for; other segments are left out."""
     import pandas as pd
 
     columns = complete({"scores": scores, "human judgements": human})
     if reason := columns.not_finite:
         return Correlation(np.nan, reason, columns.left_out)
-    labels = {"system": codes("systems", systems, columns.kept), "item": codes("items", items, columns.kept)}
+    labels = {
+        "system": codes("systems", systems, columns.kept),
+        "item": codes("items", items, columns.kept),
+    }
     rows = pd.DataFrame(labels | columns.values, index=np.flatnonzero(columns.kept))
     twice = rows[rows.duplicated(["system", "item"])]
     if len(twice):
-        raise InputError(f"items and systems: segment {twice.index[0]} has the system and the item of another one")
-    tables = [rows.pivot(index="system", columns="item", values=name).dropna(axis=1) for name in columns.values]
+        raise InputError(
+            f"items and systems: segment {twice.index[0]} has the system and the item of another "
+            "one"
+        )
+    tables = [
+        rows.pivot(index="system", columns="item", values=name).dropna(axis=1)
+        for name in columns.values
+    ]
     system_count, item_count = tables[0].shape
     left_out = len(columns.kept) - system_count * item_count
     if reason := _too_few(system_count):
@@ -349,32 +414,44 @@ def soft_pairwise_accuracy(
     if not item_count:
         return Correlation(np.nan, "no item has a score and a judgement for every system", left_out)
     first, second = np.triu_indices(system_count, 1)
-    # Less the mean of its item, a score is as large as the differences are: less is lost to rounding.
+    # Less the mean of its item, a score is as large as the differences are: less is lost to
+    # rounding.
     tables = [table - table.mean(0) for table in (table.to_numpy() for table in tables)]
-    leads = [table.sum(1)[first] - table.sum(1)[second] - ROUNDING * np.abs(table).sum() for table in tables]
+    leads = [
+        table.sum(1)[first] - table.sum(1)[second] - ROUNDING * np.abs(table).sum()
+        for table in tables
+    ]
     counts = np.zeros((2, len(first)))
     for flips in sign_flips(resamples, item_count, seed):
         for count, table, lead in zip(counts, tables, leads, strict=True):
             sums = flips @ table.T
             count += (sums[:, first] - sums[:, second] >= lead).sum(0)
     # p is (count + 1) / (resamples + 1), of which the 1 of both sides cancels.
-    return Correlation(float(1 - np.abs(counts[1] - counts[0]).mean() / (resamples + 1)), None, left_out)
+    return Correlation(
+        float(1 - np.abs(counts[1] - counts[0]).mean() / (resamples + 1)), None, left_out
+    )
 
 
 def _too_few(systems: int) -> str | None:
     there = f"there {'is' if systems == 1 else 'are'} {systems}"
-    return f"pairs need at least 2 systems with a score and a judgement, {there}" if systems < 2 else None
+    return (
+        f"pairs need at least 2 systems with a score and a judgement, {there}"
+        if systems < 2
+        else None
+    )
 
 
 def sign_flips(resamples: int, n: int, seed: int) -> Iterator[np.ndarray]:
-    """Random signs, (k, n) at a time until there are `resamples` rows: -1 swaps the two scores of a segment."""
+    """Random signs, (k, n) at a time until there are `resamples` rows: -1 swaps the two scores of a
+    segment."""
     generator = np.random.default_rng(seed)
     for count in portions(resamples, n):
         yield 1.0 - 2.0 * generator.integers(2, size=(count, n), dtype=np.int8)
 
 
 def portions(resamples: int, n: int) -> Iterator[int]:
-    """How many resamples of n segments to draw at once, so that a few tens of megabytes hold them."""
+    """How many resamples of n segments to draw at once, so that a few tens of megabytes hold
+    them."""
     at_once = max(1, _DRAWN_AT_ONCE // n)
     for first in range(0, positive("resamples", resamples), at_once):
         yield min(at_once, resamples - first)

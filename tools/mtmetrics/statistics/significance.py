@@ -1,4 +1,5 @@
-"""How sure a score or a correlation is, and whether one is higher than another: intervals and tests."""
+"""How sure a score or a correlation is, and whether one is higher than another: intervals and
+tests."""
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -28,7 +29,8 @@ from mtmetrics.statistics.correlation import (
 # A difference is significant where the p-value of its test is below this.
 ALPHA = 0.05
 _LEVEL = 0.95
-# Resamples of one segment are all equal; those of two lie between both values, and their correlation is 1 or -1.
+# Resamples of one segment are all equal; those of two lie between both values, and their
+# correlation is 1 or -1.
 FEWEST_FOR_INTERVAL = 3
 NO_INTERVAL = f"no interval of fewer than {FEWEST_FOR_INTERVAL} segments"
 _TAILS = ((1 - _LEVEL) / 2, (1 + _LEVEL) / 2)
@@ -48,7 +50,8 @@ def _silent(portions: Iterable[np.ndarray], **_: Any) -> Iterable[np.ndarray]:
 
 
 class Interval(NamedTuple):
-    """A confidence interval: its ends, the share of the resamples inside, their number, and the seed of the draw."""
+    """A confidence interval: its ends, the share of the resamples inside, their number, and the
+    seed of the draw."""
 
     low: float
     high: float
@@ -58,7 +61,8 @@ class Interval(NamedTuple):
 
 
 class PValue(NamedTuple):
-    """In [0, 1], or NaN with the reason why the test is not defined; segments with a missing value are left out."""
+    """In [0, 1], or NaN with the reason why the test is not defined; segments with a missing value
+    are left out."""
 
     value: float
     reason: str | None = None
@@ -73,7 +77,8 @@ class PValue(NamedTuple):
 def bootstrap_interval(
     values: np.ndarray | Sequence[float], *, resamples: int = 1000, seed: int = SEED
 ) -> Interval | None:
-    """95 % percentile bootstrap interval of a mean (Efron, 1979): segments are drawn with replacement.
+    """95 % percentile bootstrap interval of a mean (Efron, 1979): segments are drawn with
+    replacement.
 
     Args:
         values: (n,) scores of segments.
@@ -92,7 +97,9 @@ def bootstrap_interval(
     """
     values = np.asarray(values, dtype=np.float64)
     if values.ndim != 1 or not values.size or not np.isfinite(values).all():
-        raise InputError(f"values: a vector of at least one finite number is needed, got shape {values.shape}")
+        raise InputError(
+            f"values: a vector of at least one finite number is needed, got shape {values.shape}"
+        )
     [interval] = bootstrap_intervals(values[None], resamples=resamples, seed=seed)
     return interval
 
@@ -100,26 +107,32 @@ def bootstrap_interval(
 def bootstrap_intervals(
     columns: np.ndarray, *, resamples: int = 1000, seed: int = SEED, progress: Progress = _silent
 ) -> list[Interval | None]:
-    """`bootstrap_interval` of each of k systems, (k, n) finite scores; all of them share the resamples."""
+    """`bootstrap_interval` of each of k systems, (k, n) finite scores; all of them share the
+    resamples."""
     if columns.shape[1] < FEWEST_FOR_INTERVAL:
         return [None] * len(columns)
     drawn = _shown(progress, resampled_counts, columns.shape[1], resamples, seed, desc="intervals")
-    # One column after the other, so that a mean is the same to the last bit whatever stands beside it.
-    means = np.hstack([[counts @ column for column in columns] for counts in drawn]) / columns.shape[1]
+    # One column after the other, so that a mean is the same to the last bit whatever stands beside
+    # it.
+    means = (
+        np.hstack([[counts @ column for column in columns] for counts in drawn]) / columns.shape[1]
+    )
     ends = np.quantile(means, _TAILS, axis=1).T.tolist()
     return [Interval(low, high, _LEVEL, resamples, seed) for low, high in ends]
 
 
 def paired_bootstrap(a: Numbers, b: Numbers, *, resamples: int = 1000, seed: int = SEED) -> float:
-    """Paired bootstrap (Koehn, 2004): one-sided p, by the share of resamples in which A is not better than B.
+    """Paired bootstrap (Koehn, 2004): one-sided p, by the share of resamples in which A is not
+    better than B.
 
-    The (n,) scores of A's and B's segments are for the same sources; None on either side leaves the segment out.
-    """
+    The (n,) scores of A's and B's segments are for the same sources; None on either side leaves the
+    segment out."""
     return float(bootstrap_p_values(_both(a, b), _ONE_PAIR, resamples=resamples, seed=seed)[0])
 
 
 def paired_permutation(a: Numbers, b: Numbers, *, resamples: int = 1000, seed: int = SEED) -> float:
-    """Approximate randomisation (Riezler and Maxwell, 2005): one-sided p that A leads B; columns as `paired_bootstrap`.
+    """Approximate randomisation (Riezler and Maxwell, 2005): one-sided p that A leads B; columns as
+    `paired_bootstrap`.
 
     Each permutation swaps the scores of the two systems on about half of the segments.
     """
@@ -127,9 +140,15 @@ def paired_permutation(a: Numbers, b: Numbers, *, resamples: int = 1000, seed: i
 
 
 def bootstrap_p_values(
-    columns: np.ndarray, pairs: Pairs, *, resamples: int = 1000, seed: int = SEED, progress: Progress = _silent
+    columns: np.ndarray,
+    pairs: Pairs,
+    *,
+    resamples: int = 1000,
+    seed: int = SEED,
+    progress: Progress = _silent,
 ) -> np.ndarray:
-    """(m,) p-values of `paired_bootstrap` for m pairs of k systems, (k, n) finite scores, from the same resamples."""
+    """(m,) p-values of `paired_bootstrap` for m pairs of k systems, (k, n) finite scores, from the
+    same resamples."""
     n = columns.shape[1]
     counts = np.zeros(len(pairs), dtype=np.int64)
     for drawn in _shown(progress, resampled_counts, n, resamples, seed, desc="testing"):
@@ -140,9 +159,15 @@ def bootstrap_p_values(
 
 
 def permutation_p_values(
-    columns: np.ndarray, pairs: Pairs, *, resamples: int = 1000, seed: int = SEED, progress: Progress = _silent
+    columns: np.ndarray,
+    pairs: Pairs,
+    *,
+    resamples: int = 1000,
+    seed: int = SEED,
+    progress: Progress = _silent,
 ) -> np.ndarray:
-    """(m,) p-values of `paired_permutation` for m pairs of k systems, (k, n) finite scores, from the same permutations.
+    """(m,) p-values of `paired_permutation` for m pairs of k systems, (k, n) finite scores, from
+    the same permutations.
 
     To draw them costs far more than to look at another pair.
     """
@@ -155,7 +180,12 @@ def permutation_p_values(
 
 
 def _shown(
-    progress: Progress, draw: Callable[..., Iterator[np.ndarray]], n: int, resamples: int, seed: int, desc: str
+    progress: Progress,
+    draw: Callable[..., Iterator[np.ndarray]],
+    n: int,
+    resamples: int,
+    seed: int,
+    desc: str,
 ) -> Iterable[np.ndarray]:
     """Portions of resamples of n segments, with a bar of how many are done."""
     total = sum(1 for _ in portions(resamples, n))
@@ -185,10 +215,12 @@ def _both(a: Numbers, b: Numbers) -> np.ndarray:
 
 
 def williams(r12: float, r13: float, r23: float, n: int) -> PValue:
-    """Williams' test (1959) of r12 > r13, for correlations that share a variable, as in Graham and Baldwin (2014).
+    """Williams' test (1959) of r12 > r13, for correlations that share a variable, as in Graham and
+    Baldwin (2014).
 
-    t = (r12 - r13) sqrt((n - 1) (1 + r23)) / sqrt(2 K (n - 1) / (n - 3) + (r12 + r13)^2 (1 - r23)^3 / 4),
-    K = 1 - r12^2 - r13^2 - r23^2 + 2 r12 r13 r23, follows Student's t with n - 3 degrees of freedom if they are equal.
+    t = (r12 - r13) sqrt((n - 1) (1 + r23)) / sqrt(2 K (n - 1) / (n - 3) + (r12 + r13)^2 (1 - r23)^3
+    / 4), K = 1 - r12^2 - r13^2 - r23^2 + 2 r12 r13 r23, follows Student's t with n - 3 degrees of
+    freedom if they are equal.
 
     Args:
         r12: Pearson's r of people and metric A.
@@ -208,32 +240,41 @@ def williams(r12: float, r13: float, r23: float, n: int) -> PValue:
     if 1 - r23 <= ROUNDING:
         return PValue(0.5)
     if 1 + r23 <= ROUNDING:
-        return PValue(np.nan, "the metrics are exact opposites, for which Williams' statistic is 0 / 0")
+        return PValue(
+            np.nan, "the metrics are exact opposites, for which Williams' statistic is 0 / 0"
+        )
     from scipy.special import stdtr
 
     determinant = 1 - r12**2 - r13**2 - r23**2 + 2 * r12 * r13 * r23
     spread = 2 * max(determinant, 0.0) * (n - 1) / (n - 3) + (r12 + r13) ** 2 / 4 * (1 - r23) ** 3
-    with np.errstate(divide="ignore"):  # nothing but the difference of the metrics may explain the judgements
+    with np.errstate(
+        divide="ignore"
+    ):  # nothing but the difference of the metrics may explain the judgements
         t = (r12 - r13) * np.sqrt(np.divide((n - 1) * (1 + r23), spread))
     return PValue(float(stdtr(n - 3, -t)))
 
 
 def williams_test(scores_a: Numbers, scores_b: Numbers, human: Numbers) -> PValue:
-    """Williams' test on the (n,) scores: is metric A's Pearson correlation with people higher than metric B's?"""
-    columns = complete({"scores of A": scores_a, "scores of B": scores_b, "human judgements": human})
+    """Williams' test on the (n,) scores: is metric A's Pearson correlation with people higher than
+    metric B's?"""
+    columns = complete(
+        {"scores of A": scores_a, "scores of B": scores_b, "human judgements": human}
+    )
     if reason := why_undefined(columns):
         return PValue(np.nan, reason, columns.left_out)
     a, b, people = columns.values.values()
-    found = williams(pearson(people, a).value, pearson(people, b).value, pearson(a, b).value, len(people))
+    found = williams(
+        pearson(people, a).value, pearson(people, b).value, pearson(a, b).value, len(people)
+    )
     return found._replace(left_out=columns.left_out)
 
 
 class CorrelationInterval(NamedTuple):
-    """A confidence interval of a correlation; its ends are NaN where that is not defined, for the reason given.
+    """A confidence interval of a correlation; its ends are NaN where that is not defined, for the
+    reason given.
 
-    Resamples in which a side is constant are undefined: the ends are percentiles of the others. Segments with a missing
-    value are left out.
-    """
+    Resamples in which a side is constant are undefined: the ends are percentiles of the others.
+    Segments with a missing value are left out."""
 
     low: float
     high: float
@@ -246,9 +287,15 @@ class CorrelationInterval(NamedTuple):
 
 
 def bootstrap_correlation(
-    scores: Numbers, human: Numbers, *, coefficient: str = "pearson", resamples: int = 1000, seed: int = SEED
+    scores: Numbers,
+    human: Numbers,
+    *,
+    coefficient: str = "pearson",
+    resamples: int = 1000,
+    seed: int = SEED,
 ) -> CorrelationInterval:
-    """95 % percentile bootstrap interval (Efron, 1979) of a correlation; metrics of one file share the resamples.
+    """95 % percentile bootstrap interval (Efron, 1979) of a correlation; metrics of one file share
+    the resamples.
 
     The cost of Kendall's coefficients is quadratic in the number of segments.
     """
@@ -261,7 +308,9 @@ def bootstrap_correlation(
     values = np.empty(0)
     if reason is None:
         drawn = resampled_counts(resamples, len(x), seed)
-        values = np.concatenate([sample_correlations(coefficient, x, y, counts) for counts in drawn])
+        values = np.concatenate(
+            [sample_correlations(coefficient, x, y, counts) for counts in drawn]
+        )
     defined = values[~np.isnan(values)]
     low, high = np.quantile(defined, _TAILS) if defined.size else (np.nan, np.nan)
     known = reason, len(values) - len(defined), columns.left_out
@@ -278,42 +327,57 @@ def perm_both(
     resamples: int = 1000,
     seed: int = SEED,
 ) -> PValue:
-    """PERM-BOTH (Deutsch, Dror and Roth, 2021): is metric A's correlation with people higher than metric B's?
+    """PERM-BOTH (Deutsch, Dror and Roth, 2021): is metric A's correlation with people higher than
+    metric B's?
 
-    The scores of both metrics, standardised, change places on about half of the segments, and the difference of the
-    correlations (means over groups, see `correlate`) is compared with the observed one. A permutation without a defined
-    difference counts against A. The cost of Kendall's coefficients is quadratic in n.
-    """
+    The scores of both metrics, standardised, change places on about half of the segments, and the
+    difference of the correlations (means over groups, see `correlate`) is compared with the
+    observed one. A permutation without a defined difference counts against A. The cost of Kendall's
+    coefficients is quadratic in n."""
     choice("coefficient", coefficient, tuple(COEFFICIENTS))
-    columns = complete({"scores of A": scores_a, "scores of B": scores_b, "human judgements": human})
+    columns = complete(
+        {"scores of A": scores_a, "scores of B": scores_b, "human judgements": human}
+    )
     if reason := why_undefined(columns):
         return PValue(np.nan, reason, columns.left_out)
     a, b, people = columns.values.values()
     n = len(people)
     labels = np.zeros(n, dtype=np.intp) if groups is None else codes("groups", groups, columns.kept)
-    # One pool holds the scores of both metrics: a permutation is a choice of one of the two points of each segment.
+    # One pool holds the scores of both metrics: a permutation is a choice of one of the two points
+    # of each segment.
     pool, judged = np.concatenate([unit(a), unit(b)]), np.concatenate([people, people])
     parts = [np.concatenate([part, part + n]) for part in members(labels)]
 
     def lead(swapped: np.ndarray) -> np.ndarray:
-        """(k,) A's mean correlation less B's; `swapped` (k, n) is 1 where the scores change places."""
+        """(k,) A's mean correlation less B's; `swapped` (k, n) is 1 where the scores change
+        places."""
         chosen = np.concatenate([1 - swapped, swapped], axis=1)
         sides = []
         for counts in (chosen, 1 - chosen):
-            found = [sample_correlations(coefficient, pool[part], judged[part], counts[:, part]) for part in parts]
+            found = [
+                sample_correlations(coefficient, pool[part], judged[part], counts[:, part])
+                for part in parts
+            ]
             sides.append(_mean_of_defined(np.array(found)))
         return sides[0] - sides[1]
 
     observed = lead(np.zeros((1, n)))[0]
     if np.isnan(observed):
-        return PValue(np.nan, "the correlation of a metric with people is undefined in each group", columns.left_out)
-    smaller = sum(int((lead((1 - flips) / 2) < observed - ROUNDING).sum()) for flips in sign_flips(resamples, n, seed))
+        return PValue(
+            np.nan,
+            "the correlation of a metric with people is undefined in each group",
+            columns.left_out,
+        )
+    smaller = sum(
+        int((lead((1 - flips) / 2) < observed - ROUNDING).sum())
+        for flips in sign_flips(resamples, n, seed)
+    )
     return PValue(_p_value(resamples - smaller, resamples), None, columns.left_out)
 
 
 def resampled_counts(resamples: int, n: int, seed: int) -> Iterator[np.ndarray]:
-    """(k, n) how often each bootstrap resample holds each of n segments, for `sample_correlations`; in portions that
-    fit into memory."""
+    """(k, n) how often each bootstrap resample holds each of n segments, for `sample_correlations`;
+    in portions that fit into memory."""
     generator = np.random.default_rng(seed)
     for count in portions(resamples, n):
         drawn = generator.integers(n, size=(count, n)) + n * np.arange(count)[:, None]
@@ -333,9 +397,9 @@ def _mean_of_defined(values: np.ndarray) -> np.ndarray:
 def sample_correlations(name: str, x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """(k,) coefficients, one of each sample of a pool of p points; NaN where it is not defined.
 
-    `x` and `y` are (p,) finite coordinates, `counts` (k, p) float64 say how often each sample holds each point:
-    bootstrap resamples hold a point several times, permutations of two metrics one of the two points of each segment.
-    """
+    `x` and `y` are (p,) finite coordinates, `counts` (k, p) float64 say how often each sample holds
+    each point: bootstrap resamples hold a point several times, permutations of two metrics one of
+    the two points of each segment."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.clip(_SAMPLED[name](x, y, counts), -1.0, 1.0)
 
@@ -348,7 +412,9 @@ def _sampled_pearson(x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> np.nda
     sums = counts @ np.stack([np.ones_like(x), x, y, x * x, y * y, x * y], axis=1)
     mean_x, mean_y, xx, yy, xy = sums[:, 1:].T / sums[:, 0]
     found = ((square - mean**2, square) for mean, square in ((mean_x, xx), (mean_y, yy)))
-    variances = [np.where(variance > NOISE * square, variance, np.nan) for variance, square in found]
+    variances = [
+        np.where(variance > NOISE * square, variance, np.nan) for variance, square in found
+    ]
     return (xy - mean_x * mean_y) / np.sqrt(variances[0] * variances[1])
 
 
@@ -379,7 +445,8 @@ _SAMPLED: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]] 
 
 
 def _held(column: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(k, u) how often each sample holds each of the u distinct values, ascending; (p,) which of them a point has."""
+    """(k, u) how often each sample holds each of the u distinct values, ascending; (p,) which of
+    them a point has."""
     _, which, repeats = np.unique(column, return_inverse=True, return_counts=True)
     order = np.argsort(which, kind="stable")
     return np.add.reduceat(counts[:, order], np.cumsum(repeats) - repeats, axis=1), which

@@ -1,1 +1,2 @@
-"""Trainings, on one skeleton: encoders, language models, translation models, regressors and what labels their data."""
+"""Trainings, on one skeleton: encoders, language models, translation models, regressors and what
+labels their data."""

@@ -1,4 +1,5 @@
-"""Trains an ESIM whose composition begins as layers of an encoder, on the vectors of one of its layers."""
+"""Trains an ESIM whose composition begins as layers of an encoder, on the vectors of one of its
+layers."""
 
 import dataclasses
 from collections import defaultdict
@@ -23,7 +24,13 @@ from mtmetrics.training.configs import CompositionConfig
 from mtmetrics.training.judged_pairs import JudgedFiles, JudgedPair, agreement, counts, pair_texts
 from mtmetrics.training.regressor_loop import LayerStore, mixed_seed
 from mtmetrics.training.run import Run, pinned
-from mtmetrics.training.trainers import Judging, PlannedBatches, decay_groups, planned_trainer, trainer_settings
+from mtmetrics.training.trainers import (
+    Judging,
+    PlannedBatches,
+    decay_groups,
+    planned_trainer,
+    trainer_settings,
+)
 
 _EVALUATION_BATCH = 64
 _LENGTH_NOISE = 0.1
@@ -40,10 +47,12 @@ def train_composed(
     repeats: Mapping[str, float] | None = None,
     config: CompositionConfig,
 ) -> Path:
-    """Trains a network with a transformer composition (`mtmetrics.models.composition.ComposedInference`).
+    """Trains a network with a transformer composition
+    (`mtmetrics.models.composition.ComposedInference`).
 
     The encoder runs once over every distinct text. The vectors of the layer that the network reads
-    are kept in a file that is mapped into memory, so that 200,000 rows need no more of it than 10,000.
+    are kept in a file that is mapped into memory, so that 200,000 rows need no more of it than
+    10,000.
 
     Args:
         run: see `mtmetrics.training.run`, as for `config`.
@@ -59,7 +68,9 @@ def train_composed(
     choice("architecture", config.architecture, ("esim",))
     choice("against", config.against, tuple(KNOWN_SIDES))
     dtype = "bfloat16" if config.bf16 else "float32"
-    reader = TokenEncoder(encoder, layer=config.layer, max_pieces=config.max_pieces, dtype=dtype, cache_bytes=0)
+    reader = TokenEncoder(
+        encoder, layer=config.layer, max_pieces=config.max_pieces, dtype=dtype, cache_bytes=0
+    )
     models: dict[str, Any] = {"encoder": f"{reader.label}#{reader.fingerprint}", "begin": None}
     begun = None
     if begin:
@@ -71,26 +82,39 @@ def train_composed(
     train, held = files.read(config)
     examples = Examples.of(train, config)
     validation = Examples.of([pair._replace(worse=None) for pair in held], config)
-    texts = {text for each in (examples, validation) for pair in each.pairs for text in pair_texts(pair)}
+    texts = {
+        text for each in (examples, validation) for pair in each.pairs for text in pair_texts(pair)
+    }
     store = LayerStore(
         Path(vectors) if vectors else run.work / "vectors",
         reader,
-        # In one order, so that runs on the same texts share the file, whatever they train on and hold back.
+        # In one order, so that runs on the same texts share the file, whatever they train on and
+        # hold back.
         sorted(texts, key=lambda text: (text[0], text[1] or "")),
         special=True,
     )
     torch.manual_seed(run.seed)
     lowest_judgement = min(pair.human for pair in train)
-    network = _network(original or encoder, reader, config, floor=max(config.lowest, lowest_judgement))
+    network = _network(
+        original or encoder, reader, config, floor=max(config.lowest, lowest_judgement)
+    )
     if begun is not None:
-        if begun.composition != network.composition or begun.members[0].inner.weight.shape[0] != config.hidden:
+        if (
+            begun.composition != network.composition
+            or begun.members[0].inner.weight.shape[0] != config.hidden
+        ):
             form = f"{network.composition} with {config.hidden} units"
-            raise InputError(f"begin {begin}: a network of another form; the settings ask for {form}")
+            raise InputError(
+                f"begin {begin}: a network of another form; the settings ask for {form}"
+            )
         network.load_state_dict(begun.state_dict())
-    batches = JudgedBatches(plan_units(store, examples, repeats or {}, config, run.seed), store, examples)
+    batches = JudgedBatches(
+        plan_units(store, examples, repeats or {}, config, run.seed), store, examples
+    )
     by_length = np.argsort(_lengths(store, validation), kind="stable")
     plan_of_held = [
-        by_length[first : first + _EVALUATION_BATCH] for first in range(0, len(by_length), _EVALUATION_BATCH)
+        by_length[first : first + _EVALUATION_BATCH]
+        for first in range(0, len(by_length), _EVALUATION_BATCH)
     ]
     judged_batches = JudgedBatches(plan_of_held, store, validation)
     trainer = _trainer(run, config, network.members[0], batches, judged_batches)
@@ -106,7 +130,8 @@ class Examples:
     """Translations that a network scores, and what it learns of each.
 
     Attributes:
-        pairs: n translations with what they are compared with; a worsened copy is a pair of its own.
+        pairs: n translations with what they are compared with; a worsened copy is a pair of its
+            own.
         human: (n,) judgements, cut to the limits of the settings; NaN for a worsened copy.
         better: (n,) for a worsened copy the number of the pair that it was made from, else -1.
         units: numbers of pairs that have to meet in a batch.
@@ -126,7 +151,11 @@ class Examples:
         groups: defaultdict[Any, list[int]] = defaultdict(list)
         for pair in judged:
             is_compared = config.differences > 0 or pair.worse is not None
-            key = (pair.group, pair.against, pair.other, pair.reference) if is_compared else len(pairs)
+            key = (
+                (pair.group, pair.against, pair.other, pair.reference)
+                if is_compared
+                else len(pairs)
+            )
             groups[key].append(len(pairs))
             pairs.append(pair)
             human.append(pair.human)
@@ -137,21 +166,31 @@ class Examples:
                 pairs.append(pair._replace(translation=pair.worse, worse=None))
                 human.append(np.nan)
         units = [np.array(rows) for rows in groups.values()]
-        return cls(pairs, np.array(human).clip(config.lowest, config.highest), np.array(better), units)
+        return cls(
+            pairs, np.array(human).clip(config.lowest, config.highest), np.array(better), units
+        )
 
 
-def _network(original: str | Path, reader: TokenEncoder, config: CompositionConfig, floor: float) -> Regressor:
+def _network(
+    original: str | Path, reader: TokenEncoder, config: CompositionConfig, floor: float
+) -> Regressor:
     """A new network, whose layers are those of the original."""
     _, model = pretrained("AutoModel", model_folder(original), torch.float32)
     about = model.config
     names = config.begun_from.split("+")
     numbers = [int(name) for name in names if name.isdecimal()]
-    has_layers = len(numbers) == len(names) and all(1 <= number <= about.num_hidden_layers for number in numbers)
+    has_layers = len(numbers) == len(names) and all(
+        1 <= number <= about.num_hidden_layers for number in numbers
+    )
     if about.model_type != "bert" or not has_layers or about.hidden_size != reader.dim:
         needed = f"a BERT encoder, {reader.dim} wide, with the layers {config.begun_from} is needed"
-        kind = f"{about.model_type}, {about.hidden_size} wide, with {about.num_hidden_layers} layers"
+        kind = (
+            f"{about.model_type}, {about.hidden_size} wide, with {about.num_hidden_layers} layers"
+        )
         raise InputError(f"encoder {original}: {needed}, this is {kind}")
-    composition = Composition(config.layer, numbers, about.num_attention_heads, about.intermediate_size)
+    composition = Composition(
+        config.layer, numbers, about.num_attention_heads, about.intermediate_size
+    )
     shape = RegressorShape(
         architecture="esim",
         against=config.against,
@@ -190,9 +229,14 @@ def _begin_as(layer: torch.nn.TransformerEncoderLayer, bert: Any) -> None:
 
 
 def plan_units(
-    store: LayerStore, examples: Examples, repeats: Mapping[str, float], config: CompositionConfig, seed: int
+    store: LayerStore,
+    examples: Examples,
+    repeats: Mapping[str, float],
+    config: CompositionConfig,
+    seed: int,
 ) -> list[np.ndarray]:
-    """The rows of every step of all epochs: whole units of about the same length, `config.batch` rows or a few more."""
+    """The rows of every step of all epochs: whole units of about the same length, `config.batch`
+    rows or a few more."""
     names = np.array([examples.pairs[unit[0]].group.rpartition("/")[2] for unit in examples.units])
     times = np.ones(len(names))
     for beginning, number in repeats.items():
@@ -203,7 +247,8 @@ def plan_units(
     row_lengths = _lengths(store, examples)
     lengths = np.array([row_lengths[unit].max() for unit in examples.units])
     steps: list[np.ndarray] = []
-    # Where units are read less than once in an epoch, every epoch has others: those whose turn has come.
+    # Where units are read less than once in an epoch, every epoch has others: those whose turn has
+    # come.
     turn = np.random.default_rng(seed).random(len(names))
     for epoch in range(config.epochs):
         count = np.floor(turn + times * (epoch + 1)) - np.floor(turn + times * epoch)
@@ -230,7 +275,12 @@ def _batches_of_units(units: Sequence[np.ndarray], size: int) -> list[np.ndarray
 
 def _lengths(store: LayerStore, examples: Examples) -> np.ndarray:
     """(n,) pieces of all texts of each pair."""
-    return np.array([sum(store.lengths[store.row[text]] for text in pair_texts(pair)) for pair in examples.pairs])
+    return np.array(
+        [
+            sum(store.lengths[store.row[text]] for text in pair_texts(pair))
+            for pair in examples.pairs
+        ]
+    )
 
 
 @dataclasses.dataclass(eq=False, repr=False)
@@ -242,10 +292,14 @@ class JudgedBatches(PlannedBatches):
 
     def __post_init__(self) -> None:
         pairs = self.examples.pairs
-        # Of each pair the texts: what is compared with, a source perhaps with its reference, and the translation.
+        # Of each pair the texts: what is compared with, a source perhaps with its reference, and
+        # the translation.
         self._texts = [[self.store.row[text] for text in pair_texts(pair)] for pair in pairs]
         self._sides = [
-            [SIDES.index(side) for side in (("source", "reference") if pair.against == "both" else (pair.against,))]
+            [
+                SIDES.index(side)
+                for side in (("source", "reference") if pair.against == "both" else (pair.against,))
+            ]
             for pair in pairs
         ]
         self._unit = np.empty(len(pairs), dtype=np.int64)
@@ -262,12 +316,18 @@ class JudgedBatches(PlannedBatches):
             vectors = self.store.pieces(np.concatenate(texts))[:, 0].split(lengths.tolist())
             batch[name] = pad_sequence(list(vectors), batch_first=True)
             batch[f"{name}_lengths"] = torch.from_numpy(lengths)
-        positions = [np.repeat(self._sides[row], self.store.lengths[self._texts[row][:-1]]) for row in rows]
-        batch["against"] = pad_sequence([torch.from_numpy(each) for each in positions], batch_first=True)
+        positions = [
+            np.repeat(self._sides[row], self.store.lengths[self._texts[row][:-1]]) for row in rows
+        ]
+        batch["against"] = pad_sequence(
+            [torch.from_numpy(each) for each in positions], batch_first=True
+        )
         batch["human"] = torch.from_numpy(self.examples.human[rows]).float()
         batch["unit"] = torch.from_numpy(self._unit[rows])
         place = {row: number for number, row in enumerate(rows.tolist())}
-        batch["better"] = torch.tensor([place.get(row, -1) for row in self.examples.better[rows].tolist()])
+        batch["better"] = torch.tensor(
+            [place.get(row, -1) for row in self.examples.better[rows].tolist()]
+        )
         return batch
 
 
@@ -311,7 +371,9 @@ class Objective(torch.nn.Module):
         """
         # On CPUs, the gradient of the fused attention is slow for texts as short as these.
         with sdpa_kernel(SDPBackend.MATH):
-            scores = self.member(other, prediction, (other_lengths, prediction_lengths), against).float()
+            scores = self.member(
+                other, prediction, (other_lengths, prediction_lengths), against
+            ).float()
         is_judged = ~human.isnan()
         loss = huber_loss(scores[is_judged], human[is_judged])
         if self.differences:
@@ -328,7 +390,11 @@ class Objective(torch.nn.Module):
 
 
 def _trainer(
-    run: Run, config: CompositionConfig, member: ComposedMember, batches: JudgedBatches, held: JudgedBatches
+    run: Run,
+    config: CompositionConfig,
+    member: ComposedMember,
+    batches: JudgedBatches,
+    held: JudgedBatches,
 ) -> Any:
     from transformers import set_seed
 
@@ -351,7 +417,9 @@ def _trainer(
     layers = {id(values) for values in member.pairs.layers.parameters()}
     groups = []
     for is_layer, rate in ((True, config.layer_lr), (False, config.other_lr)):
-        parameters = [values for values in member.parameters() if (id(values) in layers) is is_layer]
+        parameters = [
+            values for values in member.parameters() if (id(values) in layers) is is_layer
+        ]
         groups += decay_groups(parameters, config.weight_decay, lr=rate)
     return PairTrainer(
         model=Objective(member, config),

@@ -11,15 +11,22 @@ def setting(default: Any, text: str) -> Any:
 
 @dataclass(frozen=True)
 class Schedule:
-    """What every training with checkpoints has. A subclass that gives a field another default says nothing else of
-    it."""
+    """What every training with checkpoints has. A subclass that gives a field another default says
+    nothing else of it."""
 
     weight_decay: float = setting(0.01, "weight decay of the matrices")
     checkpoint_every: int = setting(250, "steps between checkpoints")
-    bf16: bool = setting(False, "compute in bfloat16 where it is safe; faster on processors that support it")
+    bf16: bool = setting(
+        False, "compute in bfloat16 where it is safe; faster on processors that support it"
+    )
 
     def __init_subclass__(cls) -> None:
-        known = {found.name: found for base in cls.__bases__ if is_dataclass(base) for found in fields(base)}
+        known = {
+            found.name: found
+            for base in cls.__bases__
+            if is_dataclass(base)
+            for found in fields(base)
+        }
         for name in cls.__annotations__.keys() & known:
             setattr(cls, name, setting(cls.__dict__[name], known[name].metadata["help"]))
 
@@ -38,7 +45,9 @@ class Epochs(Schedule):
     """A training of several passes over pairs of texts."""
 
     epochs: int = setting(1, "passes over the pairs")
-    warmup: float = setting(0.1, "share of the steps in which learning rates rise; then they fall to 0")
+    warmup: float = setting(
+        0.1, "share of the steps in which learning rates rise; then they fall to 0"
+    )
     max_pieces: int = setting(128, "texts are cut at that many subwords in training")
 
 
@@ -49,23 +58,37 @@ class EncoderConfig(Steps):
     steps: int = 4000
     decay_steps: int = 1000
     vocabulary: int = setting(42000, "entries of the vocabulary, English ones included")
-    english_pieces: int = setting(16000, "of them so many are read in English texts, the most frequent ones")
+    english_pieces: int = setting(
+        16000, "of them so many are read in English texts, the most frequent ones"
+    )
     layers: int = setting(6, "the lowest layers of the original, which are kept and trained")
     target_layer: int = setting(9, "the layer of the original whose vectors are taught")
     max_pieces: int = setting(64, "texts are cut at that many subwords in training")
     pairs_per_step: int = setting(64, "sentence pairs per step")
     negatives: int = setting(256, "words of other sentences that a word is told apart from")
     learning_rate: float = setting(1e-4, "peak learning rate of AdamW for the layers")
-    vector_lr: float = setting(0.0, "peak learning rate of AdamW for the word vectors; 0 keeps those of the original")
+    vector_lr: float = setting(
+        0.0, "peak learning rate of AdamW for the word vectors; 0 keeps those of the original"
+    )
     temperature: float = setting(0.05, "temperature of the similarities that are told apart")
-    word_weight: float = setting(2.0, "weight of the distances between source words and their translations")
-    english_weight: float = setting(4.0, "weight of the distances between English words and those of the original")
+    word_weight: float = setting(
+        2.0, "weight of the distances between source words and their translations"
+    )
+    english_weight: float = setting(
+        4.0, "weight of the distances between English words and those of the original"
+    )
     english: float = setting(0.1, "share of the steps in which there are English texts alone")
-    worsened: float = setting(0.5, "share of the texts of these steps that are worsened, as bad translations are")
+    worsened: float = setting(
+        0.5, "share of the texts of these steps that are worsened, as bad translations are"
+    )
     words: float = setting(0.1, "how often word lists are drawn, relative to text")
-    characters: int = setting(3_000_000, "characters per language from which the vocabulary is made")
+    characters: int = setting(
+        3_000_000, "characters per language from which the vocabulary is made"
+    )
     held_back_per_mille: int = setting(6, "of thousand sentences so many are kept out of training")
-    held_back_per_pair: int = setting(100, "of the held-back pairs of a language pair at most so many are evaluated on")
+    held_back_per_pair: int = setting(
+        100, "of the held-back pairs of a language pair at most so many are evaluated on"
+    )
     evaluate_every: int = setting(400, "steps between evaluations")
 
 
@@ -96,7 +119,8 @@ class LMConfig(Steps):
 
 @dataclass(frozen=True)
 class DistilConfig(Steps):
-    """Schedule of a distillation; the defaults suit a large pretrained student (Reimers and Gurevych, 2020)."""
+    """Schedule of a distillation; the defaults suit a large pretrained student (Reimers and
+    Gurevych, 2020)."""
 
     checkpoint_every: int = 500
     steps: int = 10_000
@@ -104,16 +128,21 @@ class DistilConfig(Steps):
     decay_steps: int = 5000
     max_pieces: int = setting(128, "texts are cut at that many subwords of the student in training")
     pairs_per_step: int = setting(64, "sentence pairs per step")
-    learning_rate: float = setting(2e-5, "peak learning rate of AdamW; small students learn well with 1e-3")
+    learning_rate: float = setting(
+        2e-5, "peak learning rate of AdamW; small students learn well with 1e-3"
+    )
     words: float = setting(0.4, "how often word lists are drawn, relative to text")
     held_back_per_mille: int = setting(12, "of thousand sentences so many are kept out of training")
-    held_back_per_pair: int = setting(100, "of the held-back pairs of a language pair at most so many are matched")
+    held_back_per_pair: int = setting(
+        100, "of the held-back pairs of a language pair at most so many are matched"
+    )
     evaluate_every: int = setting(500, "steps between evaluations")
 
 
 @dataclass(frozen=True)
 class ContrastiveConfig(Epochs):
-    """Schedule of contrastive learning; the defaults are those of UScore (Belouadi and Eger, 2023)."""
+    """Schedule of contrastive learning; the defaults are those of UScore (Belouadi and Eger,
+    2023)."""
 
     checkpoint_every: int = 100
     pairs_per_step: int = setting(
@@ -125,7 +154,8 @@ class ContrastiveConfig(Epochs):
 
 @dataclass(frozen=True)
 class TranslationConfig(Epochs):
-    """Schedule of learning to translate; the defaults are those of UScore (Belouadi and Eger, 2023)."""
+    """Schedule of learning to translate; the defaults are those of UScore (Belouadi and Eger,
+    2023)."""
 
     weight_decay: float = 0.0
     checkpoint_every: int = 1000
@@ -133,13 +163,18 @@ class TranslationConfig(Epochs):
     warmup: float = 0.0
     pairs_per_step: int = setting(4, "sentence pairs per step")
     learning_rate: float = setting(
-        5e-5, "peak learning rate of AdamW; of a new small model that of Muon, three times AdamW's, such as 3e-3"
+        5e-5,
+        (
+            "peak learning rate of AdamW; of a new small model that of Muon, three times AdamW's, "
+            "such as 3e-3"
+        ),
     )
 
 
 @dataclass(frozen=True)
 class DenoisingConfig(Steps):
-    """Size and schedule of a small MBart that learns to restore text; the noise is that of mBART (Liu et al., 2020)."""
+    """Size and schedule of a small MBart that learns to restore text; the noise is that of mBART
+    (Liu et al., 2020)."""
 
     checkpoint_every: int = 200
     vocabulary: int = setting(8000, "entries of the WordPiece vocabulary of both languages")
@@ -157,21 +192,30 @@ class DenoisingConfig(Steps):
 
 @dataclass(frozen=True)
 class RegressorConfig:
-    """Network and schedule of a regressor; the defaults are those of Mathur et al. (2019) and their code."""
+    """Network and schedule of a regressor; the defaults are those of Mathur et al. (2019) and their
+    code."""
 
     architecture: str = setting("esim", "bilstm, bilstm_attention or esim")
     against: str = setting(
-        "reference", "compare translations with the reference, the source, or both, one behind the other"
+        "reference",
+        "compare translations with the reference, the source, or both, one behind the other",
     )
     hidden: int = setting(300, "width of the LSTM states, per direction")
-    dropout: float = setting(0.5, "dropout of LSTM inputs and of the regressor over the pooled states")
+    dropout: float = setting(
+        0.5, "dropout of LSTM inputs and of the regressor over the pooled states"
+    )
     max_pieces: int = setting(100, "texts are cut at that many word pieces")
     features: str = setting(
         "none",
-        "what the regressor reads beside the vectors: some of precision, recall, f1, cosine, length, joined by +",
+        (
+            "what the regressor reads beside the vectors: some of precision, recall, f1, cosine, "
+            "length, joined by +"
+        ),
     )
     feature_layers: str = setting("last", "layers that features are computed from, such as 2+4+6")
-    ranking: float = setting(0.0, "weight of a hinge loss over the pairs of a batch, beside the squared error")
+    ranking: float = setting(
+        0.0, "weight of a hinge loss over the pairs of a batch, beside the squared error"
+    )
     standardise: bool = setting(False, "give the judgements of each file mean 0 and deviation 1")
     batch: int = setting(32, "pairs per step")
     learning_rate: float = setting(
@@ -181,7 +225,11 @@ class RegressorConfig:
     epochs: int = setting(75, "at most so many passes over the data")
     patience: int = setting(4, "stop after so many epochs without a better validation")
     held_back_per_mille: int = setting(
-        100, "of thousand texts to compare with, so many are kept for validation, where no --valid is given"
+        100,
+        (
+            "of thousand texts to compare with, so many are kept for validation, where no --valid "
+            "is given"
+        ),
     )
 
 
@@ -195,24 +243,38 @@ class CompositionConfig(Epochs):
     architecture: str = setting("esim", "no other one is composed")
     against: str = setting(
         "source",
-        "compare translations with the source, the reference, both together, either (a row each), or any (all three)",
+        (
+            "compare translations with the source, the reference, both together, either (a row "
+            "each), or any (all three)"
+        ),
     )
     layer: int = setting(4, "the encoder's layer that the network reads")
-    begun_from: str = setting("5+6+6", "the encoder's layers from which those of the composition begin")
+    begun_from: str = setting(
+        "5+6+6", "the encoder's layers from which those of the composition begin"
+    )
     hidden: int = setting(256, "width of the regressor over the pooled states")
-    dropout: float = setting(0.1, "dropout of the layers and of the regressor over the pooled states")
+    dropout: float = setting(
+        0.1, "dropout of the layers and of the regressor over the pooled states"
+    )
     standardise: bool = setting(False, "give the judgements of each file mean 0 and deviation 1")
     lowest: float = setting(-4.0, "lower judgements count as this")
     highest: float = setting(3.0, "higher judgements count as this")
     differences: float = setting(
-        0.0, "weight of the loss of differences between translations of one source, beside that of the scores"
+        0.0,
+        (
+            "weight of the loss of differences between translations of one source, beside that of "
+            "the scores"
+        ),
     )
     worse: float = setting(0.3, "weight of the loss of worsened copies, where rows have them")
     margin: float = setting(0.5, "a worsened copy should score that much less than its original")
     batch: int = setting(32, "pairs per step")
-    layer_lr: float = setting(1.5e-4, "peak learning rate of AdamW for the layers that begin as the encoder's")
+    layer_lr: float = setting(
+        1.5e-4, "peak learning rate of AdamW for the layers that begin as the encoder's"
+    )
     other_lr: float = setting(4e-4, "peak learning rate of AdamW for everything else")
     held_back_per_mille: int = setting(
-        30, "of thousand texts to compare with, so many are kept for validation, where no --valid is given"
+        30,
+        "of thousand texts to compare with, so many are kept for validation, where no --valid is given",
     )
     evaluate_every: int = setting(500, "steps between evaluations")

@@ -1,4 +1,5 @@
-"""Training text and its origins: which rows are used, which are held back, and which of them meet in a batch."""
+"""Training text and its origins: which rows are used, which are held back, and which of them meet
+in a batch."""
 
 import dataclasses
 import logging
@@ -70,8 +71,9 @@ class ParallelText:
 
 @dataclass
 class DistillationText:
-    """Parallel text to distil an English teacher with: pairs to train on, the last `words` of them word pairs, which of
-    them make a step (`plan_batches`), held-back sentence pairs, judged segments, and what was used of which file."""
+    """Parallel text to distil an English teacher with: pairs to train on, the last `words` of them
+    word pairs, which of them make a step (`plan_batches`), held-back sentence pairs, judged
+    segments, and what was used of which file."""
 
     train: list[Pair]
     words: int
@@ -82,7 +84,11 @@ class DistillationText:
 
     def record(self) -> dict[str, Any]:
         """What training.json says of it."""
-        sizes = {"train": len(self.train) - self.words, "words": self.words, "held_back": len(self.held)}
+        sizes = {
+            "train": len(self.train) - self.words,
+            "words": self.words,
+            "held_back": len(self.held),
+        }
         return {"data": self.counts.as_dict(), "pairs": sizes}
 
 
@@ -98,9 +104,9 @@ def read_distillation(
 
     Args:
         text: the pairs.
-        judged: segments with human judgements, on which every evaluation measures the correlation of the similarity of
-            source and translation; those whose judgement is null do not count. Pairs that share a text with them are
-            left out.
+        judged: segments with human judgements, on which every evaluation measures the correlation
+            of the similarity of source and translation; those whose judgement is null do not count.
+            Pairs that share a text with them are left out.
         config: of the steps, and of what is held back.
         seed: of the choice and the order of the pairs.
         processes: that share a step.
@@ -110,16 +116,32 @@ def read_distillation(
         if reason := pearson(np.arange(len(test)), test.human).reason:
             raise InputError(f"--judged {test.file}: no correlation is defined, {reason}")
     pairs, counts = text.read(seed)
-    columns = [column for test in tests for column in (test.sources, test.predictions, test.references)]
+    columns = [
+        column for test in tests for column in (test.sources, test.predictions, test.references)
+    ]
     keys = {text_key(text) for column in columns for text in column if text}
     kept = pairs
     if keys:  # else the keys of all pairs would be made for nothing
-        kept = [pair for pair in pairs if keys.isdisjoint((text_key(pair.source), text_key(pair.target)))]
+        kept = [
+            pair
+            for pair in pairs
+            if keys.isdisjoint((text_key(pair.source), text_key(pair.target)))
+        ]
     counts.left_out["judged"] += len(pairs) - len(kept)
-    train, words, held = training_split(kept, config.held_back_per_mille, config.held_back_per_pair, seed)
-    log.info("%d sentence pairs and %d word pairs for training, %d held back", len(train), len(words), len(held))
+    train, words, held = training_split(
+        kept, config.held_back_per_mille, config.held_back_per_pair, seed
+    )
+    log.info(
+        "%d sentence pairs and %d word pairs for training, %d held back",
+        len(train),
+        len(words),
+        len(held),
+    )
     train += words
-    groups, lengths = [pair.group for pair in train], [len(pair.source) + len(pair.target) for pair in train]
+    groups, lengths = (
+        [pair.group for pair in train],
+        [len(pair.source) + len(pair.target) for pair in train],
+    )
     steps = config.steps * processes
     plan = plan_batches(groups, np.array(lengths), config.pairs_per_step, steps, seed, config.words)
     return DistillationText(train, len(words), plan, held, tests, counts)
@@ -131,15 +153,21 @@ def judged_segments(path: str | Path) -> Judged:
     return dataclasses.replace(found, rows=found.judgements.reset_index(drop=True))
 
 
-def correlations(name: str, similarities: Sequence[np.ndarray], tests: Sequence[Judged]) -> dict[str, float]:
+def correlations(
+    name: str, similarities: Sequence[np.ndarray], tests: Sequence[Judged]
+) -> dict[str, float]:
     """`mean_correlation` of similarities with the judgements of each test."""
     parts = zip(similarities, tests, strict=True)
-    return mean_correlation(name, {short_name(test.file): (values, test.human) for values, test in parts})
+    return mean_correlation(
+        name, {short_name(test.file): (values, test.human) for values, test in parts}
+    )
 
 
-def mean_correlation(name: str, parts: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> dict[str, float]:
-    """Pearson's r of the values and judgements of each part where it is defined, `NAME_PART`, and their mean, `NAME`,
-    where there is one."""
+def mean_correlation(
+    name: str, parts: Mapping[str, tuple[np.ndarray, np.ndarray]]
+) -> dict[str, float]:
+    """Pearson's r of the values and judgements of each part where it is defined, `NAME_PART`, and
+    their mean, `NAME`, where there is one."""
     found = {}
     for part, (values, human) in parts.items():
         correlation = pearson(values, human)
@@ -152,12 +180,14 @@ def mean_correlation(name: str, parts: Mapping[str, tuple[np.ndarray, np.ndarray
 
 def origin_matches(origin: str, patterns: Iterable[str]) -> bool:
     """Whether `origin` equals one of the patterns, or starts with one that ends in ``*``."""
-    return any(origin.startswith(name[:-1]) if name.endswith("*") else origin == name for name in patterns)
+    return any(
+        origin.startswith(name[:-1]) if name.endswith("*") else origin == name for name in patterns
+    )
 
 
 def parse_numbers(specs: Iterable[str], option: str, *, whole: bool = True) -> dict[str, Any]:
-    """Parses ``NAME=NUMBER`` specifications of numbers from 0 up, `whole` ones or not; an InputError names the
-    option."""
+    """Parses ``NAME=NUMBER`` specifications of numbers from 0 up, `whole` ones or not; an
+    InputError names the option."""
     result: dict[str, Any] = {}
     for spec in specs:
         name, _, number = spec.rpartition("=")
@@ -168,9 +198,14 @@ def parse_numbers(specs: Iterable[str], option: str, *, whole: bool = True) -> d
 
 
 def number_for(origin: str, numbers: Mapping[str, int], otherwise: int) -> int:
-    """The number given for `origin`; an exact name goes before a pattern, a longer pattern before a shorter one."""
+    """The number given for `origin`; an exact name goes before a pattern, a longer pattern before a
+    shorter one."""
     matching = [name for name in numbers if origin_matches(origin, [name])]
-    return numbers[max(matching, key=lambda name: (name == origin, len(name)))] if matching else otherwise
+    return (
+        numbers[max(matching, key=lambda name: (name == origin, len(name)))]
+        if matching
+        else otherwise
+    )
 
 
 def text_key(text: str) -> str:
@@ -179,15 +214,21 @@ def text_key(text: str) -> str:
 
 
 def read_pairs(
-    paths: Sequence[str | Path], exclude: Sequence[str] = (), caps: Mapping[str, int] | None = None, seed: int = 0
+    paths: Sequence[str | Path],
+    exclude: Sequence[str] = (),
+    caps: Mapping[str, int] | None = None,
+    seed: int = 0,
 ) -> tuple[list[Pair], Counts]:
-    """Reads parallel text: JSON Lines with `source`, `target` and optional `origin`, or ``.tsv`` in this order.
+    """Reads parallel text: JSON Lines with `source`, `target` and optional `origin`, or ``.tsv`` in
+    this order.
 
     JSON Lines with outputs of systems serve, too: `reference` is the target, `set` the origin, and
-    rows whose reference is null are left out. Exact repetitions within a language pair are left out.
+    rows whose reference is null are left out. Exact repetitions within a language pair are left
+    out.
 
     Args:
-        paths: the files; the name of each up to its first dot names the language pair. Files of one name are one pair.
+        paths: the files; the name of each up to its first dot names the language pair. Files of one
+            name are one pair.
         exclude: origins to leave out, see `origin_matches`.
         caps: at most that many rows per file and origin, drawn at random.
         seed: of the random choice.
@@ -220,11 +261,15 @@ def read_pairs(
             counts.used[short_name(path)][origin] += len(rows)
             pairs.extend(rows)
     if not pairs:
-        raise InputError("the parallel files hold no row that may be used; check --exclude-origin and --cap")
+        raise InputError(
+            "the parallel files hold no row that may be used; check --exclude-origin and --cap"
+        )
     return pairs, counts
 
 
-def read_lines(specs: Sequence[str], exclude: Sequence[str] = ()) -> tuple[list[tuple[str, str]], Counts]:
+def read_lines(
+    specs: Sequence[str], exclude: Sequence[str] = ()
+) -> tuple[list[tuple[str, str]], Counts]:
     """Reads monolingual text, one sentence per line.
 
     Args:
@@ -257,12 +302,16 @@ def read_lines(specs: Sequence[str], exclude: Sequence[str] = ()) -> tuple[list[
         if number == 0:
             raise InputError(f"{path} is empty")
         if ranges and ranges[-1][1] > number:
-            raise InputError(f"{path} has {number} lines, but the range {ranges[-1][0]}-{ranges[-1][1]} was asked for")
+            raise InputError(
+                f"{path} has {number} lines, but the range {ranges[-1][0]}-{ranges[-1][1]} was "
+                "asked for"
+            )
     return lines, counts
 
 
 def parse_ranges(spec: str) -> tuple[str, list[tuple[int, int, str]]]:
-    """Splits ``FILE:START-END[=ORIGIN],...`` into the file and its sorted ranges, which may not overlap."""
+    """Splits ``FILE:START-END[=ORIGIN],...`` into the file and its sorted ranges, which may not
+    overlap."""
     match = _RANGES.fullmatch(spec)
     if not match:
         return spec, []
@@ -275,7 +324,9 @@ def parse_ranges(spec: str) -> tuple[str, list[tuple[int, int, str]]]:
     previous = 0
     for start, end, _ in ranges:
         if start <= previous or end < start:
-            raise InputError(f"{spec}: line ranges start at 1, end after their start and do not overlap")
+            raise InputError(
+                f"{spec}: line ranges start at 1, end after their start and do not overlap"
+            )
         previous = end
     return match["path"], ranges
 
@@ -288,11 +339,12 @@ def held_back(key: str, per_mille: int) -> bool:
 def training_split(
     pairs: Sequence[Pair], per_mille: int, per_group: int, seed: int
 ) -> tuple[list[Pair], list[Pair], list[Pair]]:
-    """Splits pairs into sentence pairs to train on, word pairs (all to train on), and held-back sentence pairs.
+    """Splits pairs into sentence pairs to train on, word pairs (all to train on), and held-back
+    sentence pairs.
 
-    A sentence pair is held back if its target side is one of the `per_mille` held-back sentences, in all language
-    pairs; at most `per_group` of each pair are returned. What shares a side with them (see `text_key`) is left out.
-    """
+    A sentence pair is held back if its target side is one of the `per_mille` held-back sentences,
+    in all language pairs; at most `per_group` of each pair are returned. What shares a side with
+    them (see `text_key`) is left out."""
     words: list[Pair] = []
     rest: list[tuple[Pair, tuple[str, str]]] = []
     sides: set[str] = set()
@@ -311,7 +363,9 @@ def training_split(
     rng = random.Random(seed)
     held: list[Pair] = []
     for name in sorted(groups):
-        held += groups[name] if len(groups[name]) <= per_group else rng.sample(groups[name], per_group)
+        held += (
+            groups[name] if len(groups[name]) <= per_group else rng.sample(groups[name], per_group)
+        )
     if not train or not held:
         few = len(pairs) - len(words)
         raise InputError(f"{few} sentence pairs are too few to train on and to hold some back")
@@ -340,17 +394,19 @@ def _iter_rows(path: str | Path, counts: Counts) -> Iterable[tuple[str, str, str
 def plan_batches(
     groups: Sequence[str], lengths: np.ndarray, size: int, steps: int, seed: int, words: float = 1.0
 ) -> list[np.ndarray]:
-    """The rows of every step: all of one group and of similar length, so that they are hard to tell apart.
+    """The rows of every step: all of one group and of similar length, so that they are hard to tell
+    apart.
 
-    Each group is drawn with a probability proportional to its size to the power 0.7 (word lists, whose names end in
-    ``.words``, `words` times that) and gone through in random order, again and again. A shorter plan is the beginning
-    of a longer one.
-    """
+    Each group is drawn with a probability proportional to its size to the power 0.7 (word lists,
+    whose names end in ``.words``, `words` times that) and gone through in random order, again and
+    again. A shorter plan is the beginning of a longer one."""
     rng = np.random.default_rng(seed)
     names, numbers = np.unique(np.asarray(groups), return_inverse=True)
     members = np.split(np.argsort(numbers, kind="stable"), np.cumsum(np.bincount(numbers))[:-1])
     weights = [words if name.endswith(".words") else 1.0 for name in names]
-    share = np.array([len(rows) ** 0.7 * weight for rows, weight in zip(members, weights, strict=True)])
+    share = np.array(
+        [len(rows) ** 0.7 * weight for rows, weight in zip(members, weights, strict=True)]
+    )
     waiting: list[list[np.ndarray]] = [[] for _ in names]
     plan = []
     for _ in range(steps):
@@ -362,13 +418,21 @@ def plan_batches(
 
 
 def plan_epochs(lengths: np.ndarray, size: int, epochs: int, seed: int) -> list[np.ndarray]:
-    """The rows of every step of so many passes over all rows, each in random order, rows of similar length together."""
+    """The rows of every step of so many passes over all rows, each in random order, rows of similar
+    length together."""
     rng, rows = np.random.default_rng(seed), np.arange(len(lengths))
-    return [batch for _ in range(epochs) for batch in _one_pass(rows, lengths, size, rng, smaller=True)]
+    return [
+        batch for _ in range(epochs) for batch in _one_pass(rows, lengths, size, rng, smaller=True)
+    ]
 
 
 def _one_pass(
-    rows: np.ndarray, lengths: np.ndarray, size: int, rng: np.random.Generator, *, smaller: bool = False
+    rows: np.ndarray,
+    lengths: np.ndarray,
+    size: int,
+    rng: np.random.Generator,
+    *,
+    smaller: bool = False,
 ) -> list[np.ndarray]:
     order = rng.permutation(rows)
     batches = []

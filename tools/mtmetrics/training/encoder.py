@@ -14,7 +14,13 @@ from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.judgements.judged import Judged
 from mtmetrics.training import corpus, vocabulary
 from mtmetrics.training.configs import EncoderConfig
-from mtmetrics.training.objective import Distillation, SentenceBatches, encode, pooled, token_similarity
+from mtmetrics.training.objective import (
+    Distillation,
+    SentenceBatches,
+    encode,
+    pooled,
+    token_similarity,
+)
 from mtmetrics.training.run import Run, pinned, save_model
 from mtmetrics.training.trainers import Judging, decay_groups, planned_trainer, trainer_settings
 
@@ -30,32 +36,41 @@ def train_encoder(
     judged: Sequence[str | Path] = (),
     config: EncoderConfig,
 ) -> Path:
-    """Cuts a multilingual encoder to the languages of parallel text, trains it, and writes its folder.
+    """Cuts a multilingual encoder to the languages of parallel text, trains it, and writes its
+    folder.
 
     The student has the lowest layers of the original, and the pieces that the text needs
-    (`vocabulary.cut_tokenizers`). The frozen original reads the English sides. It teaches the student
-    which vectors the pieces of both sides have (`objective.Distillation`). The folder has a tokenizer
-    of its own for English.
+    (`vocabulary.cut_tokenizers`). The frozen original reads the English sides. It teaches the
+    student which vectors the pieces of both sides have (`objective.Distillation`). The folder has a
+    tokenizer of its own for English.
 
     Args:
         run: see `mtmetrics.training.run`, as for `config`.
-        text: see `corpus.read_distillation`, as for `judged`. Each file's name begins with its language
-            pair; one side is English, e.g. ``de-en.jsonl.gz``.
+        text: see `corpus.read_distillation`, as for `judged`. Each file's name begins with its
+            language pair; one side is English, e.g. ``de-en.jsonl.gz``.
         begin: a multilingual encoder of the BERT architecture with a Unigram vocabulary, such as
             intfloat/multilingual-e5-small.
 
     Raises:
-        InputError: a pair without English, another architecture, or fewer layers than are asked for.
+        InputError: a pair without English, another architecture, or fewer layers than are asked
+            for.
         MTMetricsError: the training diverged, or as all trainings.
     """
     folder = model_folder(begin)
-    run.open(config, {"parallel": text.files, "judged": judged}, begin=pinned(begin, folder), **text.chosen)
+    run.open(
+        config,
+        {"parallel": text.files, "judged": judged},
+        begin=pinned(begin, folder),
+        **text.chosen,
+    )
     tokenizer, original = _load_original(begin, folder, config)
     data = corpus.read_distillation(text, judged, config, seed=run.seed, processes=run.processes)
     data = dataclasses.replace(data, train=_into_english(data.train), held=_into_english(data.held))
     sizes = (config.vocabulary, config.english_pieces, config.characters)
     texts = _texts_by_language(data.train)
-    tokenizers = run.tokenizers(lambda: vocabulary.cut_tokenizers(texts, tokenizer, *sizes, run.seed))
+    tokenizers = run.tokenizers(
+        lambda: vocabulary.cut_tokenizers(texts, tokenizer, *sizes, run.seed)
+    )
     teacher = _with_vocabulary(original, tokenizers["others"], tokenizer)
     student = copy.deepcopy(teacher)
     student.encoder.layer = student.encoder.layer[: config.layers]
@@ -77,11 +92,15 @@ def _load_original(begin: str | Path, folder: Path, config: EncoderConfig) -> tu
 
     about = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     if about.model_type != "bert":
-        raise InputError(f"{begin}: an encoder of the BERT architecture is needed, this is {about.model_type}")
+        raise InputError(
+            f"{begin}: an encoder of the BERT architecture is needed, this is {about.model_type}"
+        )
     for option in ("layers", "target_layer"):
         number = getattr(config, option)
         if number > about.num_hidden_layers:
-            raise InputError(f"{option} {number}: {begin} has the layers 1 to {about.num_hidden_layers}")
+            raise InputError(
+                f"{option} {number}: {begin} has the layers 1 to {about.num_hidden_layers}"
+            )
     tokenizer, network = pretrained("BertModel", folder, torch.float32)
     network.pooler = None  # no part of token vectors or their mean
     for module in network.modules():
@@ -102,9 +121,13 @@ def _into_english(pairs: Sequence[corpus.Pair]) -> list[corpus.Pair]:
         if second == "en":
             turned.append(pair)
         elif first == "en":
-            turned.append(corpus.Pair(pair.target, pair.source, pair.origin, f"{second}-en{dot}{kind}"))
+            turned.append(
+                corpus.Pair(pair.target, pair.source, pair.origin, f"{second}-en{dot}{kind}")
+            )
         else:
-            rule = "one side must be English, and the name begins with the pair, such as de-en.jsonl"
+            rule = (
+                "one side must be English, and the name begins with the pair, such as de-en.jsonl"
+            )
             raise InputError(f"--parallel {pair.group}: {rule}")
     return turned
 
@@ -173,7 +196,9 @@ def _trainer(
             negatives=config.negatives,
         ),
         args=trainer_settings(run, config, config.learning_rate),
-        train_dataset=SentenceBatches(data.plan, data.train, *read, config.english, config.worsened),
+        train_dataset=SentenceBatches(
+            data.plan, data.train, *read, config.english, config.worsened
+        ),
         eval_dataset=held_back,
         optimizers=(torch.optim.AdamW(groups, betas=(0.9, 0.98), fused=True), None),
     )
@@ -190,19 +215,28 @@ def evaluate(
         of the cosine of the mean vectors, of each test and their means.
     """
     device = next(model.parameters()).device
-    batches = ({name: value.to(device) for name, value in held[number].items()} for number in range(len(held)))
+    batches = (
+        {name: value.to(device) for name, value in held[number].items()}
+        for number in range(len(held))
+    )
     loss = float(np.mean([model(**batch)["loss"].item() for batch in batches]))
     if not np.isfinite(loss):
         what_to_do = "begin again with --restart and a lower --learning-rate"
         raise MTMetricsError(f"the loss is no longer finite; {what_to_do}")
     result = {"held_back_loss": loss}
-    similarities = [_similarities(model.student, segments, tokenizers, max_pieces) for segments in tests]
-    for kind, values in zip(("token_r", "sentence_r"), zip(*similarities, strict=True), strict=False):
+    similarities = [
+        _similarities(model.student, segments, tokenizers, max_pieces) for segments in tests
+    ]
+    for kind, values in zip(
+        ("token_r", "sentence_r"), zip(*similarities, strict=True), strict=False
+    ):
         result |= corpus.correlations(kind, values, tests)
     return {name: round(value, 4) for name, value in result.items()}
 
 
-def _similarities(student: Any, segments: Judged, tokenizers: dict[str, Any], max_pieces: int) -> np.ndarray:
+def _similarities(
+    student: Any, segments: Judged, tokenizers: dict[str, Any], max_pieces: int
+) -> np.ndarray:
     """Similarities of sources and translations by tokens and by mean vectors, `(2, segments)`."""
     device = next(student.parameters()).device
     order = np.argsort([len(text) for text in segments.sources], kind="stable")

@@ -1,4 +1,5 @@
-"""Judged translations as regressors learn from them: read, split so that no text is on both sides, and counted."""
+"""Judged translations as regressors learn from them: read, split so that no text is on both sides,
+and counted."""
 
 import logging
 from collections import Counter
@@ -31,8 +32,8 @@ class JudgedPair(NamedTuple):
         human: its judgement.
         group: name of its file.
         languages: of `other` and of the translation; None where the row has no language pair.
-        against: ``reference`` or ``source``, which of them `other` is; ``both`` for a source with its
-            reference.
+        against: ``reference`` or ``source``, which of them `other` is; ``both`` for a source with
+            its reference.
         reference: the reference, where the translation is compared with both.
         worse: a worsened copy of the translation, where the row has one.
     """
@@ -49,9 +50,9 @@ class JudgedPair(NamedTuple):
 
 @dataclass(frozen=True)
 class JudgedFiles:
-    """Judged translations to train on, those for which a condition holds, and others that validate; see
-    `read_judged_pairs`. Rows that compare with a text of the validation are left out; without `valid`, a share of
-    `judged` is held back."""
+    """Judged translations to train on, those for which a condition holds, and others that validate;
+    see `read_judged_pairs`. Rows that compare with a text of the validation are left out; without
+    `valid`, a share of `judged` is held back."""
 
     judged: Sequence[str | Path]
     valid: Sequence[str | Path] = ()
@@ -60,13 +61,20 @@ class JudgedFiles:
     def open(self, run: Run, config: RegressorConfig | CompositionConfig, **settings: Any) -> None:
         """Opens a run on these files; an InputError says that several processes share it."""
         if run.processes > 1:
-            raise InputError("several processes cannot share the training of a regressor; call it without torchrun")
+            raise InputError(
+                "several processes cannot share the training of a regressor; call it without "
+                "torchrun"
+            )
         where = {} if self.where is None else {"where": self.where}
         run.open(config, {"judged": self.judged, "valid": self.valid}, **where, **settings)
 
-    def read(self, config: RegressorConfig | CompositionConfig) -> tuple[list[JudgedPair], list[JudgedPair]]:
+    def read(
+        self, config: RegressorConfig | CompositionConfig
+    ) -> tuple[list[JudgedPair], list[JudgedPair]]:
         """The pairs to train on, and those of the validation."""
-        pairs = read_judged_pairs(self.judged, config.against, standardise=config.standardise, where=self.where)
+        pairs = read_judged_pairs(
+            self.judged, config.against, standardise=config.standardise, where=self.where
+        )
         if self.valid:
             held = read_judged_pairs(self.valid, config.against, standardise=config.standardise)
             train = without(pairs, held)
@@ -79,12 +87,18 @@ class JudgedFiles:
 def pair_texts(pair: JudgedPair) -> list[tuple[str, str | None]]:
     """The texts with their languages: what is compared with, one or two, and the translation."""
     first, last = zip((pair.other, pair.translation), pair.languages, strict=True)
-    return [first, last] if pair.reference is None else [first, (pair.reference, pair.languages[1]), last]
+    return (
+        [first, last]
+        if pair.reference is None
+        else [first, (pair.reference, pair.languages[1]), last]
+    )
 
 
-def agreement(scores: np.ndarray, pairs: Sequence[JudgedPair], groups: Sequence[str]) -> dict[str, float]:
-    """Pearson's r with the judgements within each group that is named for the (n,) scores, `pearson_GROUP`, where it is
-    defined, and their mean, `pearson`, where there is one."""
+def agreement(
+    scores: np.ndarray, pairs: Sequence[JudgedPair], groups: Sequence[str]
+) -> dict[str, float]:
+    """Pearson's r with the judgements within each group that is named for the (n,) scores,
+    `pearson_GROUP`, where it is defined, and their mean, `pearson`, where there is one."""
     human, names = np.array([pair.human for pair in pairs]), np.array(groups)
     parts = {name: (scores[names == name], human[names == name]) for name in dict.fromkeys(groups)}
     return {name: round(value, 6) for name, value in mean_correlation("pearson", parts).items()}
@@ -97,17 +111,22 @@ def counts(train: Sequence[JudgedPair], valid: Sequence[JudgedPair]) -> dict[str
 
 
 def read_judged_pairs(
-    paths: Sequence[str | Path], against: str, *, standardise: bool = False, where: Condition | None = None
+    paths: Sequence[str | Path],
+    against: str,
+    *,
+    standardise: bool = False,
+    where: Condition | None = None,
 ) -> list[JudgedPair]:
-    """Reads JSON Lines, plain or ``.gz``, with one judged translation per line, or another layout of segments that
-    `mtmetrics.judgements.readers` knows; rows with a blank text or without a judgement are left out.
+    """Reads JSON Lines, plain or ``.gz``, with one judged translation per line, or another layout
+    of segments that `mtmetrics.judgements.readers` knows; rows with a blank text or without a
+    judgement are left out.
 
-    The names of the fields are in `mtmetrics.io.columns.FIELDS`; `against` is ``"reference"``, ``"source"``, ``"both"``
-    together, or ``"either"``: then a row is read once for each of the two that it has, and with ``"any"`` once more for
-    both together. With `standardise`, the judgements of each file get mean 0 and deviation 1. Rows with the field of
-    `where` for which it does not hold are left out, too; some row must have that field. A row may hold a worsened copy
-    of its translation as ``worse``, which a composed network learns to score below it.
-    """
+    The names of the fields are in `mtmetrics.io.columns.FIELDS`; `against` is ``"reference"``,
+    ``"source"``, ``"both"`` together, or ``"either"``: then a row is read once for each of the two
+    that it has, and with ``"any"`` once more for both together. With `standardise`, the judgements
+    of each file get mean 0 and deviation 1. Rows with the field of `where` for which it does not
+    hold are left out, too; some row must have that field. A row may hold a worsened copy of its
+    translation as ``worse``, which a composed network learns to score below it."""
     if not paths:
         raise InputError("no judged translations were given; pass at least one file with --judged")
     found: list[JudgedPair] = []
@@ -121,14 +140,19 @@ def read_judged_pairs(
                     continue
             if row.null("human"):
                 continue
-            translation, human = row.text(row.required("translation")), row.number(row.required("human"))
+            translation, human = (
+                row.text(row.required("translation")),
+                row.number(row.required("human")),
+            )
             sides = KNOWN_SIDES[against]
             source, target = None, None
             if row.name("lp") is not None:
                 source, target = language_pair(row.checked_pair(row.text(row.required("lp"))))
             for side in sides:
                 names = ("source", "reference") if side == "both" else (side,)
-                if len(sides) > 1 and any(row.null(name) or row.name(name) is None for name in names):
+                if len(sides) > 1 and any(
+                    row.null(name) or row.name(name) is None for name in names
+                ):
                     continue
                 others = [row.text(row.required(name)) for name in names]
                 if translation.strip() and all(other.strip() for other in others):
@@ -142,9 +166,13 @@ def read_judged_pairs(
         if standardise:
             values = np.array([pair.human for pair in pairs])
             if not values.std() > 0:
-                raise InputError(f"{path}: all judgements are equal; leave out standardise, or the file")
+                raise InputError(
+                    f"{path}: all judgements are equal; leave out standardise, or the file"
+                )
             values = (values - values.mean()) / values.std()
-            pairs = [pair._replace(human=float(value)) for pair, value in zip(pairs, values, strict=True)]
+            pairs = [
+                pair._replace(human=float(value)) for pair, value in zip(pairs, values, strict=True)
+            ]
         found += pairs
     if not is_known:
         raise InputError(f"--where {where}: no row has a field {where.field!r}")
@@ -160,7 +188,8 @@ def _worse(row: Row) -> str | None:
 
 
 def split(pairs: Sequence[JudgedPair], per_mille: int) -> tuple[list[JudgedPair], list[JudgedPair]]:
-    """Rows to train on and rows for validation, which share no text (`text_key`) to compare translations with."""
+    """Rows to train on and rows for validation, which share no text (`text_key`) to compare
+    translations with."""
     parts: tuple[list[JudgedPair], list[JudgedPair]] = ([], [])
     for pair in pairs:
         parts[held_back(text_key(pair.other), per_mille)].append(pair)
@@ -173,10 +202,13 @@ def split(pairs: Sequence[JudgedPair], per_mille: int) -> tuple[list[JudgedPair]
 
 
 def without(pairs: Iterable[JudgedPair], valid: Iterable[JudgedPair]) -> list[JudgedPair]:
-    """The rows whose texts to compare with do not occur in the validation; InputError if none is left."""
+    """The rows whose texts to compare with do not occur in the validation; InputError if none is
+    left."""
     kept = _apart(pairs, valid)
     if not kept:
-        raise InputError("--judged: all rows compare with a text of --valid; nothing is left to train on")
+        raise InputError(
+            "--judged: all rows compare with a text of --valid; nothing is left to train on"
+        )
     return kept
 
 

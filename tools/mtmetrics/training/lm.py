@@ -1,4 +1,5 @@
-"""Trains a small causal language model whose mean log-likelihood judges the fluency of a translation; its optimiser."""
+"""Trains a small causal language model whose mean log-likelihood judges the fluency of a
+translation; its optimiser."""
 
 import logging
 import math
@@ -35,10 +36,11 @@ def train_lm(
     weights: dict[str, int] | None = None,
     config: LMConfig,
 ) -> Path:
-    """Trains a language model of the GPT-2 architecture with a lower-casing vocabulary and writes its artifact folder.
+    """Trains a language model of the GPT-2 architecture with a lower-casing vocabulary and writes
+    its artifact folder.
 
-    Every sentence is one text ``<s> sentence </s>``: packed rows hold several, but none sees another, and positions
-    begin at zero with each, exactly as when a sentence is scored alone.
+    Every sentence is one text ``<s> sentence </s>``: packed rows hold several, but none sees
+    another, and positions begin at zero with each, exactly as when a sentence is scored alone.
 
     Args:
         run: see `mtmetrics.training.run`, as for `config`.
@@ -56,9 +58,15 @@ def train_lm(
     train, held = _split(sentences, config.held_back, run.seed)
     log.info("%d sentences for training, %d held back", len(train), len(held))
     tokenizer = run.tokenizers(
-        lambda: {"lm": as_pretrained(train_bpe([text for text, _ in train], config.vocabulary), config.context)}
+        lambda: {
+            "lm": as_pretrained(
+                train_bpe([text for text, _ in train], config.vocabulary), config.context
+            )
+        }
     )["lm"]
-    repeated = [text for text, origin in train for _ in range(corpus.number_for(origin, weights, 1))]
+    repeated = [
+        text for text, origin in train for _ in range(corpus.number_for(origin, weights, 1))
+    ]
     random.Random(run.seed).shuffle(repeated)
     packed, packed_held = (pack(tokenizer, texts, config.context) for texts in (repeated, held))
     log.info("%d tokens per epoch in %d rows", packed.tokens, len(packed))
@@ -68,9 +76,17 @@ def train_lm(
     result = perplexity(trainer.model, packed_held, sum(len(text) for text in held))
     log.info("held back: %s", result)
     trainer.model.config.use_cache = True
-    names = [Path(path).name + spec.removeprefix(path) for spec, path in zip(mono, files["mono"], strict=True)]
+    names = [
+        Path(path).name + spec.removeprefix(path)
+        for spec, path in zip(mono, files["mono"], strict=True)
+    ]
     sizes = {"train": len(train), "train_with_weights": len(repeated), "held_back": len(held)}
-    record = {"mono": names, "data": counts.as_dict(), "sentences": sizes, "tokens_per_epoch": packed.tokens}
+    record = {
+        "mono": names,
+        "data": counts.as_dict(),
+        "sentences": sizes,
+        "tokens_per_epoch": packed.tokens,
+    }
     record |= {"cut_at_context": packed.cut, "result": result}
     with run.artifact("causal language model", "mtmetrics train lm", **record) as folder:
         save_model(trainer.model, tokenizer, folder)
@@ -91,14 +107,21 @@ def _read(
     unique = dict(reversed(lines))
     counts.left_out["repeated"] += len(lines) - len(unique)
     if not unique:
-        raise InputError("the files hold no sentence that may be used; check --exclude-origin and the line ranges")
+        raise InputError(
+            "the files hold no sentence that may be used; check --exclude-origin and the line "
+            "ranges"
+        )
     return sorted(unique.items()), counts
 
 
-def _split(sentences: list[tuple[str, str]], held_back: int, seed: int) -> tuple[list[tuple[str, str]], list[str]]:
+def _split(
+    sentences: list[tuple[str, str]], held_back: int, seed: int
+) -> tuple[list[tuple[str, str]], list[str]]:
     """Holds back `held_back` texts that share no letters-and-digits form with the rest."""
     if held_back >= len(sentences):
-        raise InputError(f"{len(sentences)} sentences are too few to hold back {held_back}; lower --held-back")
+        raise InputError(
+            f"{len(sentences)} sentences are too few to hold back {held_back}; lower --held-back"
+        )
     keys = [corpus.text_key(text) for text, _ in sentences]
     order = sorted(set(keys))
     random.Random(seed).shuffle(order)
@@ -109,9 +132,12 @@ def _split(sentences: list[tuple[str, str]], held_back: int, seed: int) -> tuple
 
 
 class PackedTexts:
-    """Map-style dataset of rows of `context` tokens, each filled with whole texts; so many of these were `cut`."""
+    """Map-style dataset of rows of `context` tokens, each filled with whole texts; so many of these
+    were `cut`."""
 
-    def __init__(self, rows: list[list[list[int]]], context: int, start: int, pad: int, cut: int) -> None:
+    def __init__(
+        self, rows: list[list[list[int]]], context: int, start: int, pad: int, cut: int
+    ) -> None:
         self.ids = np.full((len(rows), context), pad, dtype=np.int32)
         self.positions = np.zeros((len(rows), context), dtype=np.int16)
         self.start, self.pad, self.cut, self.tokens = start, pad, cut, 0
@@ -130,7 +156,11 @@ class PackedTexts:
     def __getitem__(self, index: int) -> dict[str, torch.Tensor]:
         ids = torch.from_numpy(self.ids[index]).long()
         labels = ids.masked_fill((ids == self.start) | (ids == self.pad), _IGNORED)
-        return {"input_ids": ids, "position_ids": torch.from_numpy(self.positions[index]).long(), "labels": labels}
+        return {
+            "input_ids": ids,
+            "position_ids": torch.from_numpy(self.positions[index]).long(),
+            "labels": labels,
+        }
 
 
 def pack(tokenizer: Any, texts: Sequence[str], context: int) -> PackedTexts:
@@ -144,7 +174,9 @@ def pack(tokenizer: Any, texts: Sequence[str], context: int) -> PackedTexts:
     opened: list[int] = []
     cut = 0
     for begin in range(0, len(texts), 10_000):
-        for text_ids in tokenizer(list(texts[begin : begin + 10_000]), add_special_tokens=False)["input_ids"]:
+        for text_ids in tokenizer(list(texts[begin : begin + 10_000]), add_special_tokens=False)[
+            "input_ids"
+        ]:
             ids = [start, *text_ids, end]
             cut += len(ids) > context
             ids = ids[:context]
@@ -159,14 +191,25 @@ def pack(tokenizer: Any, texts: Sequence[str], context: int) -> PackedTexts:
     return PackedTexts(rows, context, start, tokenizer.pad_token_id, cut)
 
 
-def _trainer(run: Run, config: LMConfig, tokenizer: Any, train: PackedTexts, held: PackedTexts) -> Any:
+def _trainer(
+    run: Run, config: LMConfig, tokenizer: Any, train: PackedTexts, held: PackedTexts
+) -> Any:
     from transformers import GPT2Config, GPT2LMHeadModel, Trainer, set_seed
 
     set_seed(run.seed)
-    sizes = {"n_positions": config.context, "n_embd": config.width, "n_layer": config.layers, "n_head": config.heads}
-    special = {name: getattr(tokenizer, name) for name in ("bos_token_id", "eos_token_id", "pad_token_id")}
+    sizes = {
+        "n_positions": config.context,
+        "n_embd": config.width,
+        "n_layer": config.layers,
+        "n_head": config.heads,
+    }
+    special = {
+        name: getattr(tokenizer, name) for name in ("bos_token_id", "eos_token_id", "pad_token_id")
+    }
     dropout = dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), config.dropout)
-    model = GPT2LMHeadModel(GPT2Config(vocab_size=len(tokenizer), **sizes, **dropout, **special, use_cache=False))
+    model = GPT2LMHeadModel(
+        GPT2Config(vocab_size=len(tokenizer), **sizes, **dropout, **special, use_cache=False)
+    )
     return Trainer(
         model=model,
         args=trainer_settings(run, config, config.matrix_lr, rows_per_step=config.rows_per_step),
@@ -178,17 +221,23 @@ def _trainer(run: Run, config: LMConfig, tokenizer: Any, train: PackedTexts, hel
 
 
 class MuonAdamW(Optimizer):
-    """Steps Muon, for two-dimensional parameters but those of embeddings and the output layer, and AdamW together, so
-    that one schedule and one checkpoint serve both."""
+    """Steps Muon, for two-dimensional parameters but those of embeddings and the output layer, and
+    AdamW together, so that one schedule and one checkpoint serve both."""
 
-    def __init__(self, model: torch.nn.Module, matrix_lr: float, other_lr: float, weight_decay: float = 0.01) -> None:
+    def __init__(
+        self, model: torch.nn.Module, matrix_lr: float, other_lr: float, weight_decay: float = 0.01
+    ) -> None:
         embedded = {id(m.weight) for m in model.modules() if isinstance(m, torch.nn.Embedding)}
         learnt = [values for values in model.parameters() if values.requires_grad]
         tables = [values for values in learnt if id(values) in embedded]
-        matrices, vectors = decay_groups((values for values in learnt if id(values) not in embedded), weight_decay)
+        matrices, vectors = decay_groups(
+            (values for values in learnt if id(values) not in embedded), weight_decay
+        )
         self.parts: list[Optimizer] = [
             Muon([matrices], lr=matrix_lr, adjust_lr_fn="match_rms_adamw"),
-            AdamW([{"params": tables, "weight_decay": 0.0}, vectors], lr=other_lr, betas=(0.9, 0.98)),
+            AdamW(
+                [{"params": tables, "weight_decay": 0.0}, vectors], lr=other_lr, betas=(0.9, 0.98)
+            ),
         ]
         super().__init__([group for part in self.parts for group in part.param_groups], {})
 
@@ -209,16 +258,21 @@ class MuonAdamW(Optimizer):
 
 
 def perplexity(model: Any, texts: PackedTexts, characters: int) -> dict[str, float]:
-    """Perplexity per token (end-of-text included) and bits per character of packed texts, in float32."""
+    """Perplexity per token (end-of-text included) and bits per character of packed texts, in
+    float32."""
     model = model.float().eval()
     total, number = 0.0, 0
     with torch.no_grad():
         for begin in range(0, len(texts), 32):
             rows = [texts[i] for i in range(begin, min(begin + 32, len(texts)))]
-            batch = {name: values.to(model.device) for name, values in default_collate(rows).items()}
+            batch = {
+                name: values.to(model.device) for name, values in default_collate(rows).items()
+            }
             labels = batch.pop("labels")[:, 1:]
             logits = model(**batch, use_cache=False).logits[:, :-1].flatten(0, 1)
-            loss = torch.nn.functional.cross_entropy(logits, labels.flatten(), ignore_index=_IGNORED, reduction="sum")
+            loss = torch.nn.functional.cross_entropy(
+                logits, labels.flatten(), ignore_index=_IGNORED, reduction="sum"
+            )
             total += loss.item()
             number += int((labels != _IGNORED).sum())
     return {

@@ -1,4 +1,5 @@
-"""A step of the encoder's training: the pairs that meet in it, how English is worsened, and the loss."""
+"""A step of the encoder's training: the pairs that meet in it, how English is worsened, and the
+loss."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,8 @@ from torch.nn import functional
 from mtmetrics.training.corpus import Pair, text_key
 from mtmetrics.training.trainers import PlannedBatches
 
-# How often a word becomes what: an untranslated or a foreign word, nothing, two, or one in another place.
+# How often a word becomes what: an untranslated or a foreign word, nothing, two, or one in another
+# place.
 _CHANGES = {"untranslated": 0.4, "foreign": 0.25, "missing": 0.15, "doubled": 0.1, "misplaced": 0.1}
 _MOST_CHANGED = 0.5
 # How fast the mean of the teacher's vectors follows them.
@@ -28,7 +30,8 @@ class WorsenedText(NamedTuple):
 
 @dataclass(eq=False, repr=False)
 class SentenceBatches(PlannedBatches):
-    """Batches of sentence pairs, of which the student reads both sides, and the teacher the English one.
+    """Batches of sentence pairs, of which the student reads both sides, and the teacher the English
+    one.
 
     In a share `english` of the steps there are English texts alone, a share `worsened` of them
     worsened as bad translations are. The teacher reads the same words, but the sign for an unknown
@@ -59,7 +62,10 @@ class SentenceBatches(PlannedBatches):
         sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
         batch = self._read("english", targets, "target") | self._read("others", sources, "source")
         batch["teacher_ids"] = batch["target_ids"]
-        keys = [np.unique([text_key(text) for text in side], return_inverse=True)[1] for side in (sources, targets)]
+        keys = [
+            np.unique([text_key(text) for text in side], return_inverse=True)[1]
+            for side in (sources, targets)
+        ]
         is_same = np.logical_or(*(side[:, None] == side for side in keys))
         np.fill_diagonal(is_same, False)
         return batch | {"same": torch.from_numpy(is_same)}
@@ -76,7 +82,9 @@ class SentenceBatches(PlannedBatches):
             texts.append(text)
         batch = self._read("english", [" ".join(text.words) for text in texts], "target")
         teacher_ids = batch["target_ids"].clone()
-        encodings = self.tokenizers["english"].backend_tokenizer.encode_batch([" ".join(t.words) for t in texts])
+        encodings = self.tokenizers["english"].backend_tokenizer.encode_batch(
+            [" ".join(t.words) for t in texts]
+        )
         for row, (text, encoding) in enumerate(zip(texts, encodings, strict=True)):
             positions = _positions_of_words(text, encoding.offsets)
             positions = positions[positions < teacher_ids.shape[1] - 1]
@@ -84,7 +92,8 @@ class SentenceBatches(PlannedBatches):
         return batch | {"teacher_ids": teacher_ids}
 
     def _read(self, reader: str, texts: list[str], side: str) -> dict[str, Tensor]:
-        """Numbers of the pieces of one side, (n, t), a mask of all of them, and a mask without special tokens."""
+        """Numbers of the pieces of one side, (n, t), a mask of all of them, and a mask without
+        special tokens."""
         encoded = self.tokenizers[reader](
             texts,
             truncation=True,
@@ -101,17 +110,27 @@ class SentenceBatches(PlannedBatches):
 
 
 def _positions_of_words(text: WorsenedText, offsets: Sequence[tuple[int, int]]) -> np.ndarray:
-    """Positions of the pieces of untranslated words in a text, of whose pieces the offsets are given."""
+    """Positions of the pieces of untranslated words in a text, of whose pieces the offsets are
+    given."""
     is_untranslated = np.zeros(sum(map(len, text.words)) + len(text.words), dtype=bool)
     begin = 0
     for word, untranslated in zip(text.words, text.is_untranslated, strict=True):
         is_untranslated[begin : begin + len(word)] = untranslated
         begin += len(word) + 1
     # The piece may begin with the space before it, so its last character decides.
-    return np.array([n for n, (first, last) in enumerate(offsets) if last > first and is_untranslated[last - 1]], int)
+    return np.array(
+        [
+            n
+            for n, (first, last) in enumerate(offsets)
+            if last > first and is_untranslated[last - 1]
+        ],
+        int,
+    )
 
 
-def worsen(source: str, target: str, other: str, share: float, rng: np.random.Generator) -> WorsenedText:
+def worsen(
+    source: str, target: str, other: str, share: float, rng: np.random.Generator
+) -> WorsenedText:
     """Worsens a translation as bad ones are, with words of its source and of another translation.
 
     At least one word changes where that is possible. At most that share of the words changes, on
@@ -120,7 +139,8 @@ def worsen(source: str, target: str, other: str, share: float, rng: np.random.Ge
     words = target.split()
     lower_words = {word.lower() for word in words}
     untranslated, foreign = (
-        [word for word in text.split() if word.lower() not in lower_words] for text in (source, other)
+        [word for word in text.split() if word.lower() not in lower_words]
+        for text in (source, other)
     )
     chosen = rng.random(len(words)) < share * rng.random()
     if words and not chosen.any():
@@ -148,11 +168,16 @@ def worsen(source: str, target: str, other: str, share: float, rng: np.random.Ge
         else:
             result.append(word)
         is_untranslated.append(False)
-    return WorsenedText(result, is_untranslated) if result else WorsenedText(words, [False] * len(words))
+    return (
+        WorsenedText(result, is_untranslated)
+        if result
+        else WorsenedText(words, [False] * len(words))
+    )
 
 
 class Distillation(nn.Module):
-    """A student encoder with its loss over a batch of sentence pairs, whose English sides a teacher reads.
+    """A student encoder with its loss over a batch of sentence pairs, whose English sides a teacher
+    reads.
 
     The target of an English piece is the teacher's vector less the running mean of all of them. The
     loss is a sum of four parts:
@@ -160,8 +185,10 @@ class Distillation(nn.Module):
     - every English piece of the student stays at its target (1 - cosine);
     - every source piece has a near piece among the targets of its sentence, and every target one
       among the source pieces (1 - cosine of the nearest);
-    - the nearest target of a source piece is nearer than sampled targets of other sentences (InfoNCE);
-    - so are the mean vectors of a source and of its translation, among those of the batch (InfoNCE).
+    - the nearest target of a source piece is nearer than sampled targets of other sentences
+      (InfoNCE);
+    - so are the mean vectors of a source and of its translation, among those of the batch
+      (InfoNCE).
 
     Args:
         student: an encoder, cut off at its last layer.
@@ -224,10 +251,15 @@ class Distillation(nn.Module):
         source = encode(self.student, source_ids, source_mask)
         means = pooled(source, source_mask) @ pooled(targets, target_mask).T
         loss = loss + symmetric_loss(means / self.temperature, same)
-        source, targets = functional.normalize(source, dim=-1), functional.normalize(targets, dim=-1)
+        source, targets = (
+            functional.normalize(source, dim=-1),
+            functional.normalize(targets, dim=-1),
+        )
         for_source, for_target = nearest(source, source_mask, targets, target_mask)
         distances = (1 - for_source[source_mask]).mean() + (1 - for_target[target_mask]).mean()
-        word_loss = self._word_loss(for_source, source, source_content, targets, target_content, same)
+        word_loss = self._word_loss(
+            for_source, source, source_content, targets, target_content, same
+        )
         return {"loss": loss + self.word_weight * distances + word_loss}
 
     def _targets(self, ids: Tensor, mask: Tensor) -> Tensor:
@@ -250,18 +282,23 @@ class Distillation(nn.Module):
         target_content: Tensor,
         same: Tensor,
     ) -> Tensor:
-        """InfoNCE of the nearest target of each source piece among sampled targets of other sentences."""
+        """InfoNCE of the nearest target of each source piece among sampled targets of other
+        sentences."""
         sentences, _ = target_content.nonzero(as_tuple=True)
         candidates = targets[target_content]
         if len(candidates) > self.negatives:
             # Evenly spread: pieces of all sentences, and the same in every run.
-            chosen = torch.linspace(0, len(candidates) - 1, self.negatives, device=targets.device).long()
+            chosen = torch.linspace(
+                0, len(candidates) - 1, self.negatives, device=targets.device
+            ).long()
             candidates, sentences = candidates[chosen], sentences[chosen]
         is_related = same | torch.eye(len(same), dtype=torch.bool, device=same.device)
         cosines = source @ candidates.T
         cosines = cosines.masked_fill(is_related[:, sentences][:, None], -1e4)
         logits = torch.cat([for_source[..., None], cosines], -1)[source_content] / self.temperature
-        return functional.cross_entropy(logits, torch.zeros(len(logits), dtype=torch.int64, device=logits.device))
+        return functional.cross_entropy(
+            logits, torch.zeros(len(logits), dtype=torch.int64, device=logits.device)
+        )
 
 
 def encode(encoder: Any, ids: Tensor, mask: Tensor) -> Tensor:
@@ -275,7 +312,9 @@ def pooled(states: Tensor, mask: Tensor) -> Tensor:
     return functional.normalize((states * weights).sum(1) / weights.sum(1), dim=-1)
 
 
-def nearest(source: Tensor, source_mask: Tensor, target: Tensor, target_mask: Tensor) -> tuple[Tensor, Tensor]:
+def nearest(
+    source: Tensor, source_mask: Tensor, target: Tensor, target_mask: Tensor
+) -> tuple[Tensor, Tensor]:
     """Cosine of each token with the nearest one of the other side of its pair.
 
     Args:
@@ -293,8 +332,11 @@ def nearest(source: Tensor, source_mask: Tensor, target: Tensor, target_mask: Te
     return for_source, for_target
 
 
-def token_similarity(source: Tensor, source_mask: Tensor, target: Tensor, target_mask: Tensor) -> Tensor:
-    """Mean of the `nearest` cosines of both sides of each pair, `(n,)`; vectors may have any length."""
+def token_similarity(
+    source: Tensor, source_mask: Tensor, target: Tensor, target_mask: Tensor
+) -> Tensor:
+    """Mean of the `nearest` cosines of both sides of each pair, `(n,)`; vectors may have any
+    length."""
     units = functional.normalize(source, dim=-1), functional.normalize(target, dim=-1)
     for_source, for_target = nearest(units[0], source_mask, units[1], target_mask)
     forwards = (for_source * source_mask).sum(1) / source_mask.sum(1)
@@ -303,7 +345,11 @@ def token_similarity(source: Tensor, source_mask: Tensor, target: Tensor, target
 
 
 def symmetric_loss(similarities: Tensor, same: Tensor) -> Tensor:
-    """Cross-entropy of the diagonal of `(n, n)` similarities over rows and columns; `same` pairs are no negatives."""
+    """Cross-entropy of the diagonal of `(n, n)` similarities over rows and columns; `same` pairs
+    are no negatives."""
     similarities = similarities.float().masked_fill(same, -1e4)
     labels = torch.arange(len(similarities), device=similarities.device)
-    return (functional.cross_entropy(similarities, labels) + functional.cross_entropy(similarities.T, labels)) / 2
+    return (
+        functional.cross_entropy(similarities, labels)
+        + functional.cross_entropy(similarities.T, labels)
+    ) / 2

@@ -1,4 +1,5 @@
-"""Trains regressors on human judgements: BiLSTM, BiLSTM with attention, ESIM (Mathur et al., 2019)."""
+"""Trains regressors on human judgements: BiLSTM, BiLSTM with attention, ESIM (Mathur et al.,
+2019)."""
 
 import dataclasses
 import functools
@@ -41,46 +42,58 @@ def train_regressor(
     curve: Sequence[int] | None = None,
     config: RegressorConfig,
 ) -> Path:
-    """Trains one network per seed on the vectors of a frozen encoder; the artifact scores with their mean.
+    """Trains one network per seed on the vectors of a frozen encoder; the artifact scores with
+    their mean.
 
-    The encoder runs once: the outputs of all its layers are kept in a file. Unlike in the published code, whose frozen
-    encoder keeps its own dropout, a text therefore has the same vectors in every epoch.
+    The encoder runs once: the outputs of all its layers are kept in a file. Unlike in the published
+    code, whose frozen encoder keeps its own dropout, a text therefore has the same vectors in every
+    epoch.
 
-    With `curve`, a network is trained per number of instances and seed instead (Mathur et al., 2019, Fig. 1). The
-    instances of a seed are drawn at random, and the larger draws hold the smaller ones; all networks have the same
-    validation.
+    With `curve`, a network is trained per number of instances and seed instead (Mathur et al.,
+    2019, Fig. 1). The instances of a seed are drawn at random, and the larger draws hold the
+    smaller ones; all networks have the same validation.
 
     Args:
         run: see `mtmetrics.training.run`, as for `config`.
         files: to train on, and to decide when to stop.
         encoder: its name.
         seeds: one network is trained with each.
-        vectors: folder for the outputs of the encoder, which several runs may share; the work folder if not given.
+        vectors: folder for the outputs of the encoder, which several runs may share; the work
+            folder if not given.
         curve: numbers of instances; those above what there is are refused.
 
     Returns:
-        The artifact folder; a plot of the validation lies in the work folder. With `curve`, a folder with curve.csv,
-        curve.png (where matplotlib is installed) and the record and log of a training.
+        The artifact folder; a plot of the validation lies in the work folder. With `curve`, a
+        folder with curve.csv, curve.png (where matplotlib is installed) and the record and log of a
+        training.
     """
     if not seeds or len(set(seeds)) < len(seeds):
         raise InputError(f"seeds {list(seeds)}: pass one or several different numbers")
     recorded = {"seeds": list(seeds)} | ({} if curve is None else {"curve": sorted(set(curve))})
     data = TrainingData(run, config, encoder, files, vectors, **recorded)
-    return _train_members(run, data, seeds) if curve is None else _train_curve(run, data, seeds, curve)
+    return (
+        _train_members(run, data, seeds) if curve is None else _train_curve(run, data, seeds, curve)
+    )
 
 
 def _train_members(run: Run, data: "TrainingData", seeds: Sequence[int]) -> Path:
     everything = np.arange(len(data.train_rows))
     trained = {seed: data.train(seed, everything, f"seed-{seed}") for seed in seeds}
     run.history = [row for _, rows in trained.values() for row in rows]
-    lines = {f"seed {seed}": {row["epoch"]: row["pearson"] for row in rows} for seed, (_, rows) in trained.items()}
+    lines = {
+        f"seed {seed}": {row["epoch"]: row["pearson"] for row in rows}
+        for seed, (_, rows) in trained.items()
+    }
     best = [max(line.values()) for line in lines.values()]
     result: dict[str, Any] = {"seeds": dict(zip(map(str, seeds), best, strict=True))}
     if len(seeds) > 1:
         moments = {"mean": np.mean(best), "deviation": np.std(best, ddof=1)}
         result["spread"] = moments | {"lowest": min(best), "highest": max(best)}
     with run.artifact(
-        "regressor", "mtmetrics train regressor", rows=counts(data.train_pairs, data.valid), result=result
+        "regressor",
+        "mtmetrics train regressor",
+        rows=counts(data.train_pairs, data.valid),
+        result=result,
     ) as folder:
         network = data.save(folder, [state for state, _ in trained.values()])
         scores = np.mean([predict(member, data.valid_rows) for member in network.members], axis=0)
@@ -93,7 +106,9 @@ def _train_members(run: Run, data: "TrainingData", seeds: Sequence[int]) -> Path
     return run.output
 
 
-def _train_curve(run: Run, data: "TrainingData", seeds: Sequence[int], sizes: Sequence[int]) -> Path:
+def _train_curve(
+    run: Run, data: "TrainingData", seeds: Sequence[int], sizes: Sequence[int]
+) -> Path:
     most = len(data.train_rows)
     if not sizes or min(sizes) < 2 or max(sizes) > most:
         there = "the translations that there are to train on"
@@ -105,20 +120,30 @@ def _train_curve(run: Run, data: "TrainingData", seeds: Sequence[int], sizes: Se
             rows = np.random.default_rng(seed).permutation(most)[:size]
             _, epochs = data.train(seed, np.sort(rows), f"curve-{size}-seed-{seed}")
             run.history += [{"instances": size, **row} for row in epochs]
-            found.append({"instances": size, "seed": seed, "pearson": max(row["pearson"] for row in epochs)})
+            found.append(
+                {"instances": size, "seed": seed, "pearson": max(row["pearson"] for row in epochs)}
+            )
             log.info("%d instances, seed %d: Pearson %.4f", *found[-1].values())
-    means = {size: float(np.mean([row["pearson"] for row in found if row["instances"] == size])) for size in sizes}
+    means = {
+        size: float(np.mean([row["pearson"] for row in found if row["instances"] == size]))
+        for size in sizes
+    }
     name = "mean of the seeds" if len(seeds) > 1 else f"seed {seeds[0]}"
     result = {str(size): value for size, value in means.items()}
     with run.artifact(
-        "regressor", "mtmetrics train regressor --curve", rows=counts(data.train_pairs, data.valid), result=result
+        "regressor",
+        "mtmetrics train regressor --curve",
+        rows=counts(data.train_pairs, data.valid),
+        result=result,
     ) as folder:
         write_rows(folder / "curve.csv", found, "csv")
         draw({name: means}, folder / "curve.png", title=data.title, x_label="training instances")
     return run.output
 
 
-def draw(lines: Mapping[str, Mapping[float, float]], path: Path, *, title: str, x_label: str) -> None:
+def draw(
+    lines: Mapping[str, Mapping[float, float]], path: Path, *, title: str, x_label: str
+) -> None:
     """Draws Pearson correlations; without matplotlib, logs how to get it."""
     try:
         require_extra("plot", path.name)
@@ -130,11 +155,11 @@ def draw(lines: Mapping[str, Mapping[float, float]], path: Path, *, title: str, 
 
 
 class TrainingData:
-    """Judged pairs, split and encoded, of a run that it opens with the settings that are `recorded`.
+    """Judged pairs, split and encoded, of a run that it opens with the settings that are
+    `recorded`.
 
-    `train_pairs` and `valid` are what to train on and what decides when to stop; `train_rows` and `valid_rows` are the
-    same as networks read them.
-    """
+    `train_pairs` and `valid` are what to train on and what decides when to stop; `train_rows` and
+    `valid_rows` are the same as networks read them."""
 
     def __init__(
         self,
@@ -151,9 +176,13 @@ class TrainingData:
             raise InputError(f"dropout {config.dropout}: must be at least 0 and below 1")
         self.features = _feature_names(config.features)
         if self.features and config.against == "both":
-            raise InputError(f"features {config.features!r}: are of two texts; pass none where against is both")
+            raise InputError(
+                f"features {config.features!r}: are of two texts; pass none where against is both"
+            )
         plain = TokenEncoder(encoder, cache_bytes=0)  # tells how many layers there are
-        self.feature_layers = _layer_numbers(config.feature_layers, plain.layer) if self.features else []
+        self.feature_layers = (
+            _layer_numbers(config.feature_layers, plain.layer) if self.features else []
+        )
         self.config, self._work, self._device = config, run.work, run.device
         files.open(run, config, encoder=f"{plain.label}#{plain.fingerprint}", **recorded)
         self.train_pairs, self.valid = files.read(config)
@@ -162,27 +191,40 @@ class TrainingData:
         parts = (self.train_pairs, self.valid)
         sides = (side for part in parts for side in zip(*map(pair_texts, part), strict=True))
         texts = list(dict.fromkeys(itertools.chain.from_iterable(sides)))
-        self._store = LayerStore(Path(vectors) if vectors else run.work / "vectors", self.encoder, texts)
+        self._store = LayerStore(
+            Path(vectors) if vectors else run.work / "vectors", self.encoder, texts
+        )
         found = [self._examples(part) for part in parts]
         spread = found[0].features.std(0)
-        self._mean, self._scale = found[0].features.mean(0), np.where(spread > 0, spread, 1.0).astype(np.float32)
+        self._mean, self._scale = (
+            found[0].features.mean(0),
+            np.where(spread > 0, spread, 1.0).astype(np.float32),
+        )
         self.train_rows, self.valid_rows = (
-            dataclasses.replace(rows, features=(rows.features - self._mean) / self._scale) for rows in found
+            dataclasses.replace(rows, features=(rows.features - self._mean) / self._scale)
+            for rows in found
         )
 
-    def train(self, seed: int, rows: np.ndarray, name: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    def train(
+        self, seed: int, rows: np.ndarray, name: str
+    ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         """Trains a network on some of the training rows; `name` is that of its checkpoint."""
         examples = self.train_rows.take(rows)
         checkpoint = self._work / f"{name}.pt"
         create = functools.partial(self.create, examples)
-        return train_member(create, examples, self.valid_rows, self.config, seed, checkpoint, self._device)
+        return train_member(
+            create, examples, self.valid_rows, self.config, seed, checkpoint, self._device
+        )
 
     def create(self, examples: Examples) -> Any:
-        """A new network, whose direct way of the features begins as their least-squares fit to the judgements."""
+        """A new network, whose direct way of the features begins as their least-squares fit to the
+        judgements."""
         member = self._regressor(1).members[0]
         if self.features:
             mean = examples.human.mean()
-            fit, *_ = np.linalg.lstsq(examples.features.astype(np.float64), examples.human - mean, rcond=1e-3)
+            fit, *_ = np.linalg.lstsq(
+                examples.features.astype(np.float64), examples.human - mean, rcond=1e-3
+            )
             with torch.no_grad():
                 member.direct.weight.copy_(torch.from_numpy(fit)[None])
                 member.outer.bias.fill_(mean)
@@ -205,7 +247,8 @@ class TrainingData:
         return Regressor(shape)
 
     def save(self, folder: Path, states: Sequence[dict[str, Any]]) -> Any:
-        """Writes the artifact of networks with the given weights and returns it as it will be read."""
+        """Writes the artifact of networks with the given weights and returns it as it will be
+        read."""
         network = self._regressor(len(states))
         for member, state in zip(network.members, states, strict=True):
             member.load_state_dict(state)
@@ -222,7 +265,8 @@ class TrainingData:
         if bad.any():
             pair = pairs[int(bad.argmax())]
             raise InputError(
-                f"{pair.group}: a text has no word pieces that the encoder knows: {pair.translation!r:.60}"
+                f"{pair.group}: a text has no word pieces that the encoder knows: "
+                f"{pair.translation!r:.60}"
             )
         blocks = []
         for first in range(0, len(pairs), _PAIRS_PER_FEATURE_BATCH):
@@ -237,13 +281,19 @@ class TrainingData:
 def _feature_names(text: str) -> list[str]:
     names = [] if text == "none" else text.split("+")
     if not set(names) <= set(FEATURES) or len(set(names)) < len(names):
-        raise InputError(f"features {text!r}: must be none, or some of {', '.join(FEATURES)}, joined by '+'")
+        raise InputError(
+            f"features {text!r}: must be none, or some of {', '.join(FEATURES)}, joined by '+'"
+        )
     return names
 
 
 def _layer_numbers(text: str, depth: int) -> list[int]:
     names = [str(depth)] if text == "last" else text.split("+")
-    if not all(name.isdecimal() and 1 <= int(name) <= depth for name in names) or len(set(names)) < len(names):
-        allowed = f"must be last, or different layers from 1 to {depth} joined by '+', such as 1+{depth}"
+    if not all(name.isdecimal() and 1 <= int(name) <= depth for name in names) or len(
+        set(names)
+    ) < len(names):
+        allowed = (
+            f"must be last, or different layers from 1 to {depth} joined by '+', such as 1+{depth}"
+        )
         raise InputError(f"feature_layers {text!r}: {allowed}")
     return [int(name) for name in names]

@@ -1,4 +1,5 @@
-"""Trains one network of a regressor, epoch by epoch, on the outputs of an encoder that are kept in a file."""
+"""Trains one network of a regressor, epoch by epoch, on the outputs of an encoder that are kept in
+a file."""
 
 import dataclasses
 import hashlib
@@ -29,34 +30,46 @@ _MARGIN = 0.1
 
 
 class LayerStore:
-    """Word pieces of distinct texts, each with its language, with the outputs of all layers, in float16, memory-mapped.
+    """Word pieces of distinct texts, each with its language, with the outputs of all layers, in
+    float16, memory-mapped.
 
-    An interrupted computation goes on where it was, see `append_rows`; a later run with the same encoder, cut and texts
-    finds the file. The encoder has an identity mix, or one layer, and the cut to use. With `special`, the special
-    tokens count as pieces.
-    """
+    An interrupted computation goes on where it was, see `append_rows`; a later run with the same
+    encoder, cut and texts finds the file. The encoder has an identity mix, or one layer, and the
+    cut to use. With `special`, the special tokens count as pieces."""
 
     def __init__(
-        self, folder: Path, encoder: TokenEncoder, texts: Sequence[tuple[str, str | None]], *, special: bool = False
+        self,
+        folder: Path,
+        encoder: TokenEncoder,
+        texts: Sequence[tuple[str, str | None]],
+        *,
+        special: bool = False,
     ) -> None:
         depth = len(encoder.mix) if encoder.mix is not None else 1
         shape = (depth, encoder.dim // depth)
         read = encoder.layer if encoder.mix is None else "all"
-        described = json.dumps([encoder.fingerprint, read, encoder.dtype, encoder.max_length, list(texts)])
+        described = json.dumps(
+            [encoder.fingerprint, read, encoder.dtype, encoder.max_length, list(texts)]
+        )
         name = hashlib.sha256(described.encode("utf-8", "surrogatepass")).hexdigest()[:16]
         make_folder(folder)
         layers, tokens = folder / f"{name}.layers", folder / f"{name}.tokens"
 
         def outputs(part: slice) -> list[np.ndarray]:
             found = encoder.encode(*map(list, zip(*texts[part], strict=True)))
-            # A text in two languages that the encoder reads alike is encoded once, but stands here twice.
+            # A text in two languages that the encoder reads alike is encoded once, but stands here
+            # twice.
             owners = np.repeat(np.arange(part.start, part.stop), found.lengths[found.index])
-            own = np.concatenate([np.arange(*found.offsets[number : number + 2]) for number in found.index])
+            own = np.concatenate(
+                [np.arange(*found.offsets[number : number + 2]) for number in found.index]
+            )
             columns = np.stack([owners, found.words[own], found.token_ids[own]], 1)
             return [found.vectors[own].astype(np.float16), columns.astype(np.int32)]
 
         append_rows([layers, tokens], len(texts), _TEXTS_PER_SAVE, outputs)
-        owners, self.words, self.token_ids = np.fromfile(tokens, dtype=np.int32).reshape(-1, 3).T.astype(np.int64)
+        owners, self.words, self.token_ids = (
+            np.fromfile(tokens, dtype=np.int32).reshape(-1, 3).T.astype(np.int64)
+        )
         self.vectors = np.memmap(layers, dtype=np.float16, mode="r", shape=(len(owners), *shape))
         self.offsets = np.searchsorted(owners, np.arange(len(texts) + 1))
         self.row = {text: number for number, text in enumerate(texts)}
@@ -66,13 +79,18 @@ class LayerStore:
         self.lengths = np.diff(self._bounds)
 
     def pieces(self, texts: np.ndarray) -> torch.Tensor:
-        """(pieces, depth, width) float32 outputs of the layers for the pieces of some texts, one after the other."""
-        rows = np.concatenate([self._kept[self._bounds[text] : self._bounds[text + 1]] for text in texts])
+        """(pieces, depth, width) float32 outputs of the layers for the pieces of some texts, one
+        after the other."""
+        rows = np.concatenate(
+            [self._kept[self._bounds[text] : self._bounds[text + 1]] for text in texts]
+        )
         return torch.from_numpy(self.vectors[rows]).float()
 
     def layer(self, number: int, texts: np.ndarray) -> PackedTokens:
         """Packed vectors of (n,) texts at layer 1 or higher, special tokens included."""
-        rows = np.concatenate([np.arange(self.offsets[text], self.offsets[text + 1]) for text in texts])
+        rows = np.concatenate(
+            [np.arange(self.offsets[text], self.offsets[text + 1]) for text in texts]
+        )
         return PackedTokens(
             vectors=self.vectors[rows, number - 1].astype(np.float32),
             offsets=np.concatenate([[0], np.cumsum(np.diff(self.offsets)[texts])]),
@@ -86,8 +104,9 @@ class LayerStore:
 
 @dataclasses.dataclass(frozen=True)
 class Examples:
-    """n pairs as a network reads them: numbers in the store of the texts to compare with, (n, m), which follow each
-    other, and of the translations, (n,); standardised features (n, f), and judgements."""
+    """n pairs as a network reads them: numbers in the store of the texts to compare with, (n, m),
+    which follow each other, and of the translations, (n,); standardised features (n, f), and
+    judgements."""
 
     store: LayerStore
     others: np.ndarray
@@ -105,7 +124,9 @@ class Examples:
 
     def lengths(self) -> np.ndarray:
         """(n,) word pieces of the longer side."""
-        return np.maximum(self.store.lengths[self.others].sum(1), self.store.lengths[self.translations])
+        return np.maximum(
+            self.store.lengths[self.others].sum(1), self.store.lengths[self.translations]
+        )
 
 
 def train_member(
@@ -117,12 +138,13 @@ def train_member(
     checkpoint: Path,
     device: Any = "cpu",
 ) -> tuple[dict[str, torch.Tensor], list[dict[str, Any]]]:
-    """Trains a network with Adam on the mean squared error; returns its best weights, and one dictionary per epoch.
+    """Trains a network with Adam on the mean squared error; returns its best weights, and one
+    dictionary per epoch.
 
-    The learning rate is halved after every epoch in which the Pearson correlation of the validation does not rise, and
-    training stops after `config.patience` of them in a row. A checkpoint is written after every epoch; since the random
-    numbers of an epoch depend on seed and epoch alone, a resumed run ends with the same weights.
-    """
+    The learning rate is halved after every epoch in which the Pearson correlation of the validation
+    does not rise, and training stops after `config.patience` of them in a row. A checkpoint is
+    written after every epoch; since the random numbers of an epoch depend on seed and epoch alone,
+    a resumed run ends with the same weights."""
     torch.manual_seed(seed)
     member = create().to(device)
     optimizer = torch.optim.Adam(member.parameters(), lr=config.learning_rate)
@@ -138,7 +160,9 @@ def train_member(
         member.train()
         losses = []
         batches = plan(train.lengths(), config.batch, mixed_seed(seed, epoch))
-        for batch in tqdm(batches, desc=f"seed {seed}, epoch {epoch}", unit="batch", disable=None, leave=False):
+        for batch in tqdm(
+            batches, desc=f"seed {seed}, epoch {epoch}", unit="batch", disable=None, leave=False
+        ):
             optimizer.zero_grad()
             scores, targets = _forward(member, train.take(batch), device)
             loss = torch.nn.functional.mse_loss(scores, targets)
@@ -149,30 +173,51 @@ def train_member(
             optimizer.step()
             losses.append(loss.item())
         if not np.isfinite(losses).all():
-            raise MTMetricsError(f"seed {seed}, epoch {epoch}: the loss is no longer finite; lower --learning-rate")
+            raise MTMetricsError(
+                f"seed {seed}, epoch {epoch}: the loss is no longer finite; lower --learning-rate"
+            )
         found = pearson(predict(member, valid, device), valid.human)
         # A network that says the same of all texts has learnt nothing.
         value = found.value if found.reason is None else -1.0
         rate = optimizer.param_groups[0]["lr"]
-        row = {"seed": seed, "epoch": epoch, "loss": float(np.mean(losses)), "pearson": value, "learning_rate": rate}
+        row = {
+            "seed": seed,
+            "epoch": epoch,
+            "loss": float(np.mean(losses)),
+            "pearson": value,
+            "learning_rate": rate,
+        }
         log.info("seed %d, epoch %d: loss %.4f, Pearson %.4f, learning rate %.2g", *row.values())
         state = {**state, "epoch": epoch, "history": [*state["history"], row]}
         if value > state["pearson"]:
-            best = {name: values.detach().cpu().clone() for name, values in member.state_dict().items()}
+            best = {
+                name: values.detach().cpu().clone() for name, values in member.state_dict().items()
+            }
             state |= {"pearson": value, "stale": 0, "best": best}
         else:
             state["stale"] += 1
             for group in optimizer.param_groups:
                 group["lr"] /= 2
         with atomic_path(checkpoint) as temporary:
-            torch.save({"member": member.state_dict(), "optimizer": optimizer.state_dict(), "state": state}, temporary)
+            torch.save(
+                {
+                    "member": member.state_dict(),
+                    "optimizer": optimizer.state_dict(),
+                    "state": state,
+                },
+                temporary,
+            )
     return state["best"], state["history"]
 
 
 def plan(lengths: np.ndarray, batch: int, seed: int) -> list[np.ndarray]:
-    """Batches of pairs of about the same length, which is disturbed by up to a tenth, in random order."""
+    """Batches of pairs of about the same length, which is disturbed by up to a tenth, in random
+    order."""
     generator = np.random.default_rng(seed)
-    order = np.argsort(lengths * (1 + generator.uniform(-_LENGTH_NOISE, _LENGTH_NOISE, len(lengths))), kind="stable")
+    order = np.argsort(
+        lengths * (1 + generator.uniform(-_LENGTH_NOISE, _LENGTH_NOISE, len(lengths))),
+        kind="stable",
+    )
     batches = [order[first : first + batch] for first in range(0, len(order), batch)]
     return [batches[number] for number in generator.permutation(len(batches))]
 
@@ -190,8 +235,9 @@ def predict(member: Member, pairs: Examples, device: Any = "cpu") -> np.ndarray:
 
 
 def ranking_loss(scores: torch.Tensor, human: torch.Tensor) -> torch.Tensor:
-    """Mean of ``max(0, margin - (s_i - s_j))`` where i was judged better than j by more, over a batch of (B,) scores
-    and judgements; the paper proposes such a loss in its conclusions (Sec. 5)."""
+    """Mean of ``max(0, margin - (s_i - s_j))`` where i was judged better than j by more, over a
+    batch of (B,) scores and judgements; the paper proposes such a loss in its conclusions (Sec.
+    5)."""
     better = human[:, None] - human[None, :] > _MARGIN
     gaps = (_MARGIN - (scores[:, None] - scores[None, :])).relu()
     return (gaps * better).sum() / better.sum().clamp(min=1)
@@ -203,10 +249,14 @@ def _forward(member: Member, pairs: Examples, device: Any) -> tuple[torch.Tensor
     for texts in (pairs.others, pairs.translations[:, None]):
         lengths = pairs.store.lengths[texts].sum(1)
         mixed = torch.einsum("nld,l->nd", pairs.store.pieces(texts.ravel()).to(device), weights)
-        sides.append(torch.nn.utils.rnn.pad_sequence(mixed.split(lengths.tolist()), batch_first=True))
+        sides.append(
+            torch.nn.utils.rnn.pad_sequence(mixed.split(lengths.tolist()), batch_first=True)
+        )
         sizes.append(torch.from_numpy(lengths).to(device))
     features = torch.from_numpy(pairs.features).to(device) if pairs.features.shape[1] else None
-    return member(*sides, (sizes[0], sizes[1]), features), torch.from_numpy(pairs.human).float().to(device)
+    return member(*sides, (sizes[0], sizes[1]), features), torch.from_numpy(pairs.human).float().to(
+        device
+    )
 
 
 def mixed_seed(seed: int, epoch: int) -> int:

@@ -1,10 +1,10 @@
-"""The skeleton of every training: its work folder, how it goes on after an interruption, what is written at its end.
+"""The skeleton of every training: its work folder, how it goes on after an interruption, what is
+written at its end.
 
-The trainings take a `Run`, which they open with their settings (`config`) and files, train a `transformers` trainer on
-it, fill its artifact folder, and return that. Models are named as for `mtmetrics.artifacts.models.model_folder`. They
-raise an InputError where files or settings cannot be used, and an ArtifactError where a model cannot be found or
-loaded.
-"""
+The trainings take a `Run`, which they open with their settings (`config`) and files, train a
+`transformers` trainer on it, fill its artifact folder, and return that. Models are named as for
+`mtmetrics.artifacts.models.model_folder`. They raise an InputError where files or settings cannot
+be used, and an ArtifactError where a model cannot be found or loaded."""
 
 import contextlib
 import copy
@@ -76,14 +76,19 @@ class Run:
 
     @functools.cached_property
     def device(self) -> str:
-        """The name of the device on which the training runs; an InputError where this machine has none such."""
+        """The name of the device on which the training runs; an InputError where this machine has
+        none such."""
         import torch
 
         if self._device == "auto":
             chosen = "cuda" if torch.cuda.is_available() else "cpu"
         else:
             chosen = str(pick_devices(self._device)[0])
-        return f"cuda:{os.environ['LOCAL_RANK']}" if self.processes > 1 and chosen.startswith("cuda") else chosen
+        return (
+            f"cuda:{os.environ['LOCAL_RANK']}"
+            if self.processes > 1 and chosen.startswith("cuda")
+            else chosen
+        )
 
     @property
     def processes(self) -> int:
@@ -97,7 +102,8 @@ class Run:
 
     @contextlib.contextmanager
     def main_first(self) -> Iterator[None]:
-        """Has the main process do first what all processes do, so that the others find its files."""
+        """Has the main process do first what all processes do, so that the others find its
+        files."""
         if self.processes == 1:
             yield
             return
@@ -116,30 +122,44 @@ class Run:
             settings: what else shapes the result, besides the seed.
 
         Raises:
-            InputError: the artifact exists and may not be replaced, a file is missing, a setting cannot be used, or the
-                folder belongs to another run.
+            InputError: the artifact exists and may not be replaced, a file is missing, a setting
+                cannot be used, or the folder belongs to another run.
         """
         if self.output.exists() and not self.overwrite:
-            raise InputError(f"{self.output} exists already; choose another folder or pass --overwrite")
+            raise InputError(
+                f"{self.output} exists already; choose another folder or pass --overwrite"
+            )
         _check(config)
         begun = {"seed": self.seed, "config": dataclasses.asdict(config)}
-        self._record = begun | {name: [short_name(path) for path in paths] for name, paths in files.items()} | settings
-        # Data is known by content, so that a production goes on after its folder was moved or restored.
-        given = self._record | {"contents": {name: [*map(_content, paths)] for name, paths in files.items()}}
+        self._record = (
+            begun
+            | {name: [short_name(path) for path in paths] for name, paths in files.items()}
+            | settings
+        )
+        # Data is known by content, so that a production goes on after its folder was moved or
+        # restored.
+        given = self._record | {
+            "contents": {name: [*map(_content, paths)] for name, paths in files.items()}
+        }
         text = json.dumps(given, indent=2, sort_keys=True, default=str) + "\n"
         path = self.work / "settings.json"
         with self.main_first():
             if self.restart and self.is_main and path.exists():
                 shutil.rmtree(self.work)
             begun_before = path.exists() and any(item != path for item in self.work.iterdir())
-            if begun_before and (what := first_difference(json.loads(path.read_text("utf-8")), json.loads(text))):
+            if begun_before and (
+                what := first_difference(json.loads(path.read_text("utf-8")), json.loads(text))
+            ):
                 what_to_do = "pass --restart to discard it, or another --work"
-                raise InputError(f"{self.work} holds a run with other settings ({what}); {what_to_do}")
+                raise InputError(
+                    f"{self.work} holds a run with other settings ({what}); {what_to_do}"
+                )
             make_folder(self.work)
             write_atomic(path, text)
 
     def tokenizers(self, make: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
-        """The tokenizers by name that `make` returned when this run first came here, kept in the work folder."""
+        """The tokenizers by name that `make` returned when this run first came here, kept in the
+        work folder."""
         from transformers import PreTrainedTokenizerFast
 
         folder = self.work / "tokenizers"
@@ -165,14 +185,16 @@ class Run:
         return np.load(path, allow_pickle=False)
 
     def train(self, trainer: Any) -> None:
-        """Trains, going on from the latest checkpoint if there is one; `history` is what was logged. Progress is shown
-        where this module's notes are (level INFO).
+        """Trains, going on from the latest checkpoint if there is one; `history` is what was
+        logged. Progress is shown where this module's notes are (level INFO).
 
-        A resumed run ends with the same weights: data order, schedule, optimiser and random states come from the
-        checkpoint (with as many threads on the same machine; otherwise up to rounding).
-        """
+        A resumed run ends with the same weights: data order, schedule, optimiser and random states
+        come from the checkpoint (with as many threads on the same machine; otherwise up to
+        rounding)."""
         whole = filter(_is_whole, (self.work / "checkpoints").glob("checkpoint-*"))
-        last = max(whole, key=lambda folder: int(folder.name.removeprefix("checkpoint-")), default=None)
+        last = max(
+            whole, key=lambda folder: int(folder.name.removeprefix("checkpoint-")), default=None
+        )
         if last:
             log.info("going on from %s", last.name)
         if not log.isEnabledFor(logging.INFO):
@@ -192,7 +214,8 @@ class Run:
         self.history = list(trainer.state.log_history)
 
     def train_and_judge(self, trainer: Any) -> dict[str, Any]:
-        """Trains, and returns what the record says of how a `Judging` trainer judges before and after."""
+        """Trains, and returns what the record says of how a `Judging` trainer judges before and
+        after."""
         path = self.work / "before.json"
         with self.main_first():
             if not path.exists():
@@ -203,12 +226,14 @@ class Run:
 
     @contextlib.contextmanager
     def artifact(self, kind: str, command: str | None = None, **record: Any) -> Iterator[Path]:
-        """A new folder to fill; then its record and log are added, and it takes its place as `output`.
+        """A new folder to fill; then its record and log are added, and it takes its place as
+        `output`.
 
         Args:
             kind: what the artifact is.
             command: that made it.
-            record: what training.json says besides the settings of the run; goes before a setting of the same name.
+            record: what training.json says besides the settings of the run; goes before a setting
+                of the same name.
         """
         if not self.is_main:
             with tempfile.TemporaryDirectory() as unused:
@@ -219,9 +244,15 @@ class Run:
             yield folder
             whole = heading | self._record | record | {"versions": versions()}
             write_atomic(folder / RECORD, json.dumps(whole, indent=2, ensure_ascii=False) + "\n")
-            columns = sorted({name for row in self.history for name in row}, key=lambda name: (name != "step", name))
+            columns = sorted(
+                {name for row in self.history for name in row},
+                key=lambda name: (name != "step", name),
+            )
             rows = (
-                {name: f"{v:.6g}" if isinstance(v := row.get(name), float) else v for name in columns}
+                {
+                    name: f"{v:.6g}" if isinstance(v := row.get(name), float) else v
+                    for name in columns
+                }
                 for row in self.history
             )
             write_rows(folder / "training_log.csv", rows, "csv")
@@ -256,7 +287,9 @@ def _check(config: Any) -> None:
     if hasattr(config, "temperature") and config.temperature <= 0:
         raise InputError(f"temperature {config.temperature}: must be above 0")
     if hasattr(config, "warmup") and not 0.0 <= config.warmup < 1.0:
-        raise InputError(f"warmup {config.warmup}: a share of the steps is needed, at least 0 and below 1")
+        raise InputError(
+            f"warmup {config.warmup}: a share of the steps is needed, at least 0 and below 1"
+        )
     if hasattr(config, "decay_steps") and config.steps < config.warmup_steps + config.decay_steps:
         rates = f"{config.warmup_steps} of warm-up and {config.decay_steps} of decay"
         raise InputError(f"{config.steps} steps are fewer than {rates}")
@@ -272,13 +305,14 @@ def versions() -> dict[str, str]:
 
 
 def pinned(model: str | Path, folder: Path) -> str:
-    """How records call a model, given as the user named it and as the folder where it lies: label and fingerprint."""
+    """How records call a model, given as the user named it and as the folder where it lies: label
+    and fingerprint."""
     return f"{model_label(model)}#{model_fingerprint(folder)}"
 
 
 def save_model(model: Any, tokenizer: Any, folder: Path) -> None:
-    """Saves a `transformers` model as float16 safetensors, and its tokenizer; an MTMetricsError says if the weights are
-    not finite."""
+    """Saves a `transformers` model as float16 safetensors, and its tokenizer; an MTMetricsError
+    says if the weights are not finite."""
     import torch
 
     half = copy.deepcopy(model).to(device="cpu", dtype=torch.float16)

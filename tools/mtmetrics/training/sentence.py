@@ -1,5 +1,5 @@
-"""Sentence encoders: they learn from sentence pairs alone (UScore, Sec. 3.2), or from an English teacher (Reimers and
-Gurevych, 2020)."""
+"""Sentence encoders: they learn from sentence pairs alone (UScore, Sec. 3.2), or from an English
+teacher (Reimers and Gurevych, 2020)."""
 
 import contextlib
 import functools
@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mtmetrics.artifacts.models import model_folder, read_record, require_one_vocabulary, sentence_model
+from mtmetrics.artifacts.models import (
+    model_folder,
+    read_record,
+    require_one_vocabulary,
+    sentence_model,
+)
 from mtmetrics.checks import language_pair
 from mtmetrics.errors import InputError
 from mtmetrics.judgements.judged import Judged
@@ -42,9 +47,10 @@ def train_contrastive(
     Training always begins with `model`: successive rounds of UScore each begin with the same one.
 
     Args:
-        run: see `mtmetrics.training.run`, as for `config` and what is returned: a sentence-transformers folder.
-        parallel: see `corpus.read_pairs`. A pair of which a sentence occurred before is left out, since it would be its
-            own negative.
+        run: see `mtmetrics.training.run`, as for `config` and what is returned: a
+            sentence-transformers folder.
+        parallel: see `corpus.read_pairs`. A pair of which a sentence occurred before is left out,
+            since it would be its own negative.
         model: an encoder, which is mean-pooled, or a sentence-transformers model.
     """
     start = model_folder(model)
@@ -56,7 +62,9 @@ def train_contrastive(
     from transformers import set_seed
 
     def loss(model: Any, sides: Sequence[Any], _: None) -> "torch.Tensor":
-        return contrastive_loss(*(sentence_vectors(model, side) for side in sides), temperature=config.temperature)
+        return contrastive_loss(
+            *(sentence_vectors(model, side) for side in sides), temperature=config.temperature
+        )
 
     set_seed(run.seed)
     steps = math.ceil(len(train) / (config.pairs_per_step * run.processes)) * config.epochs
@@ -68,7 +76,12 @@ def train_contrastive(
     log.info("%d sentence pairs for training, %d steps", len(train), steps)
     with _texts_cut(trainer.model, config.max_pieces):
         run.train(trainer)
-    record = {"started_from": read_record(start), "data": counts.as_dict(), "pairs": len(train), "steps": steps}
+    record = {
+        "started_from": read_record(start),
+        "data": counts.as_dict(),
+        "pairs": len(train),
+        "steps": steps,
+    }
     with run.artifact("sentence encoder", "mtmetrics train contrastive", **record) as folder:
         _save(trainer.model, folder)
     return run.output
@@ -83,26 +96,36 @@ def train_distil(
     judged: Sequence[str | Path] = (),
     config: DistilConfig,
 ) -> Path:
-    """Trains a student whose vectors of both sides of a pair equal the teacher's vector of the English side.
+    """Trains a student whose vectors of both sides of a pair equal the teacher's vector of the
+    English side.
 
-    The loss is the mean squared error, over both sides. Where the student's vectors have another width than the
-    teacher's, a linear projection is learnt with it and becomes part of the model; it begins as the least-squares map
-    from the student's own vectors.
+    The loss is the mean squared error, over both sides. Where the student's vectors have another
+    width than the teacher's, a linear projection is learnt with it and becomes part of the model;
+    it begins as the least-squares map from the student's own vectors.
 
     Args:
-        run: see `mtmetrics.training.run`, as for `config` and what is returned: a sentence-transformers folder.
-        text: see `corpus.read_distillation`, as for `judged`; each file's name begins with its language pair, of which
-            one is English (``en``).
+        run: see `mtmetrics.training.run`, as for `config` and what is returned: a
+            sentence-transformers folder.
+        text: see `corpus.read_distillation`, as for `judged`; each file's name begins with its
+            language pair, of which one is English (``en``).
         teacher: a sentence-transformers model for English.
         student: an encoder, which is mean-pooled, or a sentence-transformers model.
     """
     folders = {"teacher": model_folder(teacher), "student": model_folder(student)}
     for folder in folders.values():
         require_one_vocabulary(folder)
-    models = {"teacher": pinned(teacher, folders["teacher"]), "student": pinned(student, folders["student"])}
+    models = {
+        "teacher": pinned(teacher, folders["teacher"]),
+        "student": pinned(student, folders["student"]),
+    }
     run.open(config, {"parallel": text.files, "judged": judged}, **text.chosen, **models)
     data = corpus.read_distillation(text, judged, config, seed=run.seed, processes=run.processes)
-    rows = {text: row for row, text in enumerate(dict.fromkeys(english(pair) for pair in [*data.train, *data.held]))}
+    rows = {
+        text: row
+        for row, text in enumerate(
+            dict.fromkeys(english(pair) for pair in [*data.train, *data.held])
+        )
+    }
     with run.main_first():
         vectors = _teacher_vectors(run, folders["teacher"], list(rows))
 
@@ -134,7 +157,9 @@ def train_distil(
     trainer = DistilTrainer(
         model=learner,
         args=_settings(run, config),
-        train_dataset=_columns(_sides(data.train), label=[rows[english(pair)] for pair in data.train]),
+        train_dataset=_columns(
+            _sides(data.train), label=[rows[english(pair)] for pair in data.train]
+        ),
         eval_dataset=_columns(_sides(data.held)),
         optimizers=(torch.optim.AdamW(groups, lr=config.learning_rate), None),
     )
@@ -154,10 +179,12 @@ def contrastive_loss(
     margin: float = 0.0,
     symmetric: bool = True,
 ) -> "torch.Tensor":
-    """Mean of ``-log softmax(cos(x_i, y_j) / temperature)`` at ``j = i``, as the published code of UScore has it.
+    """Mean of ``-log softmax(cos(x_i, y_j) / temperature)`` at ``j = i``, as the published code of
+    UScore has it.
 
-    Eq. 4 of the paper leaves the pair itself out of the denominator; the code, like the works that the equation
-    follows, keeps it. (The losses of sentence-transformers take the mean of the two directions, and know no margin.)
+    Eq. 4 of the paper leaves the pair itself out of the denominator; the code, like the works that
+    the equation follows, keeps it. (The losses of sentence-transformers take the mean of the two
+    directions, and know no margin.)
 
     Args:
         first: (n, d) vectors x.
@@ -170,14 +197,17 @@ def contrastive_loss(
     from torch.nn.functional import cross_entropy, normalize
 
     similarity = normalize(first, dim=-1) @ normalize(second, dim=-1).T
-    scores = (similarity - margin * torch.eye(len(similarity), device=similarity.device)) / temperature
+    scores = (
+        similarity - margin * torch.eye(len(similarity), device=similarity.device)
+    ) / temperature
     truth = torch.arange(len(scores), device=scores.device)
     loss = cross_entropy(scores, truth)
     return loss + cross_entropy(scores.T, truth) if symmetric else loss
 
 
 def sentence_vectors(model: Any, batch: dict[str, Any]) -> "torch.Tensor":
-    """(n, d) float32 vectors of a batch padded on the right, encoded in parts of like length to save padding."""
+    """(n, d) float32 vectors of a batch padded on the right, encoded in parts of like length to
+    save padding."""
     import torch
 
     lengths = batch["attention_mask"].sum(1)
@@ -185,14 +215,20 @@ def sentence_vectors(model: Any, batch: dict[str, Any]) -> "torch.Tensor":
     parts = []
     for rows in order.split(_ROWS_TOGETHER):
         longest = int(lengths[rows].max())
-        cut = {name: value[rows, :longest] if torch.is_tensor(value) else value for name, value in batch.items()}
+        cut = {
+            name: value[rows, :longest] if torch.is_tensor(value) else value
+            for name, value in batch.items()
+        }
         parts.append(model(cut)["sentence_embedding"].float())
     return torch.cat(parts)[order.argsort()]
 
 
 def english(pair: corpus.Pair) -> str:
     """The English side of a pair, as the name of its file says; InputError if neither is."""
-    rule = "the teacher reads English, so each file's name begins with a language pair of it, e.g. de-en.jsonl"
+    rule = (
+        "the teacher reads English, so each file's name begins with a language pair of it, e.g. "
+        "de-en.jsonl"
+    )
     try:
         languages = language_pair(pair.group.removesuffix(".words"))
     except InputError as error:
@@ -203,14 +239,22 @@ def english(pair: corpus.Pair) -> str:
 
 
 def _teacher_vectors(run: Run, folder: Path, texts: list[str]) -> np.ndarray:
-    """(n, d) float32 vectors of the texts, in a file of the work folder, which is filled step by step."""
+    """(n, d) float32 vectors of the texts, in a file of the work folder, which is filled step by
+    step."""
     path = run.work / "teacher-texts.vectors"  # an older teacher.json is of another form
     teacher = functools.cache(lambda: sentence_model(folder, run.device))
-    append_rows([path], len(texts), _TEXTS_PER_SAVE, lambda part: [np.float32(_encode(teacher(), texts[part]))])
+    append_rows(
+        [path],
+        len(texts),
+        _TEXTS_PER_SAVE,
+        lambda part: [np.float32(_encode(teacher(), texts[part]))],
+    )
     return np.memmap(path, dtype=np.float32, mode="r").reshape(len(texts), -1)
 
 
-def _fit_width(student: Any, run: Run, train: Sequence[corpus.Pair], taught: Callable[..., np.ndarray]) -> None:
+def _fit_width(
+    student: Any, run: Run, train: Sequence[corpus.Pair], taught: Callable[..., np.ndarray]
+) -> None:
     """Adds a linear projection to a student whose vectors have another width than the teacher's."""
     import torch
 
@@ -226,17 +270,21 @@ def _fit_width(student: Any, run: Run, train: Sequence[corpus.Pair], taught: Cal
     def begun() -> np.ndarray:
         # A random map would have the first steps drag the student away from all that it knows.
         sample = random.Random(run.seed).sample(train, min(len(train), _PAIRS_FOR_PROJECTION))
-        found = _encode(student, [pair.source for pair in sample] + [pair.target for pair in sample])
+        found = _encode(
+            student, [pair.source for pair in sample] + [pair.target for pair in sample]
+        )
         return np.column_stack(least_squares_map(found, np.tile(taught(sample), (2, 1))))
 
     table = run.array("projection", begun).astype(np.float32)
     start = {"init_weight": torch.tensor(table[:, :-1]), "init_bias": torch.tensor(table[:, -1])}
-    student.append(Dense(own, width, activation_function=torch.nn.Identity(), **start).to(student.device))
+    student.append(
+        Dense(own, width, activation_function=torch.nn.Identity(), **start).to(student.device)
+    )
 
 
 def least_squares_map(found: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The affine map ``x W' + b`` from (n, s) to (n, d) vectors with the least squared error, slightly regularised:
-    W (d, s) and b (d,), float64."""
+    """The affine map ``x W' + b`` from (n, s) to (n, d) vectors with the least squared error,
+    slightly regularised: W (d, s) and b (d,), float64."""
     found, wanted = found.astype(np.float64), wanted.astype(np.float64)
     centre, aim = found.mean(0), wanted.mean(0)
     centred = found - centre
@@ -249,25 +297,35 @@ def least_squares_map(found: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray
 def evaluate_student(
     student: Any, held: Sequence[corpus.Pair], vectors: np.ndarray, tests: Sequence[Judged] = ()
 ) -> dict[str, float]:
-    """Judges a sentence encoder on n held-back pairs, whose English sides have the teacher's vectors (n, d), and on
-    judged segments.
+    """Judges a sentence encoder on n held-back pairs, whose English sides have the teacher's
+    vectors (n, d), and on judged segments.
 
     Returns:
-        `mse`, the loss on the pairs; `pooled_p1`, the share of texts whose nearest neighbour on the other side is their
-        translation, mean of both directions and of the language pairs, and those of each pair; `pearson`, see
-        `corpus.correlations`, of the cosine of source and translation.
+        `mse`, the loss on the pairs; `pooled_p1`, the share of texts whose nearest neighbour on the
+        other side is their translation, mean of both directions and of the language pairs, and
+        those of each pair; `pearson`, see `corpus.correlations`, of the cosine of source and
+        translation.
     """
-    sides = [_encode(student, [getattr(pair, name) for pair in held]) for name in ("source", "target")]
+    sides = [
+        _encode(student, [getattr(pair, name) for pair in held]) for name in ("source", "target")
+    ]
     result = {"mse": float(np.mean([np.square(side - vectors).mean() for side in sides]))}
     tiny = np.finfo(np.float32).tiny
     units = [side / np.maximum(np.linalg.norm(side, axis=1, keepdims=True), tiny) for side in sides]
     groups = np.array([pair.group for pair in held])
     for name in np.unique(groups):
         similarity = units[0][groups == name] @ units[1][groups == name].T
-        found = [precision_at(scores, 1, np.arange(len(scores))) for scores in (similarity, similarity.T)]
+        found = [
+            precision_at(scores, 1, np.arange(len(scores))) for scores in (similarity, similarity.T)
+        ]
         result[f"pooled_p1_{name}"] = float(np.mean(found))
-    result["pooled_p1"] = float(np.mean([value for name, value in result.items() if name.startswith("pooled_p1_")]))
-    found = [cosines(_encode(student, test.sources), _encode(student, test.predictions)) for test in tests]
+    result["pooled_p1"] = float(
+        np.mean([value for name, value in result.items() if name.startswith("pooled_p1_")])
+    )
+    found = [
+        cosines(_encode(student, test.sources), _encode(student, test.predictions))
+        for test in tests
+    ]
     result |= corpus.correlations("pearson", found, tests)
     return {name: round(value, 6) for name, value in result.items()}
 
@@ -281,14 +339,17 @@ def _width(model: Any) -> int:
 
 
 def _trainer_class(loss: Callable[[Any, Sequence[Any], Any], "torch.Tensor"]) -> Any:
-    """Trainers of sentence encoders whose loss is that of model, batches of both sides, and labels."""
+    """Trainers of sentence encoders whose loss is that of model, batches of both sides, and
+    labels."""
     from sentence_transformers import SentenceTransformerTrainer
 
     class Trainer(SentenceTransformerTrainer):
         def add_model_card_callback(self, *args: Any, **kwargs: Any) -> None:
             """The card that it would write quotes the training text."""
 
-        def compute_loss(self, model: Any, inputs: dict[str, Any], *args: Any, **kwargs: Any) -> "torch.Tensor":
+        def compute_loss(
+            self, model: Any, inputs: dict[str, Any], *args: Any, **kwargs: Any
+        ) -> "torch.Tensor":
             return loss(model, *self.collect_features(inputs))
 
     return Trainer
@@ -297,7 +358,10 @@ def _trainer_class(loss: Callable[[Any, Sequence[Any], Any], "torch.Tensor"]) ->
 def _settings(run: Run, config: ContrastiveConfig | DistilConfig, steps: int = 0) -> Any:
     from sentence_transformers import SentenceTransformerTrainingArguments
 
-    options = {"rows_per_step": config.pairs_per_step, "arguments": SentenceTransformerTrainingArguments}
+    options = {
+        "rows_per_step": config.pairs_per_step,
+        "arguments": SentenceTransformerTrainingArguments,
+    }
     return trainer_settings(run, config, config.learning_rate, steps=steps, **options)
 
 
@@ -314,7 +378,8 @@ def _columns(pairs: Sequence[tuple[str, str]], **columns: list[int]) -> Any:
 
 @contextlib.contextmanager
 def _texts_cut(model: Any, pieces: int) -> Iterator[None]:
-    """Texts are cut at so many pieces in training; the artifact has the limit that the model had."""
+    """Texts are cut at so many pieces in training; the artifact has the limit that the model
+    had."""
     limit = model.max_seq_length
     model.max_seq_length = min(pieces, limit)
     yield

@@ -1,5 +1,5 @@
-"""What the trainings hand to a `transformers` trainer: its settings, whole batches, groups of parameters, and how it
-judges."""
+"""What the trainings hand to a `transformers` trainer: its settings, whole batches, groups of
+parameters, and how it judges."""
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -26,10 +26,10 @@ def trainer_settings(
 ) -> Any:
     """The `TrainingArguments` of a run, or of a class that a trainer asks for instead.
 
-    The learning rates rise for `warmup_steps`, stay, and fall to zero in the last `decay_steps`; until these begin, a
-    run does not depend on its length. A config of epochs has as many `steps` as were counted instead: after the share
-    `warmup` of them, the learning rate falls to zero. Of several processes each takes `rows_per_step` in a step.
-    """
+    The learning rates rise for `warmup_steps`, stay, and fall to zero in the last `decay_steps`;
+    until these begin, a run does not depend on its length. A config of epochs has as many `steps`
+    as were counted instead: after the share `warmup` of them, the learning rate falls to zero. Of
+    several processes each takes `rows_per_step` in a step."""
     require_extra("train", "training")
     from transformers import TrainingArguments
 
@@ -62,11 +62,13 @@ def trainer_settings(
         report_to=[],
         disable_tqdm=not sys.stderr.isatty(),
         remove_unused_columns=False,
-        # It multiplies the loss of models that average over their own tokens, as MBart does, by the processes.
+        # It multiplies the loss of models that average over their own tokens, as MBart does, by the
+        # processes.
         average_tokens_across_devices=False,
         dataloader_pin_memory=False,
     )
-    # Else the trainer would make a step as many times larger as there are cards, or lose all batches but the first.
+    # Else the trainer would make a step as many times larger as there are cards, or lose all
+    # batches but the first.
     if made.n_gpu > 1:
         made._n_gpu = 1
     if ":" in run.device and run.processes == 1:
@@ -78,11 +80,18 @@ def trainer_settings(
     return made
 
 
-def decay_groups(parameters: Iterable["torch.Tensor"], weight_decay: float, **options: Any) -> list[dict[str, Any]]:
-    """Two groups of parameters for an optimiser, with its options: matrices, whose weights decay, and vectors."""
+def decay_groups(
+    parameters: Iterable["torch.Tensor"], weight_decay: float, **options: Any
+) -> list[dict[str, Any]]:
+    """Two groups of parameters for an optimiser, with its options: matrices, whose weights decay,
+    and vectors."""
     found = list(parameters)
     return [
-        {"params": [values for values in found if values.ndim > 1], "weight_decay": weight_decay, **options},
+        {
+            "params": [values for values in found if values.ndim > 1],
+            "weight_decay": weight_decay,
+            **options,
+        },
         {"params": [values for values in found if values.ndim < 2], "weight_decay": 0.0, **options},
     ]
 
@@ -107,7 +116,8 @@ class Judging:
 
 @dataclass(eq=False, repr=False)
 class PlannedBatches:
-    """Map-style dataset whose items are whole batches: of every step of a plan the rows, which a subclass collates."""
+    """Map-style dataset whose items are whole batches: of every step of a plan the rows, which a
+    subclass collates."""
 
     plan: Sequence[np.ndarray]
 

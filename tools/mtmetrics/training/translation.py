@@ -1,4 +1,5 @@
-"""Translation models: an MBart is fine-tuned for a pair; a small one first restores masked text (Liu et al., 2020)."""
+"""Translation models: an MBart is fine-tuned for a pair; a small one first restores masked text
+(Liu et al., 2020)."""
 
 import logging
 import math
@@ -9,7 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from mtmetrics.artifacts.models import loading, model_folder, own_tokenizers, pretrained, read_record
+from mtmetrics.artifacts.models import (
+    loading,
+    model_folder,
+    own_tokenizers,
+    pretrained,
+    read_record,
+)
 from mtmetrics.checks import language_pair
 from mtmetrics.models.translator import generation, open_mbart, own_beams, target_frame
 from mtmetrics.training import corpus
@@ -27,7 +34,12 @@ _NEW = DenoisingConfig(dropout=0.0)
 
 
 def train_translation(
-    run: Run, text: corpus.ParallelText, model: str | Path, lang_pair: str, *, config: TranslationConfig
+    run: Run,
+    text: corpus.ParallelText,
+    model: str | Path,
+    lang_pair: str,
+    *,
+    config: TranslationConfig,
 ) -> Path:
     """Trains an MBart on sentence pairs, mined ones for instance (UScore, Sec. 3.1 and App. D).
 
@@ -35,8 +47,8 @@ def train_translation(
         run: see `mtmetrics.training.run`, as for `config` and what is returned: a folder that
             `mtmetrics.models.translator.Translator` opens.
         text: the pairs.
-        model: mBART-cc25, mBART-50, or a small MBart without language codes; or an encoder, with whose word vectors a
-            new one begins, see `small_mbart`, trained by Muon.
+        model: mBART-cc25, mBART-50, or a small MBart without language codes; or an encoder, with
+            whose word vectors a new one begins, see `small_mbart`, trained by Muon.
         lang_pair: such as ``"de-en"``, the direction of the pairs.
     """
     from transformers import AutoConfig, DataCollatorForSeq2Seq, set_seed
@@ -45,8 +57,12 @@ def train_translation(
 
     folder, languages = model_folder(model), language_pair(lang_pair)
     with loading(folder, "AutoConfig"):
-        is_mbart = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False).is_encoder_decoder
-    run.open(config, {"parallel": text.files}, model=pinned(model, folder), lp=lang_pair, **text.chosen)
+        is_mbart = AutoConfig.from_pretrained(
+            folder, local_files_only=True, trust_remote_code=False
+        ).is_encoder_decoder
+    run.open(
+        config, {"parallel": text.files}, model=pinned(model, folder), lp=lang_pair, **text.chosen
+    )
     pairs, counts = text.read(run.seed)
     steps = math.ceil(math.ceil(len(pairs) / config.pairs_per_step) / run.processes) * config.epochs
     settings = trainer_settings(run, config, config.learning_rate, steps=steps)
@@ -58,8 +74,12 @@ def train_translation(
         tokenizer, network = open_mbart(folder, lang_pair)
     else:
         log.info("%s is no MBart: a new small one begins with its word vectors", model)
-        tokenizer, network = small_mbart(run, folder, dict(zip(languages, texts, strict=True)), _NEW)
-        optimizer = MuonAdamW(network, config.learning_rate, config.learning_rate / 3, config.weight_decay)
+        tokenizer, network = small_mbart(
+            run, folder, dict(zip(languages, texts, strict=True)), _NEW
+        )
+        optimizer = MuonAdamW(
+            network, config.learning_rate, config.learning_rate / 3, config.weight_decay
+        )
     limit = min(config.max_pieces, network.config.max_position_embeddings)
     encoded = tokenizer(texts[0], text_target=texts[1], truncation=True, max_length=limit)
     columns = ("input_ids", "attention_mask", "labels")
@@ -67,10 +87,19 @@ def train_translation(
     lengths = np.array([len(row["input_ids"]) + len(row["labels"]) for row in rows])
     plan = corpus.plan_epochs(lengths, config.pairs_per_step, config.epochs, run.seed)
     planned = PaddedBatches(plan, rows, DataCollatorForSeq2Seq(tokenizer, model=network))
-    run.train(planned_trainer()(model=network, args=settings, train_dataset=planned, optimizers=(optimizer, None)))
+    run.train(
+        planned_trainer()(
+            model=network, args=settings, train_dataset=planned, optimizers=(optimizer, None)
+        )
+    )
     frame = target_frame(tokenizer, network.config.eos_token_id)
     network.generation_config = generation(network.config, frame, beams=own_beams(network))
-    record = {"started_from": read_record(folder), "data": counts.as_dict(), "pairs": len(pairs), "steps": steps}
+    record = {
+        "started_from": read_record(folder),
+        "data": counts.as_dict(),
+        "pairs": len(pairs),
+        "steps": steps,
+    }
     with run.artifact("translation model", "mtmetrics train translation", **record) as temporary:
         save_model(network, tokenizer, temporary)
     return run.output
@@ -87,8 +116,11 @@ class PaddedBatches(PlannedBatches):
         return dict(self.collate([dict(self.rows[row]) for row in self.plan[step]]))
 
 
-def train_denoising(run: Run, mono: Mapping[str, str | Path], encoder: str | Path, *, config: DenoisingConfig) -> Path:
-    """Makes a small MBart from an encoder and monolingual text of both languages; `train_translation` goes on from it.
+def train_denoising(
+    run: Run, mono: Mapping[str, str | Path], encoder: str | Path, *, config: DenoisingConfig
+) -> Path:
+    """Makes a small MBart from an encoder and monolingual text of both languages;
+    `train_translation` goes on from it.
 
     Args:
         run: see `mtmetrics.training.run`, as for `config`.
@@ -100,7 +132,9 @@ def train_denoising(run: Run, mono: Mapping[str, str | Path], encoder: str | Pat
     from mtmetrics.training.lm import MuonAdamW
 
     folder = model_folder(encoder)
-    run.open(config, {"mono": list(mono.values())}, encoder=pinned(encoder, folder), languages=list(mono))
+    run.open(
+        config, {"mono": list(mono.values())}, encoder=pinned(encoder, folder), languages=list(mono)
+    )
     texts, left_out = {}, 0
     counts = corpus.Counts()
     for language, file in mono.items():
@@ -115,7 +149,11 @@ def train_denoising(run: Run, mono: Mapping[str, str | Path], encoder: str | Pat
     tokenizer, network = small_mbart(run, folder, texts, config)
     ids: list[np.ndarray] = []
     for begin in range(0, len(sentences), _TEXTS_PER_CALL):
-        encoded = tokenizer(sentences[begin : begin + _TEXTS_PER_CALL], truncation=True, max_length=config.max_pieces)
+        encoded = tokenizer(
+            sentences[begin : begin + _TEXTS_PER_CALL],
+            truncation=True,
+            max_length=config.max_pieces,
+        )
         ids += [np.array(row, dtype=np.int32) for row in encoded["input_ids"]]
     lengths = np.array([len(row) for row in ids])
     steps = config.steps * run.processes
@@ -124,10 +162,17 @@ def train_denoising(run: Run, mono: Mapping[str, str | Path], encoder: str | Pat
         model=network,
         args=trainer_settings(run, config, config.matrix_lr),
         train_dataset=NoisyBatches(plan, ids, tokenizer, config, run.seed),
-        optimizers=(MuonAdamW(network, config.matrix_lr, config.other_lr, config.weight_decay), None),
+        optimizers=(
+            MuonAdamW(network, config.matrix_lr, config.other_lr, config.weight_decay),
+            None,
+        ),
     )
     run.train(trainer)
-    record = {"started_from": read_record(folder), "data": counts.as_dict(), "sentences": len(sentences)}
+    record = {
+        "started_from": read_record(folder),
+        "data": counts.as_dict(),
+        "sentences": len(sentences),
+    }
     with run.artifact("translation model, not trained to translate yet", **record) as temporary:
         save_model(trainer.model, tokenizer, temporary)
     return run.output
@@ -136,10 +181,11 @@ def train_denoising(run: Run, mono: Mapping[str, str | Path], encoder: str | Pat
 def small_mbart(
     run: Run, encoder: Path, texts: Mapping[str, Sequence[str]], config: DenoisingConfig
 ) -> tuple[Any, Any]:
-    """A lower-casing tokenizer of two languages, and a new MBart of an encoder's width whose word vectors begin as its.
+    """A lower-casing tokenizer of two languages, and a new MBart of an encoder's width whose word
+    vectors begin as its.
 
-    There are no language codes: a text is framed by [CLS] and [SEP] on both sides, so one model translates in one
-    direction.
+    There are no language codes: a text is framed by [CLS] and [SEP] on both sides, so one model
+    translates in one direction.
 
     Args:
         run: keeps the tokenizer.
@@ -154,12 +200,16 @@ def small_mbart(
     length = model.config.max_position_embeddings
 
     def made() -> dict[str, Any]:
-        drawn = balanced({language: list(found) for language, found in texts.items()}, _CHARACTERS, run.seed)
+        drawn = balanced(
+            {language: list(found) for language, found in texts.items()}, _CHARACTERS, run.seed
+        )
         return {"small": as_pretrained(train_wordpiece(drawn, config.vocabulary), length)}
 
     tokenizer = run.tokenizers(made)["small"]
     readers = dict.fromkeys(texts, own) | own_tokenizers(encoder)
-    vectors = piece_vectors(tokenizer, texts, readers, model.get_input_embeddings().weight.detach().numpy())
+    vectors = piece_vectors(
+        tokenizer, texts, readers, model.get_input_embeddings().weight.detach().numpy()
+    )
     network = MBartForConditionalGeneration(
         MBartConfig(
             vocab_size=len(tokenizer),
@@ -187,12 +237,17 @@ def small_mbart(
 
 
 def piece_vectors(
-    tokenizer: Any, texts: Mapping[str, Sequence[str]], readers: Mapping[str, Any], vectors: np.ndarray
+    tokenizer: Any,
+    texts: Mapping[str, Sequence[str]],
+    readers: Mapping[str, Any],
+    vectors: np.ndarray,
 ) -> np.ndarray:
-    """(V, d) float32 vectors for the V pieces of a WordPiece tokenizer, out of those that other tokenizers number.
+    """(V, d) float32 vectors for the V pieces of a WordPiece tokenizer, out of those that other
+    tokenizers number.
 
-    A piece has the vector that the reader of a language gives it, or the mean of the pieces that it reads it as, and of
-    several languages their mean, weighted by how often they use it. One that no text has gets the mean of all.
+    A piece has the vector that the reader of a language gives it, or the mean of the pieces that it
+    reads it as, and of several languages their mean, weighted by how often they use it. One that no
+    text has gets the mean of all.
 
     Args:
         tokenizer: of the pieces.
@@ -207,7 +262,11 @@ def piece_vectors(
         for number in np.flatnonzero(counts):
             piece = pieces[number]
             bare = piece.removeprefix("##")
-            ids = [known[piece]] if piece in known else readers[language](bare, add_special_tokens=False)["input_ids"]
+            ids = (
+                [known[piece]]
+                if piece in known
+                else readers[language](bare, add_special_tokens=False)["input_ids"]
+            )
             if ids:
                 total[number] += counts[number] * vectors[ids].mean(0)
                 uses[number] += counts[number]
@@ -215,11 +274,14 @@ def piece_vectors(
     return (total / uses[:, None]).astype(np.float32)
 
 
-def span_masked(ids: np.ndarray, mask: int, share: float, span: float, rng: np.random.Generator) -> np.ndarray:
-    """(n,) token ids with spans replaced by one mask each; the first and the last, which frame the text, stay.
+def span_masked(
+    ids: np.ndarray, mask: int, share: float, span: float, rng: np.random.Generator
+) -> np.ndarray:
+    """(n,) token ids with spans replaced by one mask each; the first and the last, which frame the
+    text, stay.
 
-    At least one token goes, else that share of those between the ends; a span has a mean length of `span`.
-    """
+    At least one token goes, else that share of those between the ends; a span has a mean length of
+    `span`."""
     inner = ids[1:-1]
     gone = np.zeros(len(inner), dtype=bool)
     wanted = max(1, round(share * len(inner)))
@@ -250,7 +312,15 @@ class NoisyBatches(PlannedBatches):
         noisy = [span_masked(text, *noise) for text in texts]
         padding = self.tokenizer.pad_token_id
         inputs, mask, labels = (
-            pad_sequence([torch.from_numpy(row).long() for row in rows], batch_first=True, padding_value=value)
-            for rows, value in ((noisy, padding), ([np.ones(len(row)) for row in noisy], 0), (texts, _IGNORED))
+            pad_sequence(
+                [torch.from_numpy(row).long() for row in rows],
+                batch_first=True,
+                padding_value=value,
+            )
+            for rows, value in (
+                (noisy, padding),
+                ([np.ones(len(row)) for row in noisy], 0),
+                (texts, _IGNORED),
+            )
         )
         return {"input_ids": inputs, "attention_mask": mask, "labels": labels}

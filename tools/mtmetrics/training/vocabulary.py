@@ -1,4 +1,5 @@
-"""Subword vocabularies: cut Unigram for encoders, WordPiece for translation, byte-level BPE for language models."""
+"""Subword vocabularies: cut Unigram for encoders, WordPiece for translation, byte-level BPE for
+language models."""
 
 import json
 import random
@@ -8,7 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import (
+    AddedToken,
+    Regex,
+    Tokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+    trainers,
+)
 
 from mtmetrics.errors import InputError
 
@@ -17,10 +28,22 @@ _TEXTS_PER_CALL = 20_000
 _SPACE = "▁"
 # Rarer characters of a sample are not worth a row of the table of word vectors.
 _RAREST_CHARACTER = 5
-# A piece that only the other tokenizer uses. Texts are split at spaces before pieces are looked up, so that it is never
-# found.
+# A piece that only the other tokenizer uses. Texts are split at spaces before pieces are looked up,
+# so that it is never found.
 _UNUSED = "~ {}"
-_QUOTES = {"“": '"', "”": '"', "„": '"', "«": '"', "»": '"', "’": "'", "‘": "'", "‚": "'", "`": "'", "–": "-", "—": "-"}
+_QUOTES = {
+    "“": '"',
+    "”": '"',
+    "„": '"',
+    "«": '"',
+    "»": '"',
+    "’": "'",
+    "‘": "'",
+    "‚": "'",
+    "`": "'",
+    "–": "-",
+    "—": "-",
+}
 _JOINERS = ("\u200c", "\u200d")
 _SPECIAL = {
     "wordpiece": {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"},
@@ -31,13 +54,15 @@ WORDPIECE_SPECIAL = tuple(_SPECIAL["wordpiece"].values())
 
 
 def _plain() -> list[normalizers.Normalizer]:
-    """Compatibility form, plain quotation marks and dashes; the Turkish capital dotted I gets one lower-case letter."""
+    """Compatibility form, plain quotation marks and dashes; the Turkish capital dotted I gets one
+    lower-case letter."""
     replaced = [normalizers.Replace(old, new) for old, new in _QUOTES.items()]
     return [normalizers.NFKC(), *replaced, normalizers.Replace("İ", "i")]
 
 
 def train_wordpiece(texts: Iterable[str], size: int) -> Tokenizer:
-    """Trains a lower-casing WordPiece vocabulary; accents are kept, Chinese characters stand alone."""
+    """Trains a lower-casing WordPiece vocabulary; accents are kept, Chinese characters stand
+    alone."""
     texts = list(texts)
     tokenizer, most = _lower_casing({}), max(1000, size // 6)
 
@@ -53,14 +78,18 @@ def train_wordpiece(texts: Iterable[str], size: int) -> Tokenizer:
         tokenizer.train_from_iterator(texts, trainer)
         return tokenizer.get_vocab()
 
-    # Of pairs that are as frequent the one of the lower numbers is merged, and characters inside words are numbered in
-    # the order of a hash table, another one in every process. So they come first, in an order of their own.
-    letters = sorted(piece for piece in trained([], len(WORDPIECE_SPECIAL)) if piece.startswith("##"))
+    # Of pairs that are as frequent the one of the lower numbers is merged, and characters inside
+    # words are numbered in the order of a hash table, another one in every process. So they come
+    # first, in an order of their own.
+    letters = sorted(
+        piece for piece in trained([], len(WORDPIECE_SPECIAL)) if piece.startswith("##")
+    )
     return wordpiece(trained(letters, size))
 
 
 def wordpiece(vocabulary: dict[str, int]) -> Tokenizer:
-    """The lower-casing WordPiece tokenizer of a vocabulary, with special tokens at both ends of a text."""
+    """The lower-casing WordPiece tokenizer of a vocabulary, with special tokens at both ends of a
+    text."""
     tokenizer = _lower_casing(vocabulary)
     ends = [(token, vocabulary[token]) for token in ("[CLS]", "[SEP]")]
     tokenizer.post_processor = processors.TemplateProcessing(
@@ -70,8 +99,12 @@ def wordpiece(vocabulary: dict[str, int]) -> Tokenizer:
 
 
 def _lower_casing(vocabulary: dict[str, int]) -> Tokenizer:
-    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]", max_input_chars_per_word=100))
-    bert = normalizers.BertNormalizer(clean_text=True, handle_chinese_chars=True, strip_accents=False, lowercase=True)
+    tokenizer = Tokenizer(
+        models.WordPiece(vocabulary, unk_token="[UNK]", max_input_chars_per_word=100)
+    )
+    bert = normalizers.BertNormalizer(
+        clean_text=True, handle_chinese_chars=True, strip_accents=False, lowercase=True
+    )
     tokenizer.normalizer = normalizers.Sequence([*_plain(), bert])
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = decoders.WordPiece(prefix="##")
@@ -81,8 +114,8 @@ def _lower_casing(vocabulary: dict[str, int]) -> Tokenizer:
 def train_bpe(texts: Iterable[str], size: int) -> Tokenizer:
     """Trains a lower-casing byte-level BPE vocabulary that can spell every text.
 
-    No special token is added on its own: the language model's user decides about the start-of-text token.
-    """
+    No special token is added on its own: the language model's user decides about the start-of-text
+    token."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.normalizer = normalizers.Sequence([*_plain(), normalizers.Lowercase()])
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
@@ -103,7 +136,9 @@ def as_pretrained(tokenizer: Tokenizer, max_length: int) -> Any:
     from transformers import PreTrainedTokenizerFast
 
     kind = type(tokenizer.model).__name__.lower()
-    special = {f"{name}_token": AddedToken(token, special=True) for name, token in _SPECIAL[kind].items()}
+    special = {
+        f"{name}_token": AddedToken(token, special=True) for name, token in _SPECIAL[kind].items()
+    }
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         model_max_length=max_length,
@@ -115,7 +150,8 @@ def as_pretrained(tokenizer: Tokenizer, max_length: int) -> Any:
 
 
 def save_tokenizer(tokenizer: Any, folder: str | Path) -> None:
-    """Writes tokenizer.json and tokenizer_config.json; the class name is one that transformers 4 and 5 both know."""
+    """Writes tokenizer.json and tokenizer_config.json; the class name is one that transformers 4
+    and 5 both know."""
     tokenizer.save_pretrained(folder)
     path = Path(folder) / "tokenizer_config.json"
     config = json.loads(path.read_text(encoding="utf-8"))
@@ -127,7 +163,8 @@ def save_tokenizer(tokenizer: Any, folder: str | Path) -> None:
 
 
 def balanced(texts: dict[str, list[str]], characters: int, seed: int) -> Iterator[str]:
-    """Sentences of every language up to about `characters` each; short lists are repeated at most three times."""
+    """Sentences of every language up to about `characters` each; short lists are repeated at most
+    three times."""
     rng = random.Random(seed)
     for language in sorted(texts):
         sentences = list(texts[language])
@@ -147,10 +184,10 @@ def cut_tokenizers(
     """Cuts a multilingual Unigram vocabulary to the languages of some texts.
 
     Both tokenizers number the same pieces: the special tokens, then the pieces of the original that
-    the texts need most, each with its score, in the order of the original. Every language counts the
-    same. The tokenizer ``others`` uses all pieces. The tokenizer ``english`` uses the pieces that are
-    most frequent in English. A word that a translation left as it was in its source falls into small
-    pieces there, and so does not meet itself on the other side.
+    the texts need most, each with its score, in the order of the original. Every language counts
+    the same. The tokenizer ``others`` uses all pieces. The tokenizer ``english`` uses the pieces
+    that are most frequent in English. A word that a translation left as it was in its source falls
+    into small pieces there, and so does not meet itself on the other side.
 
     Args:
         texts: language -> sentences; ``en`` is one of the languages.
@@ -161,14 +198,17 @@ def cut_tokenizers(
         seed: of the choice of the sentences.
 
     Returns:
-        The tokenizers ``english`` and ``others``; `original_numbers` finds their pieces in the original.
+        The tokenizers ``english`` and ``others``; `original_numbers` finds their pieces in the
+        original.
 
     Raises:
         InputError: the original has another kind of vocabulary.
     """
     stored = json.loads(original.backend_tokenizer.to_str())["model"]
     if stored["type"] != "Unigram":
-        raise InputError(f"a Unigram vocabulary is needed to begin with, this one is {stored['type']}")
+        raise InputError(
+            f"a Unigram vocabulary is needed to begin with, this one is {stored['type']}"
+        )
     scores = dict(stored["vocab"])
     frequencies = np.zeros(len(original))
     is_character = np.zeros(len(original), dtype=bool)
@@ -183,12 +223,18 @@ def cut_tokenizers(
     needed = [number for number in by_need if frequencies[number] or is_character[number]]
     kept = sorted(needed[: size - len(special)])
     pieces = _by_number(original)
-    vocabulary = [(piece, 0.0) for piece in special] + [(pieces[number], scores[pieces[number]]) for number in kept]
+    vocabulary = [(piece, 0.0) for piece in special] + [
+        (pieces[number], scores[pieces[number]]) for number in kept
+    ]
     others = _unigram(vocabulary, original)
     counts = piece_counts(list(balanced({"en": texts["en"]}, characters, seed)), others)
-    usual = {int(number) for number in np.argsort(-counts, kind="stable")[:english] if counts[number]}
+    usual = {
+        int(number) for number in np.argsort(-counts, kind="stable")[:english] if counts[number]
+    }
     for_english = [
-        (piece, score) if number in usual or _is_short(piece) or piece in special else (_UNUSED.format(piece), score)
+        (piece, score)
+        if number in usual or _is_short(piece) or piece in special
+        else (_UNUSED.format(piece), score)
         for number, (piece, score) in enumerate(vocabulary)
     ]
     return {"english": _unigram(for_english, original), "others": others}
@@ -197,13 +243,22 @@ def cut_tokenizers(
 def original_numbers(tokenizer: Any, original: Any) -> np.ndarray:
     """Number in the original vocabulary of every piece of a cut one, `(size,)`."""
     numbers = original.get_vocab()
-    special = {tokenizer.bos_token: original.bos_token_id, tokenizer.eos_token: original.eos_token_id}
-    special |= {tokenizer.pad_token: original.pad_token_id, tokenizer.unk_token: original.unk_token_id}
-    return np.array([special[piece] if piece in special else numbers[piece] for piece in _by_number(tokenizer)])
+    special = {
+        tokenizer.bos_token: original.bos_token_id,
+        tokenizer.eos_token: original.eos_token_id,
+    }
+    special |= {
+        tokenizer.pad_token: original.pad_token_id,
+        tokenizer.unk_token: original.unk_token_id,
+    }
+    return np.array(
+        [special[piece] if piece in special else numbers[piece] for piece in _by_number(tokenizer)]
+    )
 
 
 def _usual_characters(sentences: Sequence[str], tokenizer: Any) -> np.ndarray:
-    """Whether a piece is a single character that is frequent enough to be spelt, `(vocabulary,)`."""
+    """Whether a piece is a single character that is frequent enough to be spelt,
+    `(vocabulary,)`."""
     normalizer = tokenizer.backend_tokenizer.normalizer
     counts: Counter[str] = Counter()
     for sentence in sentences:
@@ -211,7 +266,9 @@ def _usual_characters(sentences: Sequence[str], tokenizer: Any) -> np.ndarray:
     usual = {character for character, count in counts.items() if count >= _RAREST_CHARACTER}
     result = np.zeros(len(tokenizer), dtype=bool)
     for piece, number in tokenizer.get_vocab().items():
-        result[number] = _is_short(piece) and (piece == _SPACE or piece.removeprefix(_SPACE) in usual)
+        result[number] = _is_short(piece) and (
+            piece == _SPACE or piece.removeprefix(_SPACE) in usual
+        )
     return result
 
 
@@ -221,16 +278,23 @@ def _is_short(piece: str) -> bool:
 
 
 def _unigram(vocabulary: list[tuple[str, float]], original: Any) -> Any:
-    """A tokenizer of these pieces and scores that normalises as the original, and sets marks apart."""
+    """A tokenizer of these pieces and scores that normalises as the original, and sets marks
+    apart."""
     special = _SPECIAL["unigram"]
     numbers = {piece: number for number, (piece, _) in enumerate(vocabulary)}
-    tokenizer = Tokenizer(models.Unigram(vocabulary, unk_id=numbers[special["unk"]], byte_fallback=False))
+    tokenizer = Tokenizer(
+        models.Unigram(vocabulary, unk_id=numbers[special["unk"]], byte_fallback=False)
+    )
     backend = original.backend_tokenizer
-    # No multilingual Unigram vocabulary has the joiners of Indic scripts: words would fall apart there.
+    # No multilingual Unigram vocabulary has the joiners of Indic scripts: words would fall apart
+    # there.
     replaced = _QUOTES | dict.fromkeys(_JOINERS, "")
     plain = [normalizers.Replace(old, new) for old, new in replaced.items()]
-    tokenizer.normalizer = normalizers.Sequence([*plain, *([backend.normalizer] if backend.normalizer else [])])
-    # A mark of punctuation is a word of its own; the space before it stays with it, as in the original.
+    tokenizer.normalizer = normalizers.Sequence(
+        [*plain, *([backend.normalizer] if backend.normalizer else [])]
+    )
+    # A mark of punctuation is a word of its own; the space before it stays with it, as in the
+    # original.
     marks = pre_tokenizers.Split(Regex(rf"{_SPACE}?(?!{_SPACE})[\p{{P}}\p{{S}}]"), "isolated")
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([backend.pre_tokenizer, marks])
     tokenizer.decoder = backend.decoder
@@ -260,12 +324,14 @@ def _tokenised(texts: Sequence[str], tokenizer: Any) -> Iterator[np.ndarray]:
     """The pieces of each whole text, special tokens left out."""
     ordinary = np.ones(len(tokenizer), dtype=bool)
     ordinary[tokenizer.all_special_ids] = False
-    # Millions of short texts: the fast tokenizer itself, without what transformers adds to each, nor the cut and the
-    # padding that its file may ask for.
+    # Millions of short texts: the fast tokenizer itself, without what transformers adds to each,
+    # nor the cut and the padding that its file may ask for.
     fast = tokenizer.backend_tokenizer
     fast.no_truncation()
     fast.no_padding()
     for begin in range(0, len(texts), _TEXTS_PER_CALL):
-        for found in fast.encode_batch_fast(texts[begin : begin + _TEXTS_PER_CALL], add_special_tokens=False):
+        for found in fast.encode_batch_fast(
+            texts[begin : begin + _TEXTS_PER_CALL], add_special_tokens=False
+        ):
             ids = np.array(found.ids, dtype=np.int32)
             yield ids[ordinary[ids]]

@@ -1,4 +1,5 @@
-"""Worsened copies of translations, with one error each, for networks that learn to score them below the originals."""
+"""Worsened copies of translations, with one error each, for networks that learn to score them below
+the originals."""
 
 import random
 import re
@@ -13,7 +14,8 @@ _FUNCTION_WORDS = 60
 # In a small text there are fewer: one of so many words.
 _WORDS_PER_FUNCTION_WORD = 8
 _LONGEST_ADDITION = 4
-# A character of a script without spaces, a run of letters and digits, or a mark; each with the space before it.
+# A character of a script without spaces, a run of letters and digits, or a mark; each with the
+# space before it.
 _TOKEN = re.compile(r"\s*(?:\w[\w'’-]*|[^\w\s])")
 _NUMBER = re.compile(r"\d+")
 
@@ -40,7 +42,9 @@ def tokens_of(text: str) -> list[Token]:
         token = match[0].lstrip()
         space = match[0][: len(match[0]) - len(token)]
         pieces = [*token] if is_unspaced(token[0]) else [token]
-        tokens += [Token(space if number == 0 else "", piece) for number, piece in enumerate(pieces)]
+        tokens += [
+            Token(space if number == 0 else "", piece) for number, piece in enumerate(pieces)
+        ]
     return tokens
 
 
@@ -61,7 +65,9 @@ class Worsening:
     def __init__(self, translations: Sequence[str], seed: int = 1) -> None:
         self._rng = random.Random(seed)
         self._texts = [tokens_of(text) for text in translations]
-        counts = Counter(token.text.lower() for tokens in self._texts for token in tokens if token.is_word)
+        counts = Counter(
+            token.text.lower() for tokens in self._texts for token in tokens if token.is_word
+        )
         usual = min(_FUNCTION_WORDS, len(counts) // _WORDS_PER_FUNCTION_WORD)
         self._function_words = [word for word, _ in counts.most_common(usual)]
         self._kinds: dict[str, Callable[[list[Token], str], list[Token] | None]] = {
@@ -93,7 +99,8 @@ class Worsening:
         return copy if copy and copy != text else None
 
     def any_copy(self, text: str, source: str) -> tuple[str, str] | None:
-        """The text with one error of a random kind, and that kind; None where no kind has a place."""
+        """The text with one error of a random kind, and that kind; None where no kind has a
+        place."""
         for kind in self._rng.sample(self.kinds, len(self.kinds)):
             copy = self.copy(text, source, kind)
             if copy is not None:
@@ -117,7 +124,11 @@ class Worsening:
 
     def _name_places(self, tokens: list[Token]) -> list[int]:
         """Capitalised words that do not begin the text."""
-        return [number for number, token in enumerate(tokens) if number and token.is_word and token.is_capitalised]
+        return [
+            number
+            for number, token in enumerate(tokens)
+            if number and token.is_word and token.is_capitalised
+        ]
 
     def _word_places(self, tokens: list[Token]) -> list[int]:
         return [number for number, token in enumerate(tokens) if token.is_word]
@@ -163,7 +174,11 @@ class Worsening:
 
     def _function_word_replaced(self, tokens: list[Token], source: str) -> list[Token] | None:
         place = self._choose(self._function_places(tokens))
-        return self._replaced(tokens, place, self._rng.choice(self._function_words)) if self._function_words else None
+        return (
+            self._replaced(tokens, place, self._rng.choice(self._function_words))
+            if self._function_words
+            else None
+        )
 
     def _word_lost(self, tokens: list[Token], source: str) -> list[Token] | None:
         return self._lost(tokens, self._choose(self._content_places(tokens)))
@@ -193,19 +208,31 @@ class Worsening:
         return None if new_place is None else self._replaced(tokens, place, other[new_place].text)
 
     def _number(self, tokens: list[Token], source: str) -> list[Token] | None:
-        place = self._choose([number for number, token in enumerate(tokens) if _NUMBER.search(token.text)])
+        place = self._choose(
+            [number for number, token in enumerate(tokens) if _NUMBER.search(token.text)]
+        )
         if place is None:
             return None
         text = tokens[place].text
-        digit = self._rng.choice([number for number, character in enumerate(text) if character.isdigit()])
-        new_digit = self._rng.choice([character for character in "123456789" if character != text[digit]])
+        digit = self._rng.choice(
+            [number for number, character in enumerate(text) if character.isdigit()]
+        )
+        new_digit = self._rng.choice(
+            [character for character in "123456789" if character != text[digit]]
+        )
         return self._replaced(tokens, place, text[:digit] + new_digit + text[digit + 1 :])
 
     def _untranslated_word(self, tokens: list[Token], source: str) -> list[Token] | None:
         words = {token.text.lower() for token in tokens}
-        foreign = [token.text for token in tokens_of(source) if token.is_word and token.text.lower() not in words]
+        foreign = [
+            token.text
+            for token in tokens_of(source)
+            if token.is_word and token.text.lower() not in words
+        ]
         return (
-            self._replaced(tokens, self._choose(self._content_places(tokens)), self._rng.choice(foreign))
+            self._replaced(
+                tokens, self._choose(self._content_places(tokens)), self._rng.choice(foreign)
+            )
             if foreign
             else None
         )
@@ -224,4 +251,7 @@ class Worsening:
         return [token._replace(space=" ") for token in tokens]
 
     def _mark_lost(self, tokens: list[Token], source: str) -> list[Token] | None:
-        return self._lost(tokens, self._choose([n for n, token in enumerate(tokens) if not token.text[0].isalnum()]))
+        return self._lost(
+            tokens,
+            self._choose([n for n, token in enumerate(tokens) if not token.text[0].isalnum()]),
+        )

@@ -1,4 +1,5 @@
-"""What the stages of a production of UScore share: the models to start from, settings, sentences, maps and models."""
+"""What the stages of a production of UScore share: the models to start from, settings, sentences,
+maps and models."""
 
 import dataclasses
 import functools
@@ -26,9 +27,10 @@ VECTOR_BYTES = 4 * 2**30  # of the words of a side that are kept in memory; more
 
 @dataclasses.dataclass(frozen=True)
 class Start:
-    """The models of a preset that a production starts from: tables of word encoder, language model, and a sentence
-    encoder that is not trained; layer that aligns (None: the encoder's), the folders of the word encoder and of the
-    models to train (None: not made; ``"small"``: a new translation model), and what ``[score]`` says of words."""
+    """The models of a preset that a production starts from: tables of word encoder, language model,
+    and a sentence encoder that is not trained; layer that aligns (None: the encoder's), the folders
+    of the word encoder and of the models to train (None: not made; ``"small"``: a new translation
+    model), and what ``[score]`` says of words."""
 
     preset: str
     encoder: dict[str, Any]
@@ -51,14 +53,15 @@ class Start:
 
 
 def known_by(folder: str | None) -> str | None:
-    """The fingerprint of a model's files, by which a stage notices that it is another one; None for none."""
+    """The fingerprint of a model's files, by which a stage notices that it is another one; None for
+    none."""
     return None if folder is None else model_fingerprint(Path(folder))
 
 
 @dataclasses.dataclass(eq=False)
 class Production:
-    """What all stages of a production share: among others those that prepared the text of either side, and those that
-    fitted maps and trained models of sentences, one per round."""
+    """What all stages of a production share: among others those that prepared the text of either
+    side, and those that fitted maps and trained models of sentences, one per round."""
 
     stages: Stages
     request: Request
@@ -90,11 +93,17 @@ class Production:
         return self.encoder if layer is None else self._token_encoder(layer)
 
     def _token_encoder(self, layer: int | None) -> TokenEncoder:
-        return self.pool.encoder(self.start.encoder["model"], layer=layer, revision=self.start.encoder.get("revision"))
+        return self.pool.encoder(
+            self.start.encoder["model"], layer=layer, revision=self.start.encoder.get("revision")
+        )
 
     def remapping(self, maps: Sequence[Finished]) -> Remapping | None:
         """The map of the last round; None before the first."""
-        return load_map(maps[-1].folder, self.lang_pair, self.config.map, self.encoder) if maps else None
+        return (
+            load_map(maps[-1].folder, self.lang_pair, self.config.map, self.encoder)
+            if maps
+            else None
+        )
 
     def sentence_encoder(self, models: Sequence[Finished]) -> str:
         """The sentence encoder of the last round, at first the one that the rounds start from."""
@@ -102,7 +111,10 @@ class Production:
 
     def sentences(self, size: int) -> list[list[str]]:
         """At most `size` sentences of either side, drawn at random."""
-        return [draw(list(iter_lines(text.folder / SENTENCES)), size, self.request.seed) for text in self.texts]
+        return [
+            draw(list(iter_lines(text.folder / SENTENCES)), size, self.request.seed)
+            for text in self.texts
+        ]
 
     def encoded(self, size: int) -> tuple[Side, ...]:
         """The words of `sentences`, which are encoded once however many stages ask for them."""
@@ -111,7 +123,11 @@ class Production:
     @functools.lru_cache(maxsize=1)  # noqa: B019 (it lives as long as the program)
     def _encoded(self, size: int) -> tuple[Side, ...]:
         self.encoder.forget()  # after an interruption, the batches shall be those of an unbroken run
-        options = {"memory_bytes": VECTOR_BYTES, "folder": self.stages.work, "wrap": self.wrap("encoding")}
+        options = {
+            "memory_bytes": VECTOR_BYTES,
+            "folder": self.stages.work,
+            "wrap": self.wrap("encoding"),
+        }
         return tuple(
             encode_side(side, self.encoder, language=language, **options)
             for side, language in zip(self.sentences(size), self.request.languages, strict=True)
@@ -123,7 +139,11 @@ class Production:
 
     def settings(self, *prefixes: str) -> dict[str, Any]:
         """The settings whose names begin so, as the key of a stage holds them."""
-        return {name: value for name, value in dataclasses.asdict(self.config).items() if name.startswith(prefixes)}
+        return {
+            name: value
+            for name, value in dataclasses.asdict(self.config).items()
+            if name.startswith(prefixes)
+        }
 
     def word_settings(self) -> dict[str, Any]:
         """By what a stage knows the word encoder, and the draw of its sentences."""
@@ -137,4 +157,8 @@ class Production:
     def keep_pairs(self, folder: Path, mined: MinedPairs) -> dict[str, Any]:
         """Writes mined pairs into the folder of a stage, and returns what it counts."""
         mined.write(self.pairs_file(folder))
-        return {**mined.counts, "best": round(float(mined.scores[0]), 6), "worst": round(float(mined.scores[-1]), 6)}
+        return {
+            **mined.counts,
+            "best": round(float(mined.scores[0]), 6),
+            "worst": round(float(mined.scores[-1]), 6),
+        }

@@ -1,4 +1,5 @@
-"""The preset that a production starts from, whose models have to load, and the folder of the one that it makes."""
+"""The preset that a production starts from, whose models have to load, and the folder of the one
+that it makes."""
 
 import dataclasses
 import logging
@@ -29,9 +30,10 @@ _OPTIONAL = ("encoder", "language_model", *_MADE, "precision.png", "agreement-*.
 
 
 def read_start(request: Request, *, local_files_only: bool = False) -> Start:
-    """The models that the preset of a request names in ``[encoder]``, ``[language_models.LANGUAGE]``, ``[start]``, or
-    its own translation model and language model, fetched where they are not there yet; one of ``[start]`` is a name, or
-    a table with ``model`` and ``revision``. Where ``[start]`` has no sentence encoder to train, that of ``[sentences]``
+    """The models that the preset of a request names in ``[encoder]``,
+    ``[language_models.LANGUAGE]``, ``[start]``, or its own translation model and language model,
+    fetched where they are not there yet; one of ``[start]`` is a name, or a table with ``model``
+    and ``revision``. Where ``[start]`` has no sentence encoder to train, that of ``[sentences]``
     stays as it is."""
     preset, without = request.preset, request.without
     for name in without:
@@ -46,7 +48,10 @@ def read_start(request: Request, *, local_files_only: bool = False) -> Start:
     encoder = bundle.settings.get("encoder", {})
     if "model" not in encoder:
         raise ArtifactError(f"preset {preset}: names no model in its [encoder] table")
-    given = {"sentences": start.get("sentences"), "translation": request.translation or start.get("translation")}
+    given = {
+        "sentences": start.get("sentences"),
+        "translation": request.translation or start.get("translation"),
+    }
     models: dict[str, str | None] = dict.fromkeys(_MADE)
     sentences = bundle.settings.get("sentences", {}) if given["sentences"] is None else {}
     kept = {} if "sentences" in without else sentences
@@ -63,12 +68,22 @@ def read_start(request: Request, *, local_files_only: bool = False) -> Start:
             needed = "must be a name, or a table of model and revision"
             raise ArtifactError(f"preset {preset}: {name} in [start] {needed}")
         models[name] = SMALL if table["model"] == SMALL else folder(table)
-    language_model = for_language(bundle.settings.get("language_models", {}), request.languages[1]) or {}
+    language_model = (
+        for_language(bundle.settings.get("language_models", {}), request.languages[1]) or {}
+    )
     if request.lm is not None:
-        language_model = {} if request.lm == "none" else own_language_model(request.lm, language_model)
+        language_model = (
+            {} if request.lm == "none" else own_language_model(request.lm, language_model)
+        )
     own = (encoder, language_model, kept)
-    tables = [{**table, "model": bundle.path(table["model"])} if "model" in table else {} for table in own]
-    score = {name: value for name, value in bundle.settings.get("score", {}).items() if name in ("pieces", "masses")}
+    tables = [
+        {**table, "model": bundle.path(table["model"])} if "model" in table else {} for table in own
+    ]
+    score = {
+        name: value
+        for name, value in bundle.settings.get("score", {}).items()
+        if name in ("pieces", "masses")
+    }
     layer = start.get("aligner_layer")
     return Start(str(preset), tables[0], layer, *tables[1:], folder(encoder), **models, score=score)
 
@@ -91,19 +106,28 @@ def check_models(start: Start, lang_pair: str, pool: ModelPool) -> None:
         options = {"revision": table.get("revision"), "local_files_only": pool.local_files_only}
         folder = model_folder(table["model"], **options)
         with loading(folder, "AutoModelForCausalLM"):
-            transformers.AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-            transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+            transformers.AutoConfig.from_pretrained(
+                folder, local_files_only=True, trust_remote_code=False
+            )
+            transformers.AutoTokenizer.from_pretrained(
+                folder, local_files_only=True, trust_remote_code=False
+            )
         folders[str(folder)] = "AutoModelForCausalLM"
     if start.translation == SMALL:
         folder = Path(start.encoder_folder)
         with loading(folder, "AutoModel"):
-            transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+            transformers.AutoTokenizer.from_pretrained(
+                folder, local_files_only=True, trust_remote_code=False
+            )
     elif start.translation:
         require_mbart(Path(start.translation), lang_pair)
         folders[start.translation] = "AutoModelForSeq2SeqLM"
     for folder, kind in folders.items():
         with loading(Path(folder), kind):
-            for path in (*Path(folder).glob("*.safetensors"), *Path(folder).glob("?_*/*.safetensors")):
+            for path in (
+                *Path(folder).glob("*.safetensors"),
+                *Path(folder).glob("?_*/*.safetensors"),
+            ):
                 with safe_open(path, "np"):  # which reads the header alone
                     pass
 
@@ -118,18 +142,29 @@ def _require_trainable(start: Start) -> None:
 
 
 def _require_training(request: Request, kept: Mapping[str, Any]) -> None:
-    """Refuses settings of contrastive learning where the sentence encoder of the preset stays as it is."""
+    """Refuses settings of contrastive learning where the sentence encoder of the preset stays as it
+    is."""
     given = dataclasses.asdict(request.config)
     usual = dataclasses.asdict(UScoreConfig())
-    changed = [name for name in given if name.startswith("contrastive") and given[name] != usual[name]]
+    changed = [
+        name for name in given if name.startswith("contrastive") and given[name] != usual[name]
+    ]
     if changed:
-        why = f"preset {request.preset} names no sentence encoder to train, so {kept['model']} stays as it is"
-        mend = "leave the setting out, or name a model as sentences in [start] of a preset of your own"
+        why = (
+            f"preset {request.preset} names no sentence encoder to train, so {kept['model']} "
+            "stays as it is"
+        )
+        mend = (
+            "leave the setting out, or name a model as sentences in [start] of a preset of your own"
+        )
         raise InputError(f"{changed[0]}: {why}; {mend}")
 
 
-def assembled(production: Production, maps: Finished, kind: str, *trained: Finished | None) -> Finished:
-    """The stage that holds all of the preset but its card, from those that fitted maps and trained both models."""
+def assembled(
+    production: Production, maps: Finished, kind: str, *trained: Finished | None
+) -> Finished:
+    """The stage that holds all of the preset but its card, from those that fitted maps and trained
+    both models."""
     models = {name: stage for name, stage in zip(_MADE, trained, strict=True) if stage is not None}
 
     def assemble(folder: Path) -> dict[str, Any]:
@@ -142,23 +177,39 @@ def assembled(production: Production, maps: Finished, kind: str, *trained: Finis
         description = f"UScore for {pair}, made by `mtmetrics uscore` from preset {begun.preset}."
         head = {"metric": "uscore", "description": description, "lang_pair": pair}
         write_atomic(folder / _PRESET, preset_toml(head, tables))
-        made = {"kind": "preset", "metric": "uscore", "lang_pair": pair, "preset": tables, "start": begun.record}
+        made = {
+            "kind": "preset",
+            "metric": "uscore",
+            "lang_pair": pair,
+            "preset": tables,
+            "start": begun.record,
+        }
         made |= known | {"counts": production.stages.counts(), "versions": versions()}
         write_json(folder / "config.json", made, sort_keys=True)
         return {}
 
     pair, begun, request = production.lang_pair, production.start, production.request
-    known = {"config": dataclasses.asdict(request.config), "seed": request.seed, "text": request.learnt_from}
+    known = {
+        "config": dataclasses.asdict(request.config),
+        "seed": request.seed,
+        "text": request.learnt_from,
+    }
     tables = [begun.encoder, begun.language_model, begun.kept_sentences]
-    copied = [known_by(table["model"]) for table in tables if table and Path(table["model"]).is_dir()]
-    settings = {"kind": kind, "start": [begun.record, *tables, begun.aligner_layer, begun.score], "copied": copied}
+    copied = [
+        known_by(table["model"]) for table in tables if table and Path(table["model"]).is_dir()
+    ]
+    settings = {
+        "kind": kind,
+        "start": [begun.record, *tables, begun.aligner_layer, begun.score],
+        "copied": copied,
+    }
     after = [*production.texts, maps, *models.values()]
     return production.stages.run("preset", assemble, settings=settings | known, after=after)
 
 
 def install(stages: Sequence[Finished], out: Path, work: Path) -> None:
-    """Copies the files of stages to `out`; preset.toml comes last, so that it never stands for half a preset. A card
-    that somebody wrote or changed since the last time stays."""
+    """Copies the files of stages to `out`; preset.toml comes last, so that it never stands for half
+    a preset. A card that somebody wrote or changed since the last time stays."""
     paths = [path for stage in stages for path in sorted(stage.folder.iterdir())]
     try:
         (out / _PRESET).unlink(missing_ok=True)
@@ -177,7 +228,9 @@ def install(stages: Sequence[Finished], out: Path, work: Path) -> None:
                 if path.name == _CARD:
                     write_atomic(work / _CARD_SUM, sha256_file(target))
     except OSError as error:
-        raise MTMetricsError(f"cannot write {out}: {error.strerror or error}; finished stages are kept") from error
+        raise MTMetricsError(
+            f"cannot write {out}: {error.strerror or error}; finished stages are kept"
+        ) from error
 
 
 def _is_own(card: Path, checksum: Path) -> bool:
@@ -191,7 +244,9 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _tables(production: Production, folder: Path, kind: str, models: Sequence[str]) -> dict[str, dict[str, Any]]:
+def _tables(
+    production: Production, folder: Path, kind: str, models: Sequence[str]
+) -> dict[str, dict[str, Any]]:
     start = production.start
     tables: dict[str, dict[str, Any]] = {
         "encoder": _own(folder, "encoder", start.encoder),
@@ -213,7 +268,8 @@ def _tables(production: Production, folder: Path, kind: str, models: Sequence[st
 
 
 def _own(folder: Path, name: str, table: Mapping[str, Any]) -> dict[str, Any]:
-    """The table of a model; one that lies in a folder of the user's is copied, so that the preset can be moved."""
+    """The table of a model; one that lies in a folder of the user's is copied, so that the preset
+    can be moved."""
     model = str(table["model"])
     if not Path(model).is_dir():
         return dict(table)

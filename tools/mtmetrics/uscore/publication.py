@@ -1,4 +1,5 @@
-"""A production on the Hub: each of its models in a repository of its own, and the preset that names them."""
+"""A production on the Hub: each of its models in a repository of its own, and the preset that names
+them."""
 
 import tempfile
 import tomllib
@@ -24,8 +25,9 @@ _PARTS = {
 
 
 def publish_production(folder: Path, namespace: str) -> Iterator[Plan]:
-    """Pushes what lies in the folder of a preset as ``NAMESPACE/NAME-sentences`` and the like, each tagged, and at last
-    the preset ``NAMESPACE/NAME``, which names models at these tags; yields what was done.
+    """Pushes what lies in the folder of a preset as ``NAMESPACE/NAME-sentences`` and the like, each
+    tagged, and at last the preset ``NAMESPACE/NAME``, which names models at these tags; yields what
+    was done.
 
     Raises:
         ArtifactError: the card is not complete, a file may run code, or the Hub refuses.
@@ -34,14 +36,20 @@ def publish_production(folder: Path, namespace: str) -> Iterator[Plan]:
     whole = f"{namespace}/{folder.name}"
     files = published_files(folder)
     refuse_code(folder, files)
-    parts = {part: f"{whole}-{part.replace('_', '-')}" for part in _PARTS if (folder / part).is_dir()}
+    parts = {
+        part: f"{whole}-{part.replace('_', '-')}" for part in _PARTS if (folder / part).is_dir()
+    }
     tags: dict[str, str] = {}
     with tempfile.TemporaryDirectory(prefix="mtmetrics-uscore-") as scratch:
         for part, repository in parts.items():
             card = Path(scratch, f"{part}.md")
             own_licence = licence_fields(folder / part)
             write_atomic(card, _part_card(data | own_licence, part, repository, whole))
-            own = {path.removeprefix(f"{part}/"): file for path, file in files.items() if path.startswith(f"{part}/")}
+            own = {
+                path.removeprefix(f"{part}/"): file
+                for path, file in files.items()
+                if path.startswith(f"{part}/")
+            }
             done = push(Publication(repository, "model", own | {_CARD: card}))
             tags[part] = done.tag
             yield done
@@ -51,10 +59,17 @@ def publish_production(folder: Path, namespace: str) -> Iterator[Plan]:
             settings["maps"]["fingerprint"] = _map_fingerprint(folder, settings)
         write_atomic(preset, _preset(settings, parts, tags))
         rows = "".join(
-            f"| {_PARTS[part]} | [{repository}](https://huggingface.co/{repository}/tree/{tags[part]}) |\n"
+            (
+                f"| {_PARTS[part]} | "
+                f"[{repository}](https://huggingface.co/{repository}/tree/{tags[part]}) |\n"
+            )
             for part, repository in parts.items()
         )
-        text = (folder / _CARD).read_text(encoding="utf-8").replace("--preset DIR", f"--preset {whole}")
+        text = (
+            (folder / _CARD)
+            .read_text(encoding="utf-8")
+            .replace("--preset DIR", f"--preset {whole}")
+        )
         listed = f"The models lie beside it:\n\n| part | repository |\n|---|---|\n{rows}"
         text = text.replace("`DIR` is this folder.\n", listed)
         write_atomic(card, text)
@@ -93,7 +108,9 @@ def _part_card(data: Mapping[str, Any], part: str, repository: str, whole: str) 
     index = [{**model, "name": name} for model in data["model-index"]]
     head = yaml.safe_dump({**data, "model-index": index}, sort_keys=False, allow_unicode=True)
     return (
-        f"---\n{head}---\n\n# {name}\n\nThe {_PARTS[part]} of the preset [{whole}](https://huggingface.co/{whole}) of "
-        "the metric `uscore` of `mtmetrics`, made by `mtmetrics uscore`. Settings, text, what was measured and limits "
-        "stand in the card of the preset, which loads this repository; the correlation above is that of the metric.\n"
+        f"---\n{head}---\n\n# {name}\n\nThe {_PARTS[part]} of the preset "
+        f"[{whole}](https://huggingface.co/{whole}) of the metric `uscore` of `mtmetrics`, made "
+        "by `mtmetrics uscore`. Settings, text, what was measured and limits stand in the card "
+        "of the preset, which loads this repository; the correlation above is that of the "
+        "metric.\n"
     )

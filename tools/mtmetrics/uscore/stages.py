@@ -22,7 +22,8 @@ log = logging.getLogger("mtmetrics")
 
 @dataclasses.dataclass(frozen=True)
 class Finished:
-    """A stage whose result is in `folder`; `digest`, a hash over files and counts, tells later stages of a change."""
+    """A stage whose result is in `folder`; `digest`, a hash over files and counts, tells later
+    stages of a change."""
 
     name: str
     folder: Path
@@ -33,15 +34,15 @@ class Finished:
 class Stages:
     """The stages of one production, in one work folder, in which one process at a time works.
 
-    ``state.json`` there says for each finished stage what it depended on: settings, files, and the results of other
-    stages. A stage that depends on the same things again is not repeated; one that was cut off starts over, but for
-    what it kept in the folder `unfinished`. Stages that nobody asks for stay. Times and counts go to a log besides, one
-    JSON object per line.
+    ``state.json`` there says for each finished stage what it depended on: settings, files, and the
+    results of other stages. A stage that depends on the same things again is not repeated; one that
+    was cut off starts over, but for what it kept in the folder `unfinished`. Stages that nobody
+    asks for stay. Times and counts go to a log besides, one JSON object per line.
 
     Attributes:
         work: the folder of the stages.
-        unfinished: where the stage that is being produced may keep what outlives a kill, such as checkpoints; no other
-            settings, files or stages before it find it there.
+        unfinished: where the stage that is being produced may keep what outlives a kill, such as
+            checkpoints; no other settings, files or stages before it find it there.
     """
 
     def __init__(self, work: Path, log_file: Path) -> None:
@@ -54,18 +55,27 @@ class Stages:
         try:
             self._lock.acquire()
         except Timeout as error:
-            raise MTMetricsError(f"{work}: another process is at work there; wait for it, or stop it") from error
-        for leftover in (*work.glob(".*.tmp"), *work.glob(".*.tmp.old")):  # of a run that was killed
+            raise MTMetricsError(
+                f"{work}: another process is at work there; wait for it, or stop it"
+            ) from error
+        for leftover in (
+            *work.glob(".*.tmp"),
+            *work.glob(".*.tmp.old"),
+        ):  # of a run that was killed
             if leftover.is_dir():
                 shutil.rmtree(leftover, ignore_errors=True)
             else:
                 leftover.unlink(missing_ok=True)
         self._state_file = work / "state.json"
         try:
-            text = self._state_file.read_text(encoding="utf-8") if self._state_file.exists() else "{}"
+            text = (
+                self._state_file.read_text(encoding="utf-8") if self._state_file.exists() else "{}"
+            )
             self._state: dict[str, dict[str, Any]] = json.loads(text)
         except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-            raise MTMetricsError(f"{self._state_file}: cannot be read ({error}); remove it to begin again") from error
+            raise MTMetricsError(
+                f"{self._state_file}: cannot be read ({error}); remove it to begin again"
+            ) from error
 
     def run(
         self,
@@ -80,15 +90,18 @@ class Stages:
 
         Args:
             name: of the stage; also of its folder.
-            produce: writes files into the folder that it is given, and returns counts (JSON values). The folder becomes
-                the stage's when it returns, so that a stage is whole or absent.
+            produce: writes files into the folder that it is given, and returns counts (JSON
+                values). The folder becomes the stage's when it returns, so that a stage is whole or
+                absent.
             settings: all settings that shape the result (JSON values).
             files: input files from outside, known by their content.
             after: the stages that it reads.
         """
         self._asked[name] = None
         contents = [_file_digest(path) for path in files]
-        key = _digest([name, __version__, settings or {}, contents, [stage.digest for stage in after]])
+        key = _digest(
+            [name, __version__, settings or {}, contents, [stage.digest for stage in after]]
+        )
         folder = self.work / name
         self.unfinished = self.work / f"{name}.{key[:12]}.unfinished"
         known = self._state.get(name)
@@ -104,7 +117,9 @@ class Stages:
         with new_folder(folder, overwrite=True) as temporary:
             counts = dict(produce(temporary))
         written = [path for path in sorted(folder.rglob("*")) if path.is_file()]
-        digest = _digest([counts, {path.relative_to(folder).as_posix(): sha256_file(path) for path in written}])
+        digest = _digest(
+            [counts, {path.relative_to(folder).as_posix(): sha256_file(path) for path in written}]
+        )
         seconds = round(time.perf_counter() - began, 3)
         self._state[name] = {"key": key, "counts": counts, "digest": digest, "seconds": seconds}
         self._save()
@@ -113,8 +128,15 @@ class Stages:
             with open(self._log_file, "a", encoding="utf-8") as stream:
                 stream.write(json_line({"stage": name, "seconds": seconds, **counts}))
         except OSError as error:
-            raise MTMetricsError(f"cannot write {self._log_file}: {error.strerror or error}") from error
-        log.info("%s: done in %.0f s%s", name, seconds, "".join(f", {key} {value}" for key, value in counts.items()))
+            raise MTMetricsError(
+                f"cannot write {self._log_file}: {error.strerror or error}"
+            ) from error
+        log.info(
+            "%s: done in %.0f s%s",
+            name,
+            seconds,
+            "".join(f", {key} {value}" for key, value in counts.items()),
+        )
         return Finished(name, folder, counts, digest)
 
     def counts(self) -> dict[str, dict[str, Any]]:
@@ -135,7 +157,9 @@ class Stages:
 
 
 def _digest(value: Any) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True, ensure_ascii=False).encode("utf-8")).hexdigest()
+    return hashlib.sha256(
+        json.dumps(value, sort_keys=True, ensure_ascii=False).encode("utf-8")
+    ).hexdigest()
 
 
 def _file_digest(path: str | Path) -> str:

@@ -1,9 +1,8 @@
 """POT's compiled network simplex without the rest of POT.
 
-Whoever imports `ot` imports scikit-learn and pandas, too: a second and 100 MB, in every process that solves transports,
-for one function. So the compiled module is loaded from its file, as part of this package, where it finds the module
-`utils` that it asks for.
-"""
+Whoever imports `ot` imports scikit-learn and pandas, too: a second and 100 MB, in every process
+that solves transports, for one function. So the compiled module is loaded from its file, as part of
+this package, where it finds the module `utils` that it asks for."""
 
 import importlib.util
 import sys
@@ -17,7 +16,9 @@ _OF_POT = "ot.lp.emd_wrap"  # its own name, by which it is known from then on, a
 
 def _compiled() -> Any:
     pot = importlib.util.find_spec("ot")
-    folders = [str(Path(folder) / "lp") for folder in (pot and pot.submodule_search_locations) or ()]
+    folders = [
+        str(Path(folder) / "lp") for folder in (pot and pot.submodule_search_locations) or ()
+    ]
     found = PathFinder.find_spec("emd_wrap", folders)
     if _OF_POT in sys.modules or found is None or found.origin is None:
         return importlib.import_module(_OF_POT)
