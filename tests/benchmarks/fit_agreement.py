@@ -5,8 +5,7 @@
 Of each language pair, a number of source segments is drawn, and the outputs of all systems for them
 are scored. What was scored is kept in a file, from which a later call goes on. A metric that was
 trained on the outputs of a year is not fitted on that year. Prints the tables, to be put into the
-presets. With ``--anchors`` it scores the human translations instead, with their own sources and
-with others, and prints what goes into the same tables."""
+presets."""
 
 import argparse
 import json
@@ -21,11 +20,8 @@ from mtmetrics.io.tables import jsonl_rows
 from mtmetrics.judgements.judged import read_judged_systems
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.reports.human_agreement import (
-    ANCHORS,
     TABLE,
-    Anchor,
     SystemMeans,
-    anchor_scores,
     bare_signature,
     fit_agreement,
 )
@@ -59,15 +55,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="keeps the mean scores")
     parser.add_argument("--segments", type=int, default=1000, help="of each language pair")
     parser.add_argument("--dtype", default="bfloat16", help="of the encoder (default: %(default)s)")
-    parser.add_argument(
-        "--anchors", action="store_true", help="random pairs and human translations"
-    )
     args = parser.parse_args()
     pool = ModelPool(dtype=args.dtype)
     for metric in args.metrics:
-        if args.anchors:
-            print_anchors(args, metric, pool)
-            continue
         for side in find_metric(metric).sides:
             if metric.startswith("bilstm") and side == "source":
                 continue  # the bundled networks read references
@@ -89,23 +79,6 @@ def main() -> None:
                     "\n\n", "\n"
                 )
             )
-
-
-def print_anchors(args: argparse.Namespace, metric: str, pool: ModelPool) -> None:
-    """The scores of human translations against the source; the references are none of others, so
-    they have no scale."""
-    if metric.startswith("bilstm"):
-        return
-    sets = []
-    for year, pair in language_pairs(metric):
-        drawn = draw(args, year, pair)
-        scorer = scorer_of(metric, "source", pair, pool)
-        sets.append(
-            anchor_scores(scorer, *([row[key] for row in drawn] for key in ("source", "reference")))
-        )
-    for name, scores in zip(ANCHORS, zip(*sets, strict=True), strict=True):
-        mean, error = Anchor.of(scores)
-        print(f"# {metric}, source\n{name} = [{mean:.4g}, {error:.4g}]", flush=True)
 
 
 def language_pairs(metric: str) -> Iterator[tuple[str, str]]:

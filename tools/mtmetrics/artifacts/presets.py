@@ -22,7 +22,6 @@ AGREEMENT_KEYS = {
     "low",
     "high",
 }
-AGREEMENT_KEYS |= {"random", "human"}
 # In any table, these name a model or maps.
 MODEL_KEYS = frozenset({"model", "words", "sentences", "artifact"})
 _FOLDER = Path(__file__).parent / "presets"

@@ -175,7 +175,6 @@ def _print_table(
 def _write_agreement(args: argparse.Namespace, spec: "MetricSpec", table: "MetricTable") -> None:
     from mtmetrics.reports.human_agreement import (
         SystemMeans,
-        anchors_of,
         bare_signature,
         fit_agreement,
         write_preset,
@@ -186,10 +185,6 @@ def _write_agreement(args: argparse.Namespace, spec: "MetricSpec", table: "Metri
     sets = [SystemMeans.of(file, found) for file, found in scores]
     data = f"{' '.join(Path(path).name for path in args.data)}: systems as people judged them"
     curve = fit_agreement(sets, data=data, signature=bare_signature(row.scored.signatures[0]))
-    pool = options.model_pool(args)
-    curve = curve.anchored(
-        [anchors for file in table.columns if (anchors := anchors_of(spec, file, pool))]
-    )
     write_preset(curve, spec, args.agreement)
     print(
         f"mtmetrics: people's agreement: {curve.about}; {args.agreement} holds it", file=sys.stderr

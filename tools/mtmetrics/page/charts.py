@@ -48,7 +48,7 @@ def themed(colour: str) -> str:
 
 def draw_means(compared: Compared, metrics: Sequence[int]) -> "Figure":
     """A panel per metric, side by side: the mean of each system with its 95 % bootstrap interval,
-    the best on top; the anchors are dotted lines where they are near."""
+    the best on top."""
     systems = len(compared.texts.systems)
     figure = new_figure(_PANEL * len(metrics), 1.0 + _ROW * systems)
     panels = figure.subplots(1, len(metrics), squeeze=False)[0]
@@ -76,10 +76,6 @@ def draw_means(compared: Compared, metrics: Sequence[int]) -> "Figure":
         )
         margin = max(0.12 * (high - low), (span - (high - low)) / 2, 1e-3)
         axes.set_xlim(low - margin, high + margin)
-        if metric.anchors:
-            for value in metric.anchors:
-                if low - margin <= value <= high + margin:
-                    axes.axvline(value, color=QUIET, linestyle=":", linewidth=1.2)
         axes.set_ylim(systems - 0.4, -0.6)
         axes.set_yticks(range(systems), [shortened(system.name, _LONGEST_NAME) for system in rows])
         _plain(axes, metric.offer.title)

@@ -16,7 +16,7 @@ from mtmetrics.page.offers import MetricChoice
 from mtmetrics.page.texts import Texts
 from mtmetrics.reports.comparison import SystemComparison, SystemScore, compare_systems
 from mtmetrics.reports.example import example
-from mtmetrics.reports.human_agreement import AgreementCurve, anchor_scores, known_agreement
+from mtmetrics.reports.human_agreement import AgreementCurve, known_agreement
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.results import MetricResult, in_turns, joined_systems
 from mtmetrics.statistics.significance import SEED, bootstrap_interval
@@ -159,7 +159,10 @@ class Comparer:
         scorer = self._scorer(offer, known.lang_pair)
         others = scorer.compared({"sources": known.sources, "references": known.references})
         human = known.second if "references" in offer.columns else known.references
-        return Anchors(*(float(scores.mean()) for scores in anchor_scores(scorer, others, human)))
+        moved = (len(human) - 1) // 2
+        random_pairs = [*human[moved:], *human[:moved]]
+        results = scorer.score_systems(others, {"random": random_pairs, "human": human})
+        return Anchors(results["random"].system, results["human"].system)
 
 
 def _compared(

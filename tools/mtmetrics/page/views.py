@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from mtmetrics.page.charts import colour, draw_histograms, draw_means, inline, themed
 from mtmetrics.page.comparing import Anchors, Compared, Progress, ScoredMetric
-from mtmetrics.reports.comparison import SCALE, has_scale, of_100
 from mtmetrics.reports.styles import decimals
 from mtmetrics.scorers.metric import SIDES
 from mtmetrics.statistics.significance import ALPHA, FEWEST_FOR_INTERVAL, NO_INTERVAL
@@ -164,8 +163,6 @@ def table(compared: Compared) -> str:
                 " People agree: how often they, too, preferred the better one of two systems of "
                 "WMT as far apart."
             )
-    if any(has_scale(metric.comparison) for metric in compared.metrics):
-        note += f" Of 100: {SCALE}."
     return (
         f'<div class="mt-scroll"><table class="mt-systems"><thead><tr><th scope="col">System</th>{head}</tr></thead>'
         f"<tbody>{''.join(body)}</tbody><tfoot>{''.join(foot)}</tfoot></table></div>"
@@ -184,8 +181,6 @@ def _cell(metric: ScoredMetric, name: str, compared: Compared) -> str:
     if system.interval is not None:
         between = f"{four_decimals(system.interval.low)} to {four_decimals(system.interval.high)}"
         parts.append(f'<span class="mt-interval">{between}</span>')
-    if place := metric.comparison.of_100(system):
-        parts.append(f'<span class="mt-interval">{of_100(place)} of 100</span>')
     share = (
         metric.comparison.agreement(0, metric.comparison.systems.index(system))
         if system.rank > 1

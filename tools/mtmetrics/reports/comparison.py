@@ -10,7 +10,7 @@ import numpy as np
 
 from mtmetrics.checks import choice, positive
 from mtmetrics.errors import InputError
-from mtmetrics.reports.human_agreement import AgreementCurve, Anchor, Share
+from mtmetrics.reports.human_agreement import AgreementCurve, Share
 from mtmetrics.reports.styles import Grid, Report, decimals
 from mtmetrics.scorers.results import MetricResult
 from mtmetrics.statistics.correlation import complete
@@ -27,10 +27,6 @@ from mtmetrics.statistics.significance import (
 
 # Agreement was fitted to means of 500 segments; those of few say little.
 _FEWEST_SEGMENTS = 100
-SCALE = (
-    "from random pairs, 0, to human translations, 100, of the news it was fitted on, with its "
-    "standard error"
-)
 PAIRED_TESTS: dict[str, Callable[..., np.ndarray]] = {
     "permutation": permutation_p_values,
     "bootstrap": bootstrap_p_values,
@@ -75,11 +71,6 @@ class SystemComparison:
         if not self.calibrated:
             return None
         return self.people.at(self.systems[better].mean - self.systems[worse].mean)
-
-    def of_100(self, system: SystemScore) -> Anchor | None:
-        """Where a system stands between random pairs, 0, and human translations, 100; None where
-        that is not known."""
-        return self.people.of_100(system.mean) if self.calibrated else None
 
     @property
     def calibrated(self) -> bool:
@@ -232,8 +223,6 @@ def report_comparison(
             blocks += [f"Of 100 such differences of {metric}, people agree with:", shares]
     blocks.append(_method(next(iter(comparisons.values()))))
     blocks += [f"{metric}: {_signature(systems)}" for metric, systems in results.items()]
-    if any(map(has_scale, comparisons.values())):
-        blocks.append(f"0-100: {SCALE}; the score is the mean")
     blocks += [
         f"{metric}: people's agreement: {_about(found)}"
         for metric, found in comparisons.items()
@@ -282,7 +271,6 @@ def _as_json(
                 "ci": system.interval and system.interval._asdict(),
                 "rank": system.rank,
                 "cluster": system.cluster,
-                "of_100": place._asdict() if (place := comparison.of_100(system)) else None,
                 "report": results[metric][system.name].report.as_dict(),
             }
             for system in comparison.systems
@@ -314,29 +302,17 @@ def _overview(comparisons: Mapping[str, SystemComparison]) -> list[list[str]]:
     rows = {system.name: [system.name] for system in first.systems}
     head = ["system"]
     for metric, comparison in comparisons.items():
-        head += [metric, *(["0-100"] if has_scale(comparison) else []), "rank", "cluster"]
+        head += [metric, "rank", "cluster"]
         for system in comparison.systems:
             between = ""
             if system.interval is not None:
                 between = f" [{_shown(system.interval.low)}, {_shown(system.interval.high)}]"
-            scaled = [of_100(place)] if (place := comparison.of_100(system)) else []
             rows[system.name] += [
                 f"{_shown(system.mean)}{between}",
-                *scaled,
                 str(system.rank),
                 str(system.cluster),
             ]
     return [head, *rows.values()]
-
-
-def has_scale(comparison: SystemComparison) -> bool:
-    """Whether its systems have a place between 0 and 100."""
-    return comparison.of_100(comparison.systems[0]) is not None
-
-
-def of_100(place: Anchor) -> str:
-    """A place on the scale to 100 with its standard error."""
-    return f"{place.mean:.0f} \N{PLUS-MINUS SIGN} {place.error:.0f}"
 
 
 def _triangle(comparison: SystemComparison, cell: Callable[[int, int], str]) -> Grid:
@@ -374,21 +350,8 @@ def _flat(
     """A row per metric and system, with the p-values against each system in the order given."""
     names = list(next(iter(results.values())))
     p_names = [f"p {name}" for name in names]
-    scale = ["0-100"] if any(map(has_scale, comparisons.values())) else []
-    table = [
-        [
-            "metric",
-            "system",
-            "mean",
-            "low",
-            "high",
-            *scale,
-            "rank",
-            "cluster",
-            *p_names,
-            "signature",
-        ]
-    ]
+    head = ["metric", "system", "mean", "low", "high", "rank", "cluster", *p_names, "signature"]
+    table = [head]
     for metric, comparison in comparisons.items():
         places = {system.name: place for place, system in enumerate(comparison.systems)}
         for place, system in enumerate(comparison.systems):
@@ -400,10 +363,8 @@ def _flat(
             numbers = (_shown(system.mean), *ends)
             p_values = (_shown(comparison.p_values[place, places[name]]) for name in names)
             ranks = (str(system.rank), str(system.cluster))
-            known = comparison.of_100(system)
-            line = results[metric][system.name].signature
-            scaled = [_shown(known.mean) if known else ""] * len(scale)
-            table.append([metric, system.name, *numbers, *scaled, *ranks, *p_values, line])
+            signature = results[metric][system.name].signature
+            table.append([metric, system.name, *numbers, *ranks, *p_values, signature])
     return table
 
 

@@ -1,5 +1,5 @@
-"""What a difference means: how often people prefer the system that a metric prefers, as a function
-of the difference of the metric's means (Kocmi et al., 2024)."""
+"""How often people prefer the system that a metric prefers, as a function of the difference of the
+metric's means (Kocmi et al., 2024)."""
 
 import dataclasses
 import itertools
@@ -14,14 +14,13 @@ from mtmetrics.checks import names_of_pair
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.io.atomic import new_folder, write_atomic
 from mtmetrics.judgements.judged import Judged
-from mtmetrics.models.pool import ModelPool
 from mtmetrics.reports.metric_runs import MetricSpec
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.metric import COLUMNS
 from mtmetrics.scorers.registry import find_metric
 from mtmetrics.statistics.correlation import SEED
 
-TABLE, ANCHORS = "agreement", ("random", "human")
+TABLE = "agreement"  # of a preset
 _LEAST_COMPARISONS = 30
 _RESAMPLES = 500
 _GRID = 16
@@ -39,20 +38,6 @@ class Share(NamedTuple):
     high: float
 
 
-class Anchor(NamedTuple):
-    """A mean score, or a place from 0 to 100, and its standard error."""
-
-    mean: float
-    error: float
-
-    @classmethod
-    def of(cls, sets: Sequence[np.ndarray]) -> "Anchor":
-        """The mean of sets of segment scores, each counting alike; its error is that between sets,
-        or in a single one that between segments."""
-        values = np.array([scores.mean() for scores in sets]) if len(sets) > 1 else sets[0]
-        return cls(float(values.mean()), float(values.std(ddof=1) / len(values) ** 0.5))
-
-
 class SystemMeans(NamedTuple):
     """The systems of one language pair and year: (k,) means of a metric, and (k,) judgements of
     people."""
@@ -63,12 +48,9 @@ class SystemMeans(NamedTuple):
 
     @classmethod
     def of(cls, file: Judged, means: Sequence[float | None]) -> "SystemMeans":
-        """Those of judged systems, with a mean for each."""
-        return cls(
-            file.lang_pair,
-            np.array(file.take(means), dtype=np.float64),
-            file.judgements["human"].to_numpy(),
-        )
+        """Judged systems, with a mean for each."""
+        metric = np.array(file.take(means), dtype=np.float64)
+        return cls(file.lang_pair, metric, file.judgements["human"].to_numpy())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,15 +59,13 @@ class AgreementCurve:
 
     Attributes:
         pairs: the language pairs that it was fitted on; it says nothing of others.
-        comparisons: of how many pairs of systems.
+        comparisons: number of pairs of systems that it was fitted on.
         difference: (m,) differences of the metric's means, from 0 up to the highest that it knows.
         agreement, low, high: (m,) share of the pairs in which people agree, and its 95 % bootstrap
             interval.
         isotonic: the mean distance from the isotonic fit, which assumes no form.
-        data: what it was fitted on, in words.
+        data: the judgements that it was fitted on, in words.
         signature: of the scores, without language pair, number format and version.
-        random, human: the scores of random pairs and of human translations; None where there is no
-            scale to 100.
     """
 
     pairs: tuple[str, ...]
@@ -97,31 +77,39 @@ class AgreementCurve:
     isotonic: float
     data: str = ""
     signature: str = ""
-    random: Anchor | None = None
-    human: Anchor | None = None
 
-    def of_100(self, mean: float) -> Anchor | None:
-        """Where a mean stands on a straight line from random pairs, 0, to human translations, 100,
-        and how far the errors of the two move that; what lies beyond counts as 0 or 100. None where
-        there is no such scale."""
-        if self.random is None or self.human is None:
-            return None
-        width = self.human.mean - self.random.mean
-        share = min(max((mean - self.random.mean) / width, 0.0), 1.0)
-        error = np.hypot((1 - share) * self.random.error, share * self.human.error) / width
-        return Anchor(100 * share, 100 * float(error))
+    @classmethod
+    def from_table(cls, table: dict[str, Any]) -> "AgreementCurve":
+        """Reads a table of a preset, as `as_table` makes it.
 
-    def anchored(self, sets: Sequence[tuple[np.ndarray, np.ndarray]]) -> "AgreementCurve":
-        """The same with a scale to 100, from `anchor_scores` of each set; as it is where people do
-        not score higher."""
-        if not sets:
-            return self
-        random, human = map(Anchor.of, zip(*sets, strict=True))
-        return (
-            dataclasses.replace(self, random=random, human=human)
-            if human.mean > random.mean
-            else self
+        Raises:
+            KeyError, TypeError, ValueError: a key lacks, or its value is of another type.
+        """
+        return cls(
+            pairs=tuple(table["pairs"]),
+            comparisons=table["comparisons"],
+            difference=np.array(table["difference"], dtype=np.float64),
+            agreement=np.array(table["agreement"], dtype=np.float64),
+            low=np.array(table["low"], dtype=np.float64),
+            high=np.array(table["high"], dtype=np.float64),
+            isotonic=table["isotonic"],
+            data=table["data"],
+            signature=table["signature"],
         )
+
+    def as_table(self) -> dict[str, Any]:
+        """The table of a preset."""
+        return {
+            "signature": self.signature,
+            "data": self.data,
+            "pairs": list(self.pairs),
+            "comparisons": self.comparisons,
+            "isotonic": round(self.isotonic, 3),
+            "difference": _four_digits(self.difference),
+            "agreement": _four_digits(self.agreement),
+            "low": _four_digits(self.low),
+            "high": _four_digits(self.high),
+        }
 
     def at(self, difference: float) -> Share | None:
         """The share for a difference of means, whatever its sign; None above the differences that
@@ -129,31 +117,18 @@ class AgreementCurve:
         size = abs(difference)
         if size > self.difference[-1]:
             return None
-        return Share(
-            *(
-                float(np.interp(size, self.difference, y))
-                for y in (self.agreement, self.low, self.high)
-            )
-        )
+        curves = (self.agreement, self.low, self.high)
+        return Share(*(float(np.interp(size, self.difference, curve)) for curve in curves))
 
     @property
     def about(self) -> str:
-        """What it was fitted on and how far it goes, in a line."""
+        """A line that says what it was fitted on and how far it goes."""
         fitted = f"fitted on {self.comparisons} pairs of systems, {self.data}"
         return f"{fitted}; differences up to {self.difference[-1]:.3g}, ? is a larger one"
 
-    def as_table(self) -> dict[str, Any]:
-        """As it stands in a preset."""
-        lines = ("difference", "agreement", "low", "high")
-        curves = {name: [float(f"{value:.4g}") for value in getattr(self, name)] for name in lines}
-        about = {"signature": self.signature, "data": self.data, "pairs": [*self.pairs]}
-        about |= {"comparisons": self.comparisons, "isotonic": round(self.isotonic, 3)}
-        ends = {name: end for name in ANCHORS if (end := getattr(self, name)) is not None}
-        return (
-            about
-            | curves
-            | {name: [float(f"{value:.4g}") for value in end] for name, end in ends.items()}
-        )
+
+def _four_digits(values: np.ndarray) -> list[float]:
+    return [float(f"{value:.4g}") for value in values]
 
 
 def fit_agreement(
@@ -168,108 +143,103 @@ def fit_agreement(
     Raises:
         InputError: fewer than 30 pairs of systems, or scores that do not differ.
     """
-    d, y = _compared(sets)
-    if len(d) < _LEAST_COMPARISONS:
+    differences, agreed = _compared(sets)
+    if len(differences) < _LEAST_COMPARISONS:
         raise InputError(
-            f"{len(d)} pairs of systems; at least {_LEAST_COMPARISONS} are needed to fit an "
-            "agreement"
+            f"{len(differences)} pairs of systems; at least {_LEAST_COMPARISONS} are needed to fit "
+            "an agreement"
         )
-    middle = float(np.median(d))
-    if not middle > 0:
+    median = float(np.median(differences))
+    if not median > 0:
         raise InputError("the systems' scores do not differ; there is no agreement to fit")
     # Denser where the curve is steep.
-    grid = float(np.quantile(d, _RANGE)) * np.linspace(0.0, 1.0, _GRID) ** 2
-    curve = _curve(grid, *_likeliest(d, y, middle))
+    grid = float(np.quantile(differences, _RANGE)) * np.linspace(0.0, 1.0, _GRID) ** 2
+    curve = _curve(grid, *_likeliest(differences, agreed, median))
+    low, high = _curve_interval(sets, grid, median)
+    within = differences <= grid[-1]
+    distances = np.abs(_isotonic(differences, agreed) - np.interp(differences, grid, curve))
+    return AgreementCurve(
+        pairs=tuple(sorted({systems.lang_pair for systems in sets})),
+        comparisons=len(differences),
+        difference=grid,
+        agreement=curve,
+        low=low,
+        high=high,
+        isotonic=float(distances[within].mean()),
+        data=data,
+        signature=signature,
+    )
+
+
+def _curve_interval(
+    sets: Sequence[SystemMeans], grid: np.ndarray, median: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """(m,) lower and (m,) upper ends of the 95 % bootstrap interval of the curve, at the grid."""
     rng = np.random.default_rng(SEED)
     curves = []
     for _ in range(_RESAMPLES):
-        chosen = [sets[number] for number in rng.integers(len(sets), size=len(sets))]
+        chosen_sets = [sets[number] for number in rng.integers(len(sets), size=len(sets))]
         resampled = []
-        for pair, metric, human in chosen:
-            rows = rng.integers(len(metric), size=len(metric))
-            resampled.append(SystemMeans(pair, metric[rows], human[rows]))
-        other_d, other_y = _compared(resampled)
-        if len(other_d):
-            curves.append(_curve(grid, *_likeliest(other_d, other_y, middle)))
+        for lang_pair, metric, human in chosen_sets:
+            systems = rng.integers(len(metric), size=len(metric))
+            resampled.append(SystemMeans(lang_pair, metric[systems], human[systems]))
+        differences, agreed = _compared(resampled)
+        if len(differences):
+            curves.append(_curve(grid, *_likeliest(differences, agreed, median)))
     low, high = np.quantile(curves, (0.025, 0.975), axis=0)
-    within = d <= grid[-1]
-    distance = np.abs(_isotonic(d, y) - np.interp(d, grid, curve))[within].mean()
-    pairs = tuple(sorted({one.lang_pair for one in sets}))
-    return AgreementCurve(pairs, len(d), grid, curve, low, high, float(distance), data, signature)
-
-
-def anchor_scores(
-    scorer: Scorer, others: Sequence[Any], human: Sequence[str]
-) -> tuple[np.ndarray, np.ndarray]:
-    """(n,) scores of human translations that are paired with other segments than their own, and
-    (n,) of the same with their own."""
-    moved = max(1, (len(human) - 1) // 2)
-    found = scorer.score_systems(
-        others, {"random": [*human[moved:], *human[:moved]], "human": list(human)}
-    )
-    return found["random"].segments, found["human"].segments
-
-
-def anchors_of(
-    spec: MetricSpec, file: Judged, pool: ModelPool
-) -> tuple[np.ndarray, np.ndarray] | None:
-    """`anchor_scores` of the references of judged systems; None where there are none, or the metric
-    sees references, which are human translations of no one but themselves."""
-    rows = next(iter(file.outputs().values()))
-    sources, references = rows["source"].tolist(), rows["reference"].tolist()
-    scorer = spec.load(pool, file.lang_pair)
-    return (
-        None
-        if None in references or "references" in scorer.compares
-        else anchor_scores(scorer, sources, references)
-    )
+    return low, high
 
 
 def _compared(sets: Sequence[SystemMeans]) -> tuple[np.ndarray, np.ndarray]:
-    """(m,) differences of a metric, at least 0, between every two systems of a set that differ for
-    people or the metric, and (m,) whether people agree; half where the metric sees no
-    difference."""
+    """Compares every two systems of a set that differ for people.
+
+    Returns:
+        (m,) differences of the metric's means, at least 0; (m,) 1 where people agree, 0 where they
+        do not, and 0.5 where the metric sees no difference.
+    """
     differences, agreed = [], []
     for _, metric, human in sets:
         for i, j in itertools.combinations(range(len(metric)), 2):
             if human[i] == human[j]:
                 continue
             difference = metric[i] - metric[j]
+            is_agreed = (difference > 0) == (human[i] > human[j])
             differences.append(abs(difference))
-            agreed.append(
-                0.5 if difference == 0 else float((difference > 0) == (human[i] > human[j]))
-            )
+            agreed.append(0.5 if difference == 0 else float(is_agreed))
     return np.array(differences), np.array(agreed)
 
 
-def _curve(d: np.ndarray, ceiling: float, scale: float) -> np.ndarray:
-    return 0.5 + (ceiling - 0.5) * np.tanh(d / (2 * scale))
+def _curve(differences: np.ndarray, ceiling: float, scale: float) -> np.ndarray:
+    return 0.5 + (ceiling - 0.5) * np.tanh(differences / (2 * scale))
 
 
-def _likeliest(d: np.ndarray, y: np.ndarray, middle: float) -> tuple[float, float]:
+def _likeliest(differences: np.ndarray, agreed: np.ndarray, median: float) -> tuple[float, float]:
     """Ceiling and scale of the highest likelihood, on a grid: two numbers need no search."""
-    scales = middle * _SCALES
-    rise = np.tanh(d / (2 * scales[:, None]))
+    scales = median * _SCALES
+    rise = np.tanh(differences / (2 * scales[:, None]))
     p = 0.5 + (_CEILINGS[:, None, None] - 0.5) * rise
     p = np.clip(p, 1e-3, 1 - 1e-3)
-    likelihood = (y * np.log(p) + (1 - y) * np.log(1 - p)).sum(-1)
+    likelihood = (agreed * np.log(p) + (1 - agreed) * np.log(1 - p)).sum(-1)
     ceiling, scale = np.unravel_index(int(likelihood.argmax()), likelihood.shape)
     return float(_CEILINGS[ceiling]), float(scales[scale])
 
 
-def _isotonic(d: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """(m,) the rising step function of `d` that is nearest to `y`, at `d`."""
+def _isotonic(differences: np.ndarray, agreed: np.ndarray) -> np.ndarray:
+    """(m,) the rising step function of the differences that is nearest to the agreement."""
     from scipy.optimize import isotonic_regression
 
-    order = np.argsort(d, kind="stable")
-    fitted = np.empty(len(d))
-    fitted[order] = isotonic_regression(y[order]).x
+    order = np.argsort(differences, kind="stable")
+    fitted = np.empty(len(differences))
+    fitted[order] = isotonic_regression(agreed[order]).x
     return fitted
 
 
 def known_agreement(spec: MetricSpec, scorer: Scorer) -> AgreementCurve | str | None:
-    """What the preset of a metric says of people's agreement; why it says nothing of these scores;
-    or None where it says nothing at all.
+    """People's agreement with the scores of a metric, as its preset holds it.
+
+    Returns:
+        The curve; a reason, where the curve of the preset is not of these scores; None where the
+        preset has no curve.
 
     Raises:
         ArtifactError: the table of the preset is damaged.
@@ -279,13 +249,7 @@ def known_agreement(spec: MetricSpec, scorer: Scorer) -> AgreementCurve | str | 
     if table is None:
         return None
     try:
-        lines = {
-            name: np.array(table[name], dtype=np.float64)
-            for name in ("difference", "agreement", "low", "high")
-        }
-        about = {name: table[name] for name in ("comparisons", "isotonic", "data", "signature")}
-        ends = {name: Anchor(*map(float, table[name])) for name in ANCHORS if name in table}
-        curve = AgreementCurve(tuple(table["pairs"]), **about, **lines, **ends)
+        curve = AgreementCurve.from_table(table)
     except (KeyError, TypeError, ValueError) as error:
         raise ArtifactError(
             f"preset {preset}: the table [{TABLE}] cannot be read ({error!r})"
@@ -298,22 +262,19 @@ def known_agreement(spec: MetricSpec, scorer: Scorer) -> AgreementCurve | str | 
 
 
 def side_of(scorer: Scorer) -> str:
-    """What a scorer compares with: ``"source"``, ``"reference"`` or ``"both"``."""
+    """The side that a scorer compares with: ``"source"``, ``"reference"`` or ``"both"``."""
     return next(side for side, columns in COLUMNS.items() if columns == scorer.compares)
 
 
 def bare_signature(signature: str) -> str:
     """A signature without language pair, number format and version, on which agreement does not
     depend."""
-    return "|".join(
-        field
-        for field in signature.split("|")
-        if not field.startswith(("lp:", "dtype:", "lmdtype:", "v:"))
-    )
+    dropped = ("lp:", "dtype:", "lmdtype:", "v:")
+    return "|".join(field for field in signature.split("|") if not field.startswith(dropped))
 
 
 def write_preset(curve: AgreementCurve, spec: MetricSpec, folder: str | Path) -> None:
-    """Writes a preset that extends that of a metric by what people's agreement is.
+    """Writes a preset that extends the one of a metric by people's agreement.
 
     Raises:
         InputError: there is such a folder already.
@@ -321,7 +282,10 @@ def write_preset(curve: AgreementCurve, spec: MetricSpec, folder: str | Path) ->
     options = dict(spec.options)
     side = find_metric(spec.metric).side_of_preset(spec.preset, options)
     head = extending(spec.metric, str(spec.preset), f"{spec}, with people's agreement")
-    own = {name: value for name, value in options.items() if name not in ("against", "setting")}
-    tables = ({"options": own} if own else {}) | {f"{TABLE}.{side}": curve.as_table()}
+    plain_options = {
+        name: value for name, value in options.items() if name not in ("against", "setting")
+    }
+    tables = {"options": plain_options} if plain_options else {}
+    tables[f"{TABLE}.{side}"] = curve.as_table()
     with new_folder(folder) as new:
         write_atomic(new / "preset.toml", preset_toml(head, tables))
