@@ -5,7 +5,7 @@ import dataclasses
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mtmetrics.cli import options
 from mtmetrics.cli.judged_files import judge, judged_files
@@ -227,21 +227,22 @@ def layer_studies(
     """
     from mtmetrics.reports.agreement import judge_entries
     from mtmetrics.reports.agreement_report import chosen_layers
+    from mtmetrics.reports.recipes import judge_recipe
 
     pool, spec = options.model_pool(args), entry.metric
     if spec is None:
         raise InputError(f"{entry.title}: {entry.why_not}")
-    settings: dict[str, Any] = {
-        "parts": args.parts,
-        "one": True,
-        "intervals": intervals,
-        "recipe": recipe,
-    }
     studies = {}
     layers = chosen_layers(args.layers, spec.load(pool, files[0].lang_pair).depth)
     for layer in options.progress(layers, desc="layers", unit="layer"):
         row = dataclasses.replace(entry, metric=spec.having(layer=layer))
-        _, studies[layer] = judge_entries([row], files, pool, measure, **settings)
+        if recipe is not None:
+            _, table = judge_recipe(recipe, [row], files, pool, measure, intervals=intervals)
+        else:
+            _, table = judge_entries(
+                [row], files, pool, measure, parts=args.parts, one=True, intervals=intervals
+            )
+        studies[layer] = table
     return studies
 
 

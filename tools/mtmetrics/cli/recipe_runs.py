@@ -213,7 +213,8 @@ def _measured(args: argparse.Namespace, recipe: "Recipe", measure: "Measure") ->
     check_table(measure, test, intervals=args.ci)
     entries = _entries(args, recipe)
     files = _of_recipe(judged_files(args), recipe)
-    runs, table = judge(args, entries, files, measure, recipe=recipe, test=test, intervals=args.ci)
+    settings = {"recipe": recipe, "test": test, "intervals": args.ci}
+    runs, table = judge(args, entries, files, measure, **settings)
     print_warnings([*runs.notes(), *remarks(table)])
     return table
 

@@ -3,8 +3,7 @@ significantly worse."""
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -13,7 +12,6 @@ from mtmetrics.errors import InputError
 from mtmetrics.judgements.judged import Judged
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.reports.metric_runs import Entry, MetricRuns, RowScores, run_metrics
-from mtmetrics.reports.recipes import Recipe
 from mtmetrics.statistics.correlation import (
     COEFFICIENTS,
     Correlation,
@@ -36,48 +34,12 @@ from mtmetrics.statistics.significance import (
 
 Scores = Sequence[float | None]
 
-
-def _darr(scores: Scores, judged: Judged) -> Correlation:
-    rows = judged.judgements
-    if judged.pairs is not None:
-        return ranked_kendall(scores, judged.pairs)
-    if judged.level == "system" or "raw" not in rows:
-        scale = "judgements of segments on the scale from 0 to 100 (field da_mean), or pairs"
-        return Correlation(np.nan, f"darr needs {scale}")
-    return darr_kendall(
-        scores, rows["raw"].astype(object).where(rows["raw"].notna(), None), rows["item"].tolist()
-    )
-
-
-def _acc23(scores: Scores, judged: Judged) -> Correlation:
-    rows = judged.judgements
-    if judged.level == "system":
-        return Correlation(
-            np.nan, "acc23 needs judgements of segments; systems have no ties to calibrate"
-        )
-    return tie_calibrated_accuracy(scores, rows["human"], rows["item"].tolist())
-
-
-def _spa(scores: Scores, judged: Judged) -> Correlation:
-    rows = judged.judgements
-    if judged.level == "system" or rows["system"].isna().any():
-        return Correlation(
-            np.nan, "spa needs judgements of segments, each with the name of its system"
-        )
-    return soft_pairwise_accuracy(
-        scores, rows["human"], rows["item"].tolist(), rows["system"].tolist()
-    )
-
-
-_SPECIAL: dict[str, Callable[[Scores, Judged], Correlation]] = {
-    "darr": _darr,
-    "acc23": _acc23,
-    "spa": _spa,
-}
-MEASURES = (*COEFFICIENTS, *_SPECIAL)
-# How the reason begins why a file has no correlation that a row could not be run on.
+MEASURES = (*COEFFICIENTS, "darr", "acc23", "spa")
+# The reason for a missing correlation begins so where a row could not be run on a file.
 NOT_SCORED = "not scored"
 GROUPS = ("none", "item", "system")
+# One-sided tests of whether the best scores agree better with people than others.
+TESTS = ("williams", "perm-both", "none")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,7 +63,7 @@ class Measure:
         """Name and group, for people."""
         return self.name if self.group == "none" else f"{self.name} by {self.group}"
 
-    def groups(self, judged: Judged) -> list[Any] | None:
+    def groups(self, judged: Judged) -> list[str] | None:
         """The label of each judgement's group; None where all belong together. Refused where groups
         are not known."""
         if self.group == "none":
@@ -118,32 +80,49 @@ class Measure:
     def of(self, scores: Scores | np.ndarray, judged: Judged) -> Correlation:
         """The agreement of n scores with the n judgements; None for one without score, which is
         left out."""
-        if judged.pairs is not None and self.name != "darr":
-            return Correlation(
-                np.nan, "people only said which of two translations is better; use darr"
-            )
-        if self.name in _SPECIAL:
-            return _SPECIAL[self.name](scores, judged)
+        if self.name == "darr":
+            return _darr(scores, judged)
+        if judged.pairs is not None:
+            return _undefined("people only said which of two translations is better; use darr")
+        if self.name == "acc23":
+            return _acc23(scores, judged)
+        if self.name == "spa":
+            return _spa(scores, judged)
         return correlate(self.name, scores, judged.judgements["human"], groups=self.groups(judged))
 
 
 PEARSON = Measure()
 
 
-# One-sided tests of whether the first scores agree better with people than the second.
-TESTS: dict[str, Callable[[Scores, Scores, Judged, Measure], PValue] | None] = {
-    "williams": lambda best, other, judged, _: williams_test(
-        best, other, judged.judgements["human"]
-    ),
-    "perm-both": lambda best, other, judged, measure: perm_both(
-        best,
-        other,
-        judged.judgements["human"],
-        coefficient=measure.name,
-        groups=measure.groups(judged),
-    ),
-    "none": None,
-}
+def _undefined(reason: str) -> Correlation:
+    return Correlation(np.nan, reason)
+
+
+def _darr(scores: Scores, judged: Judged) -> Correlation:
+    if judged.pairs is not None:
+        return ranked_kendall(scores, judged.pairs)
+    rows = judged.judgements
+    if judged.level == "system" or "raw" not in rows:
+        return _undefined(
+            "darr needs judgements of segments on the scale from 0 to 100 (field da_mean), or pairs"
+        )
+    raw = rows["raw"].astype(object).where(rows["raw"].notna(), None)
+    return darr_kendall(scores, raw, rows["item"].tolist())
+
+
+def _acc23(scores: Scores, judged: Judged) -> Correlation:
+    if judged.level == "system":
+        return _undefined("acc23 needs judgements of segments; systems have no ties to calibrate")
+    rows = judged.judgements
+    return tie_calibrated_accuracy(scores, rows["human"], rows["item"].tolist())
+
+
+def _spa(scores: Scores, judged: Judged) -> Correlation:
+    rows = judged.judgements
+    if judged.level == "system" or rows["system"].isna().any():
+        return _undefined("spa needs judgements of segments, each with the name of its system")
+    items, systems = rows["item"].tolist(), rows["system"].tolist()
+    return soft_pairwise_accuracy(scores, rows["human"], items, systems)
 
 
 def usual_test(measure: Measure) -> str:
@@ -154,8 +133,12 @@ def usual_test(measure: Measure) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class MetricCell:
-    """One metric on one file: is it the best of several, and the p-value of the test that the best
-    one is better."""
+    """One metric on one file.
+
+    Attributes:
+        best: whether it is the best of several.
+        p_value: of the test that the best one is better.
+    """
 
     correlation: Correlation
     best: bool = False
@@ -171,11 +154,14 @@ class MetricCell:
 
 @dataclasses.dataclass(frozen=True)
 class MetricRow:
-    """One metric, or a part of it: a cell per file (none where no file was scored), and the mean of
-    the correlations of the files that were scored.
+    """One metric, or a part of it.
 
-    `accuracy` is the share of the pairs of systems of all files that it orders as people do; None
-    for segments."""
+    Attributes:
+        cells: one per file; none where no file was scored.
+        average: the mean of the correlations of the files that were scored.
+        accuracy: the share of the pairs of systems of all files that it orders as people do; None
+            for segments.
+    """
 
     scored: RowScores
     cells: list[MetricCell]
@@ -186,8 +172,13 @@ class MetricRow:
 
 @dataclasses.dataclass(frozen=True)
 class MetricTable:
-    """The judgements of each file, the metrics, what the numbers are, and the test that the marks
-    come from."""
+    """Metrics in rows, files in columns.
+
+    Attributes:
+        columns: the judgements of each file.
+        measure: of the agreement.
+        test: one of `TESTS`, from which the marks come.
+    """
 
     columns: list[Judged]
     rows: list[MetricRow]
@@ -211,9 +202,9 @@ def judge_entries(
     measure: Measure,
     *,
     parts: bool = False,
-    recipe: Recipe | None = None,
     one: bool = False,
-    **settings: Any,
+    test: str = "none",
+    intervals: bool = False,
 ) -> tuple[MetricRuns, MetricTable]:
     """Runs the metrics of the rows on judged data, and correlates their scores with the judgements.
 
@@ -222,23 +213,17 @@ def judge_entries(
         files: the columns.
         pool: loaded models to share.
         measure: of the agreement.
-        parts: a row for each part of a score too.
-        recipe: the rows are those of this table of a paper: a metric that cannot be run is left
-            out, and what is not run as published is marked.
-        one: rows are called by the part of the score, since they are all of one metric.
-        **settings: of `metric_table`.
+        parts: whether each part of a score has a row too.
+        one: whether all rows are of one metric, and called by the part of its score.
+        test, intervals: of `metric_table`.
     """
-    metrics = [entry.metric for entry in entries if entry.metric is not None]
-    runs = run_metrics(metrics, files, pool, lenient=recipe is not None)
+    runs = run_metrics([entry.metric for entry in entries if entry.metric is not None], files, pool)
     if parts:
         entries = [part for entry in entries for part in runs.with_parts(entry)]
     if one:
         entries = [dataclasses.replace(entry, title=entry.part) for entry in entries]
     scored = [runs.scored(entry) for entry in entries]
-    if recipe is not None:
-        pairs = [file.lang_pair for file in files]
-        scored = [row.marked(found, pairs) for row, found in zip(recipe.rows, scored, strict=True)]
-    return runs, metric_table(scored, files, measure, **settings)
+    return runs, metric_table(scored, files, measure, test=test, intervals=intervals)
 
 
 def metric_table(
@@ -251,109 +236,141 @@ def metric_table(
 ) -> MetricTable:
     """Correlates the scores of each row with the judgements of each file, and compares the rows.
 
-    The test, one of `TESTS`, compares the others with the best of each column; `intervals` asks for
-    95 % bootstrap intervals. Refused is what does not go with the measure, see `check_table`."""
+    Args:
+        scored: the rows.
+        columns: the judged files.
+        measure: of the agreement.
+        test: one of `TESTS`; it compares the other rows with the best of each column.
+        intervals: whether cells have 95 % bootstrap intervals.
+
+    Raises:
+        InputError: as `check_table`.
+    """
     check_table(measure, test, intervals=intervals)
     cells: list[list[MetricCell]] = [[] for _ in scored]
     for number, column in enumerate(columns):
-        present = [
+        places = [
             place for place, row in enumerate(scored) if row.scores and number not in row.missing
         ]
-        values = [column.take(scored[place].scores[number]) for place in present]
-        of_column = dict(
-            zip(present, _cells(values, column, measure, test, intervals), strict=True)
+        scores = [column.take(scored[place].scores[number]) for place in places]
+        column_cells = dict(
+            zip(places, _cells(scores, column, measure, test, intervals), strict=True)
         )
         for place, row in enumerate(scored):
             if row.scores:
-                cells[place].append(of_column.get(place) or _not_scored(row.missing[number]))
-    # Numbered, since the same file may be given twice.
-    names = [f"{column.lang_pair} (file {number})" for number, column in enumerate(columns, 1)]
-    nothing = Correlation(np.nan, "the row was not scored")
-    rows = []
-    for row, of_row in zip(scored, cells, strict=True):
-        there = {
-            name: cell.correlation
-            for number, (name, cell) in enumerate(zip(names, of_row, strict=False))
-            if number not in row.missing
-        }
-        average = mean(there) if there else nothing
-        rows.append(
-            MetricRow(row, of_row, average, accuracy=_accuracy(row, columns) if of_row else None)
+                cells[place].append(column_cells.get(place) or _not_scored(row.missing[number]))
+    rows = [
+        MetricRow(
+            row,
+            row_cells,
+            average=_average(row, row_cells, columns),
+            accuracy=_accuracy(row, columns) if row_cells else None,
         )
+        for row, row_cells in zip(scored, cells, strict=True)
+    ]
     # The average of a row that lacks a file is over other files than those of the others.
-    averages = [nothing if row.scored.missing else row.average for row in rows]
-    best = _highest(averages)
-    rows = [dataclasses.replace(row, best=number in best) for number, row in enumerate(rows)]
+    comparable = [None if row.scored.missing else row.average for row in rows]
+    best = _highest(comparable)
+    rows = [dataclasses.replace(row, best=place in best) for place, row in enumerate(rows)]
     return MetricTable(list(columns), rows, measure, test)
 
 
-def _not_scored(why: str) -> MetricCell:
-    return MetricCell(Correlation(np.nan, f"{NOT_SCORED}: {why}"))
+def _not_scored(reason: str) -> MetricCell:
+    return MetricCell(_undefined(f"{NOT_SCORED}: {reason}"))
+
+
+def _average(row: RowScores, cells: Sequence[MetricCell], columns: Sequence[Judged]) -> Correlation:
+    """The mean correlation over the files that a row was scored on."""
+    correlations = {}
+    for number, cell in enumerate(cells):
+        if number not in row.missing:
+            # Numbered, since the same file may be given twice.
+            name = f"{columns[number].lang_pair} (file {number + 1})"
+            correlations[name] = cell.correlation
+    return mean(correlations) if correlations else _undefined("the row was not scored")
 
 
 def check_table(measure: Measure, test: str, *, intervals: bool) -> None:
     """Refuses a test, or intervals, that do not go with a measure."""
-    choice("significance", test, tuple(TESTS))
-    label = measure.label
+    choice("significance", test, TESTS)
     if test == "williams" and measure != PEARSON:
-        what = f"Williams' test is for pearson without groups, not for {label}"
-        raise InputError(f"significance 'williams': {what}; use perm-both")
-    known = ", ".join(COEFFICIENTS)
+        raise InputError(
+            "significance 'williams': Williams' test is for pearson without groups, not for "
+            f"{measure.label}; use perm-both"
+        )
+    names = ", ".join(COEFFICIENTS)
     if test == "perm-both" and measure.name not in COEFFICIENTS:
         raise InputError(
-            f"significance 'perm-both': compares {known}, not {measure.name}; use none"
+            f"significance 'perm-both': compares {names}, not {measure.name}; use none"
         )
     if intervals and (measure.name not in COEFFICIENTS or measure.group != "none"):
         raise InputError(
-            f"--ci: there are intervals for {known} without groups, not for {label}; leave it out"
+            f"--ci: there are intervals for {names} without groups, not for {measure.label}; "
+            "leave it out"
         )
 
 
 def remarks(table: MetricTable) -> list[str]:
     """One line for each correlation or test that is not defined, and each correlation that leaves
     scores out."""
-    found = []
+    lines = []
     for row in table.rows:
+        title = row.scored.entry.title
         # A row that was not scored has no cells.
         for column, cell in zip(table.columns, row.cells, strict=False):
-            where, title = f"{column.file} ({column.lang_pair})", row.scored.entry.title
-            if cell.correlation.reason is not None:
-                found.append(f"{where}: no correlation for {title}: {cell.correlation.reason}")
-            elif cell.correlation.left_out:
-                missing = f"{cell.correlation.left_out} of {len(column.judgements)} judgements"
-                found.append(f"{where}: {title}: {missing} have no score and are left out")
+            file = f"{column.file} ({column.lang_pair})"
+            correlation = cell.correlation
+            if correlation.reason is not None:
+                lines.append(f"{file}: no correlation for {title}: {correlation.reason}")
+            elif correlation.left_out:
+                count = f"{correlation.left_out} of {len(column.judgements)}"
+                lines.append(f"{file}: {title}: {count} judgements have no score and are left out")
             if cell.p_value is not None and cell.p_value.reason is not None:
-                found.append(f"{where}: no test of {title} against the best: {cell.p_value.reason}")
-    return found
+                lines.append(f"{file}: no test of {title} against the best: {cell.p_value.reason}")
+    return lines
 
 
 def _cells(
     scores: list[list[float | None]], column: Judged, measure: Measure, test: str, intervals: bool
 ) -> list[MetricCell]:
-    correlations = [measure.of(values, column) for values in scores]
+    """The cells of one column, of the rows that were scored on its file."""
+    correlations = [measure.of(row_scores, column) for row_scores in scores]
     best = _highest(correlations)
-    compare = TESTS[test]
+    human = column.judgements["human"]
     cells = []
-    for number, (values, found) in enumerate(zip(scores, correlations, strict=True)):
+    for place, (row_scores, correlation) in enumerate(zip(scores, correlations, strict=True)):
         p_value = interval = None
-        if best and compare is not None and number not in best and found.reason is None:
-            p_value = compare(scores[min(best)], values, column, measure)
+        if best and place not in best and correlation.reason is None:
+            p_value = _p_value(test, scores[min(best)], row_scores, column, measure)
         if intervals:
-            interval = bootstrap_correlation(
-                values, column.judgements["human"], coefficient=measure.name
-            )
-        cells.append(MetricCell(found, number in best, p_value, interval))
+            interval = bootstrap_correlation(row_scores, human, coefficient=measure.name)
+        cells.append(MetricCell(correlation, place in best, p_value, interval))
     return cells
 
 
-def _highest(correlations: Sequence[Correlation]) -> set[int]:
-    """Where the highest of several values stand."""
-    known = [correlation.value for correlation in correlations if correlation.reason is None]
-    return (
-        {i for i, found in enumerate(correlations) if found.value == max(known)}
-        if len(known) > 1
-        else set()
-    )
+def _p_value(
+    test: str, best: Scores, other: Scores, column: Judged, measure: Measure
+) -> PValue | None:
+    human = column.judgements["human"]
+    if test == "williams":
+        return williams_test(best, other, human)
+    if test == "perm-both":
+        groups = measure.groups(column)
+        return perm_both(best, other, human, coefficient=measure.name, groups=groups)
+    return None
+
+
+def _highest(correlations: Sequence[Correlation | None]) -> set[int]:
+    """The places of the highest of several values; empty for fewer than two values."""
+    values = {
+        place: correlation.value
+        for place, correlation in enumerate(correlations)
+        if correlation is not None and correlation.reason is None
+    }
+    if len(values) < 2:
+        return set()
+    highest = max(values.values())
+    return {place for place, value in values.items() if value == highest}
 
 
 def _accuracy(row: RowScores, columns: Sequence[Judged]) -> Correlation | None:
@@ -361,20 +378,13 @@ def _accuracy(row: RowScores, columns: Sequence[Judged]) -> Correlation | None:
     segments."""
     if any(column.level == "segment" for column in columns):
         return None
-    found = [
-        pairwise_accuracy(column.take(scores), column.judgements["human"])
-        for scores, column in zip(row.scores, columns, strict=True)
-        if scores
-    ]
-    reason = next((accuracy.reason for accuracy in found if accuracy.reason is not None), None)
-    if reason is not None:
-        return Correlation(np.nan, reason)
-    judged = zip(
-        found,
-        [column for number, column in enumerate(columns) if number not in row.missing],
-        strict=True,
-    )
-    pairs = [
-        math.comb(len(column.judgements) - accuracy.left_out, 2) for accuracy, column in judged
-    ]
-    return Correlation(float(np.average([accuracy.value for accuracy in found], weights=pairs)))
+    accuracies, pairs = [], []
+    for scores, column in zip(row.scores, columns, strict=True):
+        if not scores:
+            continue
+        accuracy = pairwise_accuracy(column.take(scores), column.judgements["human"])
+        if accuracy.reason is not None:
+            return _undefined(accuracy.reason)
+        accuracies.append(accuracy.value)
+        pairs.append(math.comb(len(column.judgements) - accuracy.left_out, 2))
+    return Correlation(float(np.average(accuracies, weights=pairs)))

@@ -11,12 +11,22 @@ from typing import Any, NamedTuple
 
 from mtmetrics.checks import choice
 from mtmetrics.errors import InputError
-from mtmetrics.reports.metric_runs import SCORE, Entry, MetricSpec, RowScores
+from mtmetrics.judgements.judged import Judged
+from mtmetrics.models.pool import ModelPool
+from mtmetrics.reports.agreement import Measure, MetricTable, metric_table
+from mtmetrics.reports.metric_runs import (
+    SCORE,
+    Entry,
+    MetricRuns,
+    MetricSpec,
+    RowScores,
+    run_metrics,
+)
 
 _FOLDER = Path(__file__).parent / "recipes"
 # The preset with the papers' models, for which the rows of the recipes are written.
 _PAPER = "paper"
-# What a signature says of a language model.
+# The field of a signature that names a language model.
 _LANGUAGE_MODEL = re.compile(r"\|lm:(?!none(?:\||$))")
 
 
@@ -33,7 +43,7 @@ class RecipeRow:
         falls: whether lower is better; the sign of our values is turned.
         lm: whether the published number had a language model.
         vectors: whose sentence vectors it compares, of a model that this package cannot run.
-        corpus: the score is sacrebleu's corpus BLEU of each system.
+        corpus: whether the score is sacrebleu's corpus BLEU of each system.
     """
 
     title: str
@@ -56,51 +66,48 @@ class RecipeRow:
         return sum(values) / len(values) if values and len(values) == len(pairs) else None
 
     @property
-    def _has_folder(self) -> bool:
-        return self.preset is not None and (_FOLDER / self.preset).is_dir()
-
-    @property
-    def _published_presets(self) -> set[str]:
-        """The presets with the models of the published numbers."""
-        return {_PAPER} if self.preset is None or self._has_folder else {_PAPER, self.preset}
-
-    @property
-    def _options_of_any_model(self) -> dict[str, Any]:
-        """The options without those that belong to the paper's models: another encoder has other
-        layers."""
-        return {name: value for name, value in self.options.items() if name != "layer"}
+    def _folder(self) -> str | None:
+        """The folder beside the recipes that holds the models of this row, if it has one."""
+        if self.preset is None or not (_FOLDER / self.preset).is_dir():
+            return None
+        return str(_FOLDER / self.preset)
 
     def entry(
         self,
         preset: str,
-        asked: Mapping[str, MetricSpec] | None = None,
+        specs: Mapping[str, MetricSpec] | None = None,
         vectors: Mapping[str, Mapping[str, str]] | None = None,
     ) -> Entry:
-        """The row as it is run: with a preset, unless the user asks for another one or options of
-        the metric, and with the options of stored `vectors`, by the names of their models."""
-        spec = None
+        """The row as it is run.
+
+        Args:
+            preset: of its metric, unless the user names another one.
+            specs: name of a metric -> the preset and the options that the user names.
+            vectors: model -> the options of its stored vectors.
+        """
         stored = (vectors or {}).get(self.vectors or "", {})
-        if lacking := self.why_not or self._lacking(stored):
-            return Entry(self.title, why_not=lacking)
+        if why_not := self.why_not or self._lacking(stored):
+            return Entry(self.title, why_not=why_not)
+        spec = None
         if self.metric is not None:
-            spec = (asked or {}).get(self.metric, MetricSpec(self.metric))
-            chosen = spec.preset or (preset if self._has_folder else self.preset or preset)
-            options = (
-                self.options if chosen in self._published_presets else self._options_of_any_model
-            )
-            if self._has_folder:
-                spec = spec.filled(preset, options)
-                spec = (
-                    dataclasses.replace(spec, preset=str(_FOLDER / self.preset))
-                    if spec.preset == _PAPER
-                    else spec
-                )
-            else:
-                spec = spec.filled(self.preset or preset, options).having(**stored)
+            spec = self._spec((specs or {}).get(self.metric, MetricSpec(self.metric)), preset)
+            spec = spec.having(**stored)
         return Entry(self.title, spec, self.column, self.part, self.falls, self.corpus)
 
+    def _spec(self, spec: MetricSpec, preset: str) -> MetricSpec:
+        """The metric of the row, with a preset and the row's options where the user names none."""
+        default_preset = preset if self._folder else self.preset or preset
+        options = self.options
+        if (spec.preset or default_preset) not in (_PAPER, None if self._folder else self.preset):
+            # Another encoder has other layers.
+            options = {name: value for name, value in options.items() if name != "layer"}
+        spec = spec.filled(default_preset, options)
+        if self._folder and spec.preset == _PAPER:
+            return dataclasses.replace(spec, preset=self._folder)
+        return spec
+
     def _lacking(self, stored: Mapping[str, str]) -> str:
-        """What the user has to bring for a row of stored vectors, empty where it is there."""
+        """The reason why a row of stored vectors cannot be run; empty where it can."""
         if self.vectors is None:
             return ""
         if not stored:
@@ -111,9 +118,10 @@ class RecipeRow:
             )
         if self.options.get("map", "none") != "none" and "maps" not in stored:
             file = stored["encoder"]
-            made = f"mtmetrics remap --encoder {file} --level sentence"
+            command = f"mtmetrics remap --encoder {file} --level sentence"
             return (
-                f"needs a map of these vectors ({made}): --vectors {self.vectors}={file},maps=DIR"
+                f"needs a map of these vectors ({command}): --vectors "
+                f"{self.vectors}={file},maps=DIR"
             )
         return ""
 
@@ -127,28 +135,32 @@ class RecipeRow:
         spec = scored.entry.metric
         if spec is None or not scored.scores:
             return scored
-        published = {None, _PAPER, str(_FOLDER / self.preset) if self._has_folder else self.preset}
-        differs = [] if spec.preset in published else [str(spec.preset)]
-        own = {"encoder", "maps"} if self.vectors else set()
-        differs += [
-            f"{name}={value}"
-            for name, value in spec.options
-            if name not in own and self.options.get(name) != value
-        ]
-        signed = [
-            (pair, signature)
-            for pair, signature in zip(pairs, scored.signatures, strict=True)
-            if signature
-        ]
-        pairs = [pair for pair, _ in signed]
-        silent = [
-            pair for pair, signature in signed if self.lm and not _LANGUAGE_MODEL.search(signature)
-        ]
-        if silent:
-            where = "" if len(silent) == len(pairs) else f" for {' '.join(silent)}"
-            differs.append(f"no language model{where}")
-        title = f"{self.title} [{', '.join(differs)}]" if differs else self.title
+        differences = []
+        if spec.preset not in (None, _PAPER, self._folder or self.preset):
+            differences.append(str(spec.preset))
+        of_vectors = ("encoder", "maps") if self.vectors else ()
+        for name, value in spec.options:
+            if name not in of_vectors and self.options.get(name) != value:
+                differences.append(f"{name}={value}")
+        if self.lm:
+            differences += _without_language_model(scored.signatures, pairs)
+        title = f"{self.title} [{', '.join(differences)}]" if differences else self.title
         return dataclasses.replace(scored, entry=dataclasses.replace(scored.entry, title=title))
+
+
+def _without_language_model(signatures: Sequence[str], pairs: Sequence[str]) -> list[str]:
+    """A remark on the language pairs that were scored without a language model, if there are
+    any."""
+    signed = [
+        (pair, signature)
+        for pair, signature in zip(pairs, signatures, strict=True)
+        if signature  # of a file that was scored
+    ]
+    without = [pair for pair, signature in signed if not _LANGUAGE_MODEL.search(signature)]
+    if not without:
+        return []
+    where = "" if len(without) == len(signed) else f" for {' '.join(without)}"
+    return [f"no language model{where}"]
 
 
 class Mean(NamedTuple):
@@ -164,15 +176,15 @@ class Recipe:
     """A table of a paper, or a figure.
 
     Attributes:
-        level: what is judged, ``"segment"`` or ``"system"``.
+        level: of the judgements, ``"segment"`` or ``"system"``.
         coefficient: of agreement.
         pairs, rows: of a table, in the paper's order; of a table of averages, `pairs` are its
             columns.
         pull: names of the public sets that it reads, for ``mtmetrics data pull``.
         where: name of such a set -> which of its rows, ``FIELD=VALUE``.
         data: where the data is, if it cannot be pulled.
-        text: what else it reads, files that the user has to bring.
-        means: column -> what it averages, of a table of averages over other tables.
+        text: other files that it reads, and the user has to bring.
+        means: column of a table of averages -> the other table that it averages.
         runs: the calls of this command that draw a figure; ``{data}``, ``{sets[0]}``,
             ``{text[0]}``, ``{preset}``, ``{model}`` and ``{out}`` stand in them for the files of
             judgements, the first of the public sets and of the files of `text`, the preset that the
@@ -215,13 +227,13 @@ class Recipe:
             return f"not run: {self.missing}"
         if self.means:
             return f"as {' '.join(dict.fromkeys(mean.recipe for mean in self.means.values()))}"
-        found = f"pulled: {' '.join(self.pull)}" if self.pull else self.data
-        return "; --text: ".join(filter(None, [found, self.text]))
+        data = f"pulled: {' '.join(self.pull)}" if self.pull else self.data
+        return "; --text: ".join(filter(None, [data, self.text]))
 
     def entries(
         self,
         preset: str,
-        asked: Mapping[str, MetricSpec],
+        specs: Mapping[str, MetricSpec],
         vectors: Mapping[str, Mapping[str, str]] | None = None,
     ) -> list[Entry]:
         """All rows as they are run, see `RecipeRow.entry`; refuses metrics and vectors that no row
@@ -233,11 +245,11 @@ class Recipe:
                 f"{', '.join(models) or 'no such vectors'}"
             )
         metrics = dict.fromkeys(row.metric for row in self.rows if row.metric is not None)
-        for name in asked.keys() - metrics:
+        for name in specs.keys() - metrics:
             raise InputError(
                 f"--metric {name}: recipe {self.name} has rows of {', '.join(metrics)}"
             )
-        return [row.entry(preset, asked, vectors) for row in self.rows]
+        return [row.entry(preset, specs, vectors) for row in self.rows]
 
 
 def recipe_names() -> list[str]:
@@ -254,19 +266,18 @@ def read_recipe(name: str) -> Recipe:
             field: getattr(drawn, field) for field in ("pairs", "level", "coefficient", "note")
         }
         return dataclasses.replace(Recipe(name=name, **shared | table), rows=drawn.rows)
-    rows = []
-    for row in table.pop("rows", []):
-        # nan stands for what a paper leaves out or what could not be read.
-        values = zip(
-            table["pairs"], row.pop("published", [math.nan] * len(table["pairs"])), strict=True
-        )
-        rows.append(
-            RecipeRow(
-                published={pair: value for pair, value in values if not math.isnan(value)}, **row
-            )
-        )
+    rows = [_read_row(row, table["pairs"]) for row in table.pop("rows", [])]
     means = {column: Mean(**mean) for column, mean in table.pop("means", {}).items()}
     return Recipe(name=name, rows=rows, means=means, **table)
+
+
+def _read_row(row: dict[str, Any], pairs: Sequence[str]) -> RecipeRow:
+    # nan stands for what a paper leaves out or what could not be read.
+    values = row.pop("published", [math.nan] * len(pairs))
+    published = {
+        pair: value for pair, value in zip(pairs, values, strict=True) if not math.isnan(value)
+    }
+    return RecipeRow(published=published, **row)
 
 
 def load_recipe(name: str) -> Recipe:
@@ -285,3 +296,34 @@ def list_recipes() -> list[list[str]]:
         ["NAME", "TABLE OR FIGURE", "DATA"],
         *([recipe.name, recipe.title, recipe.texts] for recipe in recipes),
     ]
+
+
+def judge_recipe(
+    recipe: Recipe,
+    entries: Sequence[Entry],
+    files: Sequence[Judged],
+    pool: ModelPool,
+    measure: Measure,
+    *,
+    test: str = "none",
+    intervals: bool = False,
+) -> tuple[MetricRuns, MetricTable]:
+    """Runs the rows of a paper's table on judged data, as `mtmetrics.reports.agreement` does those
+    of any table.
+
+    A metric that cannot be run is left out. A row that is not run as published has a mark in its
+    title.
+
+    Args:
+        recipe: the paper's table.
+        entries: its rows as they are run, see `Recipe.entries`.
+        files, pool, measure, test, intervals: of `mtmetrics.reports.agreement.judge_entries`.
+    """
+    metrics = [entry.metric for entry in entries if entry.metric is not None]
+    runs = run_metrics(metrics, files, pool, lenient=True)
+    pairs = [file.lang_pair for file in files]
+    scored = [
+        row.marked(runs.scored(entry), pairs)
+        for row, entry in zip(recipe.rows, entries, strict=True)
+    ]
+    return runs, metric_table(scored, files, measure, test=test, intervals=intervals)
