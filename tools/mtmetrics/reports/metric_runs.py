@@ -1,5 +1,5 @@
-"""Metrics x judged data -> scores: how a user names a metric, and several metrics that share their
-encodings."""
+"""Metrics x judged data -> scores: the name of a metric as users write it, and several metrics that
+share their encodings."""
 
 import dataclasses
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -141,13 +141,13 @@ class Entry:
     """A row of a table of metrics: where its scores come from.
 
     Attributes:
-        title: how the row is called.
+        title: name of the row.
         metric: the metric, or None.
         column: a column of numbers in the files, where there is no metric.
         part: the score of the metric, or a part of it.
         falls: lower is better; the sign of the values is turned then.
         corpus: corpus BLEU of whole systems, where there is neither metric nor column.
-        why_not: why the row has no scores, where neither metric nor column is given.
+        why_not: reason why the row has no scores, where it has neither metric nor column.
     """
 
     title: str
@@ -173,8 +173,8 @@ class RowScores:
             for a file that could not be scored. Empty where the row has a problem.
         signatures: of the metric, for each file; empty text for a file that could not be scored.
             Empty for columns, and where the row has a problem.
-        problem: why no file could be scored.
-        missing: number of a file -> why it could not be scored, where others could.
+        problem: reason why no file could be scored.
+        missing: number of a file -> reason why it could not be scored, where others could.
     """
 
     entry: Entry
@@ -191,14 +191,14 @@ class RowScores:
 
 @dataclasses.dataclass(frozen=True)
 class MetricRuns:
-    """What several metrics gave on files of judged segments, or judged systems.
+    """The results of several metrics on files of judged segments, or judged systems.
 
     Attributes:
         results: metric -> for each file its result on each system; judged segments count as one
             system. None for a file that it could not be run on.
-        problems: metric -> why it could not be run on any file.
-        lenient: a row without scores has a problem, instead of ending everything.
-        missing: metric -> number of a file -> why it could not be run on that one.
+        problems: metric -> reason why it could not be run on any file.
+        lenient: whether a row without scores has a problem, instead of ending everything.
+        missing: metric -> number of a file -> reason why it could not be run on that one.
     """
 
     files: Sequence[Judged]
@@ -209,29 +209,25 @@ class MetricRuns:
 
     def with_parts(self, entry: Entry) -> list[Entry]:
         """The row, and one more for each part of its score."""
-        by_file = self.results.get(entry.metric, []) if entry.metric is not None else []
-        parts = next((systems[0].parts for systems in by_file if systems), {})
-        return [
-            entry,
-            *(
-                dataclasses.replace(entry, title=f"{entry.title} {part}", part=part)
-                for part in parts
-            ),
+        if entry.metric is None:
+            return [entry]
+        results = [systems for systems in self.results.get(entry.metric, []) if systems]
+        parts = results[0][0].parts if results else {}
+        rows = [
+            dataclasses.replace(entry, title=f"{entry.title} {part}", part=part) for part in parts
         ]
+        return [entry, *rows]
 
     def scored(self, entry: Entry) -> RowScores:
-        """The scores of a row; a column or part that does not exist is refused, or the problem of
-        the row."""
-        metric = entry.metric
-        if (
-            entry.column is None
-            and not entry.corpus
-            and (metric is None or metric in self.problems)
-        ):
-            return RowScores(
-                entry, [], problem=entry.why_not if metric is None else self.problems[metric]
-            )
-        missing = dict(self.missing.get(metric, {})) if metric is not None else {}
+        """The scores of a row, or its problem.
+
+        Raises:
+            InputError: there is no such column or part, unless the runs are lenient.
+        """
+        problem = self._problem(entry)
+        if problem is not None:
+            return RowScores(entry, [], problem=problem)
+        missing = dict(self.missing.get(entry.metric, {})) if entry.metric is not None else {}
         scores: list[list[float | None]] = []
         signatures: list[str] = []
         for number in range(len(self.files)):
@@ -243,13 +239,21 @@ class MetricRuns:
                     if not self.lenient:
                         raise
                     missing[number] = str(error)
-            scores.append(
-                [None if value is None else -value for value in values] if entry.falls else values
-            )
+            if entry.falls:
+                values = [None if value is None else -value for value in values]
+            scores.append(values)
             signatures.append(signature)
         if len(missing) == len(self.files):
             return RowScores(entry, [], problem=missing[0])
         return RowScores(entry, scores, signatures if any(signatures) else [], missing=missing)
+
+    def _problem(self, entry: Entry) -> str | None:
+        """The reason why a row has no scores on any file; None where it has some."""
+        if entry.column is not None or entry.corpus:
+            return None
+        if entry.metric is None:
+            return entry.why_not
+        return self.problems.get(entry.metric)
 
     def _scored_file(self, entry: Entry, number: int) -> tuple[list[float | None], str]:
         """The scores of a row on a file, and the signature of its metric, empty for a column."""
@@ -263,14 +267,16 @@ class MetricRuns:
 
     def notes(self) -> list[str]:
         """One line for each file, system and metric whose segments are unusual."""
-        return [
-            f"{file.file}{f', {name}' if name else ''}: {metric}: {result.report.note}"
-            for metric, by_file in self.results.items()
-            for file, systems in zip(self.files, by_file, strict=True)
-            if systems is not None
-            for name, result in zip(file.outputs(), systems, strict=True)
-            if result.report.note
-        ]
+        lines = []
+        for metric, results in self.results.items():
+            for file, systems in zip(self.files, results, strict=True):
+                if systems is None:
+                    continue
+                for name, result in zip(file.outputs(), systems, strict=True):
+                    if result.report.note:
+                        place = f"{file.file}, {name}" if name else file.file
+                        lines.append(f"{place}: {metric}: {result.report.note}")
+        return lines
 
 
 def run_metrics(
@@ -295,26 +301,29 @@ def run_metrics(
     # All are loaded before the first is run, so that a model that is missing does not cost an hour.
     for spec in dict.fromkeys(metrics):
         scorers[spec], missing[spec] = _loaded(spec, files, pool, lenient=lenient)
-    failed = {spec for spec, why in missing.items() if len(why) == len(files) > 0}
-    problems = {spec: missing[spec][0] for spec in failed}
+    problems = {
+        spec: reasons[0] for spec, reasons in missing.items() if len(reasons) == len(files) > 0
+    }
     results: dict[MetricSpec, list[list[MetricResult] | None]] = {
-        spec: [] for spec in scorers if spec not in failed
+        spec: [] for spec in scorers if spec not in problems
     }
     for number, file in enumerate(files):
-        by_spec = {spec: scorers[spec][number] for spec in results}
-        ready = {spec: scorer for spec, scorer in by_spec.items() if scorer is not None}
-        together = dict(zip(ready, score_together([*ready.values()], file), strict=True))
-        for spec, of_files in results.items():
-            of_files.append(together.get(spec))
-    partly = {spec: why for spec, why in missing.items() if why and spec not in failed}
+        loaded = {spec: scorer for spec in results if (scorer := scorers[spec][number]) is not None}
+        file_results = dict(zip(loaded, score_together([*loaded.values()], file), strict=True))
+        for spec, spec_results in results.items():
+            spec_results.append(file_results.get(spec))
+    partly = {spec: why for spec, why in missing.items() if why and spec not in problems}
     return MetricRuns(files, results, problems, lenient, partly)
 
 
 def _loaded(
     spec: MetricSpec, files: Sequence[Judged], pool: ModelPool, *, lenient: bool
 ) -> tuple[list[Scorer | None], dict[int, str]]:
-    """The scorer of a metric for each file, one for each language pair; and number of a file -> why
-    there is none."""
+    """Loads the scorer of a metric for each file, one for each language pair.
+
+    Returns:
+        For each file a scorer, or None; and number of a file -> reason why there is none.
+    """
     by_pair: dict[str, Scorer | MTMetricsError] = {}
     scorers: list[Scorer | None] = []
     missing: dict[int, str] = {}
@@ -336,7 +345,7 @@ def _loaded(
 
 
 def _loaded_or_error(spec: MetricSpec, pool: ModelPool, lang_pair: str) -> Scorer | MTMetricsError:
-    """The scorer, or why it cannot be loaded; files of the same language pair share the answer."""
+    """The scorer, or the reason why it cannot be loaded; files of one language pair share it."""
     try:
         return spec.load(pool, lang_pair)
     except MTMetricsError as error:
@@ -377,7 +386,7 @@ def _compared(scorer: Scorer, file: Judged, metric: str) -> dict[str, list[str]]
 
 def _corpus_bleu(file: Judged) -> tuple[list[float], str]:
     """Corpus BLEU of each system of a file, and its signature."""
-    found = []
+    scores, signature = [], ""
     for rows in file.outputs().values():
         references = rows["reference"].tolist()
         if None in references:
@@ -385,17 +394,19 @@ def _corpus_bleu(file: Judged) -> tuple[list[float], str]:
                 f"{file.file}: segment {references.index(None) + 1} has no reference, which BLEU "
                 "needs"
             )
-        found.append(corpus_bleu(rows["translation"].tolist(), references, file.lang_pair))
-    return [score for score, _ in found], found[0][1]
+        translations = rows["translation"].tolist()
+        score, signature = corpus_bleu(translations, references, file.lang_pair)
+        scores.append(score)
+    return scores, signature
 
 
 def _values(file: Judged, systems: Sequence[MetricResult], entry: Entry) -> list[float]:
     """The score or part of each segment, or of each system: the mean over its segments."""
-    known = measures(systems[0])
-    if entry.part not in known:
-        raise InputError(f"{entry.metric}: no part {entry.part!r}; there are: {', '.join(known)}")
+    parts = measures(systems[0])
+    if entry.part not in parts:
+        raise InputError(f"{entry.metric}: no part {entry.part!r}; there are: {', '.join(parts)}")
     if file.level == "segment":
-        return known[entry.part].tolist()
+        return parts[entry.part].tolist()
     return [float(measures(result)[entry.part].mean()) for result in systems]
 
 

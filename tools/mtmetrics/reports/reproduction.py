@@ -1,4 +1,4 @@
-"""Do the bundled metrics give the scores here that they gave where the cards were measured?"""
+"""Scores of the bundled metrics here, and those that they gave where the cards were measured."""
 
 import json
 import tomllib
@@ -51,28 +51,24 @@ def measured(pool: ModelPool) -> Iterator[tuple[str, Scores]]:
                 metric.name, _MINI, lang_pair=texts.lang_pair, pool=pool, **options
             )
             found = scorer.score(scorer.compared(columns), predictions)
+            scores = [float(f"{score:.9g}") for score in found.segments]
             name = f"{metric.name}/{_MINI} against {side}"
-            yield (
-                name,
-                Scores(
-                    bare_signature(scorer.signature),
-                    [float(f"{score:.9g}") for score in found.segments],
-                ),
-            )
+            yield name, Scores(bare_signature(scorer.signature), scores)
 
 
 def reproduced(pool: ModelPool) -> Iterator[Reproduced]:
     """Every bundled preset beside what is stored of it."""
     stored = tomllib.loads(_STORED.read_text(encoding="utf-8"))
     for name, (signature, scores) in measured(pool):
-        known: dict[str, Any] = stored.get(name, {})
-        same = known.get("signature") == signature
-        difference = float(np.abs(np.subtract(scores, known["scores"])).max()) if same else np.nan
+        entry: dict[str, Any] = stored.get(name, {})
+        same = entry.get("signature") == signature
+        difference = float(np.abs(np.subtract(scores, entry["scores"])).max()) if same else np.nan
         yield Reproduced(name, difference, same)
 
 
 def store(pool: ModelPool) -> None:
-    """Writes what is measured here into the package, for a release whose scores changed."""
+    """Writes the scores that are measured here into the package, for a release whose scores
+    changed."""
     tables = {json.dumps(name): scores._asdict() for name, scores in measured(pool)}
     _STORED.write_text(preset_toml({}, tables).lstrip(), encoding="utf-8")
 
