@@ -71,7 +71,7 @@ class EncoderConfig(Steps):
         0.0, "peak learning rate of AdamW for the word vectors; 0 keeps those of the original"
     )
     temperature: float = setting(0.05, "temperature of the similarities that are told apart")
-    word_weight: float = setting(
+    distance_weight: float = setting(
         2.0, "weight of the distances between source words and their translations"
     )
     english_weight: float = setting(
