@@ -144,9 +144,9 @@ def _with_vocabulary(original: Any, tokenizer: Any, original_tokenizer: Any) -> 
     """Cuts the word vectors of the network to those of a vocabulary, in place, and returns it."""
     rows = torch.from_numpy(vocabulary.original_numbers(tokenizer, original_tokenizer))
     vectors = original.embeddings.word_embeddings.weight.detach()[rows].clone()
-    original.embeddings.word_embeddings = torch.nn.Embedding.from_pretrained(
-        vectors, freeze=False, padding_idx=tokenizer.pad_token_id
-    )
+    table = torch.nn.Embedding(*vectors.shape, padding_idx=tokenizer.pad_token_id)
+    table.weight = torch.nn.Parameter(vectors)
+    original.embeddings.word_embeddings = table
     original.config.vocab_size = len(tokenizer)
     for name in ("pad", "bos", "eos"):
         setattr(original.config, f"{name}_token_id", getattr(tokenizer, f"{name}_token_id"))
