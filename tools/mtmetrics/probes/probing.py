@@ -1,5 +1,5 @@
-"""Tests of a metric without human judgements: what it prefers (Sec. 5.1 of Zhao et al., 2020), and
-whether it finds translations (Sec. 4.1 of Belouadi and Eger, 2023)."""
+"""Tests of a metric without human judgements: whether it prefers good translations (Sec. 5.1 of
+Zhao et al., 2020), and whether it finds translations (Sec. 4.1 of Belouadi and Eger, 2023)."""
 
 import dataclasses
 import itertools
@@ -21,14 +21,14 @@ from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.results import MetricResult, chunked
 
 _PUNCTUATION = string.punctuation + "¡¿«»„“”‚‘’–—…。，、！？；：（）《》"
-# What batching changes in a float32 score is no preference.
+# Batching changes a float32 score by less than this, which is no preference.
 _NOISE = 1e-6
 _ROWS_AT_ONCE = 512
 
 
 def words(text: str) -> list[str]:
-    """What white space separates, with its punctuation; in scripts that know no spaces, each
-    character.
+    """Splits a text at white space, and leaves punctuation at its word; in scripts without spaces
+    each character is a word.
 
     Example:
         >>> words("To be, or 是不是")
@@ -52,11 +52,15 @@ def random_order(text: str, seed: int) -> str:
 
 
 class Literal(NamedTuple):
-    """A word-by-word translation; of the source's words that have letters, how many were translated
-    and how many there are."""
+    """A word-by-word translation.
+
+    Attributes:
+        translated: number of the source's words with letters that the dictionary holds.
+        words: number of the source's words with letters.
+    """
 
     text: str
-    found: int
+    translated: int
     words: int
 
 
@@ -97,47 +101,52 @@ class Dictionary:
         """The word-by-word translation of a text; it begins with a capital letter where the text
         does."""
         rest = words(text)
-        translated: list[str] = []
-        found = total = 0
+        pieces: list[str] = []
+        translated_words = total_words = 0
         while rest:
             size, target = self._look_up(rest)
-            counted = sum(any(map(str.isalpha, word)) for word in rest[:size])
-            total += counted
-            found += 0 if target is None else counted
-            translated.append(rest[0] if target is None else target)
+            words_with_letters = sum(any(map(str.isalpha, word)) for word in rest[:size])
+            total_words += words_with_letters
+            if target is not None:
+                translated_words += words_with_letters
+            pieces.append(rest[0] if target is None else target)
             rest = rest[size:]
-        result = _joined(translated)
-        return Literal(
-            result[:1].upper() + result[1:] if text.strip()[:1].isupper() else result, found, total
-        )
+        translation = _joined(pieces)
+        if text.strip()[:1].isupper():
+            translation = translation[:1].upper() + translation[1:]
+        return Literal(translation, translated_words, total_words)
 
     def _look_up(self, rest: list[str]) -> tuple[int, str | None]:
-        """How many words the longest entry covers, and its translation in the punctuation of the
-        source."""
-        for size in range(min(self._longest, len(rest)) if is_unspaced(rest[0][0]) else 1, 0, -1):
-            whole = "".join(rest[:size])
-            bare = whole.strip(_PUNCTUATION)
+        """Looks up the longest entry at the beginning of the words.
+
+        Returns:
+            The number of words that it covers, and its translation in the punctuation of the
+            source; 1 and None where there is no entry.
+        """
+        longest = min(self._longest, len(rest)) if is_unspaced(rest[0][0]) else 1
+        for size in range(longest, 0, -1):
+            piece = "".join(rest[:size])
+            bare = piece.strip(_PUNCTUATION)
             target = self._best.get(bare, self._best.get(bare.lower()))
             if target is not None and any(map(str.isalpha, bare)):
-                begin = whole.index(bare)
-                return size, whole[:begin] + target + whole[begin + len(bare) :]
+                before, _, after = piece.partition(bare)
+                return size, before + target + after
         return 1, None
 
 
 def coverage(literals: Sequence[Literal]) -> float:
     """The share of the source's words that a dictionary knew; 0 where there is no word."""
     total = sum(literal.words for literal in literals)
-    return sum(literal.found for literal in literals) / total if total else 0.0
+    translated = sum(literal.translated for literal in literals)
+    return translated / total if total else 0.0
 
 
 def _joined(pieces: list[str]) -> str:
-    glued = [
-        _stands_alone(left[-1]) and _stands_alone(right[0])
-        for left, right in itertools.pairwise(pieces)
-    ]
-    return "".join(
-        piece + ("" if glue else " ") for piece, glue in zip(pieces, [*glued, True], strict=False)
-    )
+    text = "".join(pieces[:1])
+    for left, right in itertools.pairwise(pieces):
+        is_glued = _stands_alone(left[-1]) and _stands_alone(right[0])
+        text += right if is_glued else f" {right}"
+    return text
 
 
 def _stands_alone(character: str) -> bool:
@@ -204,32 +213,24 @@ def preferences(
         [source for source in columns[0] for _ in texts],
         [text for row in zip(*texts, strict=True) for text in row],
     )
-    found = []
+    compared = []
     for number, modification in enumerate(modified, 1):
         for measure, values in measures(result).items():
-            of_texts = values.reshape(-1, len(texts))
-            differences = of_texts[:, number] - of_texts[:, 0]
-            found.append(
-                Preference(
-                    modification, measure, np.where(abs(differences) <= _NOISE, 0.0, differences)
-                )
-            )
-    return found, result
+            by_source = values.reshape(-1, len(texts))
+            differences = by_source[:, number] - by_source[:, 0]
+            differences = np.where(abs(differences) <= _NOISE, 0.0, differences)
+            compared.append(Preference(modification, measure, differences))
+    return compared, result
 
 
-def preference_table(found: Sequence[Preference]) -> Grid:
+def preference_table(preferences: Sequence[Preference]) -> Grid:
     """The statistics as a table, three decimals."""
     rows = [["modification", "measure", "n", "preferred", "equal", "mean d", "median d"]]
-    for statistics in (preference.as_dict() for preference in found):
+    for preference in preferences:
+        statistics = preference.as_dict()
         values = [decimals(statistics[name]) for name in ("preferred", "equal", "mean", "median")]
-        rows.append(
-            [
-                statistics["modification"],
-                statistics["measure"],
-                str(len(statistics["differences"])),
-                *values,
-            ]
-        )
+        count = str(len(preference.differences))
+        rows.append([preference.modification, preference.measure, count, *values])
     return Grid(rows, range(2, 7))
 
 
@@ -253,19 +254,20 @@ def distinct_pairs(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
 def random_candidates(pairs: int, candidates: int, seed: int) -> np.ndarray:
     """For each of n sources (n, min(k, n)) numbers of targets: the right one, then others drawn
     without repetition."""
-    others = min(positive("candidates", candidates), pairs) - 1
+    wrong_candidates = min(positive("candidates", candidates), pairs) - 1
     choice = np.random.default_rng(seed).choice
     drawn = np.array(
-        [choice(pairs - 1, size=others, replace=False) for _ in range(pairs)], dtype=np.int64
+        [choice(pairs - 1, size=wrong_candidates, replace=False) for _ in range(pairs)],
+        dtype=np.int64,
     )
-    own = np.arange(pairs)[:, None]
-    # The numbers from the own one up are moved by one, which leaves it out.
-    return np.hstack([own, drawn + (drawn >= own)])
+    right = np.arange(pairs)[:, None]
+    # The numbers from the right one up are moved by one, which leaves it out.
+    return np.hstack([right, drawn + (drawn >= right)])
 
 
 def nearest_candidates(sources: np.ndarray, targets: np.ndarray, candidates: int) -> np.ndarray:
-    """As `random_candidates`, but those others that are nearest by cosine of (n, d) sentence
-    vectors.
+    """For each of n sources (n, min(k, n)) numbers of targets: the right one, then the others that
+    are nearest to the source, by cosine of (n, d) sentence vectors.
 
     The right target is there wherever it is ranked, so that the metric is judged and not the
     vectors."""
@@ -274,13 +276,13 @@ def nearest_candidates(sources: np.ndarray, targets: np.ndarray, candidates: int
         side / np.maximum(np.linalg.norm(side, axis=1, keepdims=True), 1e-12)
         for side in (sources, targets)
     )
-    found = []
+    nearest = []
     for first in range(0, len(left), _ROWS_AT_ONCE):
         cosines = left[first : first + _ROWS_AT_ONCE] @ right.T
         rows = np.arange(len(cosines))
         cosines[rows, first + rows] = np.inf
-        found.append(np.argsort(-cosines, axis=1, kind="stable")[:, :count])
-    return np.concatenate(found)
+        nearest.append(np.argsort(-cosines, axis=1, kind="stable")[:, :count])
+    return np.concatenate(nearest)
 
 
 def match(
@@ -307,8 +309,10 @@ def match(
     most = candidates.shape[1] - 1
     for cutoff in cutoffs:
         if positive("cutoff", cutoff) > most:
-            found = f"among {most + 1} candidates all translations are found by then"
-            raise InputError(f"cutoff {cutoff}: {found}; at most {most}")
+            raise InputError(
+                f"cutoff {cutoff}: among {most + 1} candidates all translations are found by then; "
+                f"at most {most}"
+            )
     if len(scorer.compares) > 1:
         raise InputError(
             f"{scorer.metric} compares with source and reference, of which there is one only here"
@@ -341,8 +345,9 @@ def precision_at(scores: np.ndarray, cutoff: int, right: np.ndarray | int = 0) -
         >>> precision_at(np.array([[0.9, 0.1, 0.2], [0.5, 0.7, 0.5]]), 1), precision_at(np.array([[0.5, 0.7, 0.5]]), 2)
         (0.5, 0.5)
     """
-    own = scores[np.arange(len(scores)), right][:, None]
-    better, sharing = (scores > own).sum(1), (scores == own).sum(1)
+    right_scores = scores[np.arange(len(scores)), right][:, None]
+    better = (scores > right_scores).sum(1)
+    sharing = (scores == right_scores).sum(1)
     return float(np.clip((cutoff - better) / sharing, 0.0, 1.0).mean())
 
 

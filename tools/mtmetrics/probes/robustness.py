@@ -54,7 +54,7 @@ _NEGATIONS = {
 
 
 class Corpus(NamedTuple):
-    """What a change may draw from: words and names of all texts, and their language."""
+    """The words and names of all texts, from which changes draw, and their language."""
 
     words: list[str]
     names: list[str]
@@ -62,10 +62,9 @@ class Corpus(NamedTuple):
 
     @classmethod
     def of(cls, texts: Sequence[str], language: str) -> "Corpus":
-        found, names = (
-            sorted({match[0] for text in texts for match in of(text)}) for of in (_content, _names)
-        )
-        return cls(found, names, language)
+        words = {match[0] for text in texts for match in _content(text)}
+        names = {match[0] for text in texts for match in _names(text)}
+        return cls(sorted(words), sorted(names), language)
 
 
 Change = Callable[[str, Corpus, random.Random], str | None]
@@ -94,8 +93,8 @@ def _replaced(
 
 
 def _another(words: Sequence[str], old: str, rng: random.Random) -> str | None:
-    others = [word for word in words if word != old]
-    return rng.choice(others) if others else None
+    other_words = [word for word in words if word != old]
+    return rng.choice(other_words) if other_words else None
 
 
 def _number(text: str, corpus: Corpus, rng: random.Random) -> str | None:
@@ -112,14 +111,14 @@ def _name(text: str, corpus: Corpus, rng: random.Random) -> str | None:
 
 
 def _negation(text: str, corpus: Corpus, rng: random.Random) -> str | None:
-    known = _NEGATIONS.get(corpus.language)
-    if known is None:
+    negation = _NEGATIONS.get(corpus.language)
+    if negation is None:
         return None
-    denied = list(re.finditer(rf" ({'|'.join(known.words)})(?= )", text))
-    if denied:
-        return _replaced(text, denied, lambda _: "", rng)
-    verbs = list(re.finditer(rf"\b({'|'.join(known.verbs)})(?= )", text))
-    return _replaced(text, verbs, lambda verb: f"{verb} {known.words[0]}", rng)
+    words = list(re.finditer(rf" ({'|'.join(negation.words)})(?= )", text))
+    if words:
+        return _replaced(text, words, lambda _: "", rng)
+    verbs = list(re.finditer(rf"\b({'|'.join(negation.verbs)})(?= )", text))
+    return _replaced(text, verbs, lambda verb: f"{verb} {negation.words[0]}", rng)
 
 
 def _replaced_word(text: str, corpus: Corpus, rng: random.Random) -> str | None:
@@ -204,10 +203,10 @@ def robustness(
         sources: n sentences.
         references: their n human translations.
         language: of the references; negation is known of English and German.
-        seed: of what is drawn.
+        seed: of the draws.
 
     Returns:
-        For each change that some texts have a place for, and each measure, what was noticed in
+        For each change that some texts have a place for, and each measure, the differences in
         these texts; and the scores of all texts.
 
     Raises:
@@ -223,34 +222,42 @@ def robustness(
         raise InputError(
             "robustness: no reference has a number, a name or words that could be changed"
         )
-    found, result = preferences(scorer, sources, references, modified)
+    compared, result = preferences(scorer, sources, references, modified)
     unchanged = slice(0, None, 1 + len(modified))
     deviations = {name: float(values[unchanged].std()) for name, values in measures(result).items()}
-    return [
-        _noticed(one, modified[one.modification], references, deviations[one.measure])
-        for one in found
-    ], result
+    noticed = [
+        _noticed(
+            preference,
+            modified[preference.modification],
+            references,
+            deviations[preference.measure],
+        )
+        for preference in compared
+    ]
+    return noticed, result
 
 
 def _noticed(
-    found: Preference, texts: Sequence[str], references: Sequence[str], deviation: float
+    preference: Preference, texts: Sequence[str], references: Sequence[str], deviation: float
 ) -> Noticed:
-    other = np.array([text != reference for text, reference in zip(texts, references, strict=True)])
-    return Noticed(found.modification, found.measure, found.differences[other], deviation)
+    """The differences in the texts that were changed."""
+    is_changed = np.array(
+        [text != reference for text, reference in zip(texts, references, strict=True)]
+    )
+    differences = preference.differences[is_changed]
+    return Noticed(preference.modification, preference.measure, differences, deviation)
 
 
-def robustness_table(found: Sequence[Noticed]) -> Grid:
+def robustness_table(noticed: Sequence[Noticed]) -> Grid:
     """The statistics as a table, three decimals."""
     rows = [["change", "measure", "n", "noticed", "95 % interval", "equal", "mean d / sd"]]
-    for told in (one.as_dict() for one in found):
+    for change in noticed:
+        statistics = change.as_dict()
+        interval = statistics["ci"]
         between = "none"
-        if told["ci"] is not None:
-            between = f"[{decimals(told['ci']['low'])}, {decimals(told['ci']['high'])}]"
-        values = [
-            decimals(told["noticed"]),
-            between,
-            decimals(told["equal"]),
-            decimals(told["mean"]),
-        ]
-        rows.append([told["change"], told["measure"], str(told["n"]), *values])
+        if interval is not None:
+            between = f"[{decimals(interval['low'])}, {decimals(interval['high'])}]"
+        share, equal, mean = (decimals(statistics[name]) for name in ("noticed", "equal", "mean"))
+        count = str(statistics["n"])
+        rows.append([change.change, change.measure, count, share, between, equal, mean])
     return Grid(rows, range(2, 7))

@@ -1,5 +1,5 @@
-"""Which of several systems is better, by one metric: intervals, paired tests, clusters that cannot
-be told apart."""
+"""Comparison of systems by one metric: intervals, paired tests, clusters that cannot be told
+apart."""
 
 import dataclasses
 import itertools
@@ -50,7 +50,7 @@ class SystemScore:
 
 @dataclasses.dataclass(frozen=True)
 class SystemComparison:
-    """What a metric says of k systems on one test set, and how it was found.
+    """The comparison of k systems on one test set by a metric, and its settings.
 
     The systems stand highest mean first; `p_values` (k, k) are two-sided, of the differences of
     means, in their order. `people` says how often people agree that a system is better, or why that
@@ -102,7 +102,7 @@ def compare_systems(
         correction: one of `CORRECTIONS`, for the number of pairs of systems.
         resamples: number of resamples for tests and intervals.
         seed: of the draws.
-        people: what `mtmetrics.reports.human_agreement.known_agreement` says of the metric.
+        people: of `mtmetrics.reports.human_agreement.known_agreement` for the metric.
         progress: shows how far the resampling is, such as `mtmetrics.cli.options.progress`.
 
     Raises:
@@ -113,8 +113,10 @@ def compare_systems(
     draws = PAIRED_TESTS[choice("test", test, list(PAIRED_TESTS))]
     correct = CORRECTIONS[choice("correction", correction, list(CORRECTIONS))]
     if len(scores) < 2:
-        given = f"{len(scores)} given ({', '.join(scores)})"
-        raise InputError(f"systems: {given}; at least two are needed for a comparison")
+        raise InputError(
+            f"systems: {len(scores)} given ({', '.join(scores)}); at least two are needed for a "
+            "comparison"
+        )
     columns = complete(scores).values
     for name, column in columns.items():
         if (bad := np.flatnonzero(~np.isfinite(column))).size:
@@ -205,28 +207,27 @@ CORRECTIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {"none": np.asarray
 def report_comparison(
     comparisons: Mapping[str, SystemComparison], results: Mapping[str, Mapping[str, MetricResult]]
 ) -> Report:
-    """What one or several metrics say of the same systems: a table of systems and metrics, a table
-    of p-values per metric and the signatures; as ``csv`` and ``tsv`` one table with a row per
-    metric and system.
+    """Reports comparisons of the same systems by one or several metrics: a table of systems and
+    metrics, a table of p-values per metric and the signatures; as ``csv`` and ``tsv`` one table
+    with a row per metric and system.
 
     Args:
         comparisons: metric, as the user wrote it -> its comparison; all of one test set, with the
             same settings.
-        results: metric -> system -> what was compared, for signatures and reports.
+        results: metric -> system -> its result, for signatures and reports.
     """
     blocks: list[Grid | str] = []
-    for metric, found in comparisons.items():
-        p_values = _triangle(found, lambda i, j, found=found: _shown(found.p_values[i, j]))
-        blocks += [f"p-values of {metric}:", p_values]
-        if found.calibrated:
-            shares = _triangle(found, lambda i, j, found=found: percentages(found.agreement(i, j)))
-            blocks += [f"Of 100 such differences of {metric}, people agree with:", shares]
+    for metric, comparison in comparisons.items():
+        blocks += [f"p-values of {metric}:", _p_value_grid(comparison)]
+        if comparison.calibrated:
+            blocks.append(f"Of 100 such differences of {metric}, people agree with:")
+            blocks.append(_agreement_grid(comparison))
     blocks.append(_method(next(iter(comparisons.values()))))
     blocks += [f"{metric}: {_signature(systems)}" for metric, systems in results.items()]
     blocks += [
-        f"{metric}: people's agreement: {_about(found)}"
-        for metric, found in comparisons.items()
-        if found.people
+        f"{metric}: people's agreement: {_about(comparison)}"
+        for metric, comparison in comparisons.items()
+        if comparison.people
     ]
     # Side by side the metrics would not fit into a terminal.
     apart = [_grid(_overview({metric: comparison})) for metric, comparison in comparisons.items()]
@@ -313,6 +314,14 @@ def _overview(comparisons: Mapping[str, SystemComparison]) -> list[list[str]]:
                 str(system.cluster),
             ]
     return [head, *rows.values()]
+
+
+def _p_value_grid(comparison: SystemComparison) -> Grid:
+    return _triangle(comparison, lambda i, j: _shown(comparison.p_values[i, j]))
+
+
+def _agreement_grid(comparison: SystemComparison) -> Grid:
+    return _triangle(comparison, lambda i, j: percentages(comparison.agreement(i, j)))
 
 
 def _triangle(comparison: SystemComparison, cell: Callable[[int, int], str]) -> Grid:

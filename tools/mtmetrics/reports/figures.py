@@ -1,5 +1,4 @@
-"""What all pictures share: colours, axes, fonts that have the characters of the labels, and
-files."""
+"""Colours, axes, fonts that have the characters of the labels, and files, for all pictures."""
 
 import contextlib
 import functools
@@ -123,14 +122,14 @@ class LabelFonts(NamedTuple):
         visible = sorted(filter(_is_visible, self.missing))
         if not visible:
             return ""
-        named = " ".join(
+        listed = " ".join(
             f"{character} (U+{ord(character):04X})" for character in visible[:_NAMED_AT_MOST]
         )
         more = f" and {len(visible) - _NAMED_AT_MOST} more" if len(visible) > _NAMED_AT_MOST else ""
         mend = "install a font that has them, such as the Noto font of the script"
         if _packaged_font() is None:
             mend += f", or, for Chinese, {install_command('plot')}"
-        return f"no font here has the characters {named}{more} (drawn as {_REPLACEMENT}); {mend}"
+        return f"no font here has the characters {listed}{more} (drawn as {_REPLACEMENT}); {mend}"
 
     def warn(self, stacklevel: int) -> None:
         """Gives the advice, unless a warning has named all these characters before: a hundred
@@ -220,8 +219,8 @@ def _packaged_font() -> Path | None:
 
 @functools.lru_cache(maxsize=64)
 def _characters(family: str) -> frozenset[str]:
-    """What the font file which matplotlib takes for a family has glyphs for; nothing for colour
-    fonts."""
+    """The characters for which the font file that matplotlib takes for a family has glyphs; none
+    for colour fonts."""
     from matplotlib import font_manager, ft2font
 
     font = font_manager.get_font(

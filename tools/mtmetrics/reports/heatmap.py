@@ -1,4 +1,4 @@
-"""Draws what a metric matched with what."""
+"""Draws the words of a translation that a metric matched with those of the source."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -76,7 +76,7 @@ def draw_alignment(
     Args:
         alignment: of n and m words; where either is 0, the figure says so.
         title: a line above the figure, such as `segment_title`.
-        names: what the rows and the columns are.
+        names: of the rows and of the columns.
         special_tokens: also draw such as ``[CLS]``, in grey.
 
     Warns:

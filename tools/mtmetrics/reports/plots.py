@@ -77,7 +77,7 @@ def draw_scatter(panels: Mapping[str, Mapping[str, tuple[Numbers, Numbers]]]) ->
             )
             scores, human = pairs.values.values()
             r = pearson(scores, human)
-            found = "r not defined"
+            heading = "r not defined"
             axes.scatter(human, scores, s=9, alpha=0.35, color=COLOURS[0], linewidths=0)
             if r.reason is None:
                 ends = np.array([human.min(), human.max()])
@@ -87,9 +87,9 @@ def draw_scatter(panels: Mapping[str, Mapping[str, tuple[Numbers, Numbers]]]) ->
                     color=COLOURS[1],
                     linewidth=1.8,
                 )
-                found = f"r = {decimals(r.value)}"
+                heading = f"r = {decimals(r.value)}"
             names = [wrapped(name, _LONGEST_TITLE) for name in (metric, file)]
-            plain_axes(axes, "\n".join([*names, f"{found}, n = {len(scores)}"]), fontsize=9)
+            plain_axes(axes, "\n".join([*names, f"{heading}, n = {len(scores)}"]), fontsize=9)
         row[0].set_ylabel("score")
     for axes in grid[-1]:
         axes.set_xlabel("human judgement")
@@ -140,12 +140,12 @@ def draw_bars(
             "edgecolor": "white",
         }
         axes.bar(places, np.nan_to_num(values), 0.9 * _BAR, label=metric, linewidth=0, **look)
-        known = ~np.isnan(low) & ~np.isnan(values)
+        has_interval = ~np.isnan(low) & ~np.isnan(values)
         # A percentile interval need not hold the value itself.
-        whiskers = np.maximum([values[known] - low[known], high[known] - values[known]], 0.0)
+        whiskers = np.maximum([values - low, high - values], 0.0)[:, has_interval]
         axes.errorbar(
-            places[known],
-            values[known],
+            places[has_interval],
+            values[has_interval],
             yerr=whiskers,
             fmt="none",
             ecolor=INK,
@@ -185,7 +185,7 @@ def draw_curves(
 
     Args:
         lines: name -> x -> y; values that are not finite leave a gap.
-        title, x_label, y_label: what is written over, under and beside the plot.
+        title, x_label, y_label: texts over, under and beside the plot.
         intervals: name -> x -> the ends of an interval around y, drawn as bands, which the y axis
             has room for.
         least_span: of the y axis, so that noise does not look like a change.
@@ -325,12 +325,9 @@ def simplex(k: int, steps: int) -> np.ndarray:
         >>> simplex(2, 2).tolist()
         [[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]]
     """
-    others = (
-        counts
-        for counts in itertools.product(range(steps + 1), repeat=k - 1)
-        if sum(counts) <= steps
-    )
-    return np.array([(steps - sum(counts), *counts) for counts in others]) / steps
+    later_weights = itertools.product(range(steps + 1), repeat=k - 1)
+    points = [(steps - sum(later), *later) for later in later_weights if sum(later) <= steps]
+    return np.array(points) / steps
 
 
 def mean_grid(grids: Mapping[str, WeightGrid]) -> WeightGrid:
@@ -346,20 +343,18 @@ def mean_grid(grids: Mapping[str, WeightGrid]) -> WeightGrid:
 def report_weights(grids: Mapping[str, WeightGrid], about: Mapping[str, str]) -> Report:
     """A row per point of the grid of each file: the weights, the correlation on each file, and the
     mean; JSON says what it is `about`, too."""
-    whole = mean_grid(grids)
-    columns = {file: grid.correlations for file, grid in grids.items()} | {
-        "mean": whole.correlations
-    }
-    found = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    known = [{name: correlation.known for name, correlation in row.items()} for row in found]
-    rows = [
-        {"weights": whole.weights(point), "correlations": row} for point, row in enumerate(known)
-    ]
-    best = None if whole.best is None else rows[whole.best]
-    table = [[*whole.parts, *columns]]
-    for point, row in zip(whole.points, found, strict=True):
-        table.append([*(f"{weight:.3g}" for weight in point), *map(correlation_text, row.values())])
-    document = {**about, "parts": whole.parts, "best": best, "grid": rows}
+    mean_of_files = mean_grid(grids)
+    columns = {**grids, "mean": mean_of_files}
+    table = [[*mean_of_files.parts, *columns]]
+    rows = []
+    for number, point in enumerate(mean_of_files.points):
+        correlations = {name: grid.correlations[number] for name, grid in columns.items()}
+        values = {name: correlation.known for name, correlation in correlations.items()}
+        rows.append({"weights": mean_of_files.weights(number), "correlations": values})
+        weights = [f"{weight:.3g}" for weight in point]
+        table.append([*weights, *map(correlation_text, correlations.values())])
+    best = None if mean_of_files.best is None else rows[mean_of_files.best]
+    document = {**about, "parts": mean_of_files.parts, "best": best, "grid": rows}
     return Report(document, [Grid(table, range(len(table[0])))])
 
 

@@ -116,13 +116,13 @@ def terminal(table: Table, numbers: Container[int]) -> str:
         file=io.StringIO(), width=width, force_terminal=styled, highlight=False, emoji=False
     )
     grid = Grid(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
-    whole = parted = _GAP * len(table[0])
+    unbroken_width = broken_width = _GAP * len(table[0])
     for place, title in enumerate(table[0]):
         cells = [_plain(row[place]) for row in table]
         word = max(cell_len(word) for cell in cells for word in cell.split() or [""])
         least = word + 1 if place in numbers else min(word, _LEAST_TEXT)
-        whole += max(map(cell_len, cells)) + 2 if place in numbers else least
-        parted += least
+        unbroken_width += max(map(cell_len, cells)) + 2 if place in numbers else least
+        broken_width += least
         look = {"justify": "right"} if place in numbers else {"overflow": "fold"}
         grid.add_column(Text(_plain(title)), min_width=least, **look)
     for row in table[1:]:
@@ -130,10 +130,10 @@ def terminal(table: Table, numbers: Container[int]) -> str:
         grid.add_row(
             *(Text(_plain(cell) + " †" * cell.tied, "bold" if cell.bold else "") for cell in cells)
         )
-    if whole <= width:  # only text is broken into lines
+    if unbroken_width <= width:  # only text is broken into lines
         for place in range(len(table[0])):
             grid.columns[place].no_wrap = place in numbers
-    console.width = max(width, parted)
+    console.width = max(width, broken_width)
     console.print(grid)
     return "\n".join(line.rstrip() for line in console.file.getvalue().splitlines())
 
@@ -158,7 +158,7 @@ class Grid(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """What was found, to be shown in any style.
+    """Results, to be shown in any style.
 
     Attributes:
         document: plain data, for JSON.
