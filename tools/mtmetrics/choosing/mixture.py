@@ -76,9 +76,9 @@ class Mixture:
         self.weights = dict.fromkeys(scorers, 1.0) | dict.fromkeys(others, 0.0)
         for name, value in (weights or {}).items():
             if name not in self.weights:
-                known = ", ".join(self.weights) or "nothing"
+                names = ", ".join(self.weights) or "nothing"
                 raise InputError(
-                    f"weight of {name!r}: there is no such score; weights can be given to: {known}"
+                    f"weight of {name!r}: there is no such score; weights can be given to: {names}"
                 )
             self.weights[name] = number(f"weight of {name!r}:", value)
         self.reports = {name: InputReport() for name in scorers}
@@ -98,7 +98,7 @@ class Mixture:
         return np.array([*self.weights.values()]) @ values
 
     def about(self) -> dict[str, Any]:
-        """What reports say of each metric: its weight, its signature, and the counts of unusual
+        """For reports, of each metric: its weight, its signature, and the counts of unusual
         segments."""
         return {
             name: {

@@ -1,4 +1,5 @@
-"""Parallel text: which sentence pairs are worth keeping, by cheap checks and then by metrics."""
+"""Parallel text: chooses the sentence pairs that are worth keeping, by cheap checks and then by
+metrics."""
 
 import dataclasses
 import hashlib
@@ -68,7 +69,7 @@ class Checks:
         self.length_ratio = length_ratio
         self._languages = languages
         self._seen: set[bytes] = set()
-        known: dict[str, Callable[[str, str], bool]] = {
+        flaws: dict[str, Callable[[str, str], bool]] = {
             "blank": lambda source, target: not source.strip() or not target.strip(),
             "length": self._unequal,
             "copy": lambda source, target: _bare(source) == _bare(target),
@@ -76,13 +77,16 @@ class Checks:
             "numbers": _numbers_differ,
             "repeated": self._repeated,
         }
-        self._checks = {name: check for name, check in known.items() if name not in skip}
+        self._checks = {name: has_flaw for name, has_flaw in flaws.items() if name not in skip}
         if "language" in self._checks:
             self._rank = _language_ranks(languages)
 
     def flaw(self, source: str, target: str) -> str | None:
         """The first check that a pair does not pass, or None."""
-        return next((name for name, found in self._checks.items() if found(source, target)), None)
+        for name, has_flaw in self._checks.items():
+            if has_flaw(source, target):
+                return name
+        return None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -144,25 +148,29 @@ def _bare(text: str) -> str:
 
 
 def _numbers_differ(source: str, target: str) -> bool:
-    sides = [[_ascii(run) for run in _DIGITS.findall(text)] for text in (source, target)]
+    source_numbers, target_numbers = _numbers(source), _numbers(target)
+    return _has_further(source_numbers, target_numbers) or _has_further(
+        target_numbers, source_numbers
+    )
+
+
+def _has_further(numbers: list[str], other_numbers: list[str]) -> bool:
+    """Whether a number above 12 is none of the others."""
     # "16.50" is found in "1650", and "2010" in "21052010".
-    whole = ["".join(runs) for runs in sides]
-    return any(
-        int(run[:20]) > _SPELT_OUT and run not in other
-        for runs, other in zip(sides, whole[::-1], strict=True)
-        for run in runs
-    )
+    digits = "".join(other_numbers)
+    return any(int(number[:20]) > _SPELT_OUT and number not in digits for number in numbers)
 
 
-def _ascii(digits: str) -> str:
-    return (
-        digits if digits.isascii() else "".join(str(unicodedata.decimal(digit)) for digit in digits)
-    )
+def _numbers(text: str) -> list[str]:
+    """The runs of digits of a text, in ASCII."""
+    return [
+        "".join(str(unicodedata.decimal(digit)) for digit in run) for run in _DIGITS.findall(text)
+    ]
 
 
 @dataclasses.dataclass(frozen=True)
 class Selection:
-    """Which of the pairs that passed the checks are kept; exactly one of the three, else an
+    """The rule by which pairs that passed the checks are kept; exactly one of the three, else an
     InputError.
 
     Attributes:
@@ -177,9 +185,9 @@ class Selection:
     tokens: int | None = None
 
     def __post_init__(self) -> None:
-        given = {name: value for name, value in vars(self).items() if value is not None}
-        if len(given) != 1:
-            wrong = f"{' and '.join(given)} say" if given else "nothing says"
+        rules = [name for name, value in vars(self).items() if value is not None]
+        if len(rules) != 1:
+            wrong = f"{' and '.join(rules)} say" if rules else "nothing says"
             ways = "--threshold SCORE, --top SHARE or --tokens NUMBER"
             raise InputError(f"{wrong} which pairs to keep: pass one of {ways}")
         if self.threshold is not None:
@@ -206,10 +214,10 @@ class Selection:
 
 @dataclasses.dataclass(frozen=True)
 class Filtering:
-    """How parallel text is filtered.
+    """The settings by which parallel text is filtered.
 
     Attributes:
-        selection: what is kept of the pairs that pass the checks.
+        selection: of the pairs that pass the checks.
         lang_pair: such as ``de-en``, for the checks and the metrics.
         skip: checks to leave out.
         length_ratio: see `Checks`.
@@ -243,10 +251,15 @@ class Filtering:
 
 
 class Scan(NamedTuple):
-    """What is known of a file of pairs after one pass: `rows`, the (n,) numbers, from 0, of those
-    that passed the checks; `scores`, their (n,) weighted sums; `values`, their (k, n) scores by
-    each metric; `tokens`, those (n,) of their target sides, zeros where these were not counted;
-    `report`, pairs read, and for each check how many it removed, with the first ones."""
+    """A file of pairs after one pass.
+
+    Attributes:
+        rows: (n,) numbers, from 0, of the pairs that passed the checks.
+        scores: (n,) their weighted sums.
+        values: (k, n) their scores by each metric.
+        tokens: (n,) numbers of tokens of their target sides, zeros where these were not counted.
+        report: number of pairs read, and for each check how many it removed, with the first ones.
+    """
 
     rows: np.ndarray
     scores: np.ndarray
@@ -278,16 +291,23 @@ def scan(
             removed[flaw]["pairs"] += 1
             add_example(removed[flaw], read, source, target)
 
-    none = np.zeros(0, dtype=np.int64)
-    parts = [(none, np.zeros((len(mixture.scorers), 0)), none)]
+    rows = [np.zeros(0, dtype=np.int64)]
+    values = [np.zeros((len(mixture.scorers), 0))]
+    tokens = [np.zeros(0, dtype=np.int64)]
     for numbers, sources, targets in chunked(passing()):
         counts = [len(words_and_marks(text)) if count_tokens else 0 for text in targets]
-        parts.append(
-            (np.array(numbers), mixture.score({"sources": sources}, targets), np.array(counts))
-        )
-    rows, values, tokens = (np.concatenate(column, axis=-1) for column in zip(*parts, strict=True))
-    report = {"pairs": read, "removed": removed, "scored": len(rows)}
-    return Scan(rows, mixture.sum(values), values, tokens, report)
+        rows.append(np.array(numbers))
+        values.append(mixture.score({"sources": sources}, targets))
+        tokens.append(np.array(counts))
+    scores = np.concatenate(values, axis=1)
+    report = {"pairs": read, "removed": removed, "scored": scores.shape[1]}
+    return Scan(
+        rows=np.concatenate(rows),
+        scores=mixture.sum(scores),
+        values=scores,
+        tokens=np.concatenate(tokens),
+        report=report,
+    )
 
 
 def add_example(entry: dict[str, Any], row: int, source: str, target: str, **more: Any) -> None:

@@ -1,4 +1,4 @@
-"""Which of several translations of a source to take: by metrics, by their sum with model scores, or
+"""Choice between several translations of a source: by metrics, by their sum with model scores, or
 by minimum Bayes risk."""
 
 import dataclasses
@@ -47,8 +47,10 @@ class NBest:
             self.references = as_texts("references", self.references)
             if not self.references:
                 raise InputError("references: empty; leave the key out where there are none")
-        given = {f"scores {name}": values for name, values in self.scores.items()}
-        for name, values in (given | ({} if self.human is None else {"human": self.human})).items():
+        numbers = {f"scores {name}": values for name, values in self.scores.items()}
+        if self.human is not None:
+            numbers["human"] = self.human
+        for name, values in numbers.items():
             if not isinstance(values, Sequence) or len(values) != len(self.candidates):
                 raise InputError(
                     f"{name}: a list of {len(self.candidates)} numbers is needed, one for each "
@@ -130,13 +132,13 @@ class Reranker:
                 )
         lists = []
         for row, texts in enumerate(candidates):
-            model = {name: list(values[row]) for name, values in (scores or {}).items()}
+            model_scores = {name: list(values[row]) for name, values in (scores or {}).items()}
             source = None if sources is None else sources[row]
-            known = None if references is None else list(references[row])
+            row_references = None if references is None else list(references[row])
+            if not isinstance(texts, str):  # which `NBest` refuses
+                texts = list(texts)
             try:
-                lists.append(
-                    NBest(texts if isinstance(texts, str) else list(texts), source, known, model)
-                )
+                lists.append(NBest(texts, source, row_references, model_scores))
             except InputError as error:
                 raise InputError(f"list {row}: {error}") from None
         return list(self.choose(lists))
@@ -151,23 +153,27 @@ class Reranker:
         """
         for block, features in self._features(lists):
             ends = np.cumsum([len(item.candidates) for item in block])
-            for item, values in zip(
-                block, np.split(self.mixture.sum(features), ends[:-1]), strict=True
-            ):
-                texts = item.candidates
-                blank = np.array([not text.strip() for text in texts])
-                values = np.where(blank, np.nan, values)
-                index = 0 if blank.all() else int(np.nanargmax(values))
-                best = {
-                    text
-                    for text, value in zip(texts, values.tolist(), strict=True)
-                    if value == values[index]
-                }
-                self.counts.update(sources=1, candidates=len(texts), blank=int(blank.sum()))
-                self.counts.update(
-                    repeated=len(texts) - len(set(texts)), tied=len(best) > 1, changed=index > 0
-                )
-                yield Choice(index, texts[index], float(values[index]), values.tolist())
+            sums = np.split(self.mixture.sum(features), ends[:-1])
+            for item, values in zip(block, sums, strict=True):
+                yield self._choice(item.candidates, values)
+
+    def _choice(self, texts: Sequence[str], values: np.ndarray) -> Choice:
+        """The best of the candidates by their (n,) values; counts it."""
+        is_blank = np.array([not text.strip() for text in texts])
+        values = np.where(is_blank, np.nan, values)
+        index = 0 if is_blank.all() else int(np.nanargmax(values))
+        best_texts = {
+            text for text, value in zip(texts, values, strict=True) if value == values[index]
+        }
+        self.counts.update(
+            sources=1,
+            candidates=len(texts),
+            blank=int(is_blank.sum()),
+            repeated=len(texts) - len(set(texts)),
+            tied=len(best_texts) > 1,
+            changed=index > 0,
+        )
+        return Choice(index, texts[index], float(values[index]), values.tolist())
 
     def _features(self, lists: Iterable[NBest]) -> Iterator[tuple[list[NBest], np.ndarray]]:
         """Blocks of lists, and the (k, candidates) scores of each in the order of the weights."""
@@ -201,50 +207,48 @@ class Reranker:
                     raise InputError(f"list {row}: no {key}, which {name} compares with")
 
     def _block_features(self, block: list[NBest]) -> np.ndarray:
+        """(k, candidates) scores by metrics, then those of the translation model."""
         if self.mbr:
-            found = self._utilities(block)
+            metric_scores = self._utilities(block)
         else:
-            rows = [
-                (item.source, item.references, text) for item in block for text in item.candidates
-            ]
-            sources, references, texts = map(list, zip(*rows, strict=True))
-            found = self.mixture.score({"sources": sources, "references": references}, texts)
-        given = [
-            [
-                value
-                for item in block
-                for value in item.scores.get(name, [0.0] * len(item.candidates))
-            ]
-            for name in self._model_scores
-        ]
-        return np.concatenate(
-            [found, np.array(given, dtype=np.float64).reshape(len(given), found.shape[1])]
-        )
+            columns = {
+                "sources": [item.source for item in block for _ in item.candidates],
+                "references": [item.references for item in block for _ in item.candidates],
+            }
+            texts = [text for item in block for text in item.candidates]
+            metric_scores = self.mixture.score(columns, texts)
+        rows = list(metric_scores)
+        for name in self._model_scores:
+            scores = [item.scores.get(name, [0.0] * len(item.candidates)) for item in block]
+            rows.append(np.concatenate(scores))
+        return np.array(rows, dtype=np.float64)
 
     def _utilities(self, block: list[NBest]) -> np.ndarray:
         """Expected utilities; the distinct texts of each list are compared, all lists in one call
         of each metric."""
-        apart = [distinct([text for text in item.candidates if text.strip()]) for item in block]
-        found = zip(block, apart, strict=True)
-        pairs = [
-            (item.source, *pair)
-            for item, (texts, _) in found
-            for pair in itertools.product(texts, repeat=2)
+        distinct_texts = [
+            distinct([text for text in item.candidates if text.strip()]) for item in block
         ]
-        sources, predictions, references = ([pair[side] for pair in pairs] for side in range(3))
-        given = {"sources": sources, "references": references}
-        utilities = self.mixture.score(given, predictions) if pairs else np.zeros((0, 0))
-        columns, first = [], 0
-        for item, (texts, index) in zip(block, apart, strict=True):
+        sources, predictions, references = [], [], []
+        for item, (texts, _) in zip(block, distinct_texts, strict=True):
+            for prediction, reference in itertools.product(texts, repeat=2):
+                sources.append(item.source)
+                predictions.append(prediction)
+                references.append(reference)
+        columns = {"sources": sources, "references": references}
+        utilities = self.mixture.score(columns, predictions) if predictions else np.zeros((0, 0))
+        expected, first = [], 0
+        for item, (texts, index) in zip(block, distinct_texts, strict=True):
             values = np.full((len(self.mixture.scorers), len(item.candidates)), np.nan)
             if texts:
                 size = len(texts)
                 matrix = utilities[:, first : first + size**2].reshape(-1, size, size)
                 first += size**2
-                blank = np.array([not text.strip() for text in item.candidates])
-                values[:, ~blank] = (matrix @ np.bincount(index) / len(index))[:, index]
-            columns.append(values)
-        return np.concatenate(columns, axis=1)
+                is_blank = np.array([not text.strip() for text in item.candidates])
+                means = matrix @ np.bincount(index) / len(index)
+                values[:, ~is_blank] = means[:, index]
+            expected.append(values)
+        return np.concatenate(expected, axis=1)
 
     def tune(self, lists: Sequence[NBest], objective: Scorer | None = None) -> dict[str, float]:
         """Sets the weights that choose the best candidates on a development set, and returns them.
@@ -265,31 +269,35 @@ class Reranker:
             raise InputError("the development set is empty; there is nothing to tune on")
         quality = _quality(lists, objective)
         blocks = [features for _, features in self._features(lists)]
-        sizes = [len(item.candidates) for item in lists]
-        owners = np.repeat(np.arange(len(lists)), sizes)
-        usable = np.array([bool(text.strip()) for item in lists for text in item.candidates])
-        features = np.where(usable, np.concatenate(blocks, axis=1), 0.0)
-        means = np.array([np.bincount(owners, row) for row in features]) / np.maximum(
-            np.bincount(owners, usable), 1
-        )
-        spread = np.sqrt(np.mean(np.square((features - means[:, owners])[:, usable]), axis=1))
-        names = np.array([*self.mixture.weights])
-        moving = spread > 0
-        if not moving.any():
+        sizes = np.array([len(item.candidates) for item in lists])
+        is_usable = np.array([bool(text.strip()) for item in lists for text in item.candidates])
+        features = np.where(is_usable, np.concatenate(blocks, axis=1), 0.0)
+        spread = _spread(features, is_usable, sizes)
+        differs = spread > 0
+        if not differs.any():
             raise InputError("the development set has no list whose candidates differ in any score")
-        chosen = _Development(
-            features[moving] / spread[moving, None], quality, usable, np.array(sizes)
-        ).best_weights()
-        raw = np.zeros(len(names))
-        raw[moving] = chosen / spread[moving]
+        scaled = features[differs] / spread[differs, None]
+        weights = np.zeros(len(features))
+        weights[differs] = _Development(scaled, quality, is_usable, sizes).best_weights()
+        weights[differs] /= spread[differs]
         self.mixture.weights = {
-            name: float(f"{value:.6g}") for name, value in zip(names.tolist(), raw, strict=True)
+            name: float(f"{weight:.6g}")
+            for name, weight in zip(self.mixture.weights, weights, strict=True)
         }
         return self.mixture.weights
 
 
+def _spread(features: np.ndarray, is_usable: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """(k,) standard deviations of k scores of usable candidates within their lists."""
+    list_of_candidate = np.repeat(np.arange(len(sizes)), sizes)
+    sums = np.array([np.bincount(list_of_candidate, row) for row in features])
+    means = sums / np.maximum(np.bincount(list_of_candidate, is_usable), 1)
+    deviations = (features - means[:, list_of_candidate])[:, is_usable]
+    return np.sqrt(np.mean(np.square(deviations), axis=1))
+
+
 def _quality(lists: Sequence[NBest], objective: Scorer | None) -> np.ndarray:
-    """(candidates,) what is to be made high."""
+    """(candidates,) qualities, which tuning makes high: judgements, or scores of the objective."""
     if all(item.human is not None for item in lists):
         return np.array([value for item in lists for value in item.human or ()], dtype=np.float64)
     lacking = next((row for row, item in enumerate(lists, 1) if item.references is None), None)
@@ -340,9 +348,9 @@ class _Development:
             while improved:
                 improved = False
                 for place in range(count):
-                    others = np.where(np.arange(count) == place, 0.0, weights)
-                    rest = others @ self.features
-                    steps = _STEPS if others.any() else [1.0]
+                    other_weights = np.where(np.arange(count) == place, 0.0, weights)
+                    rest = other_weights @ self.features
+                    steps = _STEPS if other_weights.any() else [1.0]
                     values = [self._reached(rest + step * self.features[place]) for step in steps]
                     top = int(np.argmax(values))
                     if values[top] > value + 1e-12:
@@ -402,8 +410,8 @@ def rerank(
     names = [metric] if isinstance(metric, str) else list(metric)
     specs = {name: MetricSpec.parse(name).filled(preset, {}) for name in names}
     columns = {"sources": sources, "references": references}
-    given = [name for name, values in columns.items() if values is not None]
+    available_columns = [name for name, values in columns.items() if values is not None]
     pool = ModelPool(**{"dtype": "auto"} | options)
-    scorers = load_scorers(specs, given, pool, lang_pair, mbr)
+    scorers = load_scorers(specs, available_columns, pool, lang_pair, mbr)
     reranker = Reranker(scorers, weights, mbr=mbr, model_scores=scores or ())
     return reranker(candidates, sources, references=references, scores=scores)

@@ -26,8 +26,8 @@ from mtmetrics.io.atomic import make_folder, write_atomic
 from mtmetrics.io.lines import iter_lines
 
 FileLevel = Literal["seg", "sys"]
-# What the metrics tasks of WMT since 2019 judge by, most wanted first; where both are there, raw
-# values for segments, z-scores for systems.
+# The judgements of the metrics tasks of WMT since 2019, most wanted first; of raw values and
+# z-scores the former for segments, the latter for systems.
 _STANDARD: dict[FileLevel, tuple[str, ...]] = {
     "seg": ("mqm", "esa", "da-sqm", "wmt", "wmt-appraise", "wmt-raw", "wmt-z"),
     "sys": ("mqm", "esa", "da-sqm", "wmt", "wmt-appraise", "wmt-z", "wmt-raw"),
@@ -46,11 +46,11 @@ def is_test_set(path: str | Path) -> bool:
 def lang_pairs(root: str | Path) -> list[str]:
     """The language pairs of a test set of mt-metrics-eval, sorted; a folder without any is
     refused."""
-    found = sorted(path.stem for path in (Path(root) / "sources").glob("*.txt"))
-    if not found:
+    pairs = sorted(path.stem for path in (Path(root) / "sources").glob("*.txt"))
+    if not pairs:
         needed = "a test set of mt-metrics-eval is needed, such as mt-metrics-eval-v2/wmt22"
         raise InputError(f"{root}: no sources/XX-YY.txt; {needed}")
-    return found
+    return pairs
 
 
 def read_test_set(
@@ -66,14 +66,15 @@ def read_test_set(
     names = lang_pairs(root)
     # Without a name of these languages, `EvalSet.read` says which there are.
     wanted = names if lang_pair is None else names_of_pair(lang_pair, names) or [lang_pair]
-    pairs = [EvalSet.read(root, pair) for pair in wanted]
-    found = {
-        pair.lang_pair: columns for pair in pairs if (columns := pair.judged(level)) is not None
-    }
-    if not found:
+    judged_pairs = {}
+    for pair in wanted:
+        columns = EvalSet.read(root, pair).judged(level)
+        if columns is not None:
+            judged_pairs[pair] = columns
+    if not judged_pairs:
         name = f"{lang_pair or 'XX-YY'}.NAME.{level}.score"
         raise InputError(f"{root}: no human-scores/{name}; there is nothing to judge")
-    return found
+    return judged_pairs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,9 +130,9 @@ class EvalSet:
         mt-metrics-eval keeps a list of the standard reference of each WMT set, which this rule
         meets for most."""
         if name is not None and name not in self.references:
-            known = ", ".join(self.references) or "none"
+            names = ", ".join(self.references) or "none"
             raise InputError(
-                f"{self.root}: no reference {name!r} for {self.lang_pair}; there are: {known}"
+                f"{self.root}: no reference {name!r} for {self.lang_pair}; there are: {names}"
             )
         wanted = (*_USUAL_REFERENCES, *self.references)
         return name or next((usual for usual in wanted if usual in self.references), None)
@@ -160,14 +161,15 @@ class EvalSet:
         names = sorted(
             path.name.removeprefix(f"{self.lang_pair}.").removesuffix(end) for path in files
         )
-        known = [name for name in _STANDARD[level] if name in names]
-        if names and not known and len(names) > 1:
-            there, usual = ", ".join(names), ", ".join(_STANDARD[level])
-            what = f"{self.lang_pair} has the scores {there}; one of them must be called {usual}"
-            raise InputError(f"{self.root / 'human-scores'}: {what}")
         if not names:
             return None
-        human = self.human_scores((known or names)[0], level)
+        standard_names = [name for name in _STANDARD[level] if name in names]
+        if not standard_names and len(names) > 1:
+            raise InputError(
+                f"{self.root / 'human-scores'}: {self.lang_pair} has the scores "
+                f"{', '.join(names)}; one of them must be called {', '.join(_STANDARD[level])}"
+            )
+        human = self.human_scores((standard_names or names)[0], level)
         if level == "sys":
             human = {
                 system: values * len(self.sources)
@@ -242,8 +244,8 @@ class EvalSet:
     def metric_files(
         self, metric: str, references: str, *, overwrite: bool = False
     ) -> dict[FileLevel, Path]:
-        """Where scores of a metric are written to, by level; impossible names and existing files
-        are refused."""
+        """The files to which scores of a metric are written, by level; impossible names and
+        existing files are refused."""
         if not metric or metric.startswith(".") or not set(metric).isdisjoint("/\\ \t\n"):
             refused = "no blank, no slash and no '.' at the start are allowed"
             raise InputError(f"metric name {metric!r}: it becomes the name of a file; {refused}")

@@ -31,7 +31,7 @@ class Judged:
     whole systems.
 
     Attributes:
-        file: where they were read from, as the user wrote it.
+        file: that they were read from, as the user wrote it.
         lang_pair: such as ``"de-en"``.
         rows: a row per translation with ``source`` and ``translation``; ``reference`` and
             ``system``, None where a row has none; ``item``, rows of one name translate the same
@@ -43,7 +43,7 @@ class Judged:
         pairs: (k, 2) numbers of rows, where people said only that the first translation is better
             than the second; ``human`` is NaN then. None where each translation was judged by
             itself.
-        prepared: what was done to the texts, for signatures, such as ``"detok:moses"``.
+        prepared: changes of the texts, for signatures, such as ``"detok:moses"``.
     """
 
     file: str
@@ -66,18 +66,16 @@ class Judged:
         number the sources."""
         import pandas as pd
 
-        numbers = {
-            text: str(number) for number, text in enumerate(dict.fromkeys(columns["source"]), 1)
-        }
-        missing = {name: [None] * len(columns["source"]) for name in ("reference", "system")}
-        given = {
-            name: values
-            for name, values in columns.items()
-            if any(value is not None for value in values)
-        }
-        if None in given.get("item", [None]):
-            given["item"] = [numbers[text] for text in columns["source"]]
-        rows = pd.DataFrame(missing | given | {"human": columns["human"]}, dtype=object)
+        sources = columns["source"]
+        filled = {name: [None] * len(sources) for name in ("reference", "system")}
+        for name, values in columns.items():
+            if any(value is not None for value in values):
+                filled[name] = values
+        if None in filled.get("item", [None]):
+            distinct_sources = dict.fromkeys(sources)
+            numbers = {text: str(number) for number, text in enumerate(distinct_sources, 1)}
+            filled["item"] = [numbers[text] for text in sources]
+        rows = pd.DataFrame(filled | {"human": columns["human"]}, dtype=object)
         rows = rows.astype({name: np.float64 for name in _NUMBERS if name in rows})
         return cls(str(file), lang_pair, rows, level, pairs)
 
@@ -110,14 +108,14 @@ class Judged:
         the index counts segments, or systems."""
         if self.pairs is not None:
             return self.rows
-        whole = self.level == "system"
-        return (
-            self.rows.drop_duplicates("system", ignore_index=True) if whole else self.rows
-        ).dropna(subset=["human"])
+        rows = self.rows
+        if self.level == "system":
+            rows = rows.drop_duplicates("system", ignore_index=True)
+        return rows.dropna(subset=["human"])
 
     def detokenised(self) -> "Judged":
-        """The same with running text, where Moses' tokens stood apart (extra ``mining``); what was
-        lower-cased stays so."""
+        """A copy with running text, where Moses' tokens stood apart (extra ``mining``); lower case
+        stays."""
         import pandas as pd
 
         rows = self.rows.copy()
@@ -153,11 +151,11 @@ class Judged:
                 f"{self.file}: column {name!r}: judgements of whole systems have no columns of "
                 "scores"
             )
-        known = [column for column in self.rows if column not in FIELDS]
-        if name not in known:
+        columns = [column for column in self.rows if column not in FIELDS]
+        if name not in columns:
             raise InputError(
                 f"{self.file}: no column of numbers {name!r}; there are: "
-                f"{', '.join(known) or 'none'}"
+                f"{', '.join(columns) or 'none'}"
             )
         return self.rows[name].tolist()
 
@@ -199,21 +197,21 @@ def read_judged(
     """
     if eval_set.is_test_set(path):
         return _of_test_set(path, "segment", lang_pair)
-    found = []
+    judged = []
     for file in files_of(path):
-        about = metrics_task.task_level(file)
-        if about is None:
-            found += _collect(str(file), read_rows(file), prediction_field, lang_pair)
-        elif file == path or (about == "segment" and not metrics_task.stands_elsewhere(file)):
-            found += _read_task(file, path, lang_pair, "segment")
-    if not found:
+        level = metrics_task.task_level(file)
+        if level is None:
+            judged += _collect(str(file), read_rows(file), prediction_field, lang_pair)
+        elif file == path or (level == "segment" and not metrics_task.stands_elsewhere(file)):
+            judged += _read_task(file, path, lang_pair, "segment")
+    if not judged:
         of_pair = (
             f"row of the language pair {lang_pair}"
             if lang_pair
             else "judged segments; pass --level system"
         )
         raise InputError(f"{path}: holds no {of_pair}")
-    return found
+    return judged
 
 
 def read_judged_segments(path: str | Path, *, prediction_field: str = "translation") -> Judged:
@@ -255,13 +253,12 @@ def read_judged_systems(path: str | Path, *, lang_pair: str | None = None) -> li
     tables = sorted(Path(path).rglob("DA-syslevel.csv")) if Path(path).is_dir() else [path]
     if tables and metrics_task.task_level(tables[0]) is not None:
         return [judged for file in tables for judged in _read_task(file, path, lang_pair, "system")]
-    found = [_read_systems(file) for file in _system_files(Path(path))]
-    names = [pair.lang_pair for pair in found]
-    wanted = names if lang_pair is None else names_of_pair(lang_pair, names)
-    kept = [pair for pair in found if pair.lang_pair in wanted]
+    judged = [_read_systems(file) for file in _system_files(Path(path))]
+    pairs = [systems.lang_pair for systems in judged]
+    wanted = pairs if lang_pair is None else names_of_pair(lang_pair, pairs)
+    kept = [systems for systems in judged if systems.lang_pair in wanted]
     if not kept:
-        known = ", ".join(pair.lang_pair for pair in found)
-        raise InputError(f"{path}: no language pair {lang_pair}; there are: {known}")
+        raise InputError(f"{path}: no language pair {lang_pair}; there are: {', '.join(pairs)}")
     return kept
 
 
@@ -300,29 +297,30 @@ def _of_one_pair(rows: Iterator[Row]) -> Iterator[Row]:
 
 def _segment(row: Row, prediction_field: str) -> dict[str, Any]:
     """The fields of `FIELDS`, and the numbers in the others."""
+    variants = dict(FIELDS)
     # Another name is meant literally; the usual one has the variants of other layouts.
-    literal = (
-        {} if prediction_field == FIELDS["translation"][0] else {"translation": (prediction_field,)}
-    )
-    known = FIELDS | literal
+    if prediction_field != FIELDS["translation"][0]:
+        variants["translation"] = (prediction_field,)
     names = {
-        field: next((name for name in known[field] if name in row.fields), None) for field in known
+        field: next((name for name in variants[field] if name in row.fields), None)
+        for field in variants
     }
     for field in ("source", "translation", "human"):
         if names[field] is None:
-            raise row.lacks(known[field])
-    others = {name: value for name, value in row.fields.items() if name not in names.values()}
-    # Of a text nothing is kept but that it is none of the numbers.
-    found = {
-        name: value if value is None or is_number(value) else "" for name, value in others.items()
-    }
-    checks = {"item": row.label, "human": row.number, "raw": row.number}
+            raise row.lacks(variants[field])
+    segment: dict[str, Any] = {}
+    for name, value in row.fields.items():
+        if name not in names.values():
+            # Of a text nothing is kept but that it is none of the numbers.
+            segment[name] = value if value is None or is_number(value) else ""
+    readers = {"item": row.label, "human": row.number, "raw": row.number}
     for field, name in names.items():
-        absent = field not in ("source", "translation") and (
-            name is None or row.fields[name] is None
-        )
-        found[field] = None if absent else checks.get(field, row.text)(name)
-    return found
+        is_optional = field not in ("source", "translation")
+        if is_optional and (name is None or row.fields[name] is None):
+            segment[field] = None
+        else:
+            segment[field] = readers.get(field, row.text)(name)
+    return segment
 
 
 def _columns(segments: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
@@ -339,20 +337,20 @@ def _columns(segments: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
 def _read_task(
     file: str | Path, path: str | Path, lang_pair: str | None, level: JudgedLevel
 ) -> list[Judged]:
-    if (about := metrics_task.task_level(file)) != level:
-        raise InputError(f"{file}: judges {about}s, not {level}s; pass --level {about}")
+    file_level = metrics_task.task_level(file)
+    if file_level != level:
+        raise InputError(f"{file}: judges {file_level}s, not {level}s; pass --level {file_level}")
     root = Path(path) if Path(path).is_dir() else None
-    found = metrics_task.read_task(file, root, lang_pair=lang_pair)
+    tables = metrics_task.read_task(file, root, lang_pair=lang_pair)
     return [
-        Judged.of(file, pair, columns, level, pairs) for pair, (columns, pairs) in found.items()
+        Judged.of(file, pair, table.columns, level, table.pairs) for pair, table in tables.items()
     ]
 
 
 def _of_test_set(path: str | Path, level: JudgedLevel, lang_pair: str | None) -> list[Judged]:
-    found = eval_set.read_test_set(
-        path, "seg" if level == "segment" else "sys", lang_pair=lang_pair
-    )
-    return [Judged.of(path, pair, columns, level) for pair, columns in found.items()]
+    file_level: eval_set.FileLevel = "seg" if level == "segment" else "sys"
+    tables = eval_set.read_test_set(path, file_level, lang_pair=lang_pair)
+    return [Judged.of(path, pair, columns, level) for pair, columns in tables.items()]
 
 
 # Judgements of whole systems.
@@ -361,13 +359,13 @@ def _of_test_set(path: str | Path, level: JudgedLevel, lang_pair: str | None) ->
 def _system_files(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
-    named = [file for file in sorted(path.iterdir()) if file.name.endswith(_SYSTEM_ENDS)]
-    found = [file for file in named if ".outputs." not in file.name and _outputs_file(file)]
-    if not found:
+    tables = [file for file in sorted(path.iterdir()) if file.name.endswith(_SYSTEM_ENDS)]
+    judgements = [file for file in tables if ".outputs." not in file.name and _outputs_file(file)]
+    if not judgements:
         raise InputError(
             f"{path}: holds no XX-YY.jsonl with XX-YY.outputs.jsonl beside it, plain or .gz"
         )
-    return found
+    return judgements
 
 
 def _stem(path: Path) -> str:

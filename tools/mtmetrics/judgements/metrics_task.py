@@ -49,7 +49,7 @@ _SINGLE = re.compile(
 _MEANS = re.compile(r"ad-seg-scores-(?P<source>[a-z]{2})-(?P<target>[a-z]{2})\.csv(?:\.gz)?")
 _ANY = "newstest*"
 _RANKED_NAMES = ("LP", "DATA", "SID", "BETTER", "WORSE")
-# What some tables call the columns that others have, too.
+# Other names that some tables have for a column.
 _OTHER_NAMES = {
     **dict.fromkeys(("system", "SYS", "sys_id"), "SYSTEM"),
     **dict.fromkeys(("seg_id", "sid"), "SID"),
@@ -78,7 +78,7 @@ class _Judgement(NamedTuple):
 
 
 def task_level(file: str | Path) -> Literal["segment", "system"] | None:
-    """What a file of judgements of a task is about; None for other files."""
+    """The level of the judgements in a file of a task; None for other files."""
     name = Path(file).name
     if name == _SYSTEMS:
         return "system"
@@ -118,17 +118,17 @@ def read_task(
         by_pair = {name: by_pair[name] for name in names_of_pair(lang_pair, by_pair)}
     if not by_pair and lang_pair is None:
         raise InputError(f"{file}: holds no row, there is nothing to judge")
-    found, missing = {}, []
+    tables, missing = {}, []
     for pair, judgements in by_pair.items():
         texts = {
             data: _Texts(root, pair, data)
             for data in dict.fromkeys(judged.data for judged in judgements)
         }
         if all(of_test_set.source and of_test_set.systems for of_test_set in texts.values()):
-            found[pair] = _joined(judgements, texts)
+            tables[pair] = _joined(judgements, texts)
         else:
             missing.append(pair)
-    if missing and not found:
+    if missing and not tables:
         needed = "sources (DATA-XXYY-src.XX) and outputs (XX-YY/DATA.SYSTEM.XX-YY) of the task"
         raise InputError(
             f"{file}: no texts of {', '.join(missing)} in {root}; put there the {needed}"
@@ -137,7 +137,7 @@ def read_task(
         warnings.warn(
             f"{file}: left out {', '.join(missing)}: no texts in {root}", UserWarning, stacklevel=2
         )
-    return found
+    return tables
 
 
 def _of_pair(name: str) -> re.Match[str] | None:
@@ -146,23 +146,24 @@ def _of_pair(name: str) -> re.Match[str] | None:
 
 
 def _judgements(file: Path) -> Iterator[_Judgement]:
-    judged = _rows(file)
+    """The judgements of a table; single judgements of a translation become their mean."""
+    judgements = _rows(file)
     if not _SINGLE.fullmatch(file.name):
-        yield from judged
+        yield from judgements
         return
-    of_translation: dict[tuple[Any, ...], list[_Judgement]] = {}
-    for single in judged:
-        of_translation.setdefault((single.line, single.systems), []).append(single)
-    for several in of_translation.values():
-        values = [single.human for single in several if single.human is not None]
-        yield several[0]._replace(
-            human=sum(values) / len(values) if values else None, count=len(values)
-        )
+    by_translation: dict[tuple[Any, ...], list[_Judgement]] = {}
+    for judgement in judgements:
+        key = (judgement.line, judgement.systems)
+        by_translation.setdefault(key, []).append(judgement)
+    for same_translation in by_translation.values():
+        values = [judgement.human for judgement in same_translation if judgement.human is not None]
+        mean = sum(values) / len(values) if values else None
+        yield same_translation[0]._replace(human=mean, count=len(values))
 
 
 def _rows(file: Path) -> Iterator[_Judgement]:
     of_pair, ranked = _of_pair(file.name), file.name == _RANKED
-    given = {"DATA": _ANY} | (of_pair.groupdict() if of_pair else {})
+    fields_of_name = {"DATA": _ANY} | (of_pair.groupdict() if of_pair else {})
     names: Sequence[str] = ()
     for number, cells in enumerate(map(str.split, iter_lines(file)), 1):
         if not cells:
@@ -172,7 +173,7 @@ def _rows(file: Path) -> Iterator[_Judgement]:
             names = _RANKED_NAMES if ranked else [_OTHER_NAMES.get(cell, cell) for cell in cells]
             continue
         where = f"{file}, line {number}"
-        row = given | dict(zip(names, cells, strict=False))
+        row = fields_of_name | dict(zip(names, cells, strict=False))
         if row.get("type", _JUDGED[0]).upper() not in _JUDGED:
             continue
         try:
@@ -220,8 +221,8 @@ class _Texts:
     def _only(self, name: str) -> list[str] | None:
         files = [path for end in ("", ".txt") for path in sorted(self._root.rglob(name + end))]
         if len({path.name for path in files}) > 1:
-            found = ", ".join(path.name for path in files)
-            raise InputError(f"{self._root}: holds {found}; a folder with one test set is needed")
+            names = ", ".join(path.name for path in files)
+            raise InputError(f"{self._root}: holds {names}; a folder with one test set is needed")
         return self._read(files[0]) if files else None
 
     def row(self, judgement: _Judgement, line: int, system: str) -> dict[str, Any]:

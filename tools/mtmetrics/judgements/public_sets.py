@@ -1,4 +1,4 @@
-"""Public sets of human judgements: where each is obtained, and fetching it."""
+"""Public sets of human judgements: their addresses, and fetching them."""
 
 import dataclasses
 import tomllib
@@ -25,9 +25,14 @@ SUMS = "SHA256SUMS"
 
 
 class DataFile(NamedTuple):
-    """Where the authors of a file serve it, at a fixed commit; its checksum (sha256, or the hash by
-    which git knows it) and size, where they are known; and whether it is a pickle, of which JSON
-    Lines are kept."""
+    """A file of a public set.
+
+    Attributes:
+        url: where its authors serve it, at a fixed commit.
+        sha256, git_blob: its checksum, or the hash by which git knows it, as far as they are known.
+        pickled: whether it is a pickle, of which JSON Lines are kept.
+        bytes: its size, if that is known.
+    """
 
     url: str
     sha256: str | None = None
@@ -81,24 +86,14 @@ class Dataset:
         asked, ends it. `on_bytes` is called with the number of bytes of every piece that arrives.
         """
         recorded = _recorded(folder / SUMS)
-        # What is made of a pickle has a checksum of its own.
-        served = {name: None if file.pickled else file.sha256 for name, file in self.files.items()}
-        known = {name: digest or recorded.get(name) for name, digest in served.items()}
+        digests = {}
+        for name, file in self.files.items():
+            # The rows of a pickle have a checksum of their own.
+            digest = None if file.pickled else file.sha256
+            digests[name] = digest or recorded.get(name)
         present = [name for name in self.files if (folder / name).exists()]
         for name in present:
-            path, blob = folder / name, self.files[name].git_blob
-            if not (
-                sha256_file(path) == known[name]
-                if known[name]
-                else blob and git_blob_file(path) == blob
-            ):
-                why = (
-                    "it is damaged or another one"
-                    if known[name] or blob
-                    else "its checksum is not known"
-                )
-                advice = "remove it, or choose another folder with --out"
-                raise InputError(f"{path} exists already and {why}; {advice}")
+            _check_present(folder / name, digests[name], self.files[name].git_blob)
         fetched = [name for name in self.files if name not in present]
         if fetched and is_offline():
             raise ArtifactError(
@@ -108,21 +103,34 @@ class Dataset:
         if fetched:
             with filled_folder(folder), http_client() as client:
                 for name in fetched:
-                    file = self.files[name]
-                    make_folder((folder / name).parent)
+                    file, path = self.files[name], folder / name
+                    make_folder(path.parent)
                     if file.pickled:
-                        recorded[name] = _converted(client, file, folder / name, on_bytes)
+                        recorded[name] = _converted(client, file, path, on_bytes)
                     else:
-                        expected = (known[name], file.git_blob)
                         recorded[name] = fetch_file(
-                            client, file.url, folder / name, *expected, on_bytes=on_bytes
+                            client, file.url, path, digests[name], file.git_blob, on_bytes=on_bytes
                         )
-                    write_atomic(
-                        folder / SUMS,
-                        "".join(f"{recorded[name]}  {name}\n" for name in sorted(recorded)),
-                    )
-        unknown = {name for name, file in self.files.items() if not (known[name] or file.is_pinned)}
-        return Pulled(fetched, present, [name for name in fetched if name in unknown])
+                    lines = [f"{recorded[name]}  {name}\n" for name in sorted(recorded)]
+                    write_atomic(folder / SUMS, "".join(lines))
+        new = [name for name in fetched if not (digests[name] or self.files[name].is_pinned)]
+        return Pulled(fetched, present, new)
+
+
+def _check_present(path: Path, digest: str | None, git_blob: str | None) -> None:
+    """Refuses a file that is there already and is not the one of the set, as far as its checksum is
+    known."""
+    if digest:
+        is_right = sha256_file(path) == digest
+    elif git_blob:
+        is_right = git_blob_file(path) == git_blob
+    else:
+        is_right = False
+    if not is_right:
+        is_known = digest or git_blob
+        why = "it is damaged or another one" if is_known else "its checksum is not known"
+        advice = "remove it, or choose another folder with --out"
+        raise InputError(f"{path} exists already and {why}; {advice}")
 
 
 def _converted(client: Any, file: DataFile, path: Path, on_bytes: Callable[[int], object]) -> str:
@@ -140,15 +148,15 @@ def _converted(client: Any, file: DataFile, path: Path, on_bytes: Callable[[int]
 def datasets() -> dict[str, Dataset]:
     """All sets of the registry by name."""
     try:
-        found = {}
+        sets = {}
         for name, table in tomllib.loads(REGISTRY.read_text(encoding="utf-8")).items():
             base = table.pop("base", "")
             files = {
                 file: DataFile(**{**about, "url": urljoin(base, about.get("url", file))})
                 for file, about in table.pop("files").items()
             }
-            found[name] = Dataset(name, **table, files=files)
-        return found
+            sets[name] = Dataset(name, **table, files=files)
+        return sets
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, KeyError, TypeError) as error:
         raise ArtifactError(
             f"{REGISTRY}: the registry of data cannot be read ({error!r})"

@@ -29,11 +29,15 @@ _MLQE_NAME = re.compile(rf".*\.(?P<source>[a-z]{{2}})(?P<target>[a-z]{{2}}){re.e
 
 
 class Condition(NamedTuple):
-    """What a field has to be: a value, or a number that is not below it."""
+    """A condition on a field: it has a value, or a number that is not below it.
+
+    Attributes:
+        number: the value as a number, NaN where it is none.
+    """
 
     field: str
     value: str
-    number: float  # what the value is as a number, NaN where it is none
+    number: float
     at_least: bool
 
     @classmethod
@@ -128,20 +132,21 @@ def _parallel_rows(
     files = {"human": member.name} | {
         field: name.format(**match.groupdict()) for field, name in names.items()
     }
-    there = {
-        field: list(lines)
-        for field, name in files.items()
-        if (lines := member.lines(name)) is not None
-    }
-    if missing := [files[field] for field in ("source", "translation") if field not in there]:
-        raise InputError(f"{member.shown}: no {missing[0]} beside it")
-    if len({len(cells) for cells in there.values()}) > 1:
-        counts = ", ".join(f"{field} {len(cells)}" for field, cells in there.items())
+    columns = {}
+    for field, name in files.items():
+        lines = member.lines(name)
+        if lines is not None:
+            columns[field] = list(lines)
+    for field in ("source", "translation"):
+        if field not in columns:
+            raise InputError(f"{member.shown}: no {files[field]} beside it")
+    if len({len(cells) for cells in columns.values()}) > 1:
+        counts = ", ".join(f"{field} {len(cells)}" for field, cells in columns.items())
         raise InputError(
             f"{member.shown}: the files beside each other differ in their number of lines: {counts}"
         )
-    for number, cells in enumerate(zip(*there.values(), strict=True), 1):
-        row: dict[str, Any] = dict(zip(there, cells, strict=True))
+    for number, cells in enumerate(zip(*columns.values(), strict=True), 1):
+        row: dict[str, Any] = dict(zip(columns, cells, strict=True))
         row |= {"human": _value("human", row["human"]), "lp": match["lp"]}
         yield Row(f"{member.shown}, line {number}", row)
 
@@ -184,7 +189,7 @@ _DA_NAME = re.compile(rf"(?P<head>.*newstest20\d\d\.)human\.(?P<lp>{PAIR_IN_NAME
 _EVAL4NLP = {"source": "{head}.src", "translation": "{head}.mt"}
 _EVAL4NLP_NAME = re.compile(rf"(?P<head>(?:.*/)?(?P<lp>{PAIR_IN_NAMES})-[^/]*/[^/]*)\.da")
 _CAPTIONS = re.compile(r"(?:.*/)?MMTtranslationdict_(?P<target>[a-z]{2})\.json")
-# What the name of a file of judgements looks like -> how it is read.
+# Pattern of the name of a file of judgements -> its reader.
 _MEMBERS: dict[re.Pattern[str], Callable[[_Member], Iterator[Row]]] = {
     re.compile(rf".*{re.escape(_MLQE)}"): _mlqe_rows,
     _DA_NAME: functools.partial(_parallel_rows, _DA, _DA_NAME),
@@ -215,17 +220,16 @@ def _archive_rows(path: str | Path) -> Iterator[Row]:
             files = {member.name: member for member in archive if member.isfile()}
             judged = {name: read for name in files if (read := _member_reader(name))}
             if not judged:
-                known = "tables of MLQE-PE, direct assessments of WMT15 and WMT16, Eval4NLP 2021"
-                raise InputError(f"{path}: holds no judged data; in archives there may be: {known}")
+                raise InputError(
+                    f"{path}: holds no judged data; in archives there may be: tables of MLQE-PE, "
+                    "direct assessments of WMT15 and WMT16, Eval4NLP 2021"
+                )
             for name, read in judged.items():
 
                 def lines(other: str) -> Iterable[str] | None:
-                    there = other in files
-                    return (
-                        decoded_lines(archive.extractfile(files[other]), f"{path}:{other}")
-                        if there
-                        else None
-                    )
+                    if other not in files:
+                        return None
+                    return decoded_lines(archive.extractfile(files[other]), f"{path}:{other}")
 
                 yield from read(_Member(name, f"{path}:{name}", lines))
     except (OSError, EOFError, tarfile.TarError) as error:
@@ -259,11 +263,10 @@ def files_of(path: str | Path) -> list[str | Path]:
         return [path]
     files = sorted(file for file in Path(path).rglob("*") if file.is_file() and _reader(file))
     if not files:
-        known = (
-            f"files *{', *'.join(_LAYOUTS)}, those of shared tasks, or a test set of "
-            "mt-metrics-eval"
+        raise InputError(
+            f"{path}: holds no judged data; files *{', *'.join(_LAYOUTS)}, those of shared tasks, "
+            "or a test set of mt-metrics-eval are read"
         )
-        raise InputError(f"{path}: holds no judged data; {known} are read")
     return [*files]
 
 

@@ -35,7 +35,8 @@ class Columns(NamedTuple):
 
     @property
     def not_finite(self) -> str | None:
-        """Which column holds values that are not finite, and where; None where all are finite."""
+        """A reason that names the column and the place of values that are not finite; None where
+        all are finite."""
         for name, column in self.values.items():
             bad = np.flatnonzero(~np.isfinite(column))
             if bad.size:
@@ -53,9 +54,9 @@ def complete(columns: Mapping[str, Numbers]) -> Columns:
     values = {name: _floats(name, column) for name, column in columns.items()}
     shapes = [column.shape for column in values.values()]
     if len(set(shapes)) > 1 or len(shapes[0]) != 1:
-        found = " and ".join(map(str, shapes))
         raise InputError(
-            f"{' and '.join(values)} must be vectors of one length, got the shapes {found}"
+            f"{' and '.join(values)} must be vectors of one length, got the shapes "
+            f"{' and '.join(map(str, shapes))}"
         )
     kept = np.all(
         [[value is not None for value in column] for column in columns.values()], axis=0
@@ -233,17 +234,18 @@ def correlate(
     if reason := columns.not_finite:
         return Correlation(np.nan, reason, columns.left_out)
     parts = members(codes("groups", groups, columns.kept))
-    found = [coefficient(*(column[part] for column in columns.values.values())) for part in parts]
-    defined = [correlation.value for correlation in found if correlation.reason is None]
-    undefined = len(found) - len(defined)
+    correlations = [
+        coefficient(*(column[part] for column in columns.values.values())) for part in parts
+    ]
+    defined = [correlation.value for correlation in correlations if correlation.reason is None]
+    undefined = len(correlations) - len(defined)
     if defined:
         return Correlation(float(np.mean(defined)), None, columns.left_out, undefined)
-    why = (
-        f"undefined in each of the {len(found)} groups, in the first because {found[0].reason}"
-        if found
-        else None
-    )
-    return Correlation(np.nan, why or "there is no segment", columns.left_out, undefined)
+    reason = "there is no segment"
+    if correlations:
+        first = correlations[0].reason
+        reason = f"undefined in each of the {undefined} groups, in the first because {first}"
+    return Correlation(np.nan, reason, columns.left_out, undefined)
 
 
 def members(groups: np.ndarray) -> list[np.ndarray]:
@@ -303,9 +305,9 @@ def ranked_kendall(scores: Numbers, pairs: np.ndarray) -> Correlation:
     columns = complete({"scores": scores})
     if reason := columns.not_finite:
         return Correlation(np.nan, reason, columns.left_out)
-    known = np.full(len(columns.kept), np.nan)
-    known[columns.kept] = columns.values["scores"]
-    better, worse = known[pairs].T
+    all_scores = np.full(len(columns.kept), np.nan)
+    all_scores[columns.kept] = columns.values["scores"]
+    better, worse = all_scores[pairs].T
     scored = ~(np.isnan(better) | np.isnan(worse))
     if not scored.any():
         return Correlation(np.nan, "no pair has scores", columns.left_out)
@@ -433,12 +435,10 @@ def soft_pairwise_accuracy(
 
 
 def _too_few(systems: int) -> str | None:
-    there = f"there {'is' if systems == 1 else 'are'} {systems}"
-    return (
-        f"pairs need at least 2 systems with a score and a judgement, {there}"
-        if systems < 2
-        else None
-    )
+    if systems >= 2:
+        return None
+    count = f"there {'is' if systems == 1 else 'are'} {systems}"
+    return f"pairs need at least 2 systems with a score and a judgement, {count}"
 
 
 def sign_flips(resamples: int, n: int, seed: int) -> Iterator[np.ndarray]:

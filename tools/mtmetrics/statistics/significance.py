@@ -263,10 +263,10 @@ def williams_test(scores_a: Numbers, scores_b: Numbers, human: Numbers) -> PValu
     if reason := why_undefined(columns):
         return PValue(np.nan, reason, columns.left_out)
     a, b, people = columns.values.values()
-    found = williams(
+    test = williams(
         pearson(people, a).value, pearson(people, b).value, pearson(a, b).value, len(people)
     )
-    return found._replace(left_out=columns.left_out)
+    return test._replace(left_out=columns.left_out)
 
 
 class CorrelationInterval(NamedTuple):
@@ -313,8 +313,10 @@ def bootstrap_correlation(
         )
     defined = values[~np.isnan(values)]
     low, high = np.quantile(defined, _TAILS) if defined.size else (np.nan, np.nan)
-    known = reason, len(values) - len(defined), columns.left_out
-    return CorrelationInterval(float(low), float(high), _LEVEL, resamples, seed, *known)
+    undefined = len(values) - len(defined)
+    return CorrelationInterval(
+        float(low), float(high), _LEVEL, resamples, seed, reason, undefined, columns.left_out
+    )
 
 
 def perm_both(
@@ -354,11 +356,11 @@ def perm_both(
         chosen = np.concatenate([1 - swapped, swapped], axis=1)
         sides = []
         for counts in (chosen, 1 - chosen):
-            found = [
+            correlations = [
                 sample_correlations(coefficient, pool[part], judged[part], counts[:, part])
                 for part in parts
             ]
-            sides.append(_mean_of_defined(np.array(found)))
+            sides.append(_mean_of_defined(np.array(correlations)))
         return sides[0] - sides[1]
 
     observed = lead(np.zeros((1, n)))[0]
@@ -411,11 +413,10 @@ def _sampled_pearson(x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> np.nda
     x, y = first, second
     sums = counts @ np.stack([np.ones_like(x), x, y, x * x, y * y, x * y], axis=1)
     mean_x, mean_y, xx, yy, xy = sums[:, 1:].T / sums[:, 0]
-    found = ((square - mean**2, square) for mean, square in ((mean_x, xx), (mean_y, yy)))
-    variances = [
-        np.where(variance > NOISE * square, variance, np.nan) for variance, square in found
-    ]
-    return (xy - mean_x * mean_y) / np.sqrt(variances[0] * variances[1])
+    variance_x, variance_y = xx - mean_x**2, yy - mean_y**2
+    variance_x = np.where(variance_x > NOISE * xx, variance_x, np.nan)
+    variance_y = np.where(variance_y > NOISE * yy, variance_y, np.nan)
+    return (xy - mean_x * mean_y) / np.sqrt(variance_x * variance_y)
 
 
 def _sampled_spearman(x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> np.ndarray:
@@ -428,12 +429,12 @@ def _sampled_spearman(x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> np.nd
 def _sampled_kendall(variant: str, x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> np.ndarray:
     from scipy.stats import kendalltau
 
-    found = np.full(len(counts), np.nan)
+    coefficients = np.full(len(counts), np.nan)
     for number, held in enumerate(counts.astype(int)):
         first, second = np.repeat(x, held), np.repeat(y, held)
         if len(first) and np.ptp(first) and np.ptp(second):
-            found[number] = kendalltau(first, second, variant=variant).statistic
-    return found
+            coefficients[number] = kendalltau(first, second, variant=variant).statistic
+    return coefficients
 
 
 _SAMPLED: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]] = {
