@@ -77,8 +77,8 @@ class MetricSpec:
         return f"{self.metric}:{self.preset or ''}:{','.join(shown)}".rstrip(":")
 
     def filled(self, preset: str | None, options: dict[str, Any]) -> "MetricSpec":
-        """The same metric, with a preset (its default if None), where it has presets, and options,
-        for what it does not say itself."""
+        """A copy with a preset and options where the user names none; a metric that has presets
+        gets its default one if `preset` is None."""
         metric = known_metric(self.metric)
         chosen = self.preset
         if chosen is None and metric is not None and metric.made_by().usual_preset is not None:
@@ -86,7 +86,7 @@ class MetricSpec:
         return MetricSpec(self.metric, chosen, tuple((options | dict(self.options)).items()))
 
     def having(self, **options: Any) -> "MetricSpec":
-        """The same metric with other options."""
+        """A copy with other options."""
         return dataclasses.replace(self, options=tuple((dict(self.options) | options).items()))
 
     def load(self, pool: ModelPool, lang_pair: str | None) -> Scorer:
