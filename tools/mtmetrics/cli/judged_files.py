@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from mtmetrics.judgements.judged import Judged
     from mtmetrics.reports.agreement import Measure, MetricTable
     from mtmetrics.reports.metric_runs import Entry, MetricRuns
-    from mtmetrics.reports.recipes import Recipe
 
 
 def judged_files(args: argparse.Namespace) -> "list[Judged]":
@@ -46,20 +45,14 @@ def judge(
     entries: "Sequence[Entry]",
     files: "Sequence[Judged]",
     measure: "Measure",
-    recipe: "Recipe | None" = None,
     **settings: Any,
 ) -> "tuple[MetricRuns, MetricTable]":
-    """Judges the rows of a table, of a paper's table if there is one, with the models that the
-    arguments name, and shows a bar; `settings` are those of
-    `mtmetrics.reports.agreement.judge_entries`."""
+    """As `mtmetrics.reports.agreement.judge_entries`, with the models that the arguments name, and
+    a bar."""
     from mtmetrics.reports.agreement import judge_entries
-    from mtmetrics.reports.recipes import judge_recipe
 
-    pool = options.model_pool(args)
     with options.scoring(sum(entry.metric is not None for entry in entries) * sum(map(len, files))):
-        if recipe is not None:
-            return judge_recipe(recipe, entries, files, pool, measure, **settings)
-        return judge_entries(entries, files, pool, measure, **settings)
+        return judge_entries(entries, files, options.model_pool(args), measure, **settings)
 
 
 def _chosen_rows(files: "list[Judged]", where: str) -> "list[Judged]":

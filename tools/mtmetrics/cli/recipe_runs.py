@@ -16,7 +16,7 @@ from mtmetrics.checks import names_of_pair
 from mtmetrics.cli import options
 from mtmetrics.cli.data import pulled
 from mtmetrics.cli.evaluate import layer_studies, save_layers
-from mtmetrics.cli.judged_files import judge, judged_files
+from mtmetrics.cli.judged_files import judged_files
 from mtmetrics.cli.output import check_target, print_report, print_warnings
 from mtmetrics.errors import InputError, MTMetricsError
 
@@ -206,6 +206,7 @@ def _measured(args: argparse.Namespace, recipe: "Recipe", measure: "Measure") ->
     """Runs the rows of a table on the data of the arguments, and says what is unusual; of the
     metrics and vectors that the user names those that it has rows of count."""
     from mtmetrics.reports.agreement import check_table, remarks, usual_test
+    from mtmetrics.reports.recipes import judge_recipe
 
     if recipe.bars:
         args.ci = True  # whiskers
@@ -213,8 +214,11 @@ def _measured(args: argparse.Namespace, recipe: "Recipe", measure: "Measure") ->
     check_table(measure, test, intervals=args.ci)
     entries = _entries(args, recipe)
     files = _of_recipe(judged_files(args), recipe)
-    settings = {"recipe": recipe, "test": test, "intervals": args.ci}
-    runs, table = judge(args, entries, files, measure, **settings)
+    pool = options.model_pool(args)
+    with options.scoring(sum(entry.metric is not None for entry in entries) * sum(map(len, files))):
+        runs, table = judge_recipe(
+            recipe, entries, files, pool, measure, test=test, intervals=args.ci
+        )
     print_warnings([*runs.notes(), *remarks(table)])
     return table
 
