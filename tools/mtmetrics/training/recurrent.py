@@ -172,8 +172,6 @@ class TrainingData:
     ) -> None:
         choice("architecture", config.architecture, ARCHITECTURES)
         choice("against", config.against, ("reference", "source", "both"))
-        if not 0 <= config.dropout < 1:
-            raise InputError(f"dropout {config.dropout}: must be at least 0 and below 1")
         self.features = _feature_names(config.features)
         if self.features and config.against == "both":
             raise InputError(
