@@ -162,25 +162,30 @@ class _Page:
         gr.HTML("<h2><span>1</span>Texts</h2>", elem_classes="mt-step")
         with gr.Row():
             style: dict[str, Any] = {"allow_custom_value": True, "min_width": 150}
-            source_language = gr.Dropdown(languages, label="From", value="de", **style)
-            target_language = gr.Dropdown(languages, label="Into", value="en", **style)
-            self.source_language = self._add_input(source_language)
-            self.target_language = self._add_input(target_language)
+            self.source_language = self._add_input(
+                gr.Dropdown(languages, label="From", value="de", **style)
+            )
+            self.target_language = self._add_input(
+                gr.Dropdown(languages, label="Into", value="en", **style)
+            )
         with gr.Tab("Upload"), gr.Row():
             style = {"height": 120, "min_width": 240}
-            source_file = gr.File(label="Source, a segment per line", **style)
-            system_files = gr.File(label="Systems, a file for each", file_count="multiple", **style)
-            reference_file = gr.File(label="References, if there are any", **style)
-            self.source_file = self._add_input(source_file)
-            self.system_files = self._add_input(system_files)
-            self.reference_file = self._add_input(reference_file)
+            self.source_file = self._add_input(gr.File(label="Source, a segment per line", **style))
+            self.system_files = self._add_input(
+                gr.File(label="Systems, a file for each", file_count="multiple", **style)
+            )
+            self.reference_file = self._add_input(
+                gr.File(label="References, if there are any", **style)
+            )
         with gr.Tab("Paste"):
             with gr.Row():
                 style = {"lines": 5, "max_lines": 12, "min_width": 280}
-                source_text = gr.Textbox(label="Source, a segment per line", **style)
-                reference_text = gr.Textbox(label="References, if there are any", **style)
-                self.source_text = self._add_input(source_text)
-                self.reference_text = self._add_input(reference_text)
+                self.source_text = self._add_input(
+                    gr.Textbox(label="Source, a segment per line", **style)
+                )
+                self.reference_text = self._add_input(
+                    gr.Textbox(label="References, if there are any", **style)
+                )
             with gr.Row():
                 self.system_boxes = [
                     self._system_box(number) for number in range(1, _MOST_PASTED + 1)
