@@ -23,6 +23,8 @@ from mtmetrics.training.configs import DistilConfig, EncoderConfig
 
 log = logging.getLogger(__name__)
 UNNAMED = "unnamed"
+# Groups of pairs of single words, and not of sentences, end so.
+WORD_LISTS = ".words"
 _NO_LETTERS = re.compile(r"[\W_]+")
 _RANGES = re.compile(r"(?P<path>.+?):(?P<ranges>\d+-\d+(?:=[^,=:]+)?(?:,\d+-\d+(?:=[^,=:]+)?)*)")
 
@@ -256,7 +258,7 @@ def read_pairs(
     counts = Counts()
     seen: set[tuple[str, str, str]] = set()
     for path in paths:
-        group = Path(path).name.split(".")[0] + (".words" if ".tsv" in Path(path).name else "")
+        group = Path(path).name.split(".")[0] + (WORD_LISTS if ".tsv" in Path(path).name else "")
         by_origin: dict[str, list[Pair]] = {}
         for source, target, origin in _iter_rows(path, counts):
             key = (group, source, target)
@@ -364,7 +366,7 @@ def training_split(
     sides: set[str] = set()
     groups: dict[str, list[Pair]] = {}
     for pair in pairs:
-        if pair.group.endswith(".words"):
+        if pair.group.endswith(WORD_LISTS):
             words.append(pair)
             continue
         key = (text_key(pair.source), text_key(pair.target))
@@ -417,9 +419,9 @@ def plan_batches(
     rng = np.random.default_rng(seed)
     names, numbers = np.unique(np.asarray(groups), return_inverse=True)
     members = np.split(np.argsort(numbers, kind="stable"), np.cumsum(np.bincount(numbers))[:-1])
-    weights = [words if name.endswith(".words") else 1.0 for name in names]
-    sizes = [len(rows) ** 0.7 for rows in members]
-    share = np.array([size * weight for size, weight in zip(sizes, weights, strict=True)])
+    weights = [words if name.endswith(WORD_LISTS) else 1.0 for name in names]
+    factors = [len(rows) ** 0.7 for rows in members]
+    share = np.array([a * b for a, b in zip(factors, weights, strict=True)])
     waiting: list[list[np.ndarray]] = [[] for _ in names]
     plan = []
     for _ in range(steps):
