@@ -22,7 +22,7 @@ from mtmetrics.reports.example import example
 from mtmetrics.reports.metric_runs import MetricSpec
 from mtmetrics.scorers.registry import load_scorer
 
-pytest.importorskip("gradio", reason="needs the extra 'app'")
+gradio = pytest.importorskip("gradio", reason="needs the extra 'app'")
 pytest.importorskip("sacrebleu", reason="needs the extra 'baselines'")
 
 CHRF = next(offer for offer in offers() if offer.key == "chrf")
@@ -169,23 +169,30 @@ def test_files_of_one_visitor_outlast_those_of_others(tmp_path, monkeypatch):
     """Every visitor downloads what was made for this visitor, however many others come; the page
     itself keeps none."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    handlers = {event.name: event.fn for event in build_page("bertr").fns.values()}
+    handlers = {event.name: event for event in build_page("bertr").fns.values()}
+    compare = handlers["_run"]
+    texts = {
+        "Translations of system 1": "the house\na dog",
+        "Translations of system 2": "a house\nthe cat",
+        "Name of system 2": "other",
+    }
     names = ["first", "second", "third", "fourth", "fifth", "sixth"]
     tables = []
     for name in names:
-        texts = [
-            "",
-            "the house\nthe dog",
-            name,
-            "the house\na dog",
-            "other",
-            "a house\nthe cat",
-            *["", ""] * 4,
-        ]
-        ticked = [[], ["bertr:mini:against=reference"], []]
-        *_, result = handlers["_run"]("de", "en", None, None, None, *texts, *ticked)
-        tables.append(result[-len(FILES)].value["path"])
-    *_, example_files = handlers["_shown_example"]()
+        form = {part: texts.get(part.label) for part in compare.inputs}
+        for part in form:
+            if isinstance(part, gradio.Dropdown):
+                form[part] = part.value
+            elif isinstance(part, gradio.CheckboxGroup):
+                form[part] = ["bertr:mini:against=reference"]
+            elif part.label == "References, if there are any" and isinstance(part, gradio.Textbox):
+                form[part] = "the house\nthe dog"
+            elif part.label == "Name of system 1":
+                form[part] = name
+        *_, result = compare.fn(form)
+        [table] = [part for part in result if getattr(part, "label", "") == FILES["systems.csv"]]
+        tables.append(result[table].value["path"])
+    *_, example_files = handlers["_show_example"].fn()
     assert [name in Path(table).read_text() for name, table in zip(names, tables, strict=True)] == [
         True
     ] * 6

@@ -73,7 +73,9 @@ def test_pairs_with_a_judged_text_are_left_out(tmp_path: Path) -> None:
         {"lp": "de-en", "source": s, "translation": t, "human": human} for human, (s, t) in texts
     ]
     judged = write_jsonl(tmp_path / "judged.jsonl", lines)
-    config = DistilConfig(held_back_per_mille=100, steps=3, pairs_per_step=4)
+    config = DistilConfig(
+        held_back_per_mille=100, steps=3, warmup_steps=0, decay_steps=0, pairs_per_step=4
+    )
     data = corpus.read_distillation(
         corpus.ParallelText([path]), [judged], config, seed=1, processes=1
     )

@@ -165,15 +165,18 @@ def test_bad_settings_are_named(
     setting: dict, message: str, judged: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
     seeds = setting.pop("seeds", [1])
-    config = dataclasses.replace(TINY, **setting)
-    with pytest.raises(InputError, match=message):
+
+    def train() -> None:
         train_regressor(
             Run(tmp_path / "out"),
             JudgedFiles([judged]),
             str(tiny_encoder),
             seeds=seeds,
-            config=config,
+            config=dataclasses.replace(TINY, **setting),
         )
+
+    with pytest.raises(InputError, match=message):
+        train()
     assert not (tmp_path / "out.work").exists()
 
 

@@ -1,18 +1,42 @@
-"""Translations by any model of `transformers`, of which a function chooses the best."""
+"""Translations by any model of `transformers`, from which a function chooses the best."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from mtmetrics.checks import as_texts, positive
 from mtmetrics.errors import InputError
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+T = TypeVar("T")
+
+
+class Chosen(Protocol):
+    """A chosen candidate."""
+
+    text: str
+
+
+class Rerank(Protocol):
+    """A function that chooses one of the candidates of each source; scores by name, of all
+    candidates."""
+
+    def __call__(
+        self,
+        candidates: list[list[str]],
+        sources: list[str],
+        *,
+        scores: dict[str, list[list[float]]] | None,
+    ) -> Sequence[Chosen]: ...
+
 
 def generate(
-    model: Any,
-    tokenizer: Any,
+    model: "PreTrainedModel",
+    tokenizer: "PreTrainedTokenizerBase",
     sources: Sequence[str],
     *,
-    rerank: Callable[..., list[Any]],
+    rerank: Rerank,
     batch: int = 8,
     **options: Any,
 ) -> list[str]:
@@ -64,26 +88,31 @@ def generate(
     chosen: list[str] = []
     for first in range(0, len(texts), positive("batch", batch)):
         block = texts[first : first + batch]
-        padded = {"return_tensors": "pt", "padding": True, "truncation": True}
-        # Which decoders do not know, and transformers 4 refuses.
-        inputs = tokenizer(block, return_token_type_ids=False, **padded).to(model.device)
+        inputs = tokenizer(
+            block,
+            return_tensors="pt",
+            padding=True,
+            truncation=True,
+            # Decoders do not know them, and transformers 4 refuses them there.
+            return_token_type_ids=False,
+        ).to(model.device)
         with torch.inference_mode():
-            made = model.generate(
+            output = model.generate(
                 **inputs, **options, return_dict_in_generate=True, output_scores=True
             )
         prompt = 0 if model.config.is_encoder_decoder else inputs["input_ids"].shape[1]
-        written = [
-            text.strip()
-            for text in tokenizer.batch_decode(made.sequences[:, prompt:], skip_special_tokens=True)
-        ]
-        own = getattr(made, "sequences_scores", None)
-        candidates, scores = (
-            None
-            if column is None
-            else [column[row : row + count] for row in range(0, len(column), count)]
-            for column in (written, None if own is None else own.tolist())
+        texts_of_outputs = tokenizer.batch_decode(
+            output.sequences[:, prompt:], skip_special_tokens=True
         )
-        chosen += [
-            choice.text for choice in rerank(candidates, block, scores=scores and {"model": scores})
-        ]
+        candidates = _groups([text.strip() for text in texts_of_outputs], count)
+        model_scores = getattr(output, "sequences_scores", None)
+        scores = None
+        if model_scores is not None:
+            scores = {"model": _groups(model_scores.tolist(), count)}
+        chosen += [choice.text for choice in rerank(candidates, block, scores=scores)]
     return chosen
+
+
+def _groups(values: list[T], size: int) -> list[list[T]]:
+    """The values in groups of one size."""
+    return [values[first : first + size] for first in range(0, len(values), size)]

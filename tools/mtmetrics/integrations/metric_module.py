@@ -4,7 +4,7 @@ import dataclasses
 import inspect
 import re
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -118,14 +118,14 @@ class MetricModule(evaluate.Metric):
         }
 
     def _info(self) -> evaluate.MetricInfo:
-        """What `evaluate` shows of the metric."""
+        """The description of the metric that `evaluate` shows."""
         metric = METRICS[self.metric_name]
         text = datasets.Value("string")
-        several = datasets.List(text)
-        kinds: dict[str, list[tuple[Any, ...]]] = {
+        texts = datasets.List(text)
+        kinds: dict[str, list[tuple[datasets.Value | datasets.List, ...]]] = {
             "source": [(text,)],
-            "reference": [(text,), (several,)],
-            "both": [(text, text), (text, several)],
+            "reference": [(text,), (texts,)],
+            "both": [(text, text), (text, texts)],
         }
         usual_first = sorted(metric.sides, key=lambda side: side != metric.usual)
         either = [
@@ -147,7 +147,7 @@ class MetricModule(evaluate.Metric):
             license="Apache-2.0",
         )
 
-    def _download_and_prepare(self, dl_manager: Any) -> None:
+    def _download_and_prepare(self, dl_manager: datasets.DownloadManager) -> None:
         """Loads the models that preset and keywords of ``evaluate.load`` determine; they stay with
         the object. What depends on a language pair that is not known yet is left out."""
         offline = self._local_files_only or dl_manager.download_config.local_files_only
@@ -160,18 +160,15 @@ class MetricModule(evaluate.Metric):
         if options.get("lang_pair") is None and "lang_pair" in settings:
             options["lang_pair"] = settings["lang_pair"]
         elif options.get("lang_pair") is None:
-            code = next(
-                iter([*settings.get("language_models", {}), *settings.get("languages", []), "en"])
-            )
-            options |= {
-                "lang_pair": f"{language_of(code)}-{language_of(code)}",
-                **metric.made_by().unpaired(options),
-            }
+            # Any pair of languages that the preset has; what depends on the pair is left out.
+            codes = [*settings.get("language_models", {}), *settings.get("languages", []), "en"]
+            language = language_of(codes[0])
+            options["lang_pair"] = f"{language}-{language}"
+            options |= metric.made_by().unpaired(options)
         self.scorer(**options)
 
-    def scorer(self, **options: Any) -> "Scorer":
-        """The scorer of the preset with these options; models that are loaded already are used
-        again."""
+    def scorer(self, **options: object) -> "Scorer":
+        """The scorer of the preset with these options; models are loaded once."""
         return load_scorer(
             self.metric_name, preset=self.preset.name or None, pool=self.pool, **options
         )
@@ -198,7 +195,7 @@ class MetricModule(evaluate.Metric):
         return result
 
     def compute(
-        self, *, predictions: Any = None, references: Any = None, **kwargs: Any
+        self, *, predictions: object = None, references: object = None, **kwargs: object
     ) -> dict[str, Any] | None:
         """Scores what is passed here, after what was added before.
 
@@ -211,9 +208,9 @@ class MetricModule(evaluate.Metric):
             ArtifactError: something that the options name cannot be loaded.
 
         """
-        given = self._columns(predictions=predictions, references=references, **kwargs)
-        columns = {name: given.pop(name, None) for name in self._known_columns()}
-        options = self.defaults | self._without_side(given)
+        arguments = self._columns(predictions=predictions, references=references, **kwargs)
+        columns = {name: arguments.pop(name, None) for name in self._known_columns()}
+        options = self.defaults | self._without_side(arguments)
         self._refuse_unknown("compute", options, (*self._known_columns(), *self._option_names()))
         if METRICS[self.metric_name].made_by().needs_pair and "lang_pair" not in options:
             raise InputError(
@@ -237,7 +234,9 @@ class MetricModule(evaluate.Metric):
         self._columns_in_use = None
         return result
 
-    def add_batch(self, *, predictions: Any = None, references: Any = None, **kwargs: Any) -> None:
+    def add_batch(
+        self, *, predictions: object = None, references: object = None, **kwargs: object
+    ) -> None:
         """Adds parallel lists of texts, which are scored by the next ``compute``; every element is
         checked.
 
@@ -250,7 +249,7 @@ class MetricModule(evaluate.Metric):
         self._refuse_unknown("add_batch", columns, self._known_columns())
         super().add_batch(**self._checked(columns))
 
-    def add(self, *, prediction: Any = None, reference: Any = None, **kwargs: Any) -> None:
+    def add(self, *, prediction: object = None, reference: object = None, **kwargs: object) -> None:
         """Adds one segment, which is scored by the next ``compute``, such as ``add(source="Hallo",
         prediction="Hello")``; the names of the columns, ``sources`` and ``predictions``, are taken
         too.
@@ -273,16 +272,15 @@ class MetricModule(evaluate.Metric):
         self._refuse_unknown("add", columns, self._known_columns())
         wrapped = {name: None if value is None else [value] for name, value in columns.items()}
         checked = {name: column[0] for name, column in self._checked(wrapped).items()}
-        named = {
-            name: checked.pop(f"{name}s")
-            for name in ("prediction", "reference")
-            if f"{name}s" in checked
-        }
-        super().add(**named, **checked)
+        # Under these names `evaluate` takes them.
+        for name in ("prediction", "reference"):
+            if f"{name}s" in checked:
+                checked[name] = checked.pop(f"{name}s")
+        super().add(**checked)
 
     def _feature_names(self) -> list[str]:
-        """The columns of the rows at hand; before there are any, those that `evaluate.combine` is
-        to pick for this metric."""
+        """The columns of the rows that were added; before there are any, the columns that
+        `evaluate.combine` is to pick for this metric."""
         if self._columns_in_use:
             return self._columns_in_use
         metric = METRICS[self.metric_name]
@@ -291,22 +289,20 @@ class MetricModule(evaluate.Metric):
         return ["predictions", *COLUMNS[metric.side(self.defaults)]]
 
     def _infer_feature_from_example(self, example: dict[str, Any]) -> datasets.Features:
-        """The types of checked columns; that of `evaluate` supposes that the same ones are always
-        there."""
+        """The types of checked columns; the method of `evaluate` supposes that all metrics have the
+        same ones."""
         text = datasets.Value("string")
-        return datasets.Features(
-            {
-                name: text if isinstance(value, str) else datasets.List(text)
-                for name, value in example.items()
-            }
-        )
+        types = {}
+        for name, value in example.items():
+            types[name] = text if isinstance(value, str) else datasets.List(text)
+        return datasets.Features(types)
 
     def _known_columns(self) -> list[str]:
         """All columns that the metric may be given."""
-        options = (
-            self.info.features if isinstance(self.info.features, list) else [self.info.features]
-        )
-        return list(dict.fromkeys(name for features in options for name in features))
+        features = self.info.features
+        if not isinstance(features, list):
+            return list(features)
+        return list(dict.fromkeys(name for columns in features for name in columns))
 
     @classmethod
     def _option_names(cls) -> list[str]:
@@ -315,7 +311,8 @@ class MetricModule(evaluate.Metric):
 
     @classmethod
     def returns(cls) -> list[str]:
-        """Those that say what ``compute`` is to return, as far as the metric has it."""
+        """Names of the keywords that say what ``compute`` is to return, as far as the metric has
+        it."""
         scorer = METRICS[cls.metric_name].made_by()
         lacking = {
             "return_parts": not scorer.told_parts,
@@ -323,12 +320,13 @@ class MetricModule(evaluate.Metric):
         }
         return [name for name in RETURNS if not lacking.get(name)]
 
-    def _columns(self, **columns: Any) -> dict[str, Any]:
-        """Without the columns of other metrics, which `evaluate.combine` passes to all of them."""
-        others = {*_COLUMNS} - {*self._known_columns()}
-        return {name: column for name, column in columns.items() if name not in others}
+    def _columns(self, **arguments: object) -> dict[str, object]:
+        """The arguments without the columns of other metrics, which `evaluate.combine` passes to
+        all of them."""
+        foreign = {*_COLUMNS} - {*self._known_columns()}
+        return {name: value for name, value in arguments.items() if name not in foreign}
 
-    def _without_side(self, options: dict[str, Any]) -> dict[str, Any]:
+    def _without_side(self, options: dict[str, object]) -> dict[str, object]:
         """The options without the side to compare with, where the metric has no choice:
         `evaluate.combine` passes it to all of its metrics."""
         if len(METRICS[self.metric_name].sides) > 1 or options.get("against") is None:
@@ -336,9 +334,9 @@ class MetricModule(evaluate.Metric):
         choice("against", options["against"], tuple(COLUMNS))
         return {name: value for name, value in options.items() if name != "against"}
 
-    def _checked(self, columns: dict[str, Any]) -> dict[str, list[Any]]:
-        """The columns as lists of strings, in the order of the metric; the same ones as were added
-        before."""
+    def _checked(self, columns: dict[str, object]) -> dict[str, list[Any]]:
+        """The columns as lists of strings, in the order of the metric; an InputError says that they
+        are other columns than were added before."""
         given = [name for name in self._known_columns() if columns.get(name) is not None]
         if isinstance(self.info.features, list):
             if not set(given) - {"predictions"}:
@@ -357,22 +355,19 @@ class MetricModule(evaluate.Metric):
         self._columns_in_use = given
         return checked
 
-    def _refuse_unknown(self, call: str, given: Iterable[str], known: Iterable[str]) -> None:
-        known = list(known)
-        for name in given:
-            if name not in known:
+    def _refuse_unknown(self, call: str, keywords: Iterable[str], allowed: Sequence[str]) -> None:
+        for name in keywords:
+            if name not in allowed:
                 raise InputError(
                     f"{call}: {self.metric_name} has no keyword {name!r}; it takes: "
-                    f"{', '.join(known)}"
+                    f"{', '.join(allowed)}"
                 )
 
     def _put_back(self, count: int) -> None:
         """After a failure: frees the cache files of `evaluate`, and adds the first `count` rows
         again."""
         data, self.data = self.data, None
-        if (
-            data is None
-        ):  # it failed before the rows were collected, so they still are where they were
+        if data is None:  # it failed before the rows were collected, so they are where they were
             return
         rows = {name: data[name][:count] for name in self._feature_names()}
         del data
@@ -386,32 +381,29 @@ class MetricModule(evaluate.Metric):
 
 
 def documentation(module: type[MetricModule]) -> str:
-    """What ``inputs_description`` says: the arguments of ``evaluate.load`` and of ``compute``, from
-    the settings of the metric, and what is returned."""
+    """The text of ``inputs_description``: the arguments of ``evaluate.load`` and of ``compute``, from
+    the settings of the metric, and what ``compute`` returns."""
     metric = METRICS[module.metric_name]
     scorer = metric.made_by()
-    pair = 'language pair such as `"de-en"`' + (
-        "" if metric.made_by().needs_pair else ", where the models depend on it"
-    )
-    given = [_TEXTS[name] for name in _COLUMNS if name == "predictions" or name in metric.columns]
-    given += [f"lang_pair (`str`): {pair}."]
+    pair = 'language pair such as `"de-en"`'
+    if not scorer.needs_pair:
+        pair += ", where the models depend on it"
+    columns = {"predictions", *metric.columns}
+    arguments = [_TEXTS[name] for name in _COLUMNS if name in columns]
+    arguments.append(f"lang_pair (`str`): {pair}.")
     if len(metric.sides) > 1:
         sides = " or ".join(f'`"{side}"`' for side in metric.sides)
-        given += [f"against (`str`): {sides}, what to compare with, where both are passed."]
-    given += [_documented(field) for field in metric.settings().options().values()]
-    given += [
-        f"{name} (`bool`): {text}"
-        for name, (_, text) in RETURNS.items()
-        if name in module.returns()
-    ]
-    where_asked = {
+        arguments.append(f"against (`str`): {sides}, what to compare with, where both are passed.")
+    arguments += [_documented(field) for field in metric.settings().options().values()]
+    arguments += [f"{name} (`bool`): {RETURNS[name][1]}" for name in module.returns()]
+    on_request = {
         "parts (`dict` of `list` of `float`): with `return_parts=True`": scorer.told_parts,
         "alignments (`list` of `dict`): with `return_alignments=True`": scorer.told_alignments,
     }
     returned = [
         "mean_score (`float`): mean of the segment scores, which is the system score.",
         f"scores (`list` of `float`): one score per segment, {scorer.scale}.",
-        *(f"{what}: {told}." for what, told in where_asked.items() if told),
+        *(f"{key}: {content}." for key, content in on_request.items() if content),
         "ci (`dict`): with `return_ci=True`: `low`, `high`, and how they were made.",
         "signature (`str`): one line that pins everything that the scores depend on.",
         "report (`dict` of `int`): segments in all, blank ones, truncated ones, and, against "
@@ -432,7 +424,7 @@ Args of `evaluate.load`, besides all but the texts of `compute`, which are defau
 {_indented(loading)}
 
 Args of `compute`; what is not passed is as the preset has it:
-{_indented(given)}
+{_indented(arguments)}
 
 Returns:
 {_indented(returned)}
@@ -458,13 +450,13 @@ def _cited(key: str) -> tuple[str, str, str]:
 
 
 def _indented(lines: Iterable[str]) -> str:
-    """Lines as a list of arguments: each is filled, and what follows its first line stands further
-    in."""
-    kept = (textwrap.fill(line, 116, subsequent_indent="    ") for line in lines)
-    return textwrap.indent("\n".join(kept), "    ")
+    """Lines as a list of arguments: each is filled, and its further lines are indented."""
+    filled = [textwrap.fill(line, 116, subsequent_indent="    ") for line in lines]
+    return textwrap.indent("\n".join(filled), "    ")
 
 
 def _preset_name(metric: str, config_name: str | None, preset: str | Path | None) -> str | None:
+    """The name or the folder of the preset that the arguments name; None for no preset."""
     if config_name in (None, "default"):
         return METRICS[metric].usual_preset() if preset is None else str(preset)
     if preset is not None:
@@ -473,9 +465,9 @@ def _preset_name(metric: str, config_name: str | None, preset: str | Path | None
             "one of them"
         )
     if config_name not in preset_names(metric):
-        known = (
+        advice = (
             f"there are: {', '.join(preset_names(metric))}; for a folder with a preset.toml pass "
             "preset=DIR"
         )
-        raise InputError(f"unknown preset {config_name!r} for metric {metric}; {known}")
+        raise InputError(f"unknown preset {config_name!r} for metric {metric}; {advice}")
     return config_name

@@ -12,11 +12,17 @@ from mtmetrics.layout import metric_names, metric_scripts
 
 @dataclasses.dataclass(frozen=True)
 class Registration:
-    """Where a metric is registered."""
+    """A metric that is registered.
+
+    Attributes:
+        name: of the metric.
+        path: the script in the module cache of `evaluate`.
+        changed: whether this call put it there, or replaced it.
+    """
 
     name: str
-    path: Path  # of the script in the module cache of `evaluate`
-    changed: bool  # whether it was put there, or replaced, by this call
+    path: Path
+    changed: bool
 
 
 def install(names: list[str] | None = None) -> list[Registration]:
@@ -30,12 +36,12 @@ def install(names: list[str] | None = None) -> list[Registration]:
         InputError: an unknown metric.
         MTMetricsError: the cache cannot be written.
     """
-    known = metric_names()
+    all_names = metric_names()
     for name in names or ():
-        if name not in known:
-            raise InputError(f"unknown metric {name!r}; there are: {', '.join(known)}")
+        if name not in all_names:
+            raise InputError(f"unknown metric {name!r}; there are: {', '.join(all_names)}")
     registrations = []
-    for name in names or known:
+    for name in names or all_names:
         before = registered(name)
         path = before or _cached_script(name, register=True)
         if path is None:
@@ -52,7 +58,9 @@ def registered(name: str) -> Path | None:
     """The script that ``evaluate.load(name)`` takes from its cache; None where it has none or
     another version."""
     path = _cached_script(name)
-    return path if path is not None and path.read_bytes() == _script(name).read_bytes() else None
+    if path is None or path.read_bytes() != _script(name).read_bytes():
+        return None
+    return path
 
 
 def _script(name: str) -> Path:
@@ -83,11 +91,8 @@ def _cached_script(name: str, register: bool = False) -> Path | None:
             os.utime(path)
         if not any(folder.glob(f"{'?' * 64}/{name}.py")):
             return None
-        return (
-            folder
-            / loading.CachedEvaluationModuleFactory(folder.name).get_module().hash
-            / f"{name}.py"
-        )
+        version = loading.CachedEvaluationModuleFactory(folder.name).get_module().hash
+        return folder / version / f"{name}.py"
     except OSError as error:
         why = f"{loading.config.HF_MODULES_CACHE}, cannot be used ({error.strerror or error})"
         advice = "set HF_MODULES_CACHE to a folder that can be written"

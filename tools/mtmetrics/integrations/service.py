@@ -38,9 +38,8 @@ def host_names(host: str, address: str) -> frozenset[str] | None:
         for any name.
     """
     bound = ipaddress.ip_address(address.partition("%")[0])
-    if (
-        bound.is_unspecified
-    ):  # it listens on every interface; the machine's names out there are not known here
+    # It listens on every interface; the names that others have for the machine are not known here.
+    if bound.is_unspecified:
         return None
     names = frozenset({host.lower(), str(bound)})
     return names | _LOOPBACK if bound.is_loopback else names
@@ -87,11 +86,9 @@ class Service:
         self.scorer = scorer
         self.threshold = threshold
         self.hosts = hosts
-        self.most_segments, self.most_bytes, self.most_waiting = (
-            most_segments,
-            most_bytes,
-            most_waiting,
-        )
+        self.most_segments = most_segments
+        self.most_bytes = most_bytes
+        self.most_waiting = most_waiting
         self._waiting = 0
         self._keys = [*(KEYS[column] for column in scorer.compares), "translation"]
 
@@ -131,8 +128,8 @@ class Service:
         from starlette.responses import JSONResponse
 
         if self._waiting >= self.most_waiting:
-            what = f"{self._waiting} requests wait already; try again"
-            return JSONResponse({"error": what}, 503, {"Retry-After": str(_SECONDS_TO_WAIT)})
+            message = f"{self._waiting} requests wait already; try again"
+            return JSONResponse({"error": message}, 503, {"Retry-After": str(_SECONDS_TO_WAIT)})
         self._waiting += 1
         try:
             body = await self._body(request)
@@ -141,7 +138,7 @@ class Service:
                 self._score, columns, limiter=self._one_at_a_time
             )
         except ClientDisconnect:
-            return JSONResponse({"error": "the client went away"}, 400)  # which nobody reads
+            return JSONResponse({"error": "the client went away"}, 400)  # nobody reads it
         except _TooMuchError as error:
             return JSONResponse({"error": str(error)}, 413)
         except InputError as error:
@@ -161,13 +158,13 @@ class Service:
         return anyio.CapacityLimiter(1)
 
     async def _body(self, request: "Request") -> bytes:
-        """The body of a request, of which no more is read than it may have."""
-        whole = b""
+        """The body of a request, which is read up to the largest size that it may have."""
+        body = b""
         async for part in request.stream():
-            whole += part
-            if len(whole) > self.most_bytes:
+            body += part
+            if len(body) > self.most_bytes:
                 raise _TooMuchError(f"the request is larger than {self.most_bytes:,} bytes")
-        return whole
+        return body
 
     def _read(self, body: bytes) -> tuple[list[list[str]], float | None]:
         """The columns of a request, and its threshold."""

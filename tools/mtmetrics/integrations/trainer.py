@@ -11,7 +11,7 @@ from mtmetrics.errors import InputError
 
 if TYPE_CHECKING:
     import evaluate
-    from transformers import EvalPrediction
+    from transformers import EvalPrediction, PreTrainedTokenizerBase
 
     from mtmetrics.integrations.metric_module import MetricModule
     from mtmetrics.scorers.base import Scorer
@@ -22,8 +22,12 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class _Logged:
-    """A metric that is logged: the columns that it reads besides the predictions, and its numbers
-    of all of them."""
+    """A metric that is logged.
+
+    Attributes:
+        columns: the columns that it reads besides the predictions.
+        compute: returns its numbers for all columns, which are keywords.
+    """
 
     columns: set[str]
     compute: Callable[..., dict[str, float]]
@@ -31,11 +35,11 @@ class _Logged:
 
 def make_compute_metrics(
     metric: "Loggable | Sequence[Loggable] | Mapping[str, Loggable]",
-    tokenizer: Any,
+    tokenizer: "PreTrainedTokenizerBase",
     sources: Sequence[str] | None = None,
-    **options: Any,
+    **options: object,
 ) -> "Callable[[EvalPrediction], dict[str, float]]":
-    """A function for the argument `compute_metrics` of ``Seq2SeqTrainer``, which must have
+    """Makes a function for the argument `compute_metrics` of ``Seq2SeqTrainer``, which must have
     ``predict_with_generate=True``.
 
     References are the decoded labels. Sources, where a metric reads them, are `sources`, or the
@@ -65,12 +69,12 @@ def make_compute_metrics(
         ArtifactError: something that an option names cannot be loaded.
     """
     if isinstance(metric, Mapping):
-        logged = _several(metric, options)
+        logged = _logged_by_prefix(metric, options)
     elif isinstance(metric, Sequence):
-        logged = _several(_by_name(metric), options)
+        logged = _logged_by_prefix(_by_name(metric), options)
     else:
         logged = {"": _logged(metric, sources is not None, options)}
-    columns = {column for one in logged.values() for column in one.columns}
+    columns = {column for metric in logged.values() for column in metric.columns}
     if sources is not None:
         if "sources" not in columns:
             raise InputError(
@@ -93,10 +97,9 @@ def make_compute_metrics(
                 raise InputError(f"the metric reads sources: {advice}")
             texts["sources"] = _decoded(tokenizer, evaluated.inputs)
         numbers_by_key = {}
-        for prefix, one in logged.items():
-            result = one.compute(
-                predictions=predictions, **{column: texts[column] for column in one.columns}
-            )
+        for prefix, logged_metric in logged.items():
+            read = {column: texts[column] for column in logged_metric.columns}
+            result = logged_metric.compute(predictions=predictions, **read)
             numbers_by_key |= {f"{prefix}{key}": value for key, value in result.items()}
         return numbers_by_key
 
@@ -104,41 +107,44 @@ def make_compute_metrics(
 
 
 def _by_name(metrics: "Sequence[Loggable]") -> "dict[str, Loggable]":
-    """Metrics by what they are called; an `InputError` where two are called alike."""
-    named: dict[str, Any] = {}
-    for one in metrics:
-        name = getattr(one, "metric", None) or getattr(one, "name", None) or type(one).__name__
-        if name in named:
+    """Metrics by their names; an `InputError` says that two have the same name."""
+    by_name: dict[str, Loggable] = {}
+    for metric in metrics:
+        name = getattr(metric, "metric", None) or getattr(metric, "name", None)
+        name = name or type(metric).__name__
+        if name in by_name:
             advice = (
                 f"pass a dictionary with a name for each, such as {{'{name}_mini': ..., "
                 f"'{name}_paper': ...}}"
             )
             raise InputError(f"metric: two are called {name!r}; {advice}")
-        named[name] = one
-    return named
+        by_name[name] = metric
+    return by_name
 
 
-def _several(metrics: "Mapping[str, Loggable]", options: dict[str, Any]) -> dict[str, _Logged]:
-    """Metrics by what stands before their numbers; only modules of this package take the
-    options."""
+def _logged_by_prefix(
+    metrics: "Mapping[str, Loggable]", options: dict[str, object]
+) -> dict[str, _Logged]:
+    """Metrics by the prefix of their numbers; only modules of this package take the options."""
     from mtmetrics.integrations.metric_module import MetricModule
 
     if not metrics:
         raise InputError("metric: empty; there is nothing to log")
-    if options and not any(isinstance(one, MetricModule) for one in metrics.values()):
+    if options and not any(isinstance(metric, MetricModule) for metric in metrics.values()):
         raise InputError(
             f"{', '.join(options)}: options are for evaluate modules of mtmetrics; none is among "
             "the metrics"
         )
-    return {
-        f"{name}_": _logged(one, False, options if isinstance(one, MetricModule) else {})
-        for name, one in metrics.items()
-    }
+    logged = {}
+    for name, metric in metrics.items():
+        own_options = options if isinstance(metric, MetricModule) else {}
+        logged[f"{name}_"] = _logged(metric, False, own_options)
+    return logged
 
 
-def _logged(metric: Any, with_sources: bool, options: dict[str, Any]) -> _Logged:
-    """A metric with its options; with sources, it compares with these where it can and nothing else
-    is asked for."""
+def _logged(metric: "Loggable", with_sources: bool, options: dict[str, object]) -> _Logged:
+    """A metric with its options. With sources, it compares with these if it can and no option names
+    another side."""
     from mtmetrics.integrations.metric_module import MetricModule
     from mtmetrics.scorers.base import Scorer
 
@@ -156,16 +162,16 @@ def _logged(metric: Any, with_sources: bool, options: dict[str, Any]) -> _Logged
     if features is None:
         needed = "an evaluate module or a scorer is needed, or a list of them"
         raise InputError(f"metric: {needed}, got {type(metric).__name__}")
-    names = {
-        name for one in (features if isinstance(features, list) else [features]) for name in one
-    }
+    variants = features if isinstance(features, list) else [features]
+    names = {name for columns in variants for name in columns}
     return _Logged(
         names & {"sources", "references"},
         lambda **texts: _numbers(metric.compute(**texts, **options)),
     )
 
 
-def _scorer(module: "MetricModule", with_sources: bool, options: dict[str, Any]) -> "Scorer":
+def _scorer(module: "MetricModule", with_sources: bool, options: dict[str, object]) -> "Scorer":
+    """The scorer of a module with its options."""
     from mtmetrics.scorers.metric import METRICS
 
     options = module.scorer_options | options
@@ -175,7 +181,7 @@ def _scorer(module: "MetricModule", with_sources: bool, options: dict[str, Any])
     return module.scorer(**options | {"against": metric.side(options, given)})
 
 
-def _decoded(tokenizer: Any, tokens: Any) -> list[str]:
+def _decoded(tokenizer: "PreTrainedTokenizerBase", tokens: Any) -> list[str]:
     """Texts of (n, m) token numbers; negative ones, such as -100, are padding."""
     import numpy as np
 

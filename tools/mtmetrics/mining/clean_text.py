@@ -11,6 +11,17 @@ from typing import NamedTuple
 from mtmetrics.errors import InputError
 from mtmetrics.io.languages import language_identifier, tokeniser
 
+_REASONS = (
+    "blank",
+    "over 1000 characters",
+    "with a URL",
+    "with a date",
+    "of several sentences",
+    "repeated",
+    "too few tokens",
+    "too many tokens",
+    "of another language",
+)
 _MOST_CHARACTERS, _FEWEST_TOKENS, _MOST_TOKENS = 1000, 3, 30
 _URL = re.compile(r"\b(?:https?|ftp)://|\bwww\.\w", re.IGNORECASE)
 _DATE = re.compile(r"\b\d{4}, ?\d{1,2}:\d{2}\b")
@@ -53,12 +64,12 @@ def prepare(lines: Iterable[str], language: str, *, name: str, identify: bool = 
     kept: list[str] = []
     for line in lines:
         sentence = " ".join(line.split())
-        reason = next((reason for reason, found in _FLAWS.items() if found(sentence)), "")
-        reason = reason or _repetition(sentence, seen) or _length(len(tokens(sentence)))
+        reason = _flaw(sentence) or _repetition(sentence, seen) or _wrong_length(tokens(sentence))
         if not reason:
-            found = identified(sentence)
-            languages[found] += 1
-            reason = "" if found == language else "of another language"
+            its_language = identified(sentence)
+            languages[its_language] += 1
+            if its_language != language:
+                reason = "of another language"
         if reason:
             removed[reason] += 1
         else:
@@ -83,23 +94,28 @@ def prepare(lines: Iterable[str], language: str, *, name: str, identify: bool = 
     return Prepared(kept, {"lines": total, **counts, "kept": len(kept)})
 
 
-def _several(sentence: str) -> bool:
+def _flaw(sentence: str) -> str:
+    """The first reason why a line is no single clean sentence; empty for none."""
+    if not sentence:
+        return "blank"
+    if len(sentence) > _MOST_CHARACTERS:
+        return "over 1000 characters"
+    if _URL.search(sentence):
+        return "with a URL"
+    if _DATE.search(sentence):
+        return "with a date"
+    if _has_several(sentence):
+        return "of several sentences"
+    return ""
+
+
+def _has_several(sentence: str) -> bool:
     """Whether a sentence ends inside the line; the letter after it is a capital, or of a script
     that has none."""
     starts = (match[1] for match in _BOUNDARY.finditer(sentence))
     return any(start.isalpha() and not start.islower() for start in starts) or bool(
         _UNSPACED_BOUNDARY.search(sentence)
     )
-
-
-_FLAWS = {
-    "blank": lambda sentence: not sentence,
-    "over 1000 characters": lambda sentence: len(sentence) > _MOST_CHARACTERS,
-    "with a URL": _URL.search,
-    "with a date": _DATE.search,
-    "of several sentences": _several,
-}
-_REASONS = (*_FLAWS, "repeated", "too few tokens", "too many tokens", "of another language")
 
 
 def _repetition(sentence: str, seen: set[bytes]) -> str:
@@ -110,14 +126,12 @@ def _repetition(sentence: str, seen: set[bytes]) -> str:
     return ""
 
 
-def _length(tokens: int) -> str:
-    return (
-        "too few tokens"
-        if tokens < _FEWEST_TOKENS
-        else "too many tokens"
-        if tokens > _MOST_TOKENS
-        else ""
-    )
+def _wrong_length(tokens: Sequence[str]) -> str:
+    if len(tokens) < _FEWEST_TOKENS:
+        return "too few tokens"
+    if len(tokens) > _MOST_TOKENS:
+        return "too many tokens"
+    return ""
 
 
 def draw(sentences: Sequence[str], size: int, seed: int = 1) -> list[str]:

@@ -1,9 +1,8 @@
-"""Which of the pairs that were found are kept (no copies, the best ones), and their file."""
+"""The choice of mined pairs (no copies, the best ones), and their file."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -15,8 +14,14 @@ _LEAST_DIFFERENCE = 0.5
 
 @dataclass(frozen=True)
 class MinedPairs:
-    """Sentences taken for translations of each other, best first: (P,) float64 scores, and counts
-    of what was searched, left out and kept."""
+    """Sentences that seem to translate each other, best first.
+
+    Attributes:
+        scores: (P,) float64.
+        sources: P sentences.
+        targets: P sentences.
+        counts: sentences that were searched, and pairs that were left out and kept.
+    """
 
     scores: np.ndarray
     sources: list[str]
@@ -36,7 +41,7 @@ def write_pairs(
 ) -> None:
     """Writes sentences, their translations and scores as JSON Lines, which trainings and `mtmetrics
     remap` read."""
-    rows: list[dict[str, Any]] = [
+    rows: list[dict[str, str | float]] = [
         {"source": source, "target": target, "origin": origin} for source, target in pairs
     ]
     for row, score in zip(rows, scores, strict=False):
@@ -45,8 +50,8 @@ def write_pairs(
 
 
 def is_copy(source: str, target: str) -> bool:
-    """Whether the Levenshtein distance of characters is at most half the longer length: names and
-    untranslated text (Appendix B of Belouadi and Eger, 2023)."""
+    """Whether the Levenshtein distance of characters is at most half the longer length, as it is for
+    names and untranslated text (Appendix B of Belouadi and Eger, 2023)."""
     from rapidfuzz.distance import Levenshtein
 
     return Levenshtein.normalized_distance(source, target) <= _LEAST_DIFFERENCE
@@ -54,23 +59,33 @@ def is_copy(source: str, target: str) -> bool:
 
 def select(
     scores: np.ndarray,
-    found: np.ndarray,
+    matches: np.ndarray,
     sources: Sequence[str],
     targets: Sequence[str],
     limit: int,
     *,
     once: bool = True,
 ) -> MinedPairs:
-    """The best `limit` pairs of N sources, the (N,) targets found and scores (NaN: none).
+    """Selects the best pairs of N sources and their matches.
 
-    With `once` each target is in one pair only: contrastive training needs that, and there alone
-    the paper asks for it (Sec. 4.2 of Belouadi and Eger, 2023)."""
+    Args:
+        scores: (N,) scores; NaN for a source without a match.
+        matches: (N,) number of the target of each source.
+        sources: N sentences.
+        targets: sentences.
+        limit: pairs to keep.
+        once: keep each target in one pair only. Contrastive training needs that, and there alone
+            the paper asks for it (Sec. 4.2 of Belouadi and Eger, 2023).
+
+    Raises:
+        InputError: no pair is left.
+    """
     kept: list[int] = []
     used: set[int] = set()
     reasons = ("unmatched", "copies", "repeated targets", "beyond the limit")
     counts = {"sources": len(sources), "targets": len(targets), **dict.fromkeys(reasons, 0)}
     for source in np.argsort(-scores, kind="stable").tolist():
-        target = int(found[source])
+        target = int(matches[source])
         if np.isnan(scores[source]):
             counts["unmatched"] += 1
         elif is_copy(sources[source], targets[target]):
@@ -85,5 +100,9 @@ def select(
     if not kept:
         unmatched = f"{counts['unmatched']} of {len(sources)} sources have no match"
         raise InputError(f"no pairs were mined: {unmatched}, {counts['copies']} are copies")
-    chosen = [sources[number] for number in kept], [targets[int(found[number])] for number in kept]
-    return MinedPairs(scores[kept], *chosen, {**counts, "kept": len(kept)})
+    return MinedPairs(
+        scores=scores[kept],
+        sources=[sources[number] for number in kept],
+        targets=[targets[int(matches[number])] for number in kept],
+        counts={**counts, "kept": len(kept)},
+    )

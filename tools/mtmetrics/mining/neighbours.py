@@ -5,14 +5,18 @@ import math
 import shutil
 import tempfile
 import weakref
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
 from mtmetrics.checks import choice, positive
 from mtmetrics.io.atomic import atomic_path, make_folder
 from mtmetrics.mining.sides import MapTasks, Rows, blocks
+
+if TYPE_CHECKING:
+    import faiss
 
 VectorDistance = Literal["euclidean", "cosine"]
 _BLOCK, _ADDED_AT_ONCE = 512, 2**16
@@ -29,6 +33,12 @@ class Neighbours(NamedTuple):
 
     rows: np.ndarray
     values: np.ndarray
+
+
+def joined(parts: Iterable[Neighbours]) -> Neighbours:
+    """The neighbours of several blocks of queries, one after the other."""
+    rows, values = zip(*parts, strict=True)
+    return Neighbours(np.concatenate(rows), np.concatenate(values))
 
 
 class Index:
@@ -79,11 +89,14 @@ class Index:
         equal ones the lower number first. An InputError says that `k` is below 1."""
         k = min(positive("k", k), len(self._base))
         queries = self._prepared(queries)
-        found = Neighbours(np.zeros((len(queries), 0), dtype=np.int64), np.zeros((len(queries), 0)))
-        for shard in self._shards:
-            more = zip(found, self._search(queries, shard, k), strict=True)
-            found = _best(*(np.concatenate(parts, axis=1) for parts in more), k)
-        return Neighbours(found.rows, 1.0 - found.values**2 / 2.0) if self._unit else found
+        parts = [self._search(queries, shard, k) for shard in self._shards]
+        rows = np.concatenate([part.rows for part in parts], axis=1)
+        distances = np.concatenate([part.values for part in parts], axis=1)
+        nearest = _best(rows, distances, k)
+        if not self._unit:
+            return nearest
+        # The squared distance of two unit vectors is 2 - 2 cos.
+        return Neighbours(nearest.rows, 1.0 - nearest.values**2 / 2.0)
 
     def _prepared(self, rows: np.ndarray) -> np.ndarray:
         if self._unit:
@@ -103,15 +116,16 @@ class Index:
             propose = functools.partial(
                 _propose, faiss.read_index(str(self._file(shard))), wanted=wanted
             )
-        found = []
+        parts = []
         for block in blocks(len(queries), _BLOCK):
             # Of equal values the lower number stands first, whatever the index prefers.
             rows = np.sort(propose(queries[block])[1], axis=1) + shard.start
             numbers, places = np.unique(rows, return_inverse=True)
-            near = self._prepared(self._base[numbers])[places.reshape(rows.shape)]
-            apart = (queries[block, None] - near).astype(np.float64)
-            found.append(_best(rows, np.sqrt(np.einsum("nkd,nkd->nk", apart, apart)), k))
-        return Neighbours(*map(np.concatenate, zip(*found, strict=True)))
+            candidates = self._prepared(self._base[numbers])[places.reshape(rows.shape)]
+            difference = (queries[block, None] - candidates).astype(np.float64)
+            distances = np.sqrt(np.einsum("nkd,nkd->nk", difference, difference))
+            parts.append(_best(rows, distances, k))
+        return joined(parts)
 
     def _file(self, shard: slice) -> Path:
         return self._folder / f"inverted-{shard.start}-{shard.stop}.faiss"
@@ -137,8 +151,8 @@ class Index:
 
 
 def inverted_file_size(rows: int) -> tuple[int, int]:
-    """Into how many lists an inverted file sorts so many rows, and how many of them a query looks
-    into."""
+    """The number of lists into which an inverted file sorts so many rows, and the number of lists
+    that a query searches."""
     lists = round(4 * math.sqrt(rows))
     return lists, max(8, round(2 * math.sqrt(lists)))
 
@@ -150,7 +164,10 @@ def _best(rows: np.ndarray, distances: np.ndarray, k: int) -> Neighbours:
     )
 
 
-def _propose(index: Any, queries: np.ndarray, wanted: int) -> tuple[np.ndarray, np.ndarray]:
+def _propose(
+    index: "faiss.Index", queries: np.ndarray, wanted: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Values and numbers of the rows that an inverted file proposes, as `faiss.knn` returns them."""
     values, rows = index.search(queries, wanted)
     while (rows < 0).any():
         index.nprobe = min(2 * index.nprobe, index.nlist)

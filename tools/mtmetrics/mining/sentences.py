@@ -7,7 +7,7 @@ import numpy as np
 
 from mtmetrics.checks import positive
 from mtmetrics.mining.kept_pairs import MinedPairs, select
-from mtmetrics.mining.neighbours import Index, Neighbours
+from mtmetrics.mining.neighbours import Index, Neighbours, joined
 from mtmetrics.mining.sides import SENTENCES_PER_BLOCK, MapTasks, Rows, Side, Wrap, blocks
 
 
@@ -28,7 +28,7 @@ def mine_sentences(
     wrap: Wrap = iter,
     run: MapTasks = map,
 ) -> MinedPairs:
-    """Pairs of the highest ratio margin (Sec. 3.2 of Belouadi and Eger, 2023); a score is a margin,
+    """Mines the pairs of the highest ratio margin (Sec. 3.2 of Belouadi and Eger, 2023); a score is a margin,
     around 1.
 
     Args:
@@ -43,8 +43,8 @@ def mine_sentences(
         InputError: `k` or `limit` is below 1, or no pair is left.
     """
     positive("limit", limit)
-    found = ratio_margins(sources.centroids, targets.centroids, k, wrap=wrap, run=run)
-    return select(found.margins, found.targets, sources.texts, targets.texts, limit)
+    best = ratio_margins(sources.centroids, targets.centroids, k, wrap=wrap, run=run)
+    return select(best.margins, best.targets, sources.texts, targets.texts, limit)
 
 
 def ratio_margins(
@@ -63,8 +63,7 @@ def ratio_margins(
 
     def neighbours(queries: np.ndarray | Rows, base: np.ndarray | Rows) -> Neighbours:
         search = functools.partial(_search, queries, Index(base, measure="cosine", run=run), k)
-        found = run(search, blocks(len(queries), SENTENCES_PER_BLOCK, wrap))
-        return Neighbours(*map(np.concatenate, zip(*found, strict=True)))
+        return joined(run(search, blocks(len(queries), SENTENCES_PER_BLOCK, wrap)))
 
     forward = neighbours(sources, targets)
     around = neighbours(targets, sources).values.mean(axis=1)

@@ -33,9 +33,10 @@ def blocks(items: int, size: int, wrap: Wrap = iter) -> Iterator[slice]:
 
 
 class Rows:
-    """(n, d) float32 rows that lie in arrays, or in another number format in ``.npy`` files; to be
-    indexed by a slice, or by ascending numbers, of which alone are read. `folder` is for more files
-    that belong to them."""
+    """(n, d) float32 rows that lie in arrays, or in another number format in ``.npy`` files.
+
+    Indexed by a slice or by ascending numbers, which reads only these rows. `folder` is for more
+    files that belong to the rows."""
 
     def __init__(self, parts: Sequence[np.ndarray | str], folder: Path | None = None) -> None:
         self._parts, self.folder = parts, folder
@@ -46,14 +47,15 @@ class Rows:
     def __len__(self) -> int:
         return self.shape[0]
 
-    def __getitem__(self, wanted: slice | np.ndarray) -> np.ndarray:
-        rows = np.arange(*wanted.indices(len(self))) if isinstance(wanted, slice) else wanted
-        found = np.empty((len(rows), self.shape[1]), dtype=np.float32)
-        cuts = np.searchsorted(rows, self._starts)
+    def __getitem__(self, numbers: slice | np.ndarray) -> np.ndarray:
+        if isinstance(numbers, slice):
+            numbers = np.arange(*numbers.indices(len(self)))
+        rows = np.empty((len(numbers), self.shape[1]), dtype=np.float32)
+        cuts = np.searchsorted(numbers, self._starts)
         for part in np.flatnonzero(np.diff(cuts)).tolist():
-            some = slice(cuts[part], cuts[part + 1])
-            found[some] = _opened(self._parts[part])[rows[some] - self._starts[part]]
-        return found
+            within = slice(cuts[part], cuts[part + 1])
+            rows[within] = _opened(self._parts[part])[numbers[within] - self._starts[part]]
+        return rows
 
 
 def _opened(part: np.ndarray | str) -> np.ndarray:
@@ -82,16 +84,24 @@ class Side:
     ) -> PackedTokens:
         """The words of some sentences, by a slice or ascending numbers; remapped, and normalised
         again, since a map may change lengths."""
-        first, lengths = self.offsets[:-1][sentences], np.diff(self.offsets)[sentences]
+        first = self.offsets[:-1][sentences]
+        lengths = np.diff(self.offsets)[sentences]
         offsets = np.concatenate([[0], np.cumsum(lengths)])
         vectors = self.words[np.arange(offsets[-1]) + np.repeat(first - offsets[:-1], lengths)]
-        unknown, index = np.zeros(len(vectors), dtype=np.int64), np.arange(len(first))
-        weights, cut = np.ones(len(vectors)), np.zeros(len(first), dtype=bool)
-        tokens = PackedTokens(vectors, offsets, weights, unknown, unknown, index, cut)
+        unknown = np.zeros(len(vectors), dtype=np.int64)
+        tokens = PackedTokens(
+            vectors=vectors,
+            offsets=offsets,
+            weights=np.ones(len(vectors)),
+            token_ids=unknown,
+            words=unknown,
+            index=np.arange(len(first)),
+            truncated=np.zeros(len(first), dtype=bool),
+        )
         return tokens if remapping is None else tokens.with_vectors(remapping.apply).normalized()
 
     def without_texts(self) -> "Side":
-        """What a task needs that may be sent elsewhere; it is good as long as the side itself
+        """The vectors alone, for tasks that may run elsewhere; usable as long as the side itself
         lives."""
         return dataclasses.replace(self, texts=())
 
@@ -128,13 +138,12 @@ def encode_side(
     place = Path(folder or tempfile.gettempdir())
     tasks = enumerate(distinct[block] for block in blocks(len(distinct), SENTENCES_PER_BLOCK, wrap))
     if memory_bytes is None:
-        found = list(run(functools.partial(_encoded, encoder, language, place), tasks))
+        encoded = list(run(functools.partial(_encoded, encoder, language, place), tasks))
     else:
         place = place / f".vectors-{uuid.uuid4().hex}.tmp"
-        found = _bounded(
-            run(functools.partial(_encoded, encoder, language, None), tasks), memory_bytes, place
-        )
-    lengths, means, words = zip(*found, strict=True)
+        in_memory = run(functools.partial(_encoded, encoder, language, None), tasks)
+        encoded = _bounded(in_memory, memory_bytes, place)
+    lengths, means, words = zip(*encoded, strict=True)
     offsets = np.concatenate([[0], np.cumsum(np.concatenate(lengths))])
     side = Side(distinct, offsets, Rows(means, place), Rows(words, place))
     if memory_bytes is not None:
@@ -150,30 +159,30 @@ _Block = tuple[np.ndarray, np.ndarray | str, np.ndarray | str]
 def _encoded(
     encoder: Encoder, language: str | None, place: Path | None, task: tuple[int, list[str]]
 ) -> _Block:
+    """Encodes a block of texts, which stands with its number in the task; files it unless `place`
+    is None."""
     number, texts = task
     tokens = encoder.encode(texts, language)
     if encoder.level == "word":
-        tokens = tokens.select(
-            cast("WordEncoder", encoder).word_table[tokens.token_ids]
-        ).normalized()
+        is_word = cast("WordEncoder", encoder).word_table[tokens.token_ids]
+        tokens = tokens.select(is_word).normalized()
         block = tokens.lengths, centroids(tokens), tokens.vectors
     else:
         block = np.zeros_like(tokens.lengths), tokens.vectors, tokens.vectors[:0]
     return block if place is None else _filed(block, place, number)
 
 
-def _bounded(found: Iterable[_Block], memory_bytes: int, place: Path) -> list[_Block]:
+def _bounded(blocks: Iterable[_Block], memory_bytes: int, place: Path) -> list[_Block]:
+    """Collects blocks; once they take more than `memory_bytes`, all of them are filed."""
     kept: list[_Block] = []
     filed = 0
     try:
-        for block in found:
+        for block in blocks:
             kept.append(block)
             memory_bytes -= sum(rows.nbytes for rows in block[1:])
-            if memory_bytes < 0:
-                kept[filed:] = [
-                    _filed(kept[number], place, number) for number in range(filed, len(kept))
-                ]
-                filed = len(kept)
+            while memory_bytes < 0 and filed < len(kept):
+                kept[filed] = _filed(kept[filed], place, filed)
+                filed += 1
     except BaseException:
         shutil.rmtree(place, ignore_errors=True)
         raise
@@ -181,6 +190,7 @@ def _bounded(found: Iterable[_Block], memory_bytes: int, place: Path) -> list[_B
 
 
 def _filed(block: _Block, place: Path, number: int) -> _Block:
+    """Writes the vectors of a block into files, and returns it with their names."""
     lengths, *arrays = block
     files = [str(place / f"{name}-{number:06}.npy") for name in ("centroids", "words")]
     try:

@@ -3,7 +3,7 @@ sentences."""
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -41,8 +41,8 @@ def mine_words(
     wrap: Wrap = iter,
     run: MapTasks = map,
 ) -> MinedPairs:
-    """Pairs of the lowest Word Mover's Distance (Sec. 3.1 of Belouadi and Eger, 2023); a score is
-    minus it, 0 to -4. A target may be in several of them.
+    """Mines the pairs of the lowest Word Mover's Distance (Sec. 3.1 of Belouadi and Eger, 2023); a
+    score is the negative distance, 0 to -4. A target may be in several pairs.
 
     Args:
         sources: sentences of the source language.
@@ -63,23 +63,33 @@ def mine_words(
         InputError: `k` is below 1, `share` is not above 0 and at most 1, or no pair is left.
     """
     checks.share("share", share)
-    found = find_closest(sources, targets, remapping, k=k, threads=threads, wrap=wrap, run=run)
+    best = find_closest(sources, targets, remapping, k=k, threads=threads, wrap=wrap, run=run)
     limit = max(1, round(share * len(sources.texts)))
-    mined = select(-found.distances, found.targets, sources.texts, targets.texts, limit, once=False)
-    return dataclasses.replace(
-        mined, counts={**mined.counts, "solved": found.solved, "skipped": found.skipped}
-    )
+    mined = select(-best.distances, best.targets, sources.texts, targets.texts, limit, once=False)
+    counts = {**mined.counts, "solved": best.solved, "skipped": best.skipped}
+    return dataclasses.replace(mined, counts=counts)
 
 
 class Closest(NamedTuple):
-    """For each of N texts the (N,) int64 number of the closest candidate, -1 where it or all
-    candidates are empty, and the (N,) float64 Word Mover's Distance, NaN there; transport problems
-    solved, and skipped by a lower bound."""
+    """The closest candidate of each of N texts.
+
+    Attributes:
+        targets: (N,) int64 number of the candidate; -1 where the text or all candidates are empty.
+        distances: (N,) float64 Word Mover's Distance; NaN there.
+        solved: transport problems that were solved.
+        skipped: transport problems that a lower bound made unnecessary.
+    """
 
     targets: np.ndarray
     distances: np.ndarray
     solved: int
     skipped: int
+
+
+def _joined(parts: Iterable[Closest]) -> Closest:
+    """The closest candidates of several blocks of texts, one after the other."""
+    targets, distances, solved, skipped = zip(*parts, strict=True)
+    return Closest(np.concatenate(targets), np.concatenate(distances), sum(solved), sum(skipped))
 
 
 def find_closest(
@@ -92,14 +102,12 @@ def find_closest(
     wrap: Wrap = iter,
     run: MapTasks = map,
 ) -> Closest:
-    """For each source the closest of the k targets of the nearest centroids; options as
-    `mine_words`."""
+    """Finds for each source the closest of the k targets of the nearest centroids; see `mine_words`
+    for the arguments."""
     index = Index(targets.centroids, run=run)
     sides = sources.without_texts(), targets.without_texts()
     task = functools.partial(_closest_of_block, *sides, index, remapping, k, threads)
-    found = run(task, blocks(len(sources.texts), SENTENCES_PER_BLOCK, wrap))
-    numbers, distances, solved, skipped = zip(*found, strict=True)
-    return Closest(np.concatenate(numbers), np.concatenate(distances), sum(solved), sum(skipped))
+    return _joined(run(task, blocks(len(sources.texts), SENTENCES_PER_BLOCK, wrap)))
 
 
 def _closest_of_block(
@@ -113,25 +121,26 @@ def _closest_of_block(
 ) -> Closest:
     mapped = sources.take(block, remapping)
     candidates = index.nearest(centroids(mapped), k).rows
-    found = []
-    for some in blocks(len(candidates), _SOLVED_AT_ONCE):
-        numbers, places = np.unique(candidates[some], return_inverse=True)
-        part = closest(
-            mapped.take(some),
+    parts = []
+    for part in blocks(len(candidates), _SOLVED_AT_ONCE):
+        # Only the words of targets that are a candidate are read.
+        numbers, places = np.unique(candidates[part], return_inverse=True)
+        best = closest(
+            mapped.take(part),
             targets.take(numbers),
             places.reshape(-1, candidates.shape[1]),
             threads=threads,
         )
-        found.append(part._replace(targets=np.where(part.targets < 0, -1, numbers[part.targets])))
-    numbers, distances, solved, skipped = zip(*found, strict=True)
-    return Closest(np.concatenate(numbers), np.concatenate(distances), sum(solved), sum(skipped))
+        best_numbers = np.where(best.targets < 0, -1, numbers[best.targets])
+        parts.append(best._replace(targets=best_numbers))
+    return _joined(parts)
 
 
 def closest(
     sources: PackedTokens, targets: PackedTokens, candidates: np.ndarray, *, threads: int = 1
 ) -> Closest:
-    """For each of N texts the candidate of the lowest Word Mover's Distance; of equal ones that
-    which stands first.
+    """Finds for each of N texts the candidate of the lowest Word Mover's Distance, the first of
+    equal ones.
 
     Candidates are visited by increasing lower bound, until the bound lies above the lowest distance
     found. The result is that of solving them all.
@@ -206,16 +215,26 @@ def vectors_from_sentences(
     Raises:
         InputError: not a single word pair was aligned.
     """
-    found = []
+    source_language, target_language = languages
+    source_vectors, target_vectors = [], []
     for block in blocks(len(pairs), _ALIGNED_AT_ONCE, wrap):
-        sides = [[pair[side] for pair in pairs[block]] for side in (0, 1)]
-        alignments = align_words(*map(aligner.encode, sides, languages), threshold)
-        found.append(word_pair_vectors(*map(encoder.encode, sides, languages), alignments))
-    if not sum(len(source) for source, _ in found):
-        what = f"no words could be aligned in {len(pairs)} sentence pairs"
-        raise InputError(f"{what}; check that the two sides are translations")
-    source, target = (np.concatenate(column) for column in zip(*found, strict=True))
-    return source, target
+        sources, targets = ([pair[side] for pair in pairs[block]] for side in (0, 1))
+        alignments = align_words(
+            aligner.encode(sources, source_language),
+            aligner.encode(targets, target_language),
+            threshold,
+        )
+        vectors = word_pair_vectors(
+            encoder.encode(sources, source_language),
+            encoder.encode(targets, target_language),
+            alignments,
+        )
+        source_vectors.append(vectors[0])
+        target_vectors.append(vectors[1])
+    if not any(map(len, source_vectors)):
+        problem = f"no words could be aligned in {len(pairs)} sentence pairs"
+        raise InputError(f"{problem}; check that the two sides are translations")
+    return np.concatenate(source_vectors), np.concatenate(target_vectors)
 
 
 def words_from_sentences(
@@ -226,23 +245,28 @@ def words_from_sentences(
     wrap: Wrap = iter,
 ) -> list[tuple[str, str]]:
     """The words that are aligned in parallel sentences, given as words, one pair per occurrence."""
-    found = []
+    source_language, target_language = languages
+    word_pairs = []
     for block in blocks(len(pairs), _ALIGNED_AT_ONCE, wrap):
-        sides = [[pair[side] for pair in pairs[block]] for side in (0, 1)]
-        alignments = align_words(*map(aligner.encode_words, sides, languages))
-        for (source, target), aligned in zip(pairs[block], alignments, strict=True):
-            found += [(source[one], target[other]) for one, other in aligned]
-    return found
+        sources, targets = ([pair[side] for pair in pairs[block]] for side in (0, 1))
+        alignments = align_words(
+            aligner.encode_words(sources, source_language),
+            aligner.encode_words(targets, target_language),
+        )
+        for source, target, alignment in zip(sources, targets, alignments, strict=True):
+            word_pairs += [(source[i], target[j]) for i, j in alignment]
+    return word_pairs
 
 
 def vectors_from_words(
     pairs: Pairs, encoder: TokenEncoder, languages: Languages = _UNKNOWN
 ) -> Vectors:
-    """Vectors of given word pairs, each word encoded alone: the mean over its pieces without the
-    special tokens.
+    """Vectors of word pairs, each word encoded alone: the mean over its pieces without the special
+    tokens.
 
     Returns:
-        As `vectors_from_sentences`; pairs of which a side has no pieces are left out.
+        Two (k, d) float32 matrices, one row per word pair; pairs of which a side has no pieces are
+        left out.
 
     Raises:
         InputError: no pair is left.

@@ -1,9 +1,11 @@
 """The page that compares systems, with all metrics or with one, as one gradio app."""
 
 import contextlib
+import functools
 import html
 import tempfile
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +23,10 @@ from mtmetrics.scorers.metric import COLUMNS, Column
 
 if TYPE_CHECKING:
     import gradio
+    from gradio.components import Component
+
+# Components of gradio, and the values that an event gives or shows.
+Values = dict[Any, Any]
 
 _HOUR = 3600
 _MOST_PASTED = 6
@@ -64,9 +70,35 @@ element.addEventListener('click', event => {
 """
 
 
+@dataclass(frozen=True)
+class _SystemBox:
+    """The column of a pasted system, and its boxes."""
+
+    column: "gradio.Column"
+    name: "gradio.Textbox"
+    text: "gradio.Textbox"
+
+
+@dataclass(frozen=True)
+class _MetricGroup:
+    """The column of the metrics that compare with one side, and their boxes."""
+
+    column: "gradio.Column"
+    boxes: "gradio.CheckboxGroup"
+
+
 class _Page:
-    """The parts of the page, and what happens when they are used; `metric` is the only one that it
-    offers."""
+    """The components of the page, and the handlers of its events.
+
+    A handler that reads the form takes a dictionary of components and values, as gradio passes it
+    for a set of inputs; one that changes several components returns such a dictionary. So a new
+    box is made in one place (`_add_input`) and read in one place (`_lang_pair`, `_text_columns` or
+    `_systems`).
+
+    Args:
+        metric: the only metric that the page offers; None for all.
+        added: metrics to offer besides.
+    """
 
     def __init__(self, metric: str | None, added: Sequence[str]) -> None:
         import gradio
@@ -76,29 +108,33 @@ class _Page:
             *named(added),
             *(offer for offer in offers() if metric in (None, offer.spec.metric)),
         ]
-        self.title, self.head, self.lone = _TITLE, _HEAD, metric is not None
+        self.title, self.head = _TITLE, _HEAD
+        self.has_one_metric = metric is not None
         if metric is not None:
-            told = about(metric)
+            description = about(metric)
             if not self.offers:
-                what = f"mtmetrics list {metric} says what they lack"
-                raise MTMetricsError(f"{metric}: none of its presets works here; {what}")
-            self.title = told["title"]
-            self.head = f"{told['about']} Higher is better; a segment's score is {told['range']}."
-        sides = [offer.side for offer in self.offers]
-        # Shown while nothing is given.
-        self.first = COLUMNS[next(side for side in COLUMNS if side in sides)]
+                advice = f"mtmetrics list {metric} says what they lack"
+                raise MTMetricsError(f"{metric}: none of its presets works here; {advice}")
+            self.title = description["title"]
+            scale = f"Higher is better; a segment's score is {description['range']}."
+            self.head = f"{description['about']} {scale}"
+        sides = {offer.side for offer in self.offers}
+        # The metrics that are shown while there are no texts.
+        self.columns_at_first = COLUMNS[next(side for side in COLUMNS if side in sides)]
         self.comparer = Comparer()
+        self.inputs: list[Component] = []
         # One model, one request at a time.
         self.queue: dict[str, Any] = {
             "concurrency_limit": 1,
             "concurrency_id": "model",
             "api_visibility": "private",
+            "show_progress": "hidden",
         }
-        self.quick: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
+        self.immediate: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
 
     def build(self) -> "gradio.Blocks":
         gr = self.gr
-        title = self.title if self.lone else "mtmetrics: compare"
+        title = self.title if self.has_one_metric else "mtmetrics: compare"
         with gr.Blocks(title=title, analytics_enabled=False, delete_cache=(_HOUR, _HOUR)) as app:
             gr.HTML(f'<div class="mt-head"><h1>{self.title}</h1><p>{self.head}</p></div>')
             self._build_input()
@@ -108,81 +144,83 @@ class _Page:
             self._connect()
         return app
 
+    def _add_input(self, component: "Component") -> Any:
+        """Has a change of the component update the facts and the metrics, and the comparison read
+        it."""
+        self.inputs.append(component)
+        return component
+
+    def _languages(self) -> list[tuple[str, str]]:
+        """Name and code of the languages that some metric names."""
+        pairs = {pair for offer in self.offers for pair in offer.languages}
+        codes = {code for pair in pairs for code in pair.split("-")} - {"any"}
+        return sorted((f"{_NAMES.get(code, code)} ({code})", code) for code in codes)
+
     def _build_input(self) -> None:
         gr = self.gr
-        known = sorted(
-            {
-                language
-                for offer in self.offers
-                for pair in offer.languages
-                for language in pair.split("-")
-            }
-        )
-        languages = [
-            (f"{_NAMES.get(code, code)} ({code})", code) for code in known if code != "any"
-        ]
-        languages.sort()
+        languages = self._languages()
         gr.HTML("<h2><span>1</span>Texts</h2>", elem_classes="mt-step")
         with gr.Row():
-            look = {"allow_custom_value": True, "min_width": 150, "choices": languages}
-            self.source_language = gr.Dropdown(label="From", value="de", **look)
-            self.target_language = gr.Dropdown(label="Into", value="en", **look)
+            style: dict[str, Any] = {"allow_custom_value": True, "min_width": 150}
+            self.source_language = self._add_input(
+                gr.Dropdown(languages, label="From", value="de", **style)
+            )
+            self.target_language = self._add_input(
+                gr.Dropdown(languages, label="Into", value="en", **style)
+            )
         with gr.Tab("Upload"), gr.Row():
-            self.source_file = gr.File(
-                label="Source, a segment per line", height=120, min_width=240
+            style = {"height": 120, "min_width": 240}
+            self.source_file = self._add_input(gr.File(label="Source, a segment per line", **style))
+            self.system_files = self._add_input(
+                gr.File(label="Systems, a file for each", file_count="multiple", **style)
             )
-            label = "Systems, a file for each"
-            self.system_files = gr.File(
-                label=label, height=120, min_width=240, file_count="multiple"
-            )
-            self.reference_file = gr.File(
-                label="References, if there are any", height=120, min_width=240
+            self.reference_file = self._add_input(
+                gr.File(label="References, if there are any", **style)
             )
         with gr.Tab("Paste"):
             with gr.Row():
-                look = {"lines": 5, "max_lines": 12, "min_width": 280}
-                self.source_text = gr.Textbox(label="Source, a segment per line", **look)
-                self.reference_text = gr.Textbox(label="References, if there are any", **look)
-            self.pasted: list[tuple[Any, Any]] = []
-            self.boxes = []
+                style = {"lines": 5, "max_lines": 12, "min_width": 280}
+                self.source_text = self._add_input(
+                    gr.Textbox(label="Source, a segment per line", **style)
+                )
+                self.reference_text = self._add_input(
+                    gr.Textbox(label="References, if there are any", **style)
+                )
             with gr.Row():
-                for number in range(1, _MOST_PASTED + 1):
-                    with gr.Column(min_width=280, visible=number <= _SHOWN_AT_FIRST) as box:
-                        name = gr.Textbox(f"system-{number}", label=f"Name of system {number}")
-                        text = gr.Textbox(
-                            label=f"Translations of system {number}", lines=5, max_lines=12
-                        )
-                    self.pasted.append((name, text))
-                    self.boxes.append(box)
+                self.system_boxes = [
+                    self._system_box(number) for number in range(1, _MOST_PASTED + 1)
+                ]
             self.more = gr.Button("Add a system", size="sm")
-        self.count = gr.State(_SHOWN_AT_FIRST)
+        self.boxes_shown = gr.State(_SHOWN_AT_FIRST)
         with gr.Row():
             self.facts = gr.HTML(_facts_of(None), elem_classes="mt-facts")
             self.example = gr.Button("Try the example", size="sm", scale=0, min_width=150)
-        self.inputs = [self.source_language, self.target_language]
-        self.inputs += [self.source_file, self.reference_file, self.system_files]
-        self.inputs += [
-            self.source_text,
-            self.reference_text,
-            *(part for pair in self.pasted for part in pair),
-        ]
+
+    def _system_box(self, number: int) -> "_SystemBox":
+        """The boxes for the name and the pasted translations of a system, from 1 up."""
+        gr = self.gr
+        with gr.Column(min_width=280, visible=number <= _SHOWN_AT_FIRST) as column:
+            name = gr.Textbox(f"system-{number}", label=f"Name of system {number}")
+            text = gr.Textbox(label=f"Translations of system {number}", lines=5, max_lines=12)
+        return _SystemBox(column, self._add_input(name), self._add_input(text))
 
     def _build_metrics(self) -> None:
         gr = self.gr
         gr.HTML("<h2><span>2</span>Metrics</h2>", elem_classes="mt-step")
-        self.metrics, self.groups = [], []
+        self.groups: dict[str, _MetricGroup] = {}
         for side, label in _GROUPS.items():
-            choices, ticked = self._choices(side, self.first, "de-en", [])
-            with gr.Column(visible=bool(choices)) as group:
+            choices, ticked = self._choices(side, self.columns_at_first, "de-en", [])
+            with gr.Column(visible=bool(choices)) as column:
                 gr.HTML(f'<p class="mt-group">{label}</p>')
-                look = {"show_label": False, "container": False, "elem_classes": "mt-metrics"}
-                self.metrics.append(gr.CheckboxGroup(choices, value=ticked, **look))
-            self.groups.append(group)
+                style = {"show_label": False, "container": False, "elem_classes": "mt-metrics"}
+                boxes = gr.CheckboxGroup(choices, value=ticked, **style)
+            self.groups[side] = _MetricGroup(column, boxes)
         with gr.Row():
             self.start = gr.Button("Compare", variant="primary", scale=3)
             self.stop = gr.Button("Stop", visible=False, scale=1)
         self.status = gr.HTML("", elem_id="mt-status")
-        self.halted = gr.State([])
+        # A list that the running comparison shares; it is no longer empty once Stop was pressed.
+        self.stop_signal = gr.State([])
 
     def _build_result(self) -> None:
         gr = self.gr
@@ -192,9 +230,10 @@ class _Page:
             gr.HTML("<h2>Result</h2>")
             self.overview = gr.HTML("")
             with gr.Row():
-                self.files = [
-                    gr.DownloadButton(label, size="sm", min_width=120) for label in FILES.values()
-                ]
+                self.downloads = {
+                    name: gr.DownloadButton(label, size="sm", min_width=120)
+                    for name, label in FILES.items()
+                }
             gr.HTML("<h3>Segments</h3>")
             with gr.Row():
                 self.metric = gr.Dropdown(
@@ -204,37 +243,49 @@ class _Page:
                 self.page = gr.Number(
                     1, label="Page", info="ten segments each", precision=0, minimum=1, min_width=90
                 )
-            self.listing = gr.HTML("", js_on_load=_CLICKS, elem_id="mt-segments")
+            self.segments = gr.HTML("", js_on_load=_CLICKS, elem_id="mt-segments")
             with gr.Row():
-                self.back = gr.Button("Previous", size="sm")
-                self.forth = gr.Button("Next", size="sm")
+                self.previous = gr.Button("Previous", size="sm")
+                self.next = gr.Button("Next", size="sm")
             with gr.Accordion("Signatures, and the same in the shell", open=False):
                 self.details = gr.HTML("", elem_classes="mt-signatures")
 
     def _connect(self) -> None:
+        """Has the events of the components call their handlers."""
+        self._connect_form()
+        self._connect_comparison()
+        self._connect_segments()
+
+    def _connect_form(self) -> None:
         gr = self.gr
-        texts = [
-            self.source_text,
-            self.reference_text,
-            *(part for pair in self.pasted for part in pair),
-        ]
-        changes = [part.change for part in self.inputs[:5]] + [part.blur for part in texts]
-        given = {
-            "inputs": [*self.inputs, *self.metrics],
-            "outputs": [self.facts, *self.groups, *self.metrics],
-        }
-        gr.on(changes, self._look, **given, **self.quick)
-        self.more.click(self._add, self.count, [self.count, *self.boxes], **self.quick)
-        filled = [
+        changes = []
+        for component in self.inputs:
+            is_text = isinstance(component, gr.Textbox)
+            changes.append(component.blur if is_text else component.change)
+        columns = [group.column for group in self.groups.values()]
+        outputs = [self.facts, *columns, *self._checkboxes()]
+        gr.on(changes, self._update_form, self._form(), outputs, **self.immediate)
+
+        columns = [box.column for box in self.system_boxes]
+        self.more.click(
+            self._add_system, self.boxes_shown, [self.boxes_shown, *columns], **self.immediate
+        )
+        outputs = [
             self.source_language,
             self.target_language,
             self.source_file,
             self.reference_file,
             self.system_files,
         ]
-        self.example.click(_shown_example, None, filled, **self.quick)
+        self.example.click(self._show_example, None, outputs, **self.immediate)
 
-        results = [
+    def _connect_comparison(self) -> None:
+        outputs = [
+            self.status,
+            self.result,
+            self.start,
+            self.stop,
+            self.stop_signal,
             self.overview,
             self.metric,
             self.order,
@@ -242,130 +293,199 @@ class _Page:
             self.details,
             self.compared,
             self.opened,
+            *self.downloads.values(),
         ]
-        results += self.files
-        outputs = [self.status, self.result, self.start, self.stop, self.halted, *results]
-        run = self.start.click(
-            self._run, [*self.inputs, *self.metrics], outputs, **self.queue, show_progress="hidden"
-        )
-        listed = {
-            "inputs": [self.compared, self.metric, self.order, self.page, self.opened],
-            "outputs": self.listing,
-        }
-        listing = {"fn": self._list, **listed, **self.queue, "show_progress": "hidden"}
-        run.success(**listing)
-        self.stop.click(self._halt, self.halted, self.stop, **self.quick)
+        run = self.start.click(self._run, self._form(), outputs, **self.queue)
+        run.success(**self._listing())
+        self.stop.click(self._stop, self.stop_signal, self.stop, **self.immediate)
 
-        for part in (self.metric.input, self.order.input):
-            part(lambda: (1, None), None, [self.page, self.opened], **self.quick).then(**listing)
-        for part in (self.page.submit, self.page.blur):
-            part(_bounded, [self.page, self.compared], self.page, **self.quick).then(**listing)
-        for button, step in ((self.back, -1), (self.forth, 1)):
-            button.click(
-                lambda page, compared, step=step: _bounded((page or 1) + step, compared),
+    def _connect_segments(self) -> None:
+        listing = self._listing()
+        for component in (self.metric, self.order):
+            component.input(
+                lambda: (1, None), None, [self.page, self.opened], **self.immediate
+            ).then(**listing)
+        pages = {
+            self.page.submit: 0,
+            self.page.blur: 0,
+            self.previous.click: -1,
+            self.next.click: 1,
+        }
+        for event, step in pages.items():
+            event(
+                functools.partial(_turned_page, step=step),
                 [self.page, self.compared],
                 self.page,
-                **self.quick,
+                **self.immediate,
             ).then(**listing)
-        inputs = [self.compared, self.metric, self.opened]
-        self.listing.click(
-            self._open, inputs, self.opened, **self.queue, show_progress="hidden"
+        self.segments.click(
+            self._open, [self.compared, self.metric, self.opened], self.opened, **self.queue
         ).then(**listing)
 
-    def _look(self, *values: Any) -> list[Any]:
-        """What the texts are, and the metrics that can score them."""
-        inputs, ticked = values[: -len(_GROUPS)], values[-len(_GROUPS) :]
+    def _form(self) -> "set[Component]":
+        """The components whose values a handler takes as a dictionary."""
+        return {*self.inputs, *self._checkboxes()}
+
+    def _checkboxes(self) -> "list[Component]":
+        return [group.boxes for group in self.groups.values()]
+
+    def _listing(self) -> dict[str, Any]:
+        """The event that shows a page of segments."""
+        inputs = [self.compared, self.metric, self.order, self.page, self.opened]
+        return {"fn": self._list, "inputs": inputs, "outputs": self.segments, **self.queue}
+
+    def _lang_pair(self, form: Values) -> str:
+        """The language pair of the two boxes; underscores keep a code such as zh-CN in one piece."""
+        codes = [form[self.source_language], form[self.target_language]]
+        return "-".join(str(code or "").strip().replace("-", "_") for code in codes)
+
+    def _text_columns(self, form: Values) -> dict[Column, TextInput]:
+        """The source and the references, as far as they are there; an InputError says that one is
+        uploaded and pasted."""
+        source = _uploaded_or_pasted("source", form[self.source_file], form[self.source_text])
+        references = _uploaded_or_pasted(
+            "reference", form[self.reference_file], form[self.reference_text]
+        )
+        return {"sources": source, "references": references}
+
+    def _systems(self, form: Values) -> list[TextInput]:
+        """The systems that are uploaded, then the boxes of those that may be pasted."""
+        paths = [Path(path) for path in form[self.system_files] or []]
+        stems = [path.stem for path in paths]
+        systems = []
+        for path in paths:
+            is_unique = stems.count(path.stem) == 1
+            systems.append(TextInput(path.stem if is_unique else path.name, str(path)))
+        for box in self.system_boxes:
+            name = (form[box.name] or "").strip() or "system"
+            systems.append(TextInput(name, None, form[box.text] or ""))
+        return systems
+
+    def _texts(self, form: Values) -> Texts:
+        return read(self._lang_pair(form), self._text_columns(form), self._systems(form))
+
+    def _update_form(self, form: Values) -> Values:
+        """Says what the texts are, and shows the metrics that can score them."""
         texts, problem, columns = None, None, set()
         try:
-            columns = {column for column, one in _others(inputs).items() if one.is_there}
-            if columns and any(one.is_there for one in _systems(inputs)):
-                texts = _read(inputs)
+            inputs = self._text_columns(form)
+            columns = {column for column, text in inputs.items() if text.is_there}
+            if columns and any(text.is_there for text in self._systems(form)):
+                texts = self._texts(form)
         except MTMetricsError as error:
             problem = str(error)
-        groups, boxes = [], []
-        for side, before in zip(_GROUPS, ticked, strict=True):
-            choices, now = self._choices(side, columns or self.first, _pair(inputs), before)
-            groups.append(self.gr.Column(visible=bool(choices)))
-            boxes.append(self.gr.CheckboxGroup(choices=choices, value=now))
-        return [views.problem(problem) if problem else _facts_of(texts), *groups, *boxes]
+        updates = {self.facts: views.problem(problem) if problem else _facts_of(texts)}
+        for side, group in self.groups.items():
+            choices, ticked = self._choices(
+                side, columns or self.columns_at_first, self._lang_pair(form), form[group.boxes]
+            )
+            updates[group.column] = self.gr.Column(visible=bool(choices))
+            updates[group.boxes] = self.gr.CheckboxGroup(choices=choices, value=ticked)
+        return updates
 
     def _choices(
-        self, side: str, given: Collection[Column], lang_pair: str, ticked: Sequence[str]
+        self, side: str, columns: Collection[Column], lang_pair: str, ticked: Sequence[str]
     ) -> tuple[list[tuple[str, str]], list[str]]:
-        """What of one group fits, and what of it is ticked: as before, else the usual ones; of a
+        """The metrics of one group that fit, as label and key, and the keys of those to tick.
+
+        The ticked ones stay ticked. Where none fits any more, the usual ones are ticked, or on a
         page for one metric its first preset."""
         fitting = [
-            offer for offer in self.offers if offer.side == side and offer.fits(given, lang_pair)
+            offer for offer in self.offers if offer.side == side and offer.fits(columns, lang_pair)
         ]
         fitting.sort(key=lambda offer: not offer.default)
-        kept = [offer.key for offer in fitting if offer.key in ticked]
-        usual = [offer.key for offer in fitting if offer.default] or [
-            offer.key for offer in fitting if self.lone
-        ][:1]
-        return [(offer.label, offer.key) for offer in fitting], kept or usual
+        choices = [(offer.label, offer.key) for offer in fitting]
+        still_ticked = [offer.key for offer in fitting if offer.key in ticked]
+        usual = [offer.key for offer in fitting if offer.default]
+        if not usual and self.has_one_metric:
+            usual = [offer.key for offer in fitting[:1]]
+        return choices, still_ticked or usual
 
-    def _add(self, count: int) -> list[Any]:
-        count = min(count + 1, _MOST_PASTED)
-        return [count, *(self.gr.Column(visible=number < count) for number in range(_MOST_PASTED))]
+    def _add_system(self, shown: int) -> Values:
+        shown = min(shown + 1, _MOST_PASTED)
+        updates: Values = {self.boxes_shown: shown}
+        for number, box in enumerate(self.system_boxes):
+            updates[box.column] = self.gr.Column(visible=number < shown)
+        return updates
 
-    def _run(self, *values: Any) -> Iterator[list[Any]]:
+    def _run(self, form: Values) -> Iterator[Values]:
         """Yields progress, and at last everything."""
         gr = self.gr
-        inputs, ticked = (
-            values[: -len(_GROUPS)],
-            [key for keys in values[-len(_GROUPS) :] for key in keys],
-        )
-        rest = 7 + len(FILES)
-        skipped = [gr.skip()] * rest
-        buttons = [gr.Button(interactive=True), gr.Button("Stop", visible=False, interactive=True)]
-        hidden, halted = gr.Column(visible=False), []
+        ticked = [key for group in self.groups.values() for key in form[group.boxes]]
+        stop_signal: list[bool] = []
+        buttons = {
+            self.start: gr.Button(interactive=True),
+            self.stop: gr.Button("Stop", visible=False, interactive=True),
+        }
+        ended = {self.result: gr.Column(visible=False), **buttons}
+        begun = {
+            self.result: gr.Column(visible=False),
+            self.start: gr.Button(interactive=False),
+            self.stop: gr.Button(visible=True),
+            self.stop_signal: stop_signal,
+        }
         try:
-            texts = _read(inputs)
-            wanted = chosen(self.offers, ticked, texts.others, texts.lang_pair)
-            running = [hidden, gr.Button(interactive=False), gr.Button(visible=True), halted]
-            for state in self.comparer.compare(texts, wanted):
-                if halted:
-                    yield ["Stopped.", hidden, *buttons, halted, *skipped]
+            texts = self._texts(form)
+            metrics = chosen(self.offers, ticked, texts.others, texts.lang_pair)
+            for state in self.comparer.compare(texts, metrics):
+                if stop_signal:
+                    yield {self.status: "Stopped.", **ended}
                     return
                 if isinstance(state, Progress):
-                    yield [views.progress(state), *running, *skipped]
-                    running = [gr.skip()] * 4
+                    yield {self.status: views.progress(state), **begun}
+                    begun = {}
                 else:
                     with _shown_files() as folder:
-                        yield [
-                            "",
-                            gr.Column(visible=True),
-                            *buttons,
-                            halted,
-                            *self._shown(state, folder),
-                        ]
+                        results = self._result_values(state, folder)
+                        visible = {self.result: gr.Column(visible=True)}
+                        yield {self.status: "", **visible, **buttons, **results}
         except MTMetricsError as error:
-            yield [views.problem(str(error)), hidden, *buttons, halted, *skipped]
+            yield {self.status: views.problem(str(error)), **ended}
 
-    def _halt(self, halted: list[bool]) -> Any:
+    def _stop(self, stop_signal: list[bool]) -> "gradio.Button":
         """Has the run end at its next turn, so that it leaves the queue as every run does."""
-        halted.append(True)
+        stop_signal.append(True)
         return self.gr.Button("Stopping", interactive=False)
 
-    def _shown(self, compared: Compared, folder: Path) -> list[Any]:
+    def _result_values(self, compared: Compared, folder: Path) -> Values:
+        """The values of all components of the result; the files lie in a folder."""
         gr = self.gr
-        files = write_files(compared, folder)
         titles = [(metric.offer.title, number) for number, metric in enumerate(compared.metrics)]
         orders = compared.orders()
-        signatures = "".join(
-            f"<code>{html.escape(next(iter(metric.results.values())).signature)}</code>"
-            for metric in compared.metrics
-        )
-        return [
-            views.overview(compared),
-            gr.Dropdown(choices=titles, value=0),
-            gr.Dropdown(choices=orders, value=orders[0][1]),
-            gr.Number(1, maximum=_pages(compared), label=f"Page, of {_pages(compared):,}"),
-            f"{signatures}<code>{html.escape(command(compared))}</code>",
-            compared,
-            None,
-            *(gr.DownloadButton(value=str(path)) for path in files),
-        ]
+        pages = _pages(compared)
+        signatures = []
+        for metric in compared.metrics:
+            first_result = next(iter(metric.results.values()))
+            signatures.append(f"<code>{html.escape(first_result.signature)}</code>")
+        values: Values = {
+            self.overview: views.overview(compared),
+            self.metric: gr.Dropdown(choices=titles, value=0),
+            self.order: gr.Dropdown(choices=orders, value=orders[0][1]),
+            self.page: gr.Number(1, maximum=pages, label=f"Page, of {pages:,}"),
+            self.details: f"{''.join(signatures)}<code>{html.escape(command(compared))}</code>",
+            self.compared: compared,
+            self.opened: None,
+        }
+        write_files(compared, folder)
+        for name, button in self.downloads.items():
+            values[button] = gr.DownloadButton(value=str(folder / name))
+        return values
+
+    def _show_example(self) -> Iterator[Values]:
+        """Fills in the bundled example, as a visitor would upload it."""
+        texts = example()
+        source, target = split_pair(texts.lang_pair)
+        with _shown_files() as folder:
+            systems = []
+            for name, lines in texts.systems.items():
+                systems.append(_written(folder / f"{name}.en", lines))
+            yield {
+                self.source_language: source,
+                self.target_language: target,
+                self.source_file: _written(folder / "source.de", texts.sources),
+                self.reference_file: _written(folder / "reference.en", texts.references),
+                self.system_files: systems,
+            }
 
     def _list(
         self,
@@ -380,7 +500,7 @@ class _Page:
             return views.problem(
                 "The scores are not here any more: they are kept for an hour. Press Compare again."
             )
-        first = (_bounded(page, compared) - 1) * views.PAGE
+        first = (_turned_page(page, compared) - 1) * views.PAGE
         rows = compared.order(metric, order)[first : first + views.PAGE].tolist()
         return views.segments(compared, metric, rows, _words(compared, metric, rows), opened)
 
@@ -393,9 +513,8 @@ class _Page:
     ) -> views.Opened | None:
         """The heatmap of the output that was clicked; none where it is open already."""
         segment, system = int(event.segment), int(event.system)
-        if compared is None or (
-            opened is not None and (opened.segment, opened.system) == (segment, system)
-        ):
+        is_open = opened is not None and (opened.segment, opened.system) == (segment, system)
+        if compared is None or is_open:
             return None
         scored, names = compared.metrics[metric], list(compared.texts.systems)
         other = scored.scorer.compared(compared.texts.others)[segment]
@@ -427,37 +546,13 @@ def build_page(metric: str | None = None, added: Sequence[str] = ()) -> "gradio.
     return _Page(metric, added).build()
 
 
-def _others(inputs: Sequence[Any]) -> dict[Column, TextInput]:
-    found: dict[Column, TextInput] = {}
-    columns: tuple[Column, Column] = ("sources", "references")
-    for column, path, text in zip(columns, inputs[2:4], inputs[5:7], strict=True):
-        name = column.removesuffix("s")
-        if path is not None and (text or "").strip():
-            raise InputError(f"{name}: uploaded and pasted; remove one of the two")
-        found[column] = TextInput(Path(path).name if path else name, path, text or "")
-    return found
-
-
-def _systems(inputs: Sequence[Any]) -> list[TextInput]:
-    paths = [Path(path) for path in inputs[4] or []]
-    stems = [path.stem for path in paths]
-    found = [
-        TextInput(path.stem if stems.count(path.stem) == 1 else path.name, str(path))
-        for path in paths
-    ]
-    pasted = zip(inputs[7::2], inputs[8::2], strict=True)
-    return found + [
-        TextInput((name or "").strip() or "system", None, text or "") for name, text in pasted
-    ]
-
-
-def _pair(inputs: Sequence[Any]) -> str:
-    """The language pair of the two boxes; underscores keep a code such as zh-CN in one piece."""
-    return "-".join(str(code or "").strip().replace("-", "_") for code in inputs[:2])
-
-
-def _read(inputs: Sequence[Any]) -> Texts:
-    return read(_pair(inputs), _others(inputs), _systems(inputs))
+def _uploaded_or_pasted(name: str, path: str | None, text: str | None) -> TextInput:
+    """A column of text from a file or from a box; an InputError says that it is in both."""
+    if path is None:
+        return TextInput(name, None, text or "")
+    if (text or "").strip():
+        raise InputError(f"{name}: uploaded and pasted; remove one of the two")
+    return TextInput(Path(path).name, path)
 
 
 def _facts_of(texts: Texts | None) -> str:
@@ -465,10 +560,10 @@ def _facts_of(texts: Texts | None) -> str:
         return (
             "Upload or paste a source or references, and the translations of two or more systems."
         )
-    given = " and ".join(texts.others)
+    columns = " and ".join(texts.others)
     names = ", ".join(map(html.escape, texts.systems))
-    many = f"{len(texts.systems)} system{'s' if len(texts.systems) > 1 else ''}"
-    return f"<b>{texts.segments:,}</b> segments with {given}, <b>{many}</b>: {names}."
+    count = f"{len(texts.systems)} system{'s' if len(texts.systems) > 1 else ''}"
+    return f"<b>{texts.segments:,}</b> segments with {columns}, <b>{count}</b>: {names}."
 
 
 @contextlib.contextmanager
@@ -479,24 +574,9 @@ def _shown_files() -> Iterator[Path]:
         yield Path(folder)
 
 
-def _shown_example() -> Iterator[list[Any]]:
-    with _shown_files() as folder:
-        yield _example_files(folder)
-
-
-def _example_files(folder: Path) -> list[Any]:
-    """The bundled example, as a visitor would upload it."""
-    known = example()
-    paths = {}
-    for name, column in {
-        "source.de": known.sources,
-        "reference.en": known.references,
-        **known.systems,
-    }.items():
-        paths[name] = folder / (name if "." in name else f"{name}.en")
-        paths[name].write_text("\n".join(column) + "\n", encoding="utf-8")
-    source, reference, *systems = map(str, paths.values())
-    return [*split_pair(known.lang_pair), source, reference, systems]
+def _written(path: Path, lines: Sequence[str]) -> str:
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return str(path)
 
 
 def _words(compared: Compared, metric: int, rows: Sequence[int]) -> dict[tuple[int, int], str]:
@@ -516,5 +596,7 @@ def _pages(compared: Compared) -> int:
     return -(-compared.texts.segments // views.PAGE)
 
 
-def _bounded(page: float | None, compared: Compared | None) -> int:
-    return min(max(int(page or 1), 1), _pages(compared) if compared else 1)
+def _turned_page(page: float | None, compared: Compared | None, step: int = 0) -> int:
+    """The number of a page so many steps further, from 1 to the last."""
+    last = 1 if compared is None else _pages(compared)
+    return min(max(int(page or 1) + step, 1), last)

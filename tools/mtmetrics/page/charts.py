@@ -83,8 +83,8 @@ def draw_means(compared: Compared, metrics: Sequence[int]) -> "Figure":
 
 
 def draw_histograms(compared: Compared, number: int) -> "Figure":
-    """How the segments' scores of each system are spread by one metric: a row per system, on one
-    axis; a line is the mean."""
+    """Histograms of the segments' scores by one metric: a row per system, on one axis; a line is
+    the mean."""
     scores = compared.scores(number)
     figure = new_figure(_PANEL, 0.7 + 0.62 * len(scores))
     panels = figure.subplots(len(scores), 1, sharex=True, sharey=True, squeeze=False)[:, 0]

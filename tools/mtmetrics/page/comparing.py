@@ -23,11 +23,19 @@ from mtmetrics.statistics.significance import SEED, bootstrap_interval
 
 _RESAMPLES = 1000
 _PAIRS_AT_ONCE = 192
+# Of more systems there would be too many orders by pairs of systems.
+_MOST_FOR_PAIRS = 4
 
 
 class Progress(NamedTuple):
-    """How far a comparison has come: pairs scored, of how many, and the seconds left, None while
-    that is unknown."""
+    """The state of a comparison.
+
+    Attributes:
+        what: the present activity, as the page shows it.
+        done: pairs of texts that are scored.
+        total: pairs of texts in all.
+        left: estimated seconds that are left; None while that is unknown.
+    """
 
     what: str
     done: int
@@ -45,8 +53,8 @@ class Anchors(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class ScoredMetric:
-    """What one metric says: results by system, their comparison, and the anchors, where it can
-    score the example."""
+    """The results of one metric by system, their comparison, and the anchors, where it can score
+    the example."""
 
     offer: MetricChoice
     scorer: Scorer
@@ -57,14 +65,14 @@ class ScoredMetric:
 
 @dataclasses.dataclass(frozen=True)
 class Compared:
-    """What the page shows: the texts, and a `ScoredMetric` for each metric; `tested` is false for a
-    single system or a single segment, of which no test can say anything."""
+    """The content of the result: the texts, and a `ScoredMetric` for each metric."""
 
     texts: Texts
     metrics: Sequence[ScoredMetric]
 
     @property
     def tested(self) -> bool:
+        """Whether there is a test: not for a single system or a single segment."""
         return len(self.texts.systems) > 1 and self.texts.segments > 1
 
     def scores(self, metric: int) -> np.ndarray:
@@ -72,34 +80,37 @@ class Compared:
         results = self.metrics[metric].results
         return np.array([results[name].segments for name in self.texts.systems])
 
-    def order(self, metric: int, wanted: str) -> np.ndarray:
+    def order(self, metric: int, order: str) -> np.ndarray:
         """(n,) numbers of the segments, from 0 up, in an order that `orders` names."""
         scores = self.scores(metric)
-        by = {
-            "input": np.arange(scores.shape[1]),
-            "disagree": -np.ptp(scores, axis=0),
-            "lowest": scores.mean(0),
-            "highest": -scores.mean(0),
-        }
-        if wanted not in by:
-            ahead, behind = map(int, wanted.split(">"))
-            by[wanted] = scores[behind] - scores[ahead]
-        return np.argsort(by[wanted], kind="stable")
+        if order == "input":
+            keys = np.arange(scores.shape[1])
+        elif order == "disagree":
+            keys = -np.ptp(scores, axis=0)
+        elif order == "lowest":
+            keys = scores.mean(0)
+        elif order == "highest":
+            keys = -scores.mean(0)
+        else:
+            ahead, behind = map(int, order.split(">"))
+            keys = scores[behind] - scores[ahead]
+        return np.argsort(keys, kind="stable")
 
     def orders(self) -> list[tuple[str, str]]:
-        """What segments can be ordered by: label and name; ``0>1`` is where the first system leads
-        the second."""
+        """Label and name of the orders of segments; by ``0>1`` those come first in which the first
+        system leads the second."""
         names = list(self.texts.systems)
-        found = [
+        orders = [
             ("as in the input", "input"),
             ("lowest score first", "lowest"),
             ("highest score first", "highest"),
         ]
         if len(names) > 1:
-            found.insert(0, ("where systems disagree most", "disagree"))
-            pairs = itertools.permutations(range(len(names)), 2) if len(names) <= 4 else ()
-            found += [(f"{names[i]} ahead of {names[j]}", f"{i}>{j}") for i, j in pairs]
-        return found
+            orders.insert(0, ("where systems disagree most", "disagree"))
+        if 1 < len(names) <= _MOST_FOR_PAIRS:
+            for i, j in itertools.permutations(range(len(names)), 2):
+                orders.append((f"{names[i]} ahead of {names[j]}", f"{i}>{j}"))
+        return orders
 
 
 class Comparer:
@@ -113,7 +124,7 @@ class Comparer:
     def compare(
         self, texts: Texts, offers: Sequence[MetricChoice]
     ) -> Iterator[Progress | Compared]:
-        """Yields how far it has come, and last what was found.
+        """Yields how far it has come, and at last the result.
 
         Raises:
             InputError: as `mtmetrics.reports.metric_runs.MetricSpec.load_for`.
@@ -136,17 +147,18 @@ class Comparer:
             left = (time.monotonic() - started) * (total - done) / done
             yield Progress(f"scoring with {offers[number].title}", done, total, left)
         yield Progress("testing the differences", total, total, None)
-        yield Compared(
-            texts, [self._judged(*it, texts) for it in zip(offers, scorers, collected, strict=True)]
-        )
+        metrics = []
+        for offer, scorer, batches in zip(offers, scorers, collected, strict=True):
+            metrics.append(self._scored_metric(offer, scorer, batches, texts))
+        yield Compared(texts, metrics)
 
     def _load(self, offer: MetricChoice, lang_pair: str) -> Scorer:
         return offer.spec.load_for(offer.columns, self._pool, lang_pair)
 
-    def _judged(
-        self, offer: MetricChoice, scorer: Scorer, chunks: list[list[MetricResult]], texts: Texts
+    def _scored_metric(
+        self, offer: MetricChoice, scorer: Scorer, batches: list[list[MetricResult]], texts: Texts
     ) -> ScoredMetric:
-        results = dict(zip(texts.systems, joined_systems(chunks), strict=True))
+        results = dict(zip(texts.systems, joined_systems(batches), strict=True))
         scores = {name: result.segments for name, result in results.items()}
         anchors = None
         with contextlib.suppress(MTMetricsError):  # such as a preset for another language pair

@@ -1,6 +1,7 @@
-"""What the page gives to take away: tables, all scores, and the chart."""
+"""The files that the page gives to take away: tables, all scores, and the chart."""
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 from mtmetrics.errors import require_extra
@@ -28,9 +29,9 @@ def write_files(compared: Compared, folder: Path) -> list[Path]:
     report = report_comparison(comparisons, results)
     for name, style in (("systems.csv", "csv"), ("systems.tex", "latex")):
         (folder / name).write_text(report.render(style) + "\n", encoding="utf-8")
-    for shown, metric in zip(report.document["metrics"], compared.metrics, strict=True):
-        shown["anchors"] = metric.anchors and metric.anchors._asdict()
-        shown["scores"] = {
+    for document, metric in zip(report.document["metrics"], compared.metrics, strict=True):
+        document["anchors"] = metric.anchors and metric.anchors._asdict()
+        document["scores"] = {
             name: result.segments.tolist() for name, result in metric.results.items()
         }
     write_json(
@@ -43,23 +44,19 @@ def write_files(compared: Compared, folder: Path) -> list[Path]:
 
 def _write_segments(compared: Compared, path: Path) -> None:
     texts = compared.texts
-    columns = {"segment": range(1, texts.segments + 1)}
-    columns |= {column.removesuffix("s"): given for column, given in texts.others.items()}
-    for name, given in texts.systems.items():
-        columns[name] = given
-        columns |= {
-            f"{name} {one.offer.key}": one.results[name].segments.tolist()
-            for one in compared.metrics
-        }
-    write_rows(
-        path,
-        (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)),
-        "csv",
-    )
+    columns: dict[str, Sequence[object]] = {"segment": range(1, texts.segments + 1)}
+    for column, segments in texts.others.items():
+        columns[column.removesuffix("s")] = segments
+    for name, translations in texts.systems.items():
+        columns[name] = translations
+        for metric in compared.metrics:
+            columns[f"{name} {metric.offer.key}"] = metric.results[name].segments.tolist()
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    write_rows(path, rows, "csv")
 
 
 def command(compared: Compared) -> str:
-    """What gives the same numbers in the shell."""
+    """The command that gives the same numbers in the shell."""
     texts = compared.texts
     words = ["mtmetrics", "compare", "--lp", texts.lang_pair]
     for column, flag in (("sources", "-s"), ("references", "-r")):

@@ -1,4 +1,4 @@
-"""What a segment's score comes from, for pages: the heatmap, and the words at fault."""
+"""The explanation of a segment's score, for pages: the heatmap, and the words at fault."""
 
 import base64
 import html
@@ -45,14 +45,9 @@ def heatmap(scorer: Scorer, other: Any, prediction: str, result: MetricResult, n
     advice = html.escape(
         label_fonts([*([other] if isinstance(other, str) else other), prediction]).advice
     )
-    return (
-        (
-            f'<div class="mt-picture"><img width="{width}" alt="{html.escape(title)}" '
-            f'src="data:image/png;base64,{data}">'
-        )
-        + (f"<p>{advice}</p>" if advice else "")
-        + "</div>"
-    )
+    image = f'<img width="{width}" alt="{html.escape(title)}" src="data:image/png;base64,{data}">'
+    note = f"<p>{advice}</p>" if advice else ""
+    return f'<div class="mt-picture">{image}{note}</div>'
 
 
 def coloured(scorer: Scorer, others: Sequence[Any], predictions: Sequence[str]) -> list[str]:
@@ -71,10 +66,10 @@ def _marked(text: str, faults: Sequence[Fault]) -> str:
         if seems == "right":
             continue
         word = html.escape(text[fault.start : fault.end])
-        told = f"seems {seems}: {fault.severity:.2f} of 1"
+        tooltip = f"seems {seems}: {fault.severity:.2f} of 1"
         parts += [
             html.escape(text[end : fault.start]),
-            f'<mark class="mt-{seems}" title="{told}">{word}</mark>',
+            f'<mark class="mt-{seems}" title="{tooltip}">{word}</mark>',
         ]
         end = fault.end
     return "".join(parts) + html.escape(text[end:])

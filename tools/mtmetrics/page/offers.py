@@ -1,10 +1,10 @@
-"""What a page offers to score with: the metrics and presets that work on this machine."""
+"""The metrics and presets that a page offers: those that work on this machine."""
 
 import functools
 import tomllib
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple, NotRequired, TypedDict
 
 from mtmetrics.artifacts.catalog import catalog
 from mtmetrics.artifacts.models import model_folder
@@ -13,6 +13,7 @@ from mtmetrics.checks import language_pair
 from mtmetrics.errors import InputError
 from mtmetrics.reports.metric_runs import MetricSpec
 from mtmetrics.scorers.available import artifacts_of, listed
+from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.metric import COLUMNS, METRICS, SIDES, Column
 from mtmetrics.scorers.registry import find_metric, installed_plugins
 
@@ -57,7 +58,7 @@ class MetricChoice(NamedTuple):
         return f"{self.name}\n{self.range}\n{self.about}"
 
     def fits(self, columns: Collection[str], lang_pair: str) -> bool:
-        """Whether it can score a language pair where these columns are given."""
+        """Whether it can score texts of these columns and language pair."""
         if not {*self.columns} <= {*columns}:
             return False
         if not self.languages or self.languages == ("any",):
@@ -71,19 +72,29 @@ class MetricChoice(NamedTuple):
         return {*pair} <= {*self.languages}
 
 
-def about(metric: str) -> dict[str, Any]:
-    """Title, range, and a sentence on what a metric of this package measures."""
-    return _told()[metric]
+class Description(TypedDict):
+    """A metric of this package in ``metrics.toml``: its title, the range of a segment's score, a
+    sentence on what it measures, and whether it is ticked at first."""
+
+    title: str
+    range: str
+    about: str
+    default: NotRequired[bool]
+
+
+def about(metric: str) -> Description:
+    """The description of a metric of this package."""
+    return _descriptions()[metric]
 
 
 @functools.cache
-def _told() -> dict[str, dict[str, Any]]:
+def _descriptions() -> dict[str, Description]:
     return tomllib.loads(_ABOUT.read_text(encoding="utf-8"))
 
 
 def pull_models(metric: str | None = None) -> None:
-    """Fetches what a Space does not carry: the models of the presets, of one metric or of all, that
-    the catalog pins.
+    """Fetches the models that a Space does not carry: of the presets of one metric or of all, those
+    that the catalog pins.
 
     Raises:
         ArtifactError: one cannot be fetched.
@@ -99,37 +110,42 @@ def pull_models(metric: str | None = None) -> None:
 @functools.cache
 def offers() -> tuple[MetricChoice, ...]:
     """All that works here without a network, in the order of ``metrics.toml``."""
-    found = []
     installed_plugins()
-    plugins = {
-        name: {
-            "title": name,
-            "range": metric.made_by().scale,
-            "about": (metric.made_by().__doc__ or "").split("\n")[0],
-        }
-        for name, metric in METRICS.items()
-        if metric.where is not None
-    }
-    for name, told in (_told() | plugins).items():
-        metric = find_metric(name)
-        for row in listed(metric):
+    plugins: dict[str, Description] = {}
+    for name, metric in METRICS.items():
+        if metric.where is not None:
+            scorer = metric.made_by()
+            plugins[name] = {"title": name, "range": scorer.scale, "about": _first_line(scorer)}
+    choices = []
+    for name, description in (_descriptions() | plugins).items():
+        for row in listed(find_metric(name)):
             preset = row.preset.removeprefix(name.replace("_", "-") + "-")
+            label = f"{description['title']} {preset}".strip()
+            is_usual = description.get("default", False) and row.preset in ("", "mini")
             for side in row.works_with:
                 spec = MetricSpec(name, row.preset or None)
-                several = len(row.compares_with) > 1
-                if several:
+                title = label
+                if len(row.compares_with) > 1:
                     spec = spec.having(against=side)
-                title = f"{told['title']} {preset}".strip()
-                titles = title, title + (f" ({SIDES[side]})" if several else "")
-                # Of a metric that may compare with either, the source is ticked alone.
-                default = (
-                    told.get("default", False)
-                    and row.preset in ("", "mini")
-                    and side == row.works_with[0]
+                    title = f"{label} ({SIDES[side]})"
+                choice = MetricChoice(
+                    spec=spec,
+                    name=label,
+                    title=title,
+                    side=side,
+                    range=description["range"],
+                    about=description["about"],
+                    # Of a metric that may compare with either, the source is ticked alone.
+                    default=is_usual and side == row.works_with[0],
+                    languages=tuple(row.languages),
                 )
-                facts = told["range"], told["about"], default, tuple(row.languages)
-                found.append(MetricChoice(spec, *titles, side, *facts))
-    return tuple(found)
+                choices.append(choice)
+    return tuple(choices)
+
+
+def _first_line(scorer: type[Scorer]) -> str:
+    """The first line of a scorer's description."""
+    return (scorer.__doc__ or "").split("\n")[0]
 
 
 def named(metrics: Sequence[str]) -> list[MetricChoice]:
@@ -139,40 +155,43 @@ def named(metrics: Sequence[str]) -> list[MetricChoice]:
     Raises:
         InputError: there is no such metric, or nothing says what it compares with.
     """
-    found = []
+    choices = []
     for text in metrics:
         spec = MetricSpec.parse(text).filled(None, {})
         metric = find_metric(spec.metric)
         side = metric.side_of_preset(spec.preset, dict(spec.options))
         if len(metric.sides) > 1:
             spec = spec.having(against=side)
-        made = metric.made_by()
-        facts = (
-            made.scale or "higher is better",
-            (made.__doc__ or "").split("\n")[0],
-            True,
-            ("any",),
+        scorer = metric.made_by()
+        choice = MetricChoice(
+            spec=spec,
+            name=text,
+            title=text,
+            side=side,
+            range=scorer.scale or "higher is better",
+            about=_first_line(scorer),
+            default=True,
+            languages=("any",),
         )
-        found.append(MetricChoice(spec, text, text, side, *facts))
-    return found
+        choices.append(choice)
+    return choices
 
 
 def chosen(
-    there: Sequence[MetricChoice], keys: Collection[str], columns: Collection[str], lang_pair: str
+    choices: Sequence[MetricChoice], keys: Collection[str], columns: Collection[str], lang_pair: str
 ) -> list[MetricChoice]:
-    """Those of the offers that a visitor ticked.
+    """The choices that a visitor ticked.
 
     Raises:
-        InputError: none is ticked, or one does not fit what is given.
+        InputError: none is ticked, or one does not fit the columns or the language pair.
     """
-    ticked = [offer for offer in there if offer.key in keys]
+    ticked = [offer for offer in choices if offer.key in keys]
     if not ticked:
         raise InputError("no metric is ticked: tick at least one")
     for offer in ticked:
         if not offer.fits(columns, lang_pair):
-            needs = (
-                f"it compares with the {SIDES[offer.side]}; languages: {' '.join(offer.languages)}"
-            )
+            side, languages = SIDES[offer.side], " ".join(offer.languages)
+            needs = f"it compares with the {side}; languages: {languages}"
             raise InputError(
                 f"{offer.title}: cannot score these texts in {lang_pair} ({needs}); untick it"
             )

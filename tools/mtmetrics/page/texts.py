@@ -1,4 +1,4 @@
-"""What a visitor pastes or uploads, as parallel columns."""
+"""The texts that a visitor pastes or uploads, as parallel columns."""
 
 import contextlib
 import itertools
@@ -41,46 +41,47 @@ class Texts(NamedTuple):
 
 
 def read(lang_pair: str, others: dict[Column, TextInput], systems: Sequence[TextInput]) -> Texts:
-    """The columns that were given.
+    """Reads the columns that a visitor gives.
 
     Raises:
         InputError: neither sources nor references, or no translations; a file cannot be read;
             columns of unequal lengths; two of one name; or more than the page takes.
     """
     language_pair(lang_pair)
-    given = {column: one for column, one in others.items() if one.is_there}
-    translations = [one for one in systems if one.is_there]
-    if not given:
+    inputs = {column: text for column, text in others.items() if text.is_there}
+    translations = [text for text in systems if text.is_there]
+    if not inputs:
         raise InputError("no source and no references: paste or upload one of them")
     if not translations:
         raise InputError("no translations: paste or upload those of at least one system")
-    names = [one.name for one in (*given.values(), *translations)]
+    names = [text.name for text in (*inputs.values(), *translations)]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise InputError(f"two of the texts are called {twice!r}: rename a system")
     columns: dict[str, list[str]] = {}
     characters = 0
-    for one in [*given.values(), *translations]:
-        columns[one.name] = column = _lines(one)
-        characters += sum(map(len, column))
+    for text in (*inputs.values(), *translations):
+        columns[text.name] = segments = _lines(text)
+        characters += sum(map(len, segments))
         if characters > MAX_CHARACTERS:
             most = (
                 f"more than {MAX_CHARACTERS // 10**6} million characters, the most that this "
                 "page takes"
             )
-            raise InputError(f"{one.name}: {most}; use the command line, mtmetrics compare")
+            raise InputError(f"{text.name}: {most}; use the command line, mtmetrics compare")
     check(**columns)
-    found = {column: columns[one.name] for column, one in given.items()}
-    return Texts(lang_pair, found, {one.name: columns[one.name] for one in translations})
+    return Texts(
+        lang_pair,
+        {column: columns[text.name] for column, text in inputs.items()},
+        {text.name: columns[text.name] for text in translations},
+    )
 
 
 def pasted(text: str) -> list[str]:
     """The segments of a text with one per line; empty lines at its end do not count."""
-    return (
-        [line.removesuffix("\r") for line in text.rstrip("\r\n").split("\n")]
-        if text.strip()
-        else []
-    )
+    if not text.strip():
+        return []
+    return [line.removesuffix("\r") for line in text.rstrip("\r\n").split("\n")]
 
 
 @contextlib.contextmanager
@@ -92,12 +93,12 @@ def _named_without_folder(path: str) -> Iterator[None]:
         raise InputError(str(error).replace(f"{Path(path).parent}/", "")) from None
 
 
-def _lines(one: TextInput) -> list[str]:
-    if one.path is None:
-        return pasted(one.text)
-    with _named_without_folder(one.path):
-        lines = list(itertools.islice(iter_lines(one.path, "segments"), MAX_SEGMENTS + 1))
+def _lines(text: TextInput) -> list[str]:
+    if text.path is None:
+        return pasted(text.text)
+    with _named_without_folder(text.path):
+        lines = list(itertools.islice(iter_lines(text.path, "segments"), MAX_SEGMENTS + 1))
     if len(lines) > MAX_SEGMENTS:
         most = f"more than {MAX_SEGMENTS:,} segments, the most that this page takes"
-        raise InputError(f"{one.name}: {most}; use the command line, mtmetrics compare")
+        raise InputError(f"{text.name}: {most}; use the command line, mtmetrics compare")
     return lines

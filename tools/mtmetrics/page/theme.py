@@ -1,8 +1,8 @@
-"""How all pages look, and how they are served: one theme in light and dark, no font or file from
+"""The look of all pages, and their server: one theme in light and dark, no font or file from
 elsewhere."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mtmetrics.errors import MTMetricsError
 
@@ -60,7 +60,7 @@ _COLOURS = {
 }
 
 
-def theme() -> Any:
+def theme() -> "gradio.Theme":
     """The theme of gradio's own parts; the style sheet beside it does the rest."""
     import gradio
 
@@ -94,8 +94,6 @@ def serve(app: "gradio.Blocks", port: int | None = None) -> "gradio.Blocks":
     Raises:
         MTMetricsError: the port is taken.
     """
-    look = {"theme": theme(), "css_paths": _STYLE, "footer_links": []}
-    bounds = {"max_file_size": MAX_FILE, "share": False}
     try:
         # Unlike its name, `_frontend` does nothing but ask the server for the page once, and give
         # up after 3 seconds, which a machine that computes may need for it.
@@ -104,8 +102,11 @@ def serve(app: "gradio.Blocks", port: int | None = None) -> "gradio.Blocks":
             quiet=True,
             prevent_thread_lock=True,
             _frontend=False,
-            **look,
-            **bounds,
+            theme=theme(),
+            css_paths=_STYLE,
+            footer_links=[],
+            max_file_size=MAX_FILE,
+            share=False,
         )
     except OSError as error:
         taken = port or "7860 and those after it"

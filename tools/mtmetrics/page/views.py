@@ -1,4 +1,4 @@
-"""What the page shows of a comparison, as HTML: every text of a visitor is escaped here."""
+"""The result of a comparison as HTML: every text of a visitor is escaped here."""
 
 import html
 from collections.abc import Mapping, Sequence
@@ -70,18 +70,11 @@ def overview(compared: Compared) -> str:
         if result.report.note
     ]
     noted = "".join(f"<li>{html.escape(note)}</li>" for note in notes)
-    numbers = range(len(compared.metrics))
-    means = (
-        inline(draw_means(compared, [number]), f"Means by {_title(compared, number)}")
-        for number in numbers
-    )
-    spread = (
-        inline(draw_histograms(compared, number), f"Scores by {_title(compared, number)}")
-        for number in numbers
-    )
-    figures = "".join(
-        f"<figure>{one}{other}</figure>" for one, other in zip(means, spread, strict=True)
-    )
+    figures = ""
+    for number, metric in enumerate(compared.metrics):
+        means = inline(draw_means(compared, [number]), f"Means by {metric.offer.title}")
+        histograms = inline(draw_histograms(compared, number), f"Scores by {metric.offer.title}")
+        figures += f"<figure>{means}{histograms}</figure>"
     return (
         f'<p class="mt-verdict">{verdict(compared)}</p>{table(compared)}'
         + (f'<ul class="mt-notes">{noted}</ul>' if noted else "")
@@ -92,31 +85,28 @@ def overview(compared: Compared) -> str:
     )
 
 
-def _title(compared: Compared, number: int) -> str:
-    return compared.metrics[number].offer.title
-
-
 def verdict(compared: Compared) -> str:
-    """Which system is better, in a sentence or two."""
+    """The best systems by each metric, in a sentence or two."""
     if len(compared.texts.systems) == 1:
         return "One system: there is nothing to compare it with but the anchors below the table."
     if not compared.tested:
         return "One segment says nothing about systems: give more."
-    found: dict[str, list[str]] = {}
+    titles_by_verdict: dict[str, list[str]] = {}
     for metric in compared.metrics:
-        first = [
-            f"<b>{html.escape(system.name)}</b>"
-            for system in metric.comparison.systems
-            if system.cluster == 1
-        ]
-        said = f"{first[0]} is the best" if len(first) == 1 else f"{_listed(first)} share the lead"
-        if len(first) == len(compared.texts.systems):
-            said = "the systems cannot be told apart"
-        found.setdefault(said, []).append(html.escape(metric.offer.title))
-    if len(found) == 1 and len(compared.metrics) > 1:
-        text = f"{next(iter(found))} by all {len(compared.metrics)} metrics"
+        best = [system.name for system in metric.comparison.systems if system.cluster == 1]
+        names = [f"<b>{html.escape(name)}</b>" for name in best]
+        if len(best) == len(compared.texts.systems):
+            statement = "the systems cannot be told apart"
+        elif len(best) == 1:
+            statement = f"{names[0]} is the best"
+        else:
+            statement = f"{_listed(names)} share the lead"
+        titles_by_verdict.setdefault(statement, []).append(html.escape(metric.offer.title))
+    if len(titles_by_verdict) == 1 and len(compared.metrics) > 1:
+        text = f"{next(iter(titles_by_verdict))} by all {len(compared.metrics)} metrics"
     else:
-        text = "; ".join(f"{said} by {_listed(titles)}" for said, titles in found.items())
+        statements = [f"{text} by {_listed(titles)}" for text, titles in titles_by_verdict.items()]
+        text = "; ".join(statements)
     return text[0].upper() + text[1:] + f" (p&nbsp;&lt;&nbsp;{ALPHA}, paired permutation test)."
 
 
@@ -181,13 +171,11 @@ def _cell(metric: ScoredMetric, name: str, compared: Compared) -> str:
     if system.interval is not None:
         between = f"{four_decimals(system.interval.low)} to {four_decimals(system.interval.high)}"
         parts.append(f'<span class="mt-interval">{between}</span>')
-    share = (
-        metric.comparison.agreement(0, metric.comparison.systems.index(system))
-        if system.rank > 1
-        else None
-    )
-    if compared.tested and share is not None:
-        value, low, high = (f"{100 * part:.0f}" for part in share)
+    agreement = None
+    if compared.tested and system.rank > 1:
+        agreement = metric.comparison.agreement(0, metric.comparison.systems.index(system))
+    if agreement is not None:
+        value, low, high = (f"{100 * share:.0f}" for share in agreement)
         parts.append(
             f'<span class="mt-interval">behind the best: people agree, {value} % ({low} to '
             f"{high})</span>"
@@ -198,7 +186,7 @@ def _cell(metric: ScoredMetric, name: str, compared: Compared) -> str:
 
 
 def _track(mean: float, anchors: Anchors) -> str:
-    """Where a mean lies between random pairs and a human translation."""
+    """A bar with the place of a mean between random pairs and a human translation."""
     width = anchors.human - anchors.random
     share = min(max((mean - anchors.random) / width, 0.0), 1.0) if width else 0.5
     return f'<span class="mt-track"><i style="left:{100 * share:.1f}%"></i></span>'
@@ -218,14 +206,12 @@ def segments(
 ) -> str:
     """Some segments, the systems side by side; `words` holds the coloured text of (segment,
     system)."""
-    legend = (
-        (
+    legend = "This metric blames no words."
+    if words:
+        legend = (
             'Marked are words that seem <mark class="mt-doubtful">doubtful</mark> or <mark '
             'class="mt-wrong">wrong</mark>.'
         )
-        if words
-        else "This metric blames no words."
-    )
     legend = f'<p class="mt-legend">A click on a translation shows what was matched. {legend}</p>'
     return legend + "".join(_segment(compared, metric, int(row), words, opened) for row in rows)
 
@@ -237,38 +223,33 @@ def _segment(
     words: Mapping[tuple[int, int], str],
     opened: Opened | None,
 ) -> str:
-    given = "".join(
-        (
-            '<p class="mt-other" '
-            f'dir="auto"><span>{column.removesuffix("s")}</span>{html.escape(texts[row])}</p>'
-        )
-        for column, texts in compared.texts.others.items()
-    )
+    others = ""
+    for column, texts in compared.texts.others.items():
+        label, text = column.removesuffix("s"), html.escape(texts[row])
+        others += f'<p class="mt-other" dir="auto"><span>{label}</span>{text}</p>'
     outputs = []
     for place, (name, texts) in enumerate(compared.texts.systems.items()):
         is_open = opened is not None and (opened.segment, opened.system) == (row, place)
-        scores = "".join(
-            f'<span class="{"mt-chosen" if number == metric else ""}"><small>{html.escape(one.offer.title)}</small>'
-            f"<b>{four_decimals(one.results[name].segments[row])}</b></span>"
-            for number, one in enumerate(compared.metrics)
-        )
-        unusual = [
-            count
-            for count, flags in compared.metrics[metric].results[name].unusual.items()
-            if flags[row]
-        ]
-        told = f'<span class="mt-unusual">unusual: {", ".join(unusual)}</span>' if unusual else ""
+        scores = ""
+        for number, scored in enumerate(compared.metrics):
+            style = "mt-chosen" if number == metric else ""
+            title = html.escape(scored.offer.title)
+            score = four_decimals(scored.results[name].segments[row])
+            scores += f'<span class="{style}"><small>{title}</small><b>{score}</b></span>'
+        flags_by_kind = compared.metrics[metric].results[name].unusual
+        unusual = [kind for kind, flags in flags_by_kind.items() if flags[row]]
+        note = f'<span class="mt-unusual">unusual: {", ".join(unusual)}</span>' if unusual else ""
         text = words.get((row, place)) or html.escape(texts[row])
-        named = f"{_dot(compared, name)}{html.escape(name)}"
+        label = f"{_dot(compared, name)}{html.escape(name)}"
         outputs.append(
             f'<button type="button" class="mt-output" data-segment="{row}" data-system="{place}" '
-            f'aria-expanded="{str(is_open).lower()}"><span class="mt-name">{named}</span><span '
-            f'class="mt-text" dir="auto">{text}</span>{told}<span '
+            f'aria-expanded="{str(is_open).lower()}"><span class="mt-name">{label}</span><span '
+            f'class="mt-text" dir="auto">{text}</span>{note}<span '
             f'class="mt-scores">{scores}</span></button>'
         )
     picture = opened.picture if opened is not None and opened.segment == row else ""
     return (
         '<article class="mt-segment"><header><span '
-        f'class="mt-number">{row + 1}</span><div>{given}</div></header><div '
+        f'class="mt-number">{row + 1}</span><div>{others}</div></header><div '
         f'class="mt-outputs">{"".join(outputs)}</div>{picture}</article>'
     )

@@ -1,34 +1,42 @@
-"""The settings of the trainings; a field's `help` is also its description on the command line."""
+"""The settings of the trainings; a field's `help` is also its description on the command line.
 
-from dataclasses import dataclass, field, fields, is_dataclass
-from typing import Any
+A class checks its values when it is made, and raises an InputError for one that cannot be used."""
+
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar
+
+from mtmetrics.checks import positive
+from mtmetrics.errors import InputError
 
 
-def setting(default: Any, text: str) -> Any:
-    """A field with a default and a description."""
-    return field(default=default, metadata={"help": text})
+def setting(default: Any, text: str, *, may_be_zero: bool = False) -> Any:
+    """A field with a default and a description; a whole number is at least 1, unless it may be
+    zero."""
+    return field(default=default, metadata={"help": text, "may_be_zero": may_be_zero})
 
 
 @dataclass(frozen=True)
-class Schedule:
-    """What every training with checkpoints has. A subclass that gives a field another default says
-    nothing else of it."""
+class TrainingConfig:
+    """The base of all settings: whole numbers are positive."""
+
+    def __post_init__(self) -> None:
+        for option in fields(self):
+            value = getattr(self, option.name)
+            if type(value) is int and not option.metadata["may_be_zero"]:
+                positive(option.name, value)
+
+
+@dataclass(frozen=True)
+class Schedule(TrainingConfig):
+    """The settings of every training with checkpoints."""
 
     weight_decay: float = setting(0.01, "weight decay of the matrices")
     checkpoint_every: int = setting(250, "steps between checkpoints")
     bf16: bool = setting(
         False, "compute in bfloat16 where it is safe; faster on processors that support it"
     )
-
-    def __init_subclass__(cls) -> None:
-        known = {
-            found.name: found
-            for base in cls.__bases__
-            if is_dataclass(base)
-            for found in fields(base)
-        }
-        for name in cls.__annotations__.keys() & known:
-            setattr(cls, name, setting(cls.__dict__[name], known[name].metadata["help"]))
+    # Steps between evaluations; None for a training that evaluates only at its end.
+    evaluate_every: ClassVar[int | None] = None
 
 
 @dataclass(frozen=True)
@@ -36,8 +44,16 @@ class Steps(Schedule):
     """A training of a number of steps."""
 
     steps: int = setting(2000, "training steps")
-    warmup_steps: int = setting(100, "steps in which learning rates rise")
-    decay_steps: int = setting(600, "steps at the end in which learning rates fall to 0")
+    warmup_steps: int = setting(100, "steps in which learning rates rise", may_be_zero=True)
+    decay_steps: int = setting(
+        600, "steps at the end in which learning rates fall to 0", may_be_zero=True
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.steps < self.warmup_steps + self.decay_steps:
+            rates = f"{self.warmup_steps} of warm-up and {self.decay_steps} of decay"
+            raise InputError(f"{self.steps} steps are fewer than {rates}")
 
 
 @dataclass(frozen=True)
@@ -50,16 +66,30 @@ class Epochs(Schedule):
     )
     max_pieces: int = setting(128, "texts are cut at that many subwords in training")
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0.0 <= self.warmup < 1.0:
+            needed = "a share of the steps is needed, at least 0 and below 1"
+            raise InputError(f"warmup {self.warmup}: {needed}")
+
+
+def check_temperature(temperature: float) -> None:
+    """Refuses a temperature that is not above 0."""
+    if temperature <= 0:
+        raise InputError(f"temperature {temperature}: must be above 0")
+
 
 @dataclass(frozen=True)
 class EncoderConfig(Steps):
     """Vocabulary and schedule of an encoder that is cut out of a larger one."""
 
-    steps: int = 4000
-    decay_steps: int = 1000
+    steps: int = setting(4000, "training steps")
+    decay_steps: int = setting(
+        1000, "steps at the end in which learning rates fall to 0", may_be_zero=True
+    )
     vocabulary: int = setting(42000, "entries of the vocabulary, English ones included")
     english_pieces: int = setting(
-        16000, "of them so many are read in English texts, the most frequent ones"
+        16000, "of them so many are read in English texts, the most frequent ones", may_be_zero=True
     )
     layers: int = setting(6, "the lowest layers of the original, which are kept and trained")
     target_layer: int = setting(9, "the layer of the original whose vectors are taught")
@@ -85,21 +115,29 @@ class EncoderConfig(Steps):
     characters: int = setting(
         3_000_000, "characters per language from which the vocabulary is made"
     )
-    held_back_per_mille: int = setting(6, "of thousand sentences so many are kept out of training")
+    held_back_per_mille: int = setting(
+        6, "of thousand sentences so many are kept out of training", may_be_zero=True
+    )
     held_back_per_pair: int = setting(
         100, "of the held-back pairs of a language pair at most so many are evaluated on"
     )
     evaluate_every: int = setting(400, "steps between evaluations")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_temperature(self.temperature)
 
 
 @dataclass(frozen=True)
 class LMConfig(Steps):
     """Size and schedule of a language model; the defaults are those of the bundled English one."""
 
-    checkpoint_every: int = 125
-    steps: int = 2300
-    warmup_steps: int = 80
-    decay_steps: int = 700
+    checkpoint_every: int = setting(125, "steps between checkpoints")
+    steps: int = setting(2300, "training steps")
+    warmup_steps: int = setting(80, "steps in which learning rates rise", may_be_zero=True)
+    decay_steps: int = setting(
+        700, "steps at the end in which learning rates fall to 0", may_be_zero=True
+    )
     vocabulary: int = setting(5000, "entries of the byte-level BPE vocabulary")
     width: int = setting(256, "width of the model")
     layers: int = setting(3, "number of layers")
@@ -122,17 +160,21 @@ class DistilConfig(Steps):
     """Schedule of a distillation; the defaults suit a large pretrained student (Reimers and
     Gurevych, 2020)."""
 
-    checkpoint_every: int = 500
-    steps: int = 10_000
-    warmup_steps: int = 500
-    decay_steps: int = 5000
+    checkpoint_every: int = setting(500, "steps between checkpoints")
+    steps: int = setting(10_000, "training steps")
+    warmup_steps: int = setting(500, "steps in which learning rates rise", may_be_zero=True)
+    decay_steps: int = setting(
+        5000, "steps at the end in which learning rates fall to 0", may_be_zero=True
+    )
     max_pieces: int = setting(128, "texts are cut at that many subwords of the student in training")
     pairs_per_step: int = setting(64, "sentence pairs per step")
     learning_rate: float = setting(
         2e-5, "peak learning rate of AdamW; small students learn well with 1e-3"
     )
     words: float = setting(0.4, "how often word lists are drawn, relative to text")
-    held_back_per_mille: int = setting(12, "of thousand sentences so many are kept out of training")
+    held_back_per_mille: int = setting(
+        12, "of thousand sentences so many are kept out of training", may_be_zero=True
+    )
     held_back_per_pair: int = setting(
         100, "of the held-back pairs of a language pair at most so many are matched"
     )
@@ -144,12 +186,16 @@ class ContrastiveConfig(Epochs):
     """Schedule of contrastive learning; the defaults are those of UScore (Belouadi and Eger,
     2023)."""
 
-    checkpoint_every: int = 100
+    checkpoint_every: int = setting(100, "steps between checkpoints")
     pairs_per_step: int = setting(
         256, "sentence pairs per step; all others of a step are what a pair is told apart from"
     )
     temperature: float = setting(0.05, "temperature of the similarity")
     learning_rate: float = setting(5e-5, "peak learning rate of AdamW")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_temperature(self.temperature)
 
 
 @dataclass(frozen=True)
@@ -157,17 +203,17 @@ class TranslationConfig(Epochs):
     """Schedule of learning to translate; the defaults are those of UScore (Belouadi and Eger,
     2023)."""
 
-    weight_decay: float = 0.0
-    checkpoint_every: int = 1000
-    epochs: int = 3
-    warmup: float = 0.0
+    weight_decay: float = setting(0.0, "weight decay of the matrices")
+    checkpoint_every: int = setting(1000, "steps between checkpoints")
+    epochs: int = setting(3, "passes over the pairs")
+    warmup: float = setting(
+        0.0, "share of the steps in which learning rates rise; then they fall to 0"
+    )
     pairs_per_step: int = setting(4, "sentence pairs per step")
     learning_rate: float = setting(
         5e-5,
-        (
-            "peak learning rate of AdamW; of a new small model that of Muon, three times AdamW's, "
-            "such as 3e-3"
-        ),
+        "peak learning rate of AdamW; of a new small model that of Muon, three times AdamW's, "
+        "such as 3e-3",
     )
 
 
@@ -176,7 +222,7 @@ class DenoisingConfig(Steps):
     """Size and schedule of a small MBart that learns to restore text; the noise is that of mBART
     (Liu et al., 2020)."""
 
-    checkpoint_every: int = 200
+    checkpoint_every: int = setting(200, "steps between checkpoints")
     vocabulary: int = setting(8000, "entries of the WordPiece vocabulary of both languages")
     layers: int = setting(2, "layers of the encoder, and of the decoder")
     heads: int = setting(4, "attention heads")
@@ -191,7 +237,7 @@ class DenoisingConfig(Steps):
 
 
 @dataclass(frozen=True)
-class RegressorConfig:
+class RegressorConfig(TrainingConfig):
     """Network and schedule of a regressor; the defaults are those of Mathur et al. (2019) and their
     code."""
 
@@ -207,10 +253,8 @@ class RegressorConfig:
     max_pieces: int = setting(100, "texts are cut at that many word pieces")
     features: str = setting(
         "none",
-        (
-            "what the regressor reads beside the vectors: some of precision, recall, f1, cosine, "
-            "length, joined by +"
-        ),
+        "what the regressor reads beside the vectors: some of precision, recall, f1, cosine, "
+        "length, joined by +",
     )
     feature_layers: str = setting("last", "layers that features are computed from, such as 2+4+6")
     ranking: float = setting(
@@ -226,27 +270,31 @@ class RegressorConfig:
     patience: int = setting(4, "stop after so many epochs without a better validation")
     held_back_per_mille: int = setting(
         100,
-        (
-            "of thousand texts to compare with, so many are kept for validation, where no --valid "
-            "is given"
-        ),
+        "of thousand texts to compare with, so many are kept for validation, where no --valid "
+        "is given",
+        may_be_zero=True,
     )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.dropout < 1:
+            raise InputError(f"dropout {self.dropout}: must be at least 0 and below 1")
 
 
 @dataclass(frozen=True)
 class CompositionConfig(Epochs):
     """Network and schedule of an ESIM that is composed by transformer layers."""
 
-    epochs: int = 2
-    warmup: float = 0.06
-    max_pieces: int = 100
+    epochs: int = setting(2, "passes over the pairs")
+    warmup: float = setting(
+        0.06, "share of the steps in which learning rates rise; then they fall to 0"
+    )
+    max_pieces: int = setting(100, "texts are cut at that many subwords in training")
     architecture: str = setting("esim", "no other one is composed")
     against: str = setting(
         "source",
-        (
-            "compare translations with the source, the reference, both together, either (a row "
-            "each), or any (all three)"
-        ),
+        "compare translations with the source, the reference, both together, either (a row "
+        "each), or any (all three)",
     )
     layer: int = setting(4, "the encoder's layer that the network reads")
     begun_from: str = setting(
@@ -261,10 +309,8 @@ class CompositionConfig(Epochs):
     highest: float = setting(3.0, "higher judgements count as this")
     difference_weight: float = setting(
         0.0,
-        (
-            "weight of the loss of differences between translations of one source, beside that of "
-            "the scores"
-        ),
+        "weight of the loss of differences between translations of one source, beside that of "
+        "the scores",
     )
     worse_weight: float = setting(
         0.3, "weight of the loss of worsened copies, where rows have them"
@@ -277,6 +323,8 @@ class CompositionConfig(Epochs):
     other_lr: float = setting(4e-4, "peak learning rate of AdamW for everything else")
     held_back_per_mille: int = setting(
         30,
-        "of thousand texts to compare with, so many are kept for validation, where no --valid is given",
+        "of thousand texts to compare with, so many are kept for validation, where no --valid "
+        "is given",
+        may_be_zero=True,
     )
     evaluate_every: int = setting(500, "steps between evaluations")

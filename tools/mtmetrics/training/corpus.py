@@ -11,7 +11,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -55,15 +54,15 @@ class Counts:
 
 @dataclass(frozen=True)
 class ParallelText:
-    """Parallel files to learn from, see `read_pairs`, as for `exclude` and `caps`."""
+    """Parallel files to learn from; see `read_pairs` for the fields."""
 
     files: Sequence[str | Path]
     exclude: Sequence[str] = ()
     caps: Mapping[str, int] = field(default_factory=dict)
 
     @property
-    def chosen(self) -> dict[str, Any]:
-        """What of the files is used, as a run records it."""
+    def chosen(self) -> dict[str, object]:
+        """The choice of rows, as a run records it."""
         return {"exclude": sorted(self.exclude), "caps": dict(self.caps)}
 
     def read(self, seed: int) -> tuple[list[Pair], Counts]:
@@ -73,9 +72,16 @@ class ParallelText:
 
 @dataclass
 class DistillationText:
-    """Parallel text to distil an English teacher with: pairs to train on, the last `words` of them
-    word pairs, which of them make a step (`plan_batches`), held-back sentence pairs, judged
-    segments, and what was used of which file."""
+    """Parallel text to distil an English teacher with.
+
+    Attributes:
+        train: pairs to train on; word pairs come last.
+        words: the number of word pairs.
+        plan: the rows of each step, see `plan_batches`.
+        held: held-back sentence pairs.
+        tests: judged segments.
+        counts: rows that were used and left out.
+    """
 
     train: list[Pair]
     words: int
@@ -84,8 +90,8 @@ class DistillationText:
     tests: list[Judged]
     counts: Counts
 
-    def record(self) -> dict[str, Any]:
-        """What training.json says of it."""
+    def record(self) -> dict[str, object]:
+        """The sizes and counts, for training.json."""
         sizes = {
             "train": len(self.train) - self.words,
             "words": self.words,
@@ -118,17 +124,7 @@ def read_distillation(
         if reason := pearson(np.arange(len(test)), test.human).reason:
             raise InputError(f"--judged {test.file}: no correlation is defined, {reason}")
     pairs, counts = text.read(seed)
-    columns = [
-        column for test in tests for column in (test.sources, test.predictions, test.references)
-    ]
-    keys = {text_key(text) for column in columns for text in column if text}
-    kept = pairs
-    if keys:  # else the keys of all pairs would be made for nothing
-        kept = [
-            pair
-            for pair in pairs
-            if keys.isdisjoint((text_key(pair.source), text_key(pair.target)))
-        ]
+    kept = _without_texts_of(tests, pairs)
     counts.left_out["judged"] += len(pairs) - len(kept)
     train, words, held = training_split(
         kept, config.held_back_per_mille, config.held_back_per_pair, seed
@@ -140,29 +136,46 @@ def read_distillation(
         len(held),
     )
     train += words
-    groups, lengths = (
-        [pair.group for pair in train],
-        [len(pair.source) + len(pair.target) for pair in train],
+    plan = plan_batches(
+        groups=[pair.group for pair in train],
+        lengths=np.array([len(pair.source) + len(pair.target) for pair in train]),
+        size=config.pairs_per_step,
+        steps=config.steps * processes,
+        seed=seed,
+        words=config.words,
     )
-    steps = config.steps * processes
-    plan = plan_batches(groups, np.array(lengths), config.pairs_per_step, steps, seed, config.words)
     return DistillationText(train, len(words), plan, held, tests, counts)
+
+
+def _without_texts_of(tests: Sequence[Judged], pairs: list[Pair]) -> list[Pair]:
+    """The pairs that share no text with judged segments."""
+    keys: set[str] = set()
+    for test in tests:
+        for column in (test.sources, test.predictions, test.references):
+            keys.update(text_key(text) for text in column if text)
+    if not keys:  # the keys of all pairs would be made for nothing
+        return pairs
+    kept = []
+    for pair in pairs:
+        if keys.isdisjoint((text_key(pair.source), text_key(pair.target))):
+            kept.append(pair)
+    return kept
 
 
 def judged_segments(path: str | Path) -> Judged:
     """The segments of a file that have a judgement."""
-    found = read_judged_segments(path)
-    return dataclasses.replace(found, rows=found.judgements.reset_index(drop=True))
+    segments = read_judged_segments(path)
+    return dataclasses.replace(segments, rows=segments.judgements.reset_index(drop=True))
 
 
 def correlations(
     name: str, similarities: Sequence[np.ndarray], tests: Sequence[Judged]
 ) -> dict[str, float]:
     """`mean_correlation` of similarities with the judgements of each test."""
-    parts = zip(similarities, tests, strict=True)
-    return mean_correlation(
-        name, {short_name(test.file): (values, test.human) for values, test in parts}
-    )
+    parts = {}
+    for values, test in zip(similarities, tests, strict=True):
+        parts[short_name(test.file)] = (values, test.human)
+    return mean_correlation(name, parts)
 
 
 def mean_correlation(
@@ -170,14 +183,16 @@ def mean_correlation(
 ) -> dict[str, float]:
     """Pearson's r of the values and judgements of each part where it is defined, `NAME_PART`, and
     their mean, `NAME`, where there is one."""
-    found = {}
+    numbers = {}
     for part, (values, human) in parts.items():
         correlation = pearson(values, human)
         if correlation.reason:
             log.warning("%s: no correlation, %s", part, correlation.reason)
         else:
-            found[f"{name}_{part}"] = correlation.value
-    return found | ({name: float(np.mean(list(found.values())))} if found else {})
+            numbers[f"{name}_{part}"] = correlation.value
+    if numbers:
+        numbers[name] = float(np.mean(list(numbers.values())))
+    return numbers
 
 
 def origin_matches(origin: str, patterns: Iterable[str]) -> bool:
@@ -187,10 +202,10 @@ def origin_matches(origin: str, patterns: Iterable[str]) -> bool:
     )
 
 
-def parse_numbers(specs: Iterable[str], option: str, *, whole: bool = True) -> dict[str, Any]:
+def parse_numbers(specs: Iterable[str], option: str, *, whole: bool = True) -> dict[str, float]:
     """Parses ``NAME=NUMBER`` specifications of numbers from 0 up, `whole` ones or not; an
     InputError names the option."""
-    result: dict[str, Any] = {}
+    result: dict[str, float] = {}
     for spec in specs:
         name, _, number = spec.rpartition("=")
         if not name or not (number if whole else number.replace(".", "", 1)).isdecimal():
@@ -203,15 +218,14 @@ def number_for(origin: str, numbers: Mapping[str, int], otherwise: int) -> int:
     """The number given for `origin`; an exact name goes before a pattern, a longer pattern before a
     shorter one."""
     matching = [name for name in numbers if origin_matches(origin, [name])]
-    return (
-        numbers[max(matching, key=lambda name: (name == origin, len(name)))]
-        if matching
-        else otherwise
-    )
+    if not matching:
+        return otherwise
+    return numbers[max(matching, key=lambda name: (name == origin, len(name)))]
 
 
 def text_key(text: str) -> str:
-    """What counts as the same sentence: compatibility form, lower case, letters and digits only."""
+    """The form in which equal sentences are equal: compatibility form, lower case, letters and
+    digits only."""
     return _NO_LETTERS.sub("", unicodedata.normalize("NFKC", text).lower()) or text
 
 
@@ -365,9 +379,8 @@ def training_split(
     rng = random.Random(seed)
     held: list[Pair] = []
     for name in sorted(groups):
-        held += (
-            groups[name] if len(groups[name]) <= per_group else rng.sample(groups[name], per_group)
-        )
+        group = groups[name]
+        held += group if len(group) <= per_group else rng.sample(group, per_group)
     if not train or not held:
         few = len(pairs) - len(words)
         raise InputError(f"{few} sentence pairs are too few to train on and to hold some back")
@@ -377,7 +390,8 @@ def training_split(
 def _iter_rows(path: str | Path, counts: Counts) -> Iterable[tuple[str, str, str]]:
     """Source, target and origin of every row."""
     row = None
-    for row in word_rows(path) if ".tsv" in Path(path).name else jsonl_rows(path):
+    rows = word_rows(path) if ".tsv" in Path(path).name else jsonl_rows(path)
+    for row in rows:
         fields = row.fields
         if "target" not in fields and "reference" in fields:
             fields = {"target": fields["reference"], "origin": fields.get("set"), **fields}
@@ -406,9 +420,8 @@ def plan_batches(
     names, numbers = np.unique(np.asarray(groups), return_inverse=True)
     members = np.split(np.argsort(numbers, kind="stable"), np.cumsum(np.bincount(numbers))[:-1])
     weights = [words if name.endswith(WORD_LISTS) else 1.0 for name in names]
-    share = np.array(
-        [len(rows) ** 0.7 * weight for rows, weight in zip(members, weights, strict=True)]
-    )
+    factors = [len(rows) ** 0.7 for rows in members]
+    share = np.array([a * b for a, b in zip(factors, weights, strict=True)])
     waiting: list[list[np.ndarray]] = [[] for _ in names]
     plan = []
     for _ in range(steps):
@@ -422,10 +435,12 @@ def plan_batches(
 def plan_epochs(lengths: np.ndarray, size: int, epochs: int, seed: int) -> list[np.ndarray]:
     """The rows of every step of so many passes over all rows, each in random order, rows of similar
     length together."""
-    rng, rows = np.random.default_rng(seed), np.arange(len(lengths))
-    return [
-        batch for _ in range(epochs) for batch in _one_pass(rows, lengths, size, rng, smaller=True)
-    ]
+    rng = np.random.default_rng(seed)
+    rows = np.arange(len(lengths))
+    plan = []
+    for _ in range(epochs):
+        plan += _one_pass(rows, lengths, size, rng, smaller=True)
+    return plan
 
 
 def _one_pass(
@@ -436,6 +451,7 @@ def _one_pass(
     *,
     smaller: bool = False,
 ) -> list[np.ndarray]:
+    """The batches of one pass, in random order; `smaller` keeps those that are not full."""
     order = rng.permutation(rows)
     batches = []
     for begin in range(0, len(order), size * 24):

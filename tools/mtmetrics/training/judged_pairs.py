@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -50,23 +50,31 @@ class JudgedPair(NamedTuple):
 
 @dataclass(frozen=True)
 class JudgedFiles:
-    """Judged translations to train on, those for which a condition holds, and others that validate;
-    see `read_judged_pairs`. Rows that compare with a text of the validation are left out; without
-    `valid`, a share of `judged` is held back."""
+    """Judged translations; see `read_judged_pairs`.
+
+    Attributes:
+        judged: files to train on. Rows that compare with a text of the validation are left out.
+        valid: files for validation; without any, a share of `judged` is held back.
+        where: a condition for the rows to train on.
+    """
 
     judged: Sequence[str | Path]
     valid: Sequence[str | Path] = ()
     where: Condition | None = None
 
-    def open(self, run: Run, config: RegressorConfig | CompositionConfig, **settings: Any) -> None:
-        """Opens a run on these files; an InputError says that several processes share it."""
+    def open(
+        self, run: Run, config: RegressorConfig | CompositionConfig, **settings: object
+    ) -> None:
+        """Opens a run on these files, with further settings that shape the result; an InputError
+        says that several processes share it."""
         if run.processes > 1:
             raise InputError(
                 "several processes cannot share the training of a regressor; call it without "
                 "torchrun"
             )
-        where = {} if self.where is None else {"where": self.where}
-        run.open(config, {"judged": self.judged, "valid": self.valid}, **where, **settings)
+        if self.where is not None:
+            settings["where"] = self.where
+        run.open(config, {"judged": self.judged, "valid": self.valid}, **settings)
 
     def read(
         self, config: RegressorConfig | CompositionConfig
@@ -86,12 +94,11 @@ class JudgedFiles:
 
 def pair_texts(pair: JudgedPair) -> list[tuple[str, str | None]]:
     """The texts with their languages: what is compared with, one or two, and the translation."""
-    first, last = zip((pair.other, pair.translation), pair.languages, strict=True)
-    return (
-        [first, last]
-        if pair.reference is None
-        else [first, (pair.reference, pair.languages[1]), last]
-    )
+    language, target_language = pair.languages
+    texts = [(pair.other, language)]
+    if pair.reference is not None:
+        texts.append((pair.reference, target_language))
+    return [*texts, (pair.translation, target_language)]
 
 
 def agreement(
@@ -105,7 +112,7 @@ def agreement(
 
 
 def counts(train: Sequence[JudgedPair], valid: Sequence[JudgedPair]) -> dict[str, dict[str, int]]:
-    """How many rows of each file are trained on and validated with."""
+    """The numbers of rows of each file to train on and for validation."""
     parts = {"train": train, "validation": valid}
     return {name: dict(Counter(pair.group for pair in pairs)) for name, pairs in parts.items()}
 
@@ -129,54 +136,66 @@ def read_judged_pairs(
     translation as ``worse``, which a composed network learns to score below it."""
     if not paths:
         raise InputError("no judged translations were given; pass at least one file with --judged")
-    found: list[JudgedPair] = []
-    is_known = where is None
+    all_pairs: list[JudgedPair] = []
+    has_field = False
     for path in paths:
-        pairs = []
+        pairs: list[JudgedPair] = []
         for row in read_rows(path):
             if where is not None and where.field in row.fields:
-                is_known = True
+                has_field = True
                 if not where.holds(row.fields[where.field]):
                     continue
-            if row.null("human"):
-                continue
-            translation, human = (
-                row.text(row.required("translation")),
-                row.number(row.required("human")),
-            )
-            sides = KNOWN_SIDES[against]
-            source, target = None, None
-            if row.name("lp") is not None:
-                source, target = language_pair(row.checked_pair(row.text(row.required("lp"))))
-            for side in sides:
-                names = ("source", "reference") if side == "both" else (side,)
-                if len(sides) > 1 and any(
-                    row.null(name) or row.name(name) is None for name in names
-                ):
-                    continue
-                others = [row.text(row.required(name)) for name in names]
-                if translation.strip() and all(other.strip() for other in others):
-                    languages = (target if side == "reference" else source, target)
-                    reference = others[1] if side == "both" else None
-                    about = (short_name(path), languages, side, reference, _worse(row))
-                    pairs.append(JudgedPair(others[0], translation, human, *about))
+            if not row.null("human"):
+                pairs += _pairs_of(row, against, short_name(path))
         if not pairs:
-            which = "" if where is None else f" with {where}"
-            raise InputError(f"{path}: holds no judged translation{which}")
-        if standardise:
-            values = np.array([pair.human for pair in pairs])
-            if not values.std() > 0:
-                raise InputError(
-                    f"{path}: all judgements are equal; leave out standardise, or the file"
-                )
-            values = (values - values.mean()) / values.std()
-            pairs = [
-                pair._replace(human=float(value)) for pair, value in zip(pairs, values, strict=True)
-            ]
-        found += pairs
-    if not is_known:
+            condition = "" if where is None else f" with {where}"
+            raise InputError(f"{path}: holds no judged translation{condition}")
+        all_pairs += _standardised(pairs, path) if standardise else pairs
+    if where is not None and not has_field:
         raise InputError(f"--where {where}: no row has a field {where.field!r}")
-    return found
+    return all_pairs
+
+
+def _pairs_of(row: Row, against: str, group: str) -> list[JudgedPair]:
+    """The pairs of a row: one for each side that it has; none where a text is blank."""
+    translation = row.text(row.required("translation"))
+    human = row.number(row.required("human"))
+    sides = KNOWN_SIDES[against]
+    source_language, target_language = None, None
+    if row.name("lp") is not None:
+        lang_pair = row.checked_pair(row.text(row.required("lp")))
+        source_language, target_language = language_pair(lang_pair)
+    pairs = []
+    for side in sides:
+        names = ("source", "reference") if side == "both" else (side,)
+        is_missing = any(row.null(name) or row.name(name) is None for name in names)
+        if len(sides) > 1 and is_missing:
+            continue
+        texts = [row.text(row.required(name)) for name in names]
+        if not all(text.strip() for text in (translation, *texts)):
+            continue
+        language = target_language if side == "reference" else source_language
+        pair = JudgedPair(
+            other=texts[0],
+            translation=translation,
+            human=human,
+            group=group,
+            languages=(language, target_language),
+            against=side,
+            reference=texts[1] if side == "both" else None,
+            worse=_worse(row),
+        )
+        pairs.append(pair)
+    return pairs
+
+
+def _standardised(pairs: Sequence[JudgedPair], path: str | Path) -> list[JudgedPair]:
+    """The pairs of a file with judgements of mean 0 and deviation 1."""
+    values = np.array([pair.human for pair in pairs])
+    if not values.std() > 0:
+        raise InputError(f"{path}: all judgements are equal; leave out standardise, or the file")
+    values = (values - values.mean()) / values.std()
+    return [pair._replace(human=float(value)) for pair, value in zip(pairs, values, strict=True)]
 
 
 def _worse(row: Row) -> str | None:

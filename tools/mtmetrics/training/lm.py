@@ -6,7 +6,7 @@ import math
 import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -21,9 +21,13 @@ from mtmetrics.training.run import Run, save_model
 from mtmetrics.training.trainers import decay_groups, trainer_settings
 from mtmetrics.training.vocabulary import as_pretrained, train_bpe
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerFast, Trainer
+
 log = logging.getLogger(__name__)
 _IGNORED = -100
 _OPEN_ROWS = 32
+_TEXTS_PER_CALL = 10_000
 
 
 def train_lm(
@@ -57,18 +61,18 @@ def train_lm(
     sentences, counts = _read(mono, parallel, side, exclude)
     train, held = _split(sentences, config.held_back, run.seed)
     log.info("%d sentences for training, %d held back", len(train), len(held))
-    tokenizer = run.tokenizers(
-        lambda: {
-            "lm": as_pretrained(
-                train_bpe([text for text, _ in train], config.vocabulary), config.context
-            )
-        }
-    )["lm"]
-    repeated = [
-        text for text, origin in train for _ in range(corpus.number_for(origin, weights, 1))
-    ]
+
+    def make_tokenizers() -> "dict[str, PreTrainedTokenizerFast]":
+        vocabulary = train_bpe([text for text, _ in train], config.vocabulary)
+        return {"lm": as_pretrained(vocabulary, config.context)}
+
+    tokenizer = run.tokenizers(make_tokenizers)["lm"]
+    repeated: list[str] = []
+    for text, origin in train:
+        repeated += [text] * corpus.number_for(origin, weights, 1)
     random.Random(run.seed).shuffle(repeated)
-    packed, packed_held = (pack(tokenizer, texts, config.context) for texts in (repeated, held))
+    packed = pack(tokenizer, repeated, config.context)
+    packed_held = pack(tokenizer, held, config.context)
     log.info("%d tokens per epoch in %d rows", packed.tokens, len(packed))
 
     trainer = _trainer(run, config, tokenizer, packed, packed_held)
@@ -80,14 +84,18 @@ def train_lm(
         Path(path).name + spec.removeprefix(path)
         for spec, path in zip(mono, files["mono"], strict=True)
     ]
-    sizes = {"train": len(train), "train_with_weights": len(repeated), "held_back": len(held)}
     record = {
         "mono": names,
         "data": counts.as_dict(),
-        "sentences": sizes,
+        "sentences": {
+            "train": len(train),
+            "train_with_weights": len(repeated),
+            "held_back": len(held),
+        },
         "tokens_per_epoch": packed.tokens,
+        "cut_at_context": packed.cut,
+        "result": result,
     }
-    record |= {"cut_at_context": packed.cut, "result": result}
     with run.artifact("causal language model", "mtmetrics train lm", **record) as folder:
         save_model(trainer.model, tokenizer, folder)
     return run.output
@@ -132,15 +140,24 @@ def _split(
 
 
 class PackedTexts:
-    """Map-style dataset of rows of `context` tokens, each filled with whole texts; so many of these
-    were `cut`."""
+    """Map-style dataset of rows of `context` tokens, each filled with whole texts.
+
+    Attributes:
+        ids: (rows, context) token ids.
+        positions: (rows, context) positions of the tokens in their texts.
+        tokens: the number of tokens, padding not counted.
+        cut: the number of texts that were cut.
+    """
 
     def __init__(
         self, rows: list[list[list[int]]], context: int, start: int, pad: int, cut: int
     ) -> None:
         self.ids = np.full((len(rows), context), pad, dtype=np.int32)
         self.positions = np.zeros((len(rows), context), dtype=np.int16)
-        self.start, self.pad, self.cut, self.tokens = start, pad, cut, 0
+        self.start = start
+        self.pad = pad
+        self.cut = cut
+        self.tokens = 0
         for number, row in enumerate(rows):
             place = 0
             for text in row:
@@ -163,7 +180,7 @@ class PackedTexts:
         }
 
 
-def pack(tokenizer: Any, texts: Sequence[str], context: int) -> PackedTexts:
+def pack(tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str], context: int) -> PackedTexts:
     """Fills rows of `context` tokens with ``<s> text </s>``, first fit among the latest open rows.
 
     Texts longer than a row are cut. The model tells the texts of a row apart by their positions.
@@ -173,10 +190,9 @@ def pack(tokenizer: Any, texts: Sequence[str], context: int) -> PackedTexts:
     lengths: list[int] = []
     opened: list[int] = []
     cut = 0
-    for begin in range(0, len(texts), 10_000):
-        for text_ids in tokenizer(list(texts[begin : begin + 10_000]), add_special_tokens=False)[
-            "input_ids"
-        ]:
+    for begin in range(0, len(texts), _TEXTS_PER_CALL):
+        some = list(texts[begin : begin + _TEXTS_PER_CALL])
+        for text_ids in tokenizer(some, add_special_tokens=False)["input_ids"]:
             ids = [start, *text_ids, end]
             cut += len(ids) > context
             ids = ids[:context]
@@ -192,23 +208,30 @@ def pack(tokenizer: Any, texts: Sequence[str], context: int) -> PackedTexts:
 
 
 def _trainer(
-    run: Run, config: LMConfig, tokenizer: Any, train: PackedTexts, held: PackedTexts
-) -> Any:
+    run: Run,
+    config: LMConfig,
+    tokenizer: "PreTrainedTokenizerFast",
+    train: PackedTexts,
+    held: PackedTexts,
+) -> "Trainer":
     from transformers import GPT2Config, GPT2LMHeadModel, Trainer, set_seed
 
     set_seed(run.seed)
-    sizes = {
-        "n_positions": config.context,
-        "n_embd": config.width,
-        "n_layer": config.layers,
-        "n_head": config.heads,
-    }
-    special = {
-        name: getattr(tokenizer, name) for name in ("bos_token_id", "eos_token_id", "pad_token_id")
-    }
-    dropout = dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), config.dropout)
     model = GPT2LMHeadModel(
-        GPT2Config(vocab_size=len(tokenizer), **sizes, **dropout, **special, use_cache=False)
+        GPT2Config(
+            vocab_size=len(tokenizer),
+            n_positions=config.context,
+            n_embd=config.width,
+            n_layer=config.layers,
+            n_head=config.heads,
+            resid_pdrop=config.dropout,
+            embd_pdrop=config.dropout,
+            attn_pdrop=config.dropout,
+            bos_token_id=tokenizer.bos_token_id,
+            eos_token_id=tokenizer.eos_token_id,
+            pad_token_id=tokenizer.pad_token_id,
+            use_cache=False,
+        )
     )
     return Trainer(
         model=model,
@@ -257,7 +280,7 @@ class MuonAdamW(Optimizer):
         self.param_groups = [group for part in self.parts for group in part.param_groups]
 
 
-def perplexity(model: Any, texts: PackedTexts, characters: int) -> dict[str, float]:
+def perplexity(model: "PreTrainedModel", texts: PackedTexts, characters: int) -> dict[str, float]:
     """Perplexity per token (end-of-text included) and bits per character of packed texts, in
     float32."""
     model = model.float().eval()

@@ -3,7 +3,6 @@
 
 import dataclasses
 import functools
-import itertools
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,7 +14,7 @@ import torch
 from mtmetrics.checks import choice
 from mtmetrics.errors import InputError, MTMetricsError, require_extra
 from mtmetrics.io.row_writer import write_rows
-from mtmetrics.models.networks import FEATURES
+from mtmetrics.models.networks import FEATURES, Member
 from mtmetrics.models.regressor import Regressor, RegressorShape
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.reports.figures import save_figure
@@ -69,21 +68,25 @@ def train_regressor(
     """
     if not seeds or len(set(seeds)) < len(seeds):
         raise InputError(f"seeds {list(seeds)}: pass one or several different numbers")
-    recorded = {"seeds": list(seeds)} | ({} if curve is None else {"curve": sorted(set(curve))})
-    data = TrainingData(run, config, encoder, files, vectors, **recorded)
-    return (
-        _train_members(run, data, seeds) if curve is None else _train_curve(run, data, seeds, curve)
-    )
+    settings: dict[str, object] = {"seeds": list(seeds)}
+    if curve is not None:
+        settings["curve"] = sorted(set(curve))
+    data = TrainingData(run, config, encoder, files, vectors, **settings)
+    if curve is None:
+        return _train_members(run, data, seeds)
+    return _train_curve(run, data, seeds, curve)
 
 
 def _train_members(run: Run, data: "TrainingData", seeds: Sequence[int]) -> Path:
-    everything = np.arange(len(data.train_rows))
-    trained = {seed: data.train(seed, everything, f"seed-{seed}") for seed in seeds}
-    run.history = [row for _, rows in trained.values() for row in rows]
-    lines = {
-        f"seed {seed}": {row["epoch"]: row["pearson"] for row in rows}
-        for seed, (_, rows) in trained.items()
-    }
+    all_rows = np.arange(len(data.train_rows))
+    states = []
+    lines: dict[str, dict[float, float]] = {}
+    run.history = []
+    for seed in seeds:
+        state, epochs = data.train(seed, all_rows, f"seed-{seed}")
+        states.append(state)
+        run.history += epochs
+        lines[f"seed {seed}"] = {row["epoch"]: row["pearson"] for row in epochs}
     best = [max(line.values()) for line in lines.values()]
     result: dict[str, Any] = {"seeds": dict(zip(map(str, seeds), best, strict=True))}
     if len(seeds) > 1:
@@ -95,7 +98,7 @@ def _train_members(run: Run, data: "TrainingData", seeds: Sequence[int]) -> Path
         rows=counts(data.train_pairs, data.valid),
         result=result,
     ) as folder:
-        network = data.save(folder, [state for state, _ in trained.values()])
+        network = data.save(folder, states)
         scores = np.mean([predict(member, data.valid_rows) for member in network.members], axis=0)
         result |= agreement(scores, data.valid, [pair.group for pair in data.valid])
         overall = pearson(scores, data.valid_rows.human)
@@ -114,20 +117,19 @@ def _train_curve(
         there = "the translations that there are to train on"
         raise InputError(f"curve {list(sizes)}: pass numbers from 2 to {most}, {there}")
     sizes = sorted(set(sizes))
-    found = []
+    points = []
+    means = {}
     for size in sizes:
+        correlations = []
         for seed in seeds:
             rows = np.random.default_rng(seed).permutation(most)[:size]
             _, epochs = data.train(seed, np.sort(rows), f"curve-{size}-seed-{seed}")
             run.history += [{"instances": size, **row} for row in epochs]
-            found.append(
-                {"instances": size, "seed": seed, "pearson": max(row["pearson"] for row in epochs)}
-            )
-            log.info("%d instances, seed %d: Pearson %.4f", *found[-1].values())
-    means = {
-        size: float(np.mean([row["pearson"] for row in found if row["instances"] == size]))
-        for size in sizes
-    }
+            best = max(row["pearson"] for row in epochs)
+            correlations.append(best)
+            points.append({"instances": size, "seed": seed, "pearson": best})
+            log.info("%d instances, seed %d: Pearson %.4f", size, seed, best)
+        means[size] = float(np.mean(correlations))
     name = "mean of the seeds" if len(seeds) > 1 else f"seed {seeds[0]}"
     result = {str(size): value for size, value in means.items()}
     with run.artifact(
@@ -136,7 +138,7 @@ def _train_curve(
         rows=counts(data.train_pairs, data.valid),
         result=result,
     ) as folder:
-        write_rows(folder / "curve.csv", found, "csv")
+        write_rows(folder / "curve.csv", points, "csv")
         draw({name: means}, folder / "curve.png", title=data.title, x_label="training instances")
     return run.output
 
@@ -155,11 +157,22 @@ def draw(
 
 
 class TrainingData:
-    """Judged pairs, split and encoded, of a run that it opens with the settings that are
-    `recorded`.
+    """Judged pairs, split and encoded.
 
-    `train_pairs` and `valid` are what to train on and what decides when to stop; `train_rows` and
-    `valid_rows` are the same as networks read them."""
+    Args:
+        run: is opened.
+        config: network and schedule.
+        encoder: its name.
+        files: the pairs.
+        vectors: folder for the outputs of the encoder; the work folder if not given.
+        **settings: further settings that shape the result.
+
+    Attributes:
+        train_pairs: the pairs to train on.
+        valid: the pairs that decide when to stop.
+        train_rows: the pairs to train on, as networks read them.
+        valid_rows: the pairs for validation, alike.
+    """
 
     def __init__(
         self,
@@ -168,12 +181,10 @@ class TrainingData:
         encoder: str,
         files: JudgedFiles,
         vectors: str | Path | None = None,
-        **recorded: Any,
+        **settings: object,
     ) -> None:
         choice("architecture", config.architecture, ARCHITECTURES)
         choice("against", config.against, ("reference", "source", "both"))
-        if not 0 <= config.dropout < 1:
-            raise InputError(f"dropout {config.dropout}: must be at least 0 and below 1")
         self.features = _feature_names(config.features)
         if self.features and config.against == "both":
             raise InputError(
@@ -183,31 +194,33 @@ class TrainingData:
         self.feature_layers = (
             _layer_numbers(config.feature_layers, plain.layer) if self.features else []
         )
-        self.config, self._work, self._device = config, run.work, run.device
-        files.open(run, config, encoder=f"{plain.label}#{plain.fingerprint}", **recorded)
+        self.config = config
+        self._work = run.work
+        self._device = run.device
+        files.open(run, config, encoder=f"{plain.label}#{plain.fingerprint}", **settings)
         self.train_pairs, self.valid = files.read(config)
         self.encoder = plain.at(mix=np.eye(plain.layer), max_pieces=config.max_pieces)
         self.title = f"{config.architecture} on {self.encoder.label}"
-        parts = (self.train_pairs, self.valid)
-        sides = (side for part in parts for side in zip(*map(pair_texts, part), strict=True))
-        texts = list(dict.fromkeys(itertools.chain.from_iterable(sides)))
-        self._store = LayerStore(
-            Path(vectors) if vectors else run.work / "vectors", self.encoder, texts
-        )
-        found = [self._examples(part) for part in parts]
-        spread = found[0].features.std(0)
-        self._mean, self._scale = (
-            found[0].features.mean(0),
-            np.where(spread > 0, spread, 1.0).astype(np.float32),
-        )
-        self.train_rows, self.valid_rows = (
-            dataclasses.replace(rows, features=(rows.features - self._mean) / self._scale)
-            for rows in found
-        )
+        # Side by side, so that texts that are read together lie together in the file.
+        texts: dict[tuple[str, str | None], None] = {}
+        for pairs in (self.train_pairs, self.valid):
+            for side in zip(*map(pair_texts, pairs), strict=True):
+                texts |= dict.fromkeys(side)
+        folder = Path(vectors) if vectors else run.work / "vectors"
+        self._store = LayerStore(folder, self.encoder, list(texts))
+        train, valid = self._examples(self.train_pairs), self._examples(self.valid)
+        deviation = train.features.std(0)
+        self._mean = train.features.mean(0)
+        self._scale = np.where(deviation > 0, deviation, 1.0).astype(np.float32)
+        self.train_rows, self.valid_rows = self._standardised(train), self._standardised(valid)
+
+    def _standardised(self, examples: Examples) -> Examples:
+        features = (examples.features - self._mean) / self._scale
+        return dataclasses.replace(examples, features=features)
 
     def train(
         self, seed: int, rows: np.ndarray, name: str
-    ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    ) -> tuple[dict[str, torch.Tensor], list[dict[str, float]]]:
         """Trains a network on some of the training rows; `name` is that of its checkpoint."""
         examples = self.train_rows.take(rows)
         checkpoint = self._work / f"{name}.pt"
@@ -216,7 +229,7 @@ class TrainingData:
             create, examples, self.valid_rows, self.config, seed, checkpoint, self._device
         )
 
-    def create(self, examples: Examples) -> Any:
+    def create(self, examples: Examples) -> Member:
         """A new network, whose direct way of the features begins as their least-squares fit to the
         judgements."""
         member = self._regressor(1).members[0]
@@ -230,11 +243,14 @@ class TrainingData:
                 member.outer.bias.fill_(mean)
         return member
 
-    def _regressor(self, members: int) -> Any:
+    def _regressor(self, members: int) -> Regressor:
         depth = len(self.encoder.mix)
-        same = ("architecture", "against", "hidden", "dropout", "max_pieces")
         shape = RegressorShape(
-            **{name: getattr(self.config, name) for name in same},
+            architecture=self.config.architecture,
+            against=self.config.against,
+            hidden=self.config.hidden,
+            dropout=self.config.dropout,
+            max_pieces=self.config.max_pieces,
             encoder=self.encoder.label,
             encoder_fingerprint=self.encoder.fingerprint,
             depth=depth,
@@ -246,7 +262,7 @@ class TrainingData:
         )
         return Regressor(shape)
 
-    def save(self, folder: Path, states: Sequence[dict[str, Any]]) -> Any:
+    def save(self, folder: Path, states: Sequence[dict[str, torch.Tensor]]) -> Regressor:
         """Writes the artifact of networks with the given weights and returns it as it will be
         read."""
         network = self._regressor(len(states))

@@ -34,8 +34,18 @@ class LayerStore:
     float16, memory-mapped.
 
     An interrupted computation goes on where it was, see `append_rows`; a later run with the same
-    encoder, cut and texts finds the file. The encoder has an identity mix, or one layer, and the
-    cut to use. With `special`, the special tokens count as pieces."""
+    encoder, cut and texts finds the file.
+
+    Args:
+        folder: holds the file.
+        encoder: with an identity mix, or one layer, and the cut to use.
+        texts: each with its language.
+        special: count special tokens as pieces.
+
+    Attributes:
+        row: the number of each text.
+        lengths: (texts,) numbers of pieces.
+    """
 
     def __init__(
         self,
@@ -47,24 +57,25 @@ class LayerStore:
     ) -> None:
         depth = len(encoder.mix) if encoder.mix is not None else 1
         shape = (depth, encoder.dim // depth)
-        read = encoder.layer if encoder.mix is None else "all"
-        described = json.dumps(
-            [encoder.fingerprint, read, encoder.dtype, encoder.max_length, list(texts)]
+        layer = encoder.layer if encoder.mix is None else "all"
+        identity = json.dumps(
+            [encoder.fingerprint, layer, encoder.dtype, encoder.max_length, list(texts)]
         )
-        name = hashlib.sha256(described.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        name = hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()[:16]
         make_folder(folder)
         layers, tokens = folder / f"{name}.layers", folder / f"{name}.tokens"
 
         def outputs(part: slice) -> list[np.ndarray]:
-            found = encoder.encode(*map(list, zip(*texts[part], strict=True)))
+            strings, languages = map(list, zip(*texts[part], strict=True))
+            packed = encoder.encode(strings, languages)
             # A text in two languages that the encoder reads alike is encoded once, but stands here
             # twice.
-            owners = np.repeat(np.arange(part.start, part.stop), found.lengths[found.index])
-            own = np.concatenate(
-                [np.arange(*found.offsets[number : number + 2]) for number in found.index]
+            owners = np.repeat(np.arange(part.start, part.stop), packed.lengths[packed.index])
+            rows = np.concatenate(
+                [np.arange(*packed.offsets[number : number + 2]) for number in packed.index]
             )
-            columns = np.stack([owners, found.words[own], found.token_ids[own]], 1)
-            return [found.vectors[own].astype(np.float16), columns.astype(np.int32)]
+            columns = np.stack([owners, packed.words[rows], packed.token_ids[rows]], 1)
+            return [packed.vectors[rows].astype(np.float16), columns.astype(np.int32)]
 
         append_rows([layers, tokens], len(texts), _TEXTS_PER_SAVE, outputs)
         owners, self.words, self.token_ids = (
@@ -104,9 +115,15 @@ class LayerStore:
 
 @dataclasses.dataclass(frozen=True)
 class Examples:
-    """n pairs as a network reads them: numbers in the store of the texts to compare with, (n, m),
-    which follow each other, and of the translations, (n,); standardised features (n, f), and
-    judgements."""
+    """n pairs as a network reads them.
+
+    Attributes:
+        store: the texts.
+        others: (n, m) numbers of the texts to compare with, which follow each other.
+        translations: (n,) numbers of the translations.
+        features: (n, f) standardised features.
+        human: (n,) judgements.
+    """
 
     store: LayerStore
     others: np.ndarray
@@ -136,8 +153,8 @@ def train_member(
     config: RegressorConfig,
     seed: int,
     checkpoint: Path,
-    device: Any = "cpu",
-) -> tuple[dict[str, torch.Tensor], list[dict[str, Any]]]:
+    device: str = "cpu",
+) -> tuple[dict[str, torch.Tensor], list[dict[str, float]]]:
     """Trains a network with Adam on the mean squared error; returns its best weights, and one
     dictionary per epoch.
 
@@ -176,9 +193,9 @@ def train_member(
             raise MTMetricsError(
                 f"seed {seed}, epoch {epoch}: the loss is no longer finite; lower --learning-rate"
             )
-        found = pearson(predict(member, valid, device), valid.human)
-        # A network that says the same of all texts has learnt nothing.
-        value = found.value if found.reason is None else -1.0
+        correlation = pearson(predict(member, valid, device), valid.human)
+        # A network that gives all texts the same score has learnt nothing.
+        value = correlation.value if correlation.reason is None else -1.0
         rate = optimizer.param_groups[0]["lr"]
         row = {
             "seed": seed,
@@ -214,15 +231,13 @@ def plan(lengths: np.ndarray, batch: int, seed: int) -> list[np.ndarray]:
     """Batches of pairs of about the same length, which is disturbed by up to a tenth, in random
     order."""
     generator = np.random.default_rng(seed)
-    order = np.argsort(
-        lengths * (1 + generator.uniform(-_LENGTH_NOISE, _LENGTH_NOISE, len(lengths))),
-        kind="stable",
-    )
+    noise = generator.uniform(-_LENGTH_NOISE, _LENGTH_NOISE, len(lengths))
+    order = np.argsort(lengths * (1 + noise), kind="stable")
     batches = [order[first : first + batch] for first in range(0, len(order), batch)]
     return [batches[number] for number in generator.permutation(len(batches))]
 
 
-def predict(member: Member, pairs: Examples, device: Any = "cpu") -> np.ndarray:
+def predict(member: Member, pairs: Examples, device: str = "cpu") -> np.ndarray:
     """(n,) float64 scores of a network."""
     member.eval()
     scores = np.empty(len(pairs))
@@ -243,7 +258,8 @@ def ranking_loss(scores: torch.Tensor, human: torch.Tensor) -> torch.Tensor:
     return (gaps * better).sum() / better.sum().clamp(min=1)
 
 
-def _forward(member: Member, pairs: Examples, device: Any) -> tuple[torch.Tensor, torch.Tensor]:
+def _forward(member: Member, pairs: Examples, device: str) -> tuple[torch.Tensor, torch.Tensor]:
+    """(n,) scores and judgements of some pairs."""
     weights = member.mix.weights()
     sides, sizes = [], []
     for texts in (pairs.others, pairs.translations[:, None]):
@@ -254,10 +270,10 @@ def _forward(member: Member, pairs: Examples, device: Any) -> tuple[torch.Tensor
         )
         sizes.append(torch.from_numpy(lengths).to(device))
     features = torch.from_numpy(pairs.features).to(device) if pairs.features.shape[1] else None
-    return member(*sides, (sizes[0], sizes[1]), features), torch.from_numpy(pairs.human).float().to(
-        device
-    )
+    scores = member(*sides, (sizes[0], sizes[1]), features)
+    return scores, torch.from_numpy(pairs.human).float().to(device)
 
 
 def mixed_seed(seed: int, epoch: int) -> int:
+    """A seed for the random numbers of one epoch."""
     return int(np.random.SeedSequence([seed, epoch]).generate_state(1)[0])

@@ -20,30 +20,45 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from safetensors import SafetensorError
 
 from mtmetrics.artifacts.models import RECORD, model_fingerprint, model_label
-from mtmetrics.checks import positive
 from mtmetrics.errors import InputError, MTMetricsError, require_extra
-from mtmetrics.io.atomic import atomic_path, make_folder, new_folder, sha256_file, write_atomic
+from mtmetrics.io.atomic import make_folder, new_folder, sha256_file, write_atomic, write_json
 from mtmetrics.io.lines import first_difference, short_name
 from mtmetrics.io.row_writer import write_rows
 from mtmetrics.models.runner import Devices, pick_devices
+from mtmetrics.training.configs import TrainingConfig
 from mtmetrics.training.vocabulary import save_tokenizer
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerFast, Trainer
+
 log = logging.getLogger(__name__)
-_PACKAGES = ["mtmetrics", "torch", "transformers", "sentence-transformers", "tokenizers"]
-_PACKAGES += ["safetensors", "accelerate", "numpy", "scipy"]
-_MAY_BE_ZERO = {"warmup_steps", "decay_steps", "held_back_per_mille", "english_pieces"}
+_PACKAGES = (
+    "mtmetrics",
+    "torch",
+    "transformers",
+    "sentence-transformers",
+    "tokenizers",
+    "safetensors",
+    "accelerate",
+    "numpy",
+    "scipy",
+)
+_CHECKPOINT = "checkpoint-"
+_ARRAY, _JUDGEMENT = "array.npy", "judgement.json"
 
 
 class Run:
-    """Where a training writes, what it does with what lies there already, and its seed.
+    """The place and the seed of a training, and how it goes on after an interruption.
 
-    The same call of a training goes on where it was interrupted.
+    The same call of a training goes on where it was interrupted: files and settings of the work
+    folder must be those of the call, a step that is `once` done is not repeated, and the trainer
+    goes on from its last checkpoint.
 
     Args:
         output: the artifact folder to make.
@@ -70,34 +85,35 @@ class Run:
         self.output = Path(output)
         self.seed = seed
         self.work = Path(work) if work else self.output.with_name(self.output.name + ".work")
-        self.overwrite, self.restart, self._device = overwrite, restart, device
+        self.overwrite = overwrite
+        self.restart = restart
+        self._device = device
         self.history: list[dict[str, Any]] = []
-        self._record: dict[str, Any] = {}
+        self._record: dict[str, object] = {}
 
     @functools.cached_property
     def device(self) -> str:
-        """The name of the device on which the training runs; an InputError where this machine has
-        none such."""
+        """The name of the device on which the training runs; an InputError says that this machine
+        has no such device."""
         import torch
 
         if self._device == "auto":
-            chosen = "cuda" if torch.cuda.is_available() else "cpu"
+            name = "cuda" if torch.cuda.is_available() else "cpu"
         else:
-            chosen = str(pick_devices(self._device)[0])
-        return (
-            f"cuda:{os.environ['LOCAL_RANK']}"
-            if self.processes > 1 and chosen.startswith("cuda")
-            else chosen
-        )
+            name = str(pick_devices(self._device)[0])
+        if self.processes > 1 and name.startswith("cuda"):
+            return f"cuda:{os.environ['LOCAL_RANK']}"
+        return name
 
     @property
     def processes(self) -> int:
-        """How many processes share the steps, as `torchrun` and `accelerate launch` start them."""
+        """The number of processes that share the steps, as `torchrun` and `accelerate launch` start
+        them."""
         return int(os.environ.get("WORLD_SIZE", "1"))
 
     @property
     def is_main(self) -> bool:
-        """Whether this process writes the artifact, and what all of them share."""
+        """Whether this process writes the artifact, and the files that all processes share."""
         return os.environ.get("RANK", "0") == "0"
 
     @contextlib.contextmanager
@@ -113,152 +129,165 @@ class Run:
         with PartialState(cpu=self.device == "cpu").main_process_first():
             yield
 
-    def open(self, config: Any, files: Mapping[str, Sequence[str | Path]], **settings: Any) -> None:
+    def open(
+        self, config: TrainingConfig, files: Mapping[str, Sequence[str | Path]], **settings: object
+    ) -> None:
         """Opens the work folder: a new one, or one that the same settings and files began.
 
         Args:
-            config: a dataclass of `settings`.
+            config: the settings of the training.
             files: the data, under the names that the record gives them.
-            settings: what else shapes the result, besides the seed.
+            **settings: whatever else shapes the result, besides the seed.
 
         Raises:
-            InputError: the artifact exists and may not be replaced, a file is missing, a setting
-                cannot be used, or the folder belongs to another run.
+            InputError: the artifact exists and may not be replaced, a file is missing, or the
+                folder belongs to another run.
         """
         if self.output.exists() and not self.overwrite:
             raise InputError(
                 f"{self.output} exists already; choose another folder or pass --overwrite"
             )
-        _check(config)
-        begun = {"seed": self.seed, "config": dataclasses.asdict(config)}
-        self._record = (
-            begun
-            | {name: [short_name(path) for path in paths] for name, paths in files.items()}
-            | settings
-        )
+        file_names = {name: [short_name(path) for path in paths] for name, paths in files.items()}
+        config_values = dataclasses.asdict(config)
+        self._record = {"seed": self.seed, "config": config_values, **file_names, **settings}
         # Data is known by content, so that a production goes on after its folder was moved or
         # restored.
-        given = self._record | {
-            "contents": {name: [*map(_content, paths)] for name, paths in files.items()}
-        }
-        text = json.dumps(given, indent=2, sort_keys=True, default=str) + "\n"
+        contents = {name: [_content(path) for path in paths] for name, paths in files.items()}
+        identity = {**self._record, "contents": contents}
+        text = json.dumps(identity, indent=2, sort_keys=True, default=str) + "\n"
         path = self.work / "settings.json"
         with self.main_first():
             if self.restart and self.is_main and path.exists():
                 shutil.rmtree(self.work)
-            begun_before = path.exists() and any(item != path for item in self.work.iterdir())
-            if begun_before and (
-                what := first_difference(json.loads(path.read_text("utf-8")), json.loads(text))
-            ):
-                what_to_do = "pass --restart to discard it, or another --work"
-                raise InputError(
-                    f"{self.work} holds a run with other settings ({what}); {what_to_do}"
-                )
+            self._refuse_other_run(path, json.loads(text))
             make_folder(self.work)
             write_atomic(path, text)
 
-    def tokenizers(self, make: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
-        """The tokenizers by name that `make` returned when this run first came here, kept in the
-        work folder."""
-        from transformers import PreTrainedTokenizerFast
+    def _refuse_other_run(self, path: Path, identity: dict[str, object]) -> None:
+        """Refuses a work folder in which a run with other settings has computed something."""
+        has_begun = path.exists() and any(item != path for item in self.work.iterdir())
+        if not has_begun:
+            return
+        difference = first_difference(json.loads(path.read_text("utf-8")), identity)
+        if difference is not None:
+            advice = "pass --restart to discard it, or another --work"
+            raise InputError(
+                f"{self.work} holds a run with other settings ({difference}); {advice}"
+            )
 
-        folder = self.work / "tokenizers"
+    def once(self, name: str, produce: Callable[[Path], None]) -> Path:
+        """A folder in the work folder, which `produce` fills when this run first comes here.
+
+        The folder is whole or absent: `produce` writes into a temporary one. Of several processes
+        one produces.
+        """
+        folder = self.work / name
         with self.main_first():
             if not folder.exists():
-                made = make()
                 with new_folder(folder) as temporary:
-                    for name, tokenizer in made.items():
-                        save_tokenizer(tokenizer, temporary / name)
+                    produce(temporary)
+        return folder
+
+    def tokenizers(
+        self, make: Callable[[], Mapping[str, "PreTrainedTokenizerFast"]]
+    ) -> "dict[str, PreTrainedTokenizerFast]":
+        """The tokenizers by name that `make` returns, made `once`."""
+        from transformers import PreTrainedTokenizerFast
+
+        def save(folder: Path) -> None:
+            for name, tokenizer in make().items():
+                save_tokenizer(tokenizer, folder / name)
+
+        folders = sorted(self.once("tokenizers", save).iterdir())
         return {
-            path.name: PreTrainedTokenizerFast.from_pretrained(path, trust_remote_code=False)
-            for path in sorted(folder.iterdir())
+            folder.name: PreTrainedTokenizerFast.from_pretrained(folder, trust_remote_code=False)
+            for folder in folders
         }
 
     def array(self, name: str, make: Callable[[], np.ndarray]) -> np.ndarray:
-        """The array that `make` returned when this run first came here, kept in the work folder."""
-        path = self.work / f"{name}.npy"
-        with self.main_first():
-            if not path.exists():
-                made = make()
-                with atomic_path(path) as temporary, open(temporary, "wb") as stream:
-                    np.save(stream, made)
-        return np.load(path, allow_pickle=False)
+        """The array that `make` returns, made `once`."""
 
-    def train(self, trainer: Any) -> None:
-        """Trains, going on from the latest checkpoint if there is one; `history` is what was
-        logged. Progress is shown where this module's notes are (level INFO).
+        def save(folder: Path) -> None:
+            np.save(folder / _ARRAY, make())
+
+        return np.load(self.once(name, save) / _ARRAY, allow_pickle=False)
+
+    def train(self, trainer: "Trainer") -> None:
+        """Trains, going on from the latest checkpoint if there is one; `history` is the log of the
+        trainer. Progress is shown where this module's notes are (level INFO).
 
         A resumed run ends with the same weights: data order, schedule, optimiser and random states
         come from the checkpoint (with as many threads on the same machine; otherwise up to
         rounding)."""
-        whole = filter(_is_whole, (self.work / "checkpoints").glob("checkpoint-*"))
-        last = max(
-            whole, key=lambda folder: int(folder.name.removeprefix("checkpoint-")), default=None
-        )
-        if last:
+        checkpoints = self.work / "checkpoints"
+        last = _last_checkpoint(checkpoints)
+        if last is not None:
             log.info("going on from %s", last.name)
         if not log.isEnabledFor(logging.INFO):
             _silence(trainer)
         try:
             # The trainer prints its log; standard output is for results.
             with contextlib.redirect_stdout(sys.stderr):
-                trainer.train(resume_from_checkpoint=str(last) if last else None)
+                trainer.train(resume_from_checkpoint=None if last is None else str(last))
         except (OSError, RuntimeError, SafetensorError) as error:
-            half = self.work / "checkpoints" / f"checkpoint-{trainer.state.global_step}"
-            if isinstance(error, RuntimeError) and (_is_whole(half) or not half.is_dir()):
+            unfinished = checkpoints / f"{_CHECKPOINT}{trainer.state.global_step}"
+            was_writing = unfinished.is_dir() and not _is_complete(unfinished)
+            if isinstance(error, RuntimeError) and not was_writing:
                 raise
-            shutil.rmtree(half, ignore_errors=True)
+            shutil.rmtree(unfinished, ignore_errors=True)
             reason = getattr(error, "strerror", None) or str(error).strip().partition("\n")[0]
-            what_to_do = "free disk space, and the same command goes on from the checkpoint before"
-            raise MTMetricsError(f"cannot write {half}: {reason}; {what_to_do}") from error
+            advice = "free disk space, and the same command goes on from the checkpoint before"
+            raise MTMetricsError(f"cannot write {unfinished}: {reason}; {advice}") from error
         self.history = list(trainer.state.log_history)
 
-    def train_and_judge(self, trainer: Any) -> dict[str, Any]:
-        """Trains, and returns what the record says of how a `Judging` trainer judges before and
-        after."""
-        path = self.work / "before.json"
-        with self.main_first():
-            if not path.exists():
-                write_atomic(path, json.dumps(trainer.judge()))
+    def train_and_judge(self, trainer: Any) -> dict[str, object]:
+        """Trains a `Judging` trainer; returns its judgements before and after, for the record."""
+
+        def judge(folder: Path) -> None:
+            write_json(folder / _JUDGEMENT, trainer.judge())
+
+        path = self.once("before", judge) / _JUDGEMENT
         before = json.loads(path.read_text(encoding="utf-8"))
         self.train(trainer)
         return {"before_training": before, "result": trainer.judgement()}
 
     @contextlib.contextmanager
-    def artifact(self, kind: str, command: str | None = None, **record: Any) -> Iterator[Path]:
-        """A new folder to fill; then its record and log are added, and it takes its place as
+    def artifact(self, kind: str, command: str | None = None, **record: object) -> Iterator[Path]:
+        """Yields a new folder to fill; then its record and log are added, and it takes its place as
         `output`.
 
         Args:
-            kind: what the artifact is.
-            command: that made it.
-            record: what training.json says besides the settings of the run; goes before a setting
+            kind: the kind of the artifact.
+            command: the command that made it.
+            **record: what training.json says besides the settings of the run; goes before a setting
                 of the same name.
         """
         if not self.is_main:
             with tempfile.TemporaryDirectory() as unused:
                 yield Path(unused)
             return
-        heading = {"kind": kind} | ({"command": command} if command else {})
+        heading = {"kind": kind} if command is None else {"kind": kind, "command": command}
         with new_folder(self.output, self.overwrite) as folder:
             yield folder
-            whole = heading | self._record | record | {"versions": versions()}
-            write_atomic(folder / RECORD, json.dumps(whole, indent=2, ensure_ascii=False) + "\n")
-            columns = sorted(
-                {name for row in self.history for name in row},
-                key=lambda name: (name != "step", name),
-            )
-            rows = (
-                {
-                    name: f"{v:.6g}" if isinstance(v := row.get(name), float) else v
-                    for name in columns
-                }
-                for row in self.history
-            )
-            write_rows(folder / "training_log.csv", rows, "csv")
+            document = {**heading, **self._record, **record, "versions": versions()}
+            write_atomic(folder / RECORD, json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+            self._write_log(folder / "training_log.csv")
+
+    def _write_log(self, path: Path) -> None:
+        """Writes the history as a table: the step first, then the other numbers by name."""
+        names = {name for row in self.history for name in row}
+        columns = sorted(names, key=lambda name: (name != "step", name))
+        table = []
+        for row in self.history:
+            table.append({name: _rounded(row.get(name)) for name in columns})
+        write_rows(path, table, "csv")
 
 
-def _silence(trainer: Any) -> None:
+def _rounded(value: object) -> object:
+    return f"{value:.6g}" if isinstance(value, float) else value
+
+
+def _silence(trainer: "Trainer") -> None:
     import transformers
 
     transformers.utils.logging.disable_progress_bar()
@@ -267,12 +296,19 @@ def _silence(trainer: Any) -> None:
 
 
 def _content(path: str | Path) -> str:
+    """The beginning of the checksum of a file."""
     if not Path(path).is_file():
         raise InputError(f"{path}: no such file")
     return sha256_file(path)[:16]
 
 
-def _is_whole(checkpoint: Path) -> bool:
+def _last_checkpoint(folder: Path) -> Path | None:
+    """The complete checkpoint of the latest step; None without any."""
+    complete = [path for path in folder.glob(f"{_CHECKPOINT}*") if _is_complete(path)]
+    return max(complete, key=lambda path: int(path.name.removeprefix(_CHECKPOINT)), default=None)
+
+
+def _is_complete(checkpoint: Path) -> bool:
     """Whether a checkpoint was written to its end: its state is the last of its files."""
     try:
         return bool(json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8")))
@@ -280,46 +316,37 @@ def _is_whole(checkpoint: Path) -> bool:
         return False
 
 
-def _check(config: Any) -> None:
-    for name, value in dataclasses.asdict(config).items():
-        if type(value) is int and name not in _MAY_BE_ZERO:
-            positive(name, value)
-    if hasattr(config, "temperature") and config.temperature <= 0:
-        raise InputError(f"temperature {config.temperature}: must be above 0")
-    if hasattr(config, "warmup") and not 0.0 <= config.warmup < 1.0:
-        raise InputError(
-            f"warmup {config.warmup}: a share of the steps is needed, at least 0 and below 1"
-        )
-    if hasattr(config, "decay_steps") and config.steps < config.warmup_steps + config.decay_steps:
-        rates = f"{config.warmup_steps} of warm-up and {config.decay_steps} of decay"
-        raise InputError(f"{config.steps} steps are fewer than {rates}")
-
-
 def versions() -> dict[str, str]:
     """Versions of Python and of the packages that shape a training run."""
-    found = {"python": platform.python_version()}
+    numbers = {"python": platform.python_version()}
     for name in _PACKAGES:
         with contextlib.suppress(metadata.PackageNotFoundError):
-            found[name] = metadata.version(name)
-    return found
+            numbers[name] = metadata.version(name)
+    return numbers
 
 
 def pinned(model: str | Path, folder: Path) -> str:
-    """How records call a model, given as the user named it and as the folder where it lies: label
-    and fingerprint."""
+    """A model's label and fingerprint, as records call it.
+
+    Args:
+        model: the model as the user named it.
+        folder: the folder where it lies.
+    """
     return f"{model_label(model)}#{model_fingerprint(folder)}"
 
 
-def save_model(model: Any, tokenizer: Any, folder: Path) -> None:
+def save_model(
+    model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerFast", folder: Path
+) -> None:
     """Saves a `transformers` model as float16 safetensors, and its tokenizer; an MTMetricsError
-    says if the weights are not finite."""
+    says that the weights are not finite."""
     import torch
 
     half = copy.deepcopy(model).to(device="cpu", dtype=torch.float16)
     bad = [name for name, values in half.state_dict().items() if not values.isfinite().all()]
     if bad:
-        found = f"{len(bad)} weights are not finite in half precision, the first is {bad[0]}"
-        raise MTMetricsError(f"{found}; begin again with --restart and lower the learning rates")
+        problem = f"{len(bad)} weights are not finite in half precision, the first is {bad[0]}"
+        raise MTMetricsError(f"{problem}; begin again with --restart and lower the learning rates")
     half.config.dtype = torch.float16
     half.config._name_or_path = ""
     half.save_pretrained(folder)

@@ -31,7 +31,12 @@ from mtmetrics.training.trainers import Judging, decay_groups, trainer_settings
 
 if TYPE_CHECKING:
     import torch
+    from datasets import Dataset
+    from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer
+    from transformers import TrainingArguments
 
+# Tensors and other values by name, as a sentence encoder reads them.
+Batch = dict[str, Any]
 log = logging.getLogger(__name__)
 _ROWS_TOGETHER = 32
 _LANGUAGE = "en"
@@ -61,10 +66,9 @@ def train_contrastive(
     counts.left_out["sentence repeated"] += len(pairs) - len(train)
     from transformers import set_seed
 
-    def loss(model: Any, sides: Sequence[Any], _: None) -> "torch.Tensor":
-        return contrastive_loss(
-            *(sentence_vectors(model, side) for side in sides), temperature=config.temperature
-        )
+    def loss(model: "SentenceTransformer", sides: Sequence[Batch], _: None) -> "torch.Tensor":
+        first, second = (sentence_vectors(model, side) for side in sides)
+        return contrastive_loss(first, second, temperature=config.temperature)
 
     set_seed(run.seed)
     steps = math.ceil(len(train) / (config.pairs_per_step * run.processes)) * config.epochs
@@ -111,35 +115,39 @@ def train_distil(
         teacher: a sentence-transformers model for English.
         student: an encoder, which is mean-pooled, or a sentence-transformers model.
     """
-    folders = {"teacher": model_folder(teacher), "student": model_folder(student)}
-    for folder in folders.values():
-        require_one_vocabulary(folder)
-    models = {
-        "teacher": pinned(teacher, folders["teacher"]),
-        "student": pinned(student, folders["student"]),
-    }
-    run.open(config, {"parallel": text.files, "judged": judged}, **text.chosen, **models)
+    teacher_folder, student_folder = model_folder(teacher), model_folder(student)
+    require_one_vocabulary(teacher_folder)
+    require_one_vocabulary(student_folder)
+    run.open(
+        config,
+        {"parallel": text.files, "judged": judged},
+        **text.chosen,
+        teacher=pinned(teacher, teacher_folder),
+        student=pinned(student, student_folder),
+    )
     data = corpus.read_distillation(text, judged, config, seed=run.seed, processes=run.processes)
-    rows = {
-        text: row
-        for row, text in enumerate(
-            dict.fromkeys(english(pair) for pair in [*data.train, *data.held])
-        )
-    }
+    english_texts = dict.fromkeys(english(pair) for pair in [*data.train, *data.held])
+    rows = {text: row for row, text in enumerate(english_texts)}
     with run.main_first():
-        vectors = _teacher_vectors(run, folders["teacher"], list(rows))
+        vectors = _teacher_vectors(run, teacher_folder, list(rows))
 
     def taught(pairs: Sequence[corpus.Pair]) -> np.ndarray:
+        """The teacher's vectors of the English sides."""
         return vectors[[rows[english(pair)] for pair in pairs]]
 
     import torch
     from transformers import set_seed
 
-    def loss(model: Any, sides: Sequence[Any], labels: torch.Tensor) -> torch.Tensor:
+    def loss(
+        model: "SentenceTransformer", sides: Sequence[Batch], labels: torch.Tensor
+    ) -> torch.Tensor:
         # The labels are rows of the teacher's vectors, which stay on disk.
-        wanted = torch.from_numpy(vectors[labels.cpu().numpy()]).to(labels.device)
-        found = [model(side)["sentence_embedding"].float() for side in sides]
-        return torch.stack([torch.nn.functional.mse_loss(side, wanted) for side in found]).mean()
+        teacher_vectors = torch.from_numpy(vectors[labels.cpu().numpy()]).to(labels.device)
+        losses = []
+        for side in sides:
+            student_vectors = model(side)["sentence_embedding"].float()
+            losses.append(torch.nn.functional.mse_loss(student_vectors, teacher_vectors))
+        return torch.stack(losses).mean()
 
     class DistilTrainer(Judging, _trainer_class(loss)):
         """Takes its batches from the plan, and evaluates on held-back pairs and judged segments."""
@@ -151,7 +159,7 @@ def train_distil(
             return evaluate_student(self.model, data.held, taught(data.held), data.tests)
 
     set_seed(run.seed)
-    learner = sentence_model(folders["student"], run.device)
+    learner = sentence_model(student_folder, run.device)
     _fit_width(learner, run, data.train, taught)
     groups = decay_groups(learner.parameters(), config.weight_decay)
     trainer = DistilTrainer(
@@ -165,7 +173,7 @@ def train_distil(
     )
     with _texts_cut(learner, config.max_pieces):
         judgement = run.train_and_judge(trainer)
-    record = {"started_from": read_record(folders["student"]), **data.record(), **judgement}
+    record = {"started_from": read_record(student_folder), **data.record(), **judgement}
     with run.artifact("sentence encoder", "mtmetrics train distil", **record) as folder:
         _save(learner, folder)
     return run.output
@@ -197,15 +205,14 @@ def contrastive_loss(
     from torch.nn.functional import cross_entropy, normalize
 
     similarity = normalize(first, dim=-1) @ normalize(second, dim=-1).T
-    scores = (
-        similarity - margin * torch.eye(len(similarity), device=similarity.device)
-    ) / temperature
+    identity = torch.eye(len(similarity), device=similarity.device)
+    scores = (similarity - margin * identity) / temperature
     truth = torch.arange(len(scores), device=scores.device)
     loss = cross_entropy(scores, truth)
     return loss + cross_entropy(scores.T, truth) if symmetric else loss
 
 
-def sentence_vectors(model: Any, batch: dict[str, Any]) -> "torch.Tensor":
+def sentence_vectors(model: "SentenceTransformer", batch: Batch) -> "torch.Tensor":
     """(n, d) float32 vectors of a batch padded on the right, encoded in parts of like length to
     save padding."""
     import torch
@@ -215,10 +222,9 @@ def sentence_vectors(model: Any, batch: dict[str, Any]) -> "torch.Tensor":
     parts = []
     for rows in order.split(_ROWS_TOGETHER):
         longest = int(lengths[rows].max())
-        cut = {
-            name: value[rows, :longest] if torch.is_tensor(value) else value
-            for name, value in batch.items()
-        }
+        cut = {}
+        for name, value in batch.items():
+            cut[name] = value[rows, :longest] if torch.is_tensor(value) else value
         parts.append(model(cut)["sentence_embedding"].float())
     return torch.cat(parts)[order.argsort()]
 
@@ -243,17 +249,19 @@ def _teacher_vectors(run: Run, folder: Path, texts: list[str]) -> np.ndarray:
     step."""
     path = run.work / "teacher-texts.vectors"  # an older teacher.json is of another form
     teacher = functools.cache(lambda: sentence_model(folder, run.device))
-    append_rows(
-        [path],
-        len(texts),
-        _TEXTS_PER_SAVE,
-        lambda part: [np.float32(_encode(teacher(), texts[part]))],
-    )
+
+    def vectors(part: slice) -> list[np.ndarray]:
+        return [np.float32(_encode(teacher(), texts[part]))]
+
+    append_rows([path], len(texts), _TEXTS_PER_SAVE, vectors)
     return np.memmap(path, dtype=np.float32, mode="r").reshape(len(texts), -1)
 
 
 def _fit_width(
-    student: Any, run: Run, train: Sequence[corpus.Pair], taught: Callable[..., np.ndarray]
+    student: "SentenceTransformer",
+    run: Run,
+    train: Sequence[corpus.Pair],
+    taught: Callable[[Sequence[corpus.Pair]], np.ndarray],
 ) -> None:
     """Adds a linear projection to a student whose vectors have another width than the teacher's."""
     import torch
@@ -263,39 +271,45 @@ def _fit_width(
     except ImportError:  # before sentence-transformers 6
         from sentence_transformers.models import Dense
 
-    own, width = _width(student), taught(train[:1]).shape[1]
-    if own == width:
+    student_width, width = _width(student), taught(train[:1]).shape[1]
+    if student_width == width:
         return
 
-    def begun() -> np.ndarray:
+    def first_projection() -> np.ndarray:
         # A random map would have the first steps drag the student away from all that it knows.
         sample = random.Random(run.seed).sample(train, min(len(train), _PAIRS_FOR_PROJECTION))
-        found = _encode(
-            student, [pair.source for pair in sample] + [pair.target for pair in sample]
-        )
-        return np.column_stack(least_squares_map(found, np.tile(taught(sample), (2, 1))))
+        texts = [pair.source for pair in sample] + [pair.target for pair in sample]
+        weight, bias = least_squares_map(_encode(student, texts), np.tile(taught(sample), (2, 1)))
+        return np.column_stack([weight, bias])
 
-    table = run.array("projection", begun).astype(np.float32)
-    start = {"init_weight": torch.tensor(table[:, :-1]), "init_bias": torch.tensor(table[:, -1])}
-    student.append(
-        Dense(own, width, activation_function=torch.nn.Identity(), **start).to(student.device)
+    table = run.array("projection", first_projection).astype(np.float32)
+    projection = Dense(
+        student_width,
+        width,
+        activation_function=torch.nn.Identity(),
+        init_weight=torch.tensor(table[:, :-1]),
+        init_bias=torch.tensor(table[:, -1]),
     )
+    student.append(projection.to(student.device))
 
 
-def least_squares_map(found: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def least_squares_map(inputs: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The affine map ``x W' + b`` from (n, s) to (n, d) vectors with the least squared error,
     slightly regularised: W (d, s) and b (d,), float64."""
-    found, wanted = found.astype(np.float64), wanted.astype(np.float64)
-    centre, aim = found.mean(0), wanted.mean(0)
-    centred = found - centre
+    inputs, targets = inputs.astype(np.float64), targets.astype(np.float64)
+    input_mean, target_mean = inputs.mean(0), targets.mean(0)
+    centred = inputs - input_mean
     covariance = centred.T @ centred
     covariance += np.eye(len(covariance)) * (1e-4 * np.trace(covariance) / len(covariance))
-    weight = np.linalg.solve(covariance, centred.T @ (wanted - aim)).T
-    return weight, aim - weight @ centre
+    weight = np.linalg.solve(covariance, centred.T @ (targets - target_mean)).T
+    return weight, target_mean - weight @ input_mean
 
 
 def evaluate_student(
-    student: Any, held: Sequence[corpus.Pair], vectors: np.ndarray, tests: Sequence[Judged] = ()
+    student: "SentenceTransformer",
+    held: Sequence[corpus.Pair],
+    vectors: np.ndarray,
+    tests: Sequence[Judged] = (),
 ) -> dict[str, float]:
     """Judges a sentence encoder on n held-back pairs, whose English sides have the teacher's
     vectors (n, d), and on judged segments.
@@ -307,7 +321,8 @@ def evaluate_student(
         translation.
     """
     sides = [
-        _encode(student, [getattr(pair, name) for pair in held]) for name in ("source", "target")
+        _encode(student, [pair.source for pair in held]),
+        _encode(student, [pair.target for pair in held]),
     ]
     result = {"mse": float(np.mean([np.square(side - vectors).mean() for side in sides]))}
     tiny = np.finfo(np.float32).tiny
@@ -315,32 +330,32 @@ def evaluate_student(
     groups = np.array([pair.group for pair in held])
     for name in np.unique(groups):
         similarity = units[0][groups == name] @ units[1][groups == name].T
-        found = [
-            precision_at(scores, 1, np.arange(len(scores))) for scores in (similarity, similarity.T)
-        ]
-        result[f"pooled_p1_{name}"] = float(np.mean(found))
-    result["pooled_p1"] = float(
-        np.mean([value for name, value in result.items() if name.startswith("pooled_p1_")])
-    )
-    found = [
-        cosines(_encode(student, test.sources), _encode(student, test.predictions))
-        for test in tests
-    ]
-    result |= corpus.correlations("pearson", found, tests)
+        truth = np.arange(len(similarity))
+        precisions = [precision_at(scores, 1, truth) for scores in (similarity, similarity.T)]
+        result[f"pooled_p1_{name}"] = float(np.mean(precisions))
+    of_pairs = [value for name, value in result.items() if name.startswith("pooled_p1_")]
+    result["pooled_p1"] = float(np.mean(of_pairs))
+    similarities = []
+    for test in tests:
+        sources, predictions = _encode(student, test.sources), _encode(student, test.predictions)
+        similarities.append(cosines(sources, predictions))
+    result |= corpus.correlations("pearson", similarities, tests)
     return {name: round(value, 6) for name, value in result.items()}
 
 
-def _encode(model: Any, texts: Sequence[str]) -> np.ndarray:
+def _encode(model: "SentenceTransformer", texts: Sequence[str]) -> np.ndarray:
     return model.encode(list(texts), show_progress_bar=False)
 
 
-def _width(model: Any) -> int:
+def _width(model: "SentenceTransformer") -> int:
     return _encode(model, ["a"]).shape[1]
 
 
-def _trainer_class(loss: Callable[[Any, Sequence[Any], Any], "torch.Tensor"]) -> Any:
-    """Trainers of sentence encoders whose loss is that of model, batches of both sides, and
-    labels."""
+def _trainer_class(
+    loss: Callable[["SentenceTransformer", Sequence[Batch], Any], "torch.Tensor"],
+) -> "type[SentenceTransformerTrainer]":
+    """The class of trainers of sentence encoders with a loss, which is called with the model, the
+    batches of both sides, and the labels."""
     from sentence_transformers import SentenceTransformerTrainer
 
     class Trainer(SentenceTransformerTrainer):
@@ -348,28 +363,34 @@ def _trainer_class(loss: Callable[[Any, Sequence[Any], Any], "torch.Tensor"]) ->
             """The card that it would write quotes the training text."""
 
         def compute_loss(
-            self, model: Any, inputs: dict[str, Any], *args: Any, **kwargs: Any
+            self, model: "SentenceTransformer", inputs: Batch, *args: Any, **kwargs: Any
         ) -> "torch.Tensor":
             return loss(model, *self.collect_features(inputs))
 
     return Trainer
 
 
-def _settings(run: Run, config: ContrastiveConfig | DistilConfig, steps: int = 0) -> Any:
+def _settings(
+    run: Run, config: ContrastiveConfig | DistilConfig, steps: int = 0
+) -> "TrainingArguments":
     from sentence_transformers import SentenceTransformerTrainingArguments
 
-    options = {
-        "rows_per_step": config.pairs_per_step,
-        "arguments": SentenceTransformerTrainingArguments,
-    }
-    return trainer_settings(run, config, config.learning_rate, steps=steps, **options)
+    return trainer_settings(
+        run,
+        config,
+        config.learning_rate,
+        steps=steps,
+        rows_per_step=config.pairs_per_step,
+        arguments=SentenceTransformerTrainingArguments,
+    )
 
 
 def _sides(pairs: Sequence[corpus.Pair]) -> list[tuple[str, str]]:
     return [(pair.source, pair.target) for pair in pairs]
 
 
-def _columns(pairs: Sequence[tuple[str, str]], **columns: list[int]) -> Any:
+def _columns(pairs: Sequence[tuple[str, str]], **columns: list[int]) -> "Dataset":
+    """Pairs as a data set, with further columns."""
     from datasets import Dataset
 
     sources, targets = map(list, zip(*pairs, strict=True))
@@ -377,7 +398,7 @@ def _columns(pairs: Sequence[tuple[str, str]], **columns: list[int]) -> Any:
 
 
 @contextlib.contextmanager
-def _texts_cut(model: Any, pieces: int) -> Iterator[None]:
+def _texts_cut(model: "SentenceTransformer", pieces: int) -> Iterator[None]:
     """Texts are cut at so many pieces in training; the artifact has the limit that the model
     had."""
     limit = model.max_seq_length
@@ -386,7 +407,7 @@ def _texts_cut(model: Any, pieces: int) -> Iterator[None]:
     model.max_seq_length = limit
 
 
-def _save(model: Any, folder: Path) -> None:
+def _save(model: "SentenceTransformer", folder: Path) -> None:
     """Saves a model whose first module is a transformer, with its weights in float16."""
     model.save_pretrained(str(folder), create_model_card=False)
     network = model[0].auto_model

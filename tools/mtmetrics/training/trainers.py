@@ -1,45 +1,55 @@
-"""What the trainings hand to a `transformers` trainer: its settings, whole batches, groups of
-parameters, and how it judges."""
+"""The settings of a `transformers` trainer, whole batches, groups of parameters, and how a trainer
+judges."""
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mtmetrics.errors import require_extra
+from mtmetrics.training.configs import Epochs, Steps
 from mtmetrics.training.run import Run
 
 if TYPE_CHECKING:
     import torch
+    from torch.utils.data import Sampler
+    from transformers import Trainer, TrainingArguments
 
 
 def trainer_settings(
     run: Run,
-    config: Any,
+    config: Steps | Epochs,
     learning_rate: float,
     *,
     steps: int = 0,
     rows_per_step: int = 1,
-    arguments: Callable[..., Any] | None = None,
-) -> Any:
-    """The `TrainingArguments` of a run, or of a class that a trainer asks for instead.
+    arguments: "type[TrainingArguments] | None" = None,
+) -> "TrainingArguments":
+    """The settings of a trainer for a run.
 
-    The learning rates rise for `warmup_steps`, stay, and fall to zero in the last `decay_steps`;
-    until these begin, a run does not depend on its length. A config of epochs has as many `steps`
-    as were counted instead: after the share `warmup` of them, the learning rate falls to zero. Of
-    several processes each takes `rows_per_step` in a step."""
+    A config of steps: the learning rates rise for `warmup_steps`, stay, and fall to zero in the
+    last `decay_steps`; until these begin, a run does not depend on its length. A config of epochs:
+    they rise for the share `warmup` of the steps, and then fall to zero.
+
+    Args:
+        run: its folder, seed and device.
+        config: its schedule.
+        learning_rate: the peak of the learning rate.
+        steps: the number of steps in all epochs.
+        rows_per_step: rows of the data set that each process takes in a step.
+        arguments: the class of the settings, where a trainer wants another one.
+    """
     require_extra("train", "training")
     from transformers import TrainingArguments
 
-    if steps:
+    if isinstance(config, Epochs):
         rise = int(steps * config.warmup)
         fall = steps - rise
     else:
         steps, rise, fall = config.steps, config.warmup_steps, config.decay_steps
-    evaluate_every = getattr(config, "evaluate_every", None)
-    made = (arguments or TrainingArguments)(
+    settings = (arguments or TrainingArguments)(
         output_dir=str(run.work / "checkpoints"),
         max_steps=steps,
         per_device_train_batch_size=rows_per_step,
@@ -56,8 +66,8 @@ def trainer_settings(
         save_strategy="steps",
         save_steps=config.checkpoint_every,
         save_total_limit=2,
-        eval_strategy="no" if evaluate_every is None else "steps",
-        eval_steps=evaluate_every,
+        eval_strategy="no" if config.evaluate_every is None else "steps",
+        eval_steps=config.evaluate_every,
         logging_steps=50,
         report_to=[],
         disable_tqdm=not sys.stderr.isatty(),
@@ -69,54 +79,54 @@ def trainer_settings(
     )
     # Else the trainer would make a step as many times larger as there are cards, or lose all
     # batches but the first.
-    if made.n_gpu > 1:
-        made._n_gpu = 1
+    if settings.n_gpu > 1:
+        settings._n_gpu = 1
     if ":" in run.device and run.processes == 1:
         # The trainer would take the first card.
         import torch
 
-        made.__dict__["_setup_devices"] = torch.device(run.device)
+        settings.__dict__["_setup_devices"] = torch.device(run.device)
         torch.cuda.set_device(run.device)
-    return made
+    return settings
 
 
 def decay_groups(
-    parameters: Iterable["torch.Tensor"], weight_decay: float, **options: Any
+    parameters: Iterable["torch.Tensor"], weight_decay: float, **options: float
 ) -> list[dict[str, Any]]:
     """Two groups of parameters for an optimiser, with its options: matrices, whose weights decay,
     and vectors."""
-    found = list(parameters)
+    matrices, vectors = [], []
+    for values in parameters:
+        group = matrices if values.ndim > 1 else vectors
+        group.append(values)
     return [
-        {
-            "params": [values for values in found if values.ndim > 1],
-            "weight_decay": weight_decay,
-            **options,
-        },
-        {"params": [values for values in found if values.ndim < 2], "weight_decay": 0.0, **options},
+        {"params": matrices, "weight_decay": weight_decay, **options},
+        {"params": vectors, "weight_decay": 0.0, **options},
     ]
 
 
 class Judging:
     """Mixin of trainers that evaluate by their method `judge`, whose numbers are logged."""
 
-    _judged: tuple[int, dict[str, float]] | None = None
+    _last_judgement: tuple[int, dict[str, float]] | None = None
 
     def evaluate(self, *args: Any, **kwargs: Any) -> dict[str, float]:
-        found = self.judgement()
-        self.log({f"eval_{name}": value for name, value in found.items()})
-        return found
+        """The judgement, for the trainer, which calls this at the steps of evaluation."""
+        numbers = self.judgement()
+        self.log({f"eval_{name}": value for name, value in numbers.items()})
+        return numbers
 
     def judgement(self) -> dict[str, float]:
-        """What `judge` says after the present step, asked once a step."""
+        """The numbers of `judge` after the present step, computed once a step."""
         step = self.state.global_step
-        if self._judged is None or self._judged[0] != step:
-            self._judged = step, self.judge()
-        return self._judged[1]
+        if self._last_judgement is None or self._last_judgement[0] != step:
+            self._last_judgement = (step, self.judge())
+        return self._last_judgement[1]
 
 
 @dataclass(eq=False, repr=False)
 class PlannedBatches:
-    """Map-style dataset whose items are whole batches: of every step of a plan the rows, which a
+    """Map-style dataset whose items are whole batches: item i holds the rows ``plan[i]``, which a
     subclass collates."""
 
     plan: Sequence[np.ndarray]
@@ -125,7 +135,7 @@ class PlannedBatches:
         return len(self.plan)
 
 
-def planned_trainer() -> Any:
+def planned_trainer() -> "type[Trainer]":
     """The class of trainers that take `PlannedBatches` in their order."""
     from torch.utils.data import SequentialSampler
     from transformers import Trainer
@@ -134,7 +144,7 @@ def planned_trainer() -> Any:
         def __init__(self, **options: Any) -> None:
             super().__init__(data_collator=lambda batches: batches[0], **options)
 
-        def _get_train_sampler(self, *args: Any, **kwargs: Any) -> Any:
+        def _get_train_sampler(self, *args: Any, **kwargs: Any) -> "Sampler":
             return SequentialSampler(self.train_dataset)
 
     return PlannedTrainer

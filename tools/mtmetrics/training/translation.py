@@ -1,12 +1,13 @@
 """Translation models: an MBart is fine-tuned for a pair; a small one first restores masked text
 (Liu et al., 2020)."""
 
+import itertools
 import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,7 +24,17 @@ from mtmetrics.training import corpus
 from mtmetrics.training.configs import DenoisingConfig, TranslationConfig
 from mtmetrics.training.run import Run, pinned, save_model
 from mtmetrics.training.trainers import PlannedBatches, planned_trainer, trainer_settings
-from mtmetrics.training.vocabulary import as_pretrained, balanced, piece_counts, train_wordpiece
+from mtmetrics.training.vocabulary import (
+    as_pretrained,
+    balanced,
+    piece_counts,
+    pieces_by_number,
+    train_wordpiece,
+)
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 log = logging.getLogger(__name__)
 _IGNORED = -100
@@ -55,7 +66,8 @@ def train_translation(
 
     from mtmetrics.training.lm import MuonAdamW
 
-    folder, languages = model_folder(model), language_pair(lang_pair)
+    folder = model_folder(model)
+    source, target = language_pair(lang_pair)
     with loading(folder, "AutoConfig"):
         is_mbart = AutoConfig.from_pretrained(
             folder, local_files_only=True, trust_remote_code=False
@@ -68,20 +80,19 @@ def train_translation(
     settings = trainer_settings(run, config, config.learning_rate, steps=steps)
     log.info("%d sentence pairs for training, %d steps", len(pairs), steps)
     set_seed(run.seed)
-    texts = [pair.source for pair in pairs], [pair.target for pair in pairs]
+    sources = [pair.source for pair in pairs]
+    targets = [pair.target for pair in pairs]
     optimizer = None
     if is_mbart:
         tokenizer, network = open_mbart(folder, lang_pair)
     else:
         log.info("%s is no MBart: a new small one begins with its word vectors", model)
-        tokenizer, network = small_mbart(
-            run, folder, dict(zip(languages, texts, strict=True)), _NEW
-        )
+        tokenizer, network = small_mbart(run, folder, {source: sources, target: targets}, _NEW)
         optimizer = MuonAdamW(
             network, config.learning_rate, config.learning_rate / 3, config.weight_decay
         )
     limit = min(config.max_pieces, network.config.max_position_embeddings)
-    encoded = tokenizer(texts[0], text_target=texts[1], truncation=True, max_length=limit)
+    encoded = tokenizer(sources, text_target=targets, truncation=True, max_length=limit)
     columns = ("input_ids", "attention_mask", "labels")
     rows = [{name: encoded[name][row] for name in columns} for row in range(len(pairs))]
     lengths = np.array([len(row["input_ids"]) + len(row["labels"]) for row in rows])
@@ -138,12 +149,12 @@ def train_denoising(
     texts, left_out = {}, 0
     counts = corpus.Counts()
     for language, file in mono.items():
-        lines, found = corpus.read_lines([str(file)])
-        counts.used |= found.used
+        lines, file_counts = corpus.read_lines([str(file)])
+        counts.used |= file_counts.used
         texts[language] = list(dict.fromkeys(text for text, _ in lines))
         left_out += len(lines) - len(texts[language])
     counts.left_out["repeated"] += left_out
-    sentences = [text for found in texts.values() for text in found]
+    sentences = list(itertools.chain.from_iterable(texts.values()))
     log.info("%d sentences for training", len(sentences))
     set_seed(run.seed)
     tokenizer, network = small_mbart(run, folder, texts, config)
@@ -180,7 +191,7 @@ def train_denoising(
 
 def small_mbart(
     run: Run, encoder: Path, texts: Mapping[str, Sequence[str]], config: DenoisingConfig
-) -> tuple[Any, Any]:
+) -> "tuple[PreTrainedTokenizerFast, PreTrainedModel]":
     """A lower-casing tokenizer of two languages, and a new MBart of an encoder's width whose word
     vectors begin as its.
 
@@ -196,20 +207,18 @@ def small_mbart(
     import torch
     from transformers import MBartConfig, MBartForConditionalGeneration
 
-    own, model = pretrained("AutoModel", encoder, torch.float32)
+    encoder_tokenizer, model = pretrained("AutoModel", encoder, torch.float32)
     length = model.config.max_position_embeddings
 
-    def made() -> dict[str, Any]:
-        drawn = balanced(
-            {language: list(found) for language, found in texts.items()}, _CHARACTERS, run.seed
-        )
+    def make_tokenizers() -> "dict[str, PreTrainedTokenizerFast]":
+        lists = {language: list(sentences) for language, sentences in texts.items()}
+        drawn = balanced(lists, _CHARACTERS, run.seed)
         return {"small": as_pretrained(train_wordpiece(drawn, config.vocabulary), length)}
 
-    tokenizer = run.tokenizers(made)["small"]
-    readers = dict.fromkeys(texts, own) | own_tokenizers(encoder)
-    vectors = piece_vectors(
-        tokenizer, texts, readers, model.get_input_embeddings().weight.detach().numpy()
-    )
+    tokenizer = run.tokenizers(make_tokenizers)["small"]
+    readers = dict.fromkeys(texts, encoder_tokenizer) | own_tokenizers(encoder)
+    encoder_vectors = model.get_input_embeddings().weight.detach().numpy()
+    vectors = piece_vectors(tokenizer, texts, readers, encoder_vectors)
     network = MBartForConditionalGeneration(
         MBartConfig(
             vocab_size=len(tokenizer),
@@ -237,17 +246,16 @@ def small_mbart(
 
 
 def piece_vectors(
-    tokenizer: Any,
+    tokenizer: "PreTrainedTokenizerFast",
     texts: Mapping[str, Sequence[str]],
-    readers: Mapping[str, Any],
+    readers: "Mapping[str, PreTrainedTokenizerFast]",
     vectors: np.ndarray,
 ) -> np.ndarray:
-    """(V, d) float32 vectors for the V pieces of a WordPiece tokenizer, out of those that other
-    tokenizers number.
+    """(V, d) float32 vectors for the V pieces of a WordPiece tokenizer, from those of an encoder.
 
-    A piece has the vector that the reader of a language gives it, or the mean of the pieces that it
-    reads it as, and of several languages their mean, weighted by how often they use it. One that no
-    text has gets the mean of all.
+    A piece has the vector that the reader of a language has for it, or the mean over the pieces
+    into which the reader splits it. Of several languages it has their mean, weighted by how often
+    they use it. A piece that no text has gets the mean of all vectors.
 
     Args:
         tokenizer: of the pieces.
@@ -255,42 +263,51 @@ def piece_vectors(
         readers: of each language, a tokenizer that numbers the rows of `vectors`.
         vectors: (W, d).
     """
-    total, uses = np.zeros((len(tokenizer), vectors.shape[1])), np.zeros(len(tokenizer))
-    pieces = sorted(tokenizer.get_vocab(), key=tokenizer.get_vocab().__getitem__)
-    for language, found in texts.items():
-        counts, known = piece_counts(found, tokenizer), readers[language].get_vocab()
+    total = np.zeros((len(tokenizer), vectors.shape[1]))
+    uses = np.zeros(len(tokenizer))
+    pieces = pieces_by_number(tokenizer)
+    for language, sentences in texts.items():
+        reader = readers[language]
+        reader_pieces = reader.get_vocab()
+        counts = piece_counts(sentences, tokenizer)
         for number in np.flatnonzero(counts):
             piece = pieces[number]
-            bare = piece.removeprefix("##")
-            ids = (
-                [known[piece]]
-                if piece in known
-                else readers[language](bare, add_special_tokens=False)["input_ids"]
-            )
+            if piece in reader_pieces:
+                ids = [reader_pieces[piece]]
+            else:
+                ids = reader(piece.removeprefix("##"), add_special_tokens=False)["input_ids"]
             if ids:
                 total[number] += counts[number] * vectors[ids].mean(0)
                 uses[number] += counts[number]
-    total[uses == 0], uses[uses == 0] = vectors.mean(0), 1.0
+    total[uses == 0] = vectors.mean(0)
+    uses[uses == 0] = 1.0
     return (total / uses[:, None]).astype(np.float32)
 
 
 def span_masked(
     ids: np.ndarray, mask: int, share: float, span: float, rng: np.random.Generator
 ) -> np.ndarray:
-    """(n,) token ids with spans replaced by one mask each; the first and the last, which frame the
-    text, stay.
+    """Replaces spans of token ids by one mask each.
 
-    At least one token goes, else that share of those between the ends; a span has a mean length of
-    `span`."""
+    Args:
+        ids: (n,); the first and the last, which frame the text, stay.
+        mask: the id of a mask.
+        share: the share of the tokens between the ends that go, at least one token.
+        span: the mean length of a span.
+        rng: draws places and lengths.
+    """
     inner = ids[1:-1]
-    gone = np.zeros(len(inner), dtype=bool)
-    wanted = max(1, round(share * len(inner)))
+    is_masked = np.zeros(len(inner), dtype=bool)
+    total = max(1, round(share * len(inner)))
     for start in rng.permutation(len(inner)):
-        if (room := wanted - int(gone.sum())) <= 0:
+        left = total - int(is_masked.sum())
+        if left <= 0:
             break
-        gone[start : start + min(1 + int(rng.poisson(span - 1)), room)] = True
-    begins = gone & ~np.concatenate([[False], gone])[:-1]
-    return np.concatenate([ids[:1], np.where(begins, mask, inner)[~gone | begins], ids[-1:]])
+        length = min(1 + int(rng.poisson(span - 1)), left)
+        is_masked[start : start + length] = True
+    begins_span = is_masked & ~np.concatenate([[False], is_masked])[:-1]
+    with_masks = np.where(begins_span, mask, inner)[~is_masked | begins_span]
+    return np.concatenate([ids[:1], with_masks, ids[-1:]])
 
 
 @dataclass(eq=False, repr=False)
@@ -298,29 +315,25 @@ class NoisyBatches(PlannedBatches):
     """Batches of masked texts, and the texts to restore."""
 
     texts: list[np.ndarray]
-    tokenizer: Any
+    tokenizer: "PreTrainedTokenizerFast"
     config: DenoisingConfig
     seed: int
 
-    def __getitem__(self, step: int) -> dict[str, Any]:
+    def __getitem__(self, step: int) -> "dict[str, torch.Tensor]":
         import torch
         from torch.nn.utils.rnn import pad_sequence
 
         rng = np.random.default_rng((self.seed, step))
         texts = [self.texts[row] for row in self.plan[step]]
-        noise = (self.tokenizer.mask_token_id, self.config.masked, self.config.span, rng)
-        noisy = [span_masked(text, *noise) for text in texts]
-        padding = self.tokenizer.pad_token_id
-        inputs, mask, labels = (
-            pad_sequence(
-                [torch.from_numpy(row).long() for row in rows],
-                batch_first=True,
-                padding_value=value,
-            )
-            for rows, value in (
-                (noisy, padding),
-                ([np.ones(len(row)) for row in noisy], 0),
-                (texts, _IGNORED),
-            )
-        )
-        return {"input_ids": inputs, "attention_mask": mask, "labels": labels}
+        mask_id, share, span = self.tokenizer.mask_token_id, self.config.masked, self.config.span
+        noisy = [span_masked(text, mask_id, share, span, rng) for text in texts]
+
+        def padded(rows: list[np.ndarray], value: int) -> torch.Tensor:
+            tensors = [torch.from_numpy(row).long() for row in rows]
+            return pad_sequence(tensors, batch_first=True, padding_value=value)
+
+        return {
+            "input_ids": padded(noisy, self.tokenizer.pad_token_id),
+            "attention_mask": padded([np.ones(len(row)) for row in noisy], 0),
+            "labels": padded(texts, _IGNORED),
+        }

@@ -6,7 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from tokenizers import (
@@ -22,6 +22,9 @@ from tokenizers import (
 )
 
 from mtmetrics.errors import InputError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
 
 _TEXTS_PER_CALL = 20_000
 # The mark of SentencePiece for a space.
@@ -64,13 +67,14 @@ def train_wordpiece(texts: Iterable[str], size: int) -> Tokenizer:
     """Trains a lower-casing WordPiece vocabulary; accents are kept, Chinese characters stand
     alone."""
     texts = list(texts)
-    tokenizer, most = _lower_casing({}), max(1000, size // 6)
+    tokenizer = _lower_casing({})
+    most_characters = max(1000, size // 6)
 
     def trained(first: Sequence[str], size: int) -> dict[str, int]:
         trainer = trainers.WordPieceTrainer(
             vocab_size=size,
             min_frequency=2,
-            limit_alphabet=most,
+            limit_alphabet=most_characters,
             special_tokens=[*WORDPIECE_SPECIAL, *first],
             continuing_subword_prefix="##",
             show_progress=False,
@@ -131,7 +135,7 @@ def train_bpe(texts: Iterable[str], size: int) -> Tokenizer:
     return tokenizer
 
 
-def as_pretrained(tokenizer: Tokenizer, max_length: int) -> Any:
+def as_pretrained(tokenizer: Tokenizer, max_length: int) -> "PreTrainedTokenizerFast":
     """Wraps a trained vocabulary as a `transformers` tokenizer with its special tokens."""
     from transformers import PreTrainedTokenizerFast
 
@@ -149,7 +153,7 @@ def as_pretrained(tokenizer: Tokenizer, max_length: int) -> Any:
     )
 
 
-def save_tokenizer(tokenizer: Any, folder: str | Path) -> None:
+def save_tokenizer(tokenizer: "PreTrainedTokenizerFast", folder: str | Path) -> None:
     """Writes tokenizer.json and tokenizer_config.json; the class name is one that transformers 4
     and 5 both know."""
     tokenizer.save_pretrained(folder)
@@ -179,8 +183,13 @@ def balanced(texts: dict[str, list[str]], characters: int, seed: int) -> Iterato
 
 
 def cut_tokenizers(
-    texts: dict[str, list[str]], original: Any, size: int, english: int, characters: int, seed: int
-) -> dict[str, Any]:
+    texts: dict[str, list[str]],
+    original: "PreTrainedTokenizerFast",
+    size: int,
+    english: int,
+    characters: int,
+    seed: int,
+) -> "dict[str, PreTrainedTokenizerFast]":
     """Cuts a multilingual Unigram vocabulary to the languages of some texts.
 
     Both tokenizers number the same pieces: the special tokens, then the pieces of the original that
@@ -222,41 +231,37 @@ def cut_tokenizers(
     special = list(_SPECIAL["unigram"].values())
     needed = [number for number in by_need if frequencies[number] or is_character[number]]
     kept = sorted(needed[: size - len(special)])
-    pieces = _by_number(original)
-    vocabulary = [(piece, 0.0) for piece in special] + [
-        (pieces[number], scores[pieces[number]]) for number in kept
-    ]
+    original_pieces = pieces_by_number(original)
+    pieces = [original_pieces[number] for number in kept]
+    vocabulary = [(piece, 0.0) for piece in special] + [(piece, scores[piece]) for piece in pieces]
     others = _unigram(vocabulary, original)
     counts = piece_counts(list(balanced({"en": texts["en"]}, characters, seed)), others)
     usual = {
         int(number) for number in np.argsort(-counts, kind="stable")[:english] if counts[number]
     }
-    for_english = [
-        (piece, score)
-        if number in usual or _is_short(piece) or piece in special
-        else (_UNUSED.format(piece), score)
-        for number, (piece, score) in enumerate(vocabulary)
-    ]
+    for_english = []
+    for number, (piece, score) in enumerate(vocabulary):
+        is_used = number in usual or _is_short(piece) or piece in special
+        for_english.append((piece if is_used else _UNUSED.format(piece), score))
     return {"english": _unigram(for_english, original), "others": others}
 
 
-def original_numbers(tokenizer: Any, original: Any) -> np.ndarray:
+def original_numbers(
+    tokenizer: "PreTrainedTokenizerFast", original: "PreTrainedTokenizerFast"
+) -> np.ndarray:
     """Number in the original vocabulary of every piece of a cut one, `(size,)`."""
     numbers = original.get_vocab()
     special = {
         tokenizer.bos_token: original.bos_token_id,
         tokenizer.eos_token: original.eos_token_id,
-    }
-    special |= {
         tokenizer.pad_token: original.pad_token_id,
         tokenizer.unk_token: original.unk_token_id,
     }
-    return np.array(
-        [special[piece] if piece in special else numbers[piece] for piece in _by_number(tokenizer)]
-    )
+    pieces = pieces_by_number(tokenizer)
+    return np.array([special[piece] if piece in special else numbers[piece] for piece in pieces])
 
 
-def _usual_characters(sentences: Sequence[str], tokenizer: Any) -> np.ndarray:
+def _usual_characters(sentences: Sequence[str], tokenizer: "PreTrainedTokenizerFast") -> np.ndarray:
     """Whether a piece is a single character that is frequent enough to be spelt,
     `(vocabulary,)`."""
     normalizer = tokenizer.backend_tokenizer.normalizer
@@ -277,7 +282,9 @@ def _is_short(piece: str) -> bool:
     return len(piece.removeprefix(_SPACE)) <= 1
 
 
-def _unigram(vocabulary: list[tuple[str, float]], original: Any) -> Any:
+def _unigram(
+    vocabulary: list[tuple[str, float]], original: "PreTrainedTokenizerFast"
+) -> "PreTrainedTokenizerFast":
     """A tokenizer of these pieces and scores that normalises as the original, and sets marks
     apart."""
     special = _SPECIAL["unigram"]
@@ -307,20 +314,21 @@ def _unigram(vocabulary: list[tuple[str, float]], original: Any) -> Any:
     return as_pretrained(tokenizer, original.model_max_length)
 
 
-def _by_number(tokenizer: Any) -> list[str]:
-    found = tokenizer.get_vocab()
-    return sorted(found, key=found.__getitem__)
+def pieces_by_number(tokenizer: "PreTrainedTokenizerFast") -> list[str]:
+    """The pieces of a tokenizer in the order of their numbers."""
+    numbers = tokenizer.get_vocab()
+    return sorted(numbers, key=numbers.__getitem__)
 
 
-def piece_counts(texts: Sequence[str], tokenizer: Any) -> np.ndarray:
-    """How often each piece of the vocabulary occurs, `(size,)`."""
+def piece_counts(texts: Sequence[str], tokenizer: "PreTrainedTokenizerFast") -> np.ndarray:
+    """The number of times that each piece of the vocabulary occurs, `(size,)`."""
     counts = np.zeros(len(tokenizer), dtype=np.int64)
     for ids in _tokenised(texts, tokenizer):
         np.add.at(counts, ids, 1)
     return counts
 
 
-def _tokenised(texts: Sequence[str], tokenizer: Any) -> Iterator[np.ndarray]:
+def _tokenised(texts: Sequence[str], tokenizer: "PreTrainedTokenizerFast") -> Iterator[np.ndarray]:
     """The pieces of each whole text, special tokens left out."""
     ordinary = np.ones(len(tokenizer), dtype=bool)
     ordinary[tokenizer.all_special_ids] = False
@@ -330,8 +338,7 @@ def _tokenised(texts: Sequence[str], tokenizer: Any) -> Iterator[np.ndarray]:
     fast.no_truncation()
     fast.no_padding()
     for begin in range(0, len(texts), _TEXTS_PER_CALL):
-        for found in fast.encode_batch_fast(
-            texts[begin : begin + _TEXTS_PER_CALL], add_special_tokens=False
-        ):
-            ids = np.array(found.ids, dtype=np.int32)
+        some = texts[begin : begin + _TEXTS_PER_CALL]
+        for encoding in fast.encode_batch_fast(some, add_special_tokens=False):
+            ids = np.array(encoding.ids, dtype=np.int32)
             yield ids[ordinary[ids]]

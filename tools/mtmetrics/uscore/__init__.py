@@ -74,15 +74,26 @@ class UScoreConfig:
 
 @dataclass(frozen=True)
 class Request:
-    """What a production is asked for, for a language pair such as ``"de-en"``.
+    """The text, the models and the settings of a production.
 
-    Text of both languages, one sentence per line; the preset of uscore whose models it starts from;
-    sentences and their translations to learn from at the end (Appendix C of the paper), and others,
-    of which 1,000 measure precision; judged segments to measure the agreement with. `without` names
-    what is not made (``"sentences"``, ``"translation"``), `translation` and `lm` the models to
-    start from instead of the preset's (``"small"`` for a new one, ``"none"``). `identify` leaves
-    out sentences that seem to be of another language. The licence is that of the weights, as the
-    Hub calls it, for the card; None leaves it to be filled in."""
+    Attributes:
+        lang_pair: such as ``"de-en"``.
+        source_text: text of the source language, one sentence per line.
+        target_text: text of the target language, alike.
+        preset: the preset of uscore whose models the production starts from.
+        parallel: sentences and their translations to learn from at the end (Appendix C of the
+            paper).
+        held_back: others, of which 1,000 measure precision.
+        judged: files of judged segments, with which the agreement is measured.
+        without: models that are not made: ``"sentences"``, ``"translation"``.
+        translation: the translation model to start from, instead of the preset's; ``"small"`` for a
+            new one.
+        lm: the language model, instead of the preset's; ``"none"`` for none.
+        identify: leave out sentences that seem to be of another language.
+        licence: of the weights, as the Hub calls it, for the card; None leaves it to be filled in.
+        seed: of everything random.
+        config: the settings.
+    """
 
     lang_pair: str
     source_text: str | Path
@@ -107,9 +118,8 @@ class Request:
     @property
     def learnt_from(self) -> tuple[str, ...]:
         """The names of the files that the models learn from."""
-        return tuple(
-            Path(path).name for path in (self.source_text, self.target_text, self.parallel) if path
-        )
+        paths = (self.source_text, self.target_text, self.parallel)
+        return tuple(Path(path).name for path in paths if path)
 
     def check(self) -> None:
         """Raises an InputError where languages, settings or files cannot be used."""

@@ -1,9 +1,9 @@
-"""What the stages of a production of UScore share: the models to start from, settings, sentences,
-maps and models."""
+"""The state that the stages of a production of UScore share: the models to start from, settings,
+sentences, maps and models."""
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from mtmetrics.matching.remapping import Remapping
 from mtmetrics.matching.remapping_files import load_map
 from mtmetrics.mining.clean_text import draw
 from mtmetrics.mining.kept_pairs import MinedPairs
-from mtmetrics.mining.sides import Side, encode_side
+from mtmetrics.mining.sides import Side, Wrap, encode_side
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.training.run import pinned
@@ -27,10 +27,20 @@ VECTOR_BYTES = 4 * 2**30  # of the words of a side that are kept in memory; more
 
 @dataclasses.dataclass(frozen=True)
 class Start:
-    """The models of a preset that a production starts from: tables of word encoder, language model,
-    and a sentence encoder that is not trained; layer that aligns (None: the encoder's), the folders
-    of the word encoder and of the models to train (None: not made; ``"small"``: a new translation
-    model), and what ``[score]`` says of words."""
+    """The models of a preset that a production starts from.
+
+    Attributes:
+        preset: its name.
+        encoder: the table of the word encoder.
+        aligner_layer: the layer that aligns words; None for that of the encoder.
+        language_model: the table of the language model; empty for none.
+        kept_sentences: the table of a sentence encoder that is not trained; empty for none.
+        encoder_folder: the folder of the word encoder.
+        sentences: the folder of the sentence encoder to train; None for none.
+        translation: the folder of the translation model to train, ``"small"`` for a new one; None
+            for none.
+        score: the settings of ``[score]`` that are about words.
+    """
 
     preset: str
     encoder: dict[str, Any]
@@ -45,14 +55,19 @@ class Start:
     @property
     def record(self) -> dict[str, str | None]:
         """The models by name and fingerprint, wherever they lie."""
-        known = {"preset": self.preset, "encoder": known_by(self.encoder_folder)}
-        for name in ("sentences", "translation"):
-            model = getattr(self, name)
-            known[name] = model if model in (None, SMALL) else pinned(model, Path(model))
-        return known
+        return {
+            "preset": self.preset,
+            "encoder": fingerprint(self.encoder_folder),
+            "sentences": _name_and_fingerprint(self.sentences),
+            "translation": _name_and_fingerprint(self.translation),
+        }
 
 
-def known_by(folder: str | None) -> str | None:
+def _name_and_fingerprint(model: str | None) -> str | None:
+    return model if model is None or model == SMALL else pinned(model, Path(model))
+
+
+def fingerprint(folder: str | None) -> str | None:
     """The fingerprint of a model's files, by which a stage notices that it is another one; None for
     none."""
     return None if folder is None else model_fingerprint(Path(folder))
@@ -60,8 +75,19 @@ def known_by(folder: str | None) -> str | None:
 
 @dataclasses.dataclass(eq=False)
 class Production:
-    """What all stages of a production share: among others those that prepared the text of either
-    side, and those that fitted maps and trained models of sentences, one per round."""
+    """The state that all stages of a production share.
+
+    Attributes:
+        stages: keeps their results.
+        request: text, models and settings.
+        start: the models to start from.
+        pool: loads models.
+        threads: of solvers and searches.
+        progress: wraps an iteration, with a description.
+        texts: the stages that prepared the text of either side.
+        maps: the stages that fitted maps, one per round.
+        models: the stages that trained sentence encoders, one per round.
+    """
 
     stages: Stages
     request: Request
@@ -99,11 +125,9 @@ class Production:
 
     def remapping(self, maps: Sequence[Finished]) -> Remapping | None:
         """The map of the last round; None before the first."""
-        return (
-            load_map(maps[-1].folder, self.lang_pair, self.config.map, self.encoder)
-            if maps
-            else None
-        )
+        if not maps:
+            return None
+        return load_map(maps[-1].folder, self.lang_pair, self.config.map, self.encoder)
 
     def sentence_encoder(self, models: Sequence[Finished]) -> str:
         """The sentence encoder of the last round, at first the one that the rounds start from."""
@@ -123,39 +147,43 @@ class Production:
     @functools.lru_cache(maxsize=1)  # noqa: B019 (it lives as long as the program)
     def _encoded(self, size: int) -> tuple[Side, ...]:
         self.encoder.forget()  # after an interruption, the batches shall be those of an unbroken run
-        options = {
-            "memory_bytes": VECTOR_BYTES,
-            "folder": self.stages.work,
-            "wrap": self.wrap("encoding"),
-        }
-        return tuple(
-            encode_side(side, self.encoder, language=language, **options)
-            for side, language in zip(self.sentences(size), self.request.languages, strict=True)
-        )
+        sides = []
+        for texts, language in zip(self.sentences(size), self.request.languages, strict=True):
+            side = encode_side(
+                texts,
+                self.encoder,
+                language=language,
+                memory_bytes=VECTOR_BYTES,
+                folder=self.stages.work,
+                wrap=self.wrap("encoding"),
+            )
+            sides.append(side)
+        return tuple(sides)
 
-    def wrap(self, description: str) -> Callable[[Iterable[Any]], Any]:
+    def wrap(self, description: str) -> Wrap:
         """A progress bar over blocks."""
         return functools.partial(self.progress, desc=description, unit=" blocks")
 
     def settings(self, *prefixes: str) -> dict[str, Any]:
         """The settings whose names begin so, as the key of a stage holds them."""
-        return {
-            name: value
-            for name, value in dataclasses.asdict(self.config).items()
-            if name.startswith(prefixes)
-        }
+        values = dataclasses.asdict(self.config)
+        return {name: value for name, value in values.items() if name.startswith(prefixes)}
 
     def word_settings(self) -> dict[str, Any]:
-        """By what a stage knows the word encoder, and the draw of its sentences."""
-        known = {"encoder": known_by(self.start.encoder_folder), "layer": self.encoder.layer}
-        return {**known, "dtype": self.pool.dtype, "seed": self.request.seed}
+        """The word encoder and the draw of its sentences, as the key of a stage holds them."""
+        return {
+            "encoder": fingerprint(self.start.encoder_folder),
+            "layer": self.encoder.layer,
+            "dtype": self.pool.dtype,
+            "seed": self.request.seed,
+        }
 
     def pairs_file(self, folder: Path) -> Path:
-        """Where a stage keeps its pairs."""
+        """The file in which a stage keeps its pairs."""
         return folder / f"{self.lang_pair}.jsonl"
 
-    def keep_pairs(self, folder: Path, mined: MinedPairs) -> dict[str, Any]:
-        """Writes mined pairs into the folder of a stage, and returns what it counts."""
+    def keep_pairs(self, folder: Path, mined: MinedPairs) -> dict[str, float]:
+        """Writes mined pairs into the folder of a stage, and returns its counts."""
         mined.write(self.pairs_file(folder))
         return {
             **mined.counts,

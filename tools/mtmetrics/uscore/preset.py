@@ -19,7 +19,7 @@ from mtmetrics.models.translator import require_mbart
 from mtmetrics.scorers.preset_tables import own_language_model
 from mtmetrics.training.run import versions
 from mtmetrics.uscore import Request, UScoreConfig
-from mtmetrics.uscore.common import MODEL, SMALL, Production, Start, known_by
+from mtmetrics.uscore.common import MODEL, SMALL, Production, Start, fingerprint
 from mtmetrics.uscore.stages import Finished
 
 _MADE = ("sentences", "translation")
@@ -30,11 +30,17 @@ _OPTIONAL = ("encoder", "language_model", *_MADE, "precision.png", "agreement-*.
 
 
 def read_start(request: Request, *, local_files_only: bool = False) -> Start:
-    """The models that the preset of a request names in ``[encoder]``,
-    ``[language_models.LANGUAGE]``, ``[start]``, or its own translation model and language model,
-    fetched where they are not there yet; one of ``[start]`` is a name, or a table with ``model``
-    and ``revision``. Where ``[start]`` has no sentence encoder to train, that of ``[sentences]``
-    stays as it is."""
+    """Reads the models to start from, and fetches those that are not there yet.
+
+    The preset of a request names them in ``[encoder]``, ``[language_models.LANGUAGE]`` and
+    ``[start]``; the request may name another translation model and language model. A model of
+    ``[start]`` is a name, or a table with ``model`` and ``revision``. Where ``[start]`` has no
+    sentence encoder to train, that of ``[sentences]`` stays as it is.
+
+    Raises:
+        InputError: a setting is for a model that is not trained.
+        ArtifactError: the preset names no model, or one cannot be found.
+    """
     preset, without = request.preset, request.without
     for name in without:
         choice("--without", name, _MADE)
@@ -48,17 +54,18 @@ def read_start(request: Request, *, local_files_only: bool = False) -> Start:
     encoder = bundle.settings.get("encoder", {})
     if "model" not in encoder:
         raise ArtifactError(f"preset {preset}: names no model in its [encoder] table")
-    given = {
+    to_train = {
         "sentences": start.get("sentences"),
         "translation": request.translation or start.get("translation"),
     }
     models: dict[str, str | None] = dict.fromkeys(_MADE)
-    sentences = bundle.settings.get("sentences", {}) if given["sentences"] is None else {}
-    kept = {} if "sentences" in without else sentences
-    if kept:
-        _require_training(request, kept)
-    for name, model in given.items():
-        if name in without or (name == "sentences" and kept):
+    kept_sentences: dict[str, Any] = {}
+    if to_train["sentences"] is None and "sentences" not in without:
+        kept_sentences = bundle.settings.get("sentences", {})
+    if kept_sentences:
+        _require_training(request, kept_sentences)
+    for name, model in to_train.items():
+        if name in without or (name == "sentences" and kept_sentences):
             continue
         if model is None:
             advice = f"choose another preset, or do --without {name}"
@@ -68,24 +75,29 @@ def read_start(request: Request, *, local_files_only: bool = False) -> Start:
             needed = "must be a name, or a table of model and revision"
             raise ArtifactError(f"preset {preset}: {name} in [start] {needed}")
         models[name] = SMALL if table["model"] == SMALL else folder(table)
-    language_model = (
-        for_language(bundle.settings.get("language_models", {}), request.languages[1]) or {}
+    language_models = bundle.settings.get("language_models", {})
+    language_model = for_language(language_models, request.languages[1]) or {}
+    if request.lm == "none":
+        language_model = {}
+    elif request.lm is not None:
+        language_model = own_language_model(request.lm, language_model)
+
+    def resolved(table: Mapping[str, Any]) -> dict[str, Any]:
+        """The table with the path of its model; empty where it has none."""
+        return {**table, "model": bundle.path(table["model"])} if "model" in table else {}
+
+    score = bundle.settings.get("score", {})
+    return Start(
+        preset=str(preset),
+        encoder=resolved(encoder),
+        aligner_layer=start.get("aligner_layer"),
+        language_model=resolved(language_model),
+        kept_sentences=resolved(kept_sentences),
+        encoder_folder=folder(encoder),
+        sentences=models["sentences"],
+        translation=models["translation"],
+        score={name: score[name] for name in ("pieces", "masses") if name in score},
     )
-    if request.lm is not None:
-        language_model = (
-            {} if request.lm == "none" else own_language_model(request.lm, language_model)
-        )
-    own = (encoder, language_model, kept)
-    tables = [
-        {**table, "model": bundle.path(table["model"])} if "model" in table else {} for table in own
-    ]
-    score = {
-        name: value
-        for name, value in bundle.settings.get("score", {}).items()
-        if name in ("pieces", "masses")
-    }
-    layer = start.get("aligner_layer")
-    return Start(str(preset), tables[0], layer, *tables[1:], folder(encoder), **models, score=score)
 
 
 def check_models(start: Start, lang_pair: str, pool: ModelPool) -> None:
@@ -124,11 +136,12 @@ def check_models(start: Start, lang_pair: str, pool: ModelPool) -> None:
         folders[start.translation] = "AutoModelForSeq2SeqLM"
     for folder, kind in folders.items():
         with loading(Path(folder), kind):
-            for path in (
+            weights = [
                 *Path(folder).glob("*.safetensors"),
                 *Path(folder).glob("?_*/*.safetensors"),
-            ):
-                with safe_open(path, "np"):  # which reads the header alone
+            ]
+            for path in weights:
+                with safe_open(path, "np"):  # reads the header alone
                     pass
 
 
@@ -141,18 +154,17 @@ def _require_trainable(start: Start) -> None:
         raise ArtifactError(f"sentences: {error}: {mend}") from error
 
 
-def _require_training(request: Request, kept: Mapping[str, Any]) -> None:
+def _require_training(request: Request, kept_sentences: Mapping[str, Any]) -> None:
     """Refuses settings of contrastive learning where the sentence encoder of the preset stays as it
     is."""
-    given = dataclasses.asdict(request.config)
-    usual = dataclasses.asdict(UScoreConfig())
-    changed = [
-        name for name in given if name.startswith("contrastive") and given[name] != usual[name]
-    ]
+    values = dataclasses.asdict(request.config)
+    defaults = dataclasses.asdict(UScoreConfig())
+    names = [name for name in values if name.startswith("contrastive")]
+    changed = [name for name in names if values[name] != defaults[name]]
     if changed:
         why = (
-            f"preset {request.preset} names no sentence encoder to train, so {kept['model']} "
-            "stays as it is"
+            f"preset {request.preset} names no sentence encoder to train, so "
+            f"{kept_sentences['model']} stays as it is"
         )
         mend = (
             "leave the setting out, or name a model as sentences in [start] of a preset of your own"
@@ -161,11 +173,30 @@ def _require_training(request: Request, kept: Mapping[str, Any]) -> None:
 
 
 def assembled(
-    production: Production, maps: Finished, kind: str, *trained: Finished | None
+    production: Production,
+    maps: Finished,
+    kind: str,
+    *,
+    sentences: Finished | None,
+    translation: Finished | None,
 ) -> Finished:
-    """The stage that holds all of the preset but its card, from those that fitted maps and trained
-    both models."""
-    models = {name: stage for name, stage in zip(_MADE, trained, strict=True) if stage is not None}
+    """The stage that puts together all of the preset but its card.
+
+    Args:
+        production: the production.
+        maps: the stage that fitted maps.
+        kind: the kind of map to use.
+        sentences: the stage that trained a sentence encoder; None if there is none.
+        translation: the stage that trained a translation model; None if there is none.
+    """
+    pair, start, request = production.lang_pair, production.start, production.request
+    trained = {"sentences": sentences, "translation": translation}
+    models = {name: stage for name, stage in trained.items() if stage is not None}
+    provenance = {
+        "config": dataclasses.asdict(request.config),
+        "seed": request.seed,
+        "text": request.learnt_from,
+    }
 
     def assemble(folder: Path) -> dict[str, Any]:
         name = map_file_name(pair, kind)
@@ -174,37 +205,32 @@ def assembled(
         for model, stage in models.items():
             shutil.copytree(stage.folder / MODEL, folder / model)
         tables = _tables(production, folder, kind, list(models))
-        description = f"UScore for {pair}, made by `mtmetrics uscore` from preset {begun.preset}."
+        description = f"UScore for {pair}, made by `mtmetrics uscore` from preset {start.preset}."
         head = {"metric": "uscore", "description": description, "lang_pair": pair}
         write_atomic(folder / _PRESET, preset_toml(head, tables))
-        made = {
+        config = {
             "kind": "preset",
             "metric": "uscore",
             "lang_pair": pair,
             "preset": tables,
-            "start": begun.record,
+            "start": start.record,
+            **provenance,
+            "counts": production.stages.counts(),
+            "versions": versions(),
         }
-        made |= known | {"counts": production.stages.counts(), "versions": versions()}
-        write_json(folder / "config.json", made, sort_keys=True)
+        write_json(folder / "config.json", config, sort_keys=True)
         return {}
 
-    pair, begun, request = production.lang_pair, production.start, production.request
-    known = {
-        "config": dataclasses.asdict(request.config),
-        "seed": request.seed,
-        "text": request.learnt_from,
-    }
-    tables = [begun.encoder, begun.language_model, begun.kept_sentences]
-    copied = [
-        known_by(table["model"]) for table in tables if table and Path(table["model"]).is_dir()
-    ]
+    tables = [start.encoder, start.language_model, start.kept_sentences]
+    copied = [table["model"] for table in tables if table and Path(table["model"]).is_dir()]
     settings = {
         "kind": kind,
-        "start": [begun.record, *tables, begun.aligner_layer, begun.score],
-        "copied": copied,
+        "start": [start.record, *tables, start.aligner_layer, start.score],
+        "copied": [fingerprint(folder) for folder in copied],
+        **provenance,
     }
     after = [*production.texts, maps, *models.values()]
-    return production.stages.run("preset", assemble, settings=settings | known, after=after)
+    return production.stages.run("preset", assemble, settings=settings, after=after)
 
 
 def install(stages: Sequence[Finished], out: Path, work: Path) -> None:
@@ -221,7 +247,7 @@ def install(stages: Sequence[Finished], out: Path, work: Path) -> None:
             if path.is_dir():
                 _remove(target)
                 shutil.copytree(path, target)
-            elif path.name == _CARD and target.exists() and not _is_own(target, work / _CARD_SUM):
+            elif path.name == _CARD and _was_changed(target, work / _CARD_SUM):
                 log.warning("%s was changed, so it stays; the new card is %s", target, path)
             else:
                 write_atomic(target, path.read_bytes())
@@ -233,8 +259,11 @@ def install(stages: Sequence[Finished], out: Path, work: Path) -> None:
         ) from error
 
 
-def _is_own(card: Path, checksum: Path) -> bool:
-    return checksum.exists() and checksum.read_text(encoding="utf-8") == sha256_file(card)
+def _was_changed(card: Path, checksum: Path) -> bool:
+    """Whether somebody wrote or changed a card since it was installed."""
+    if not card.exists():
+        return False
+    return not checksum.exists() or checksum.read_text(encoding="utf-8") != sha256_file(card)
 
 
 def _remove(path: Path) -> None:
@@ -249,25 +278,29 @@ def _tables(
 ) -> dict[str, dict[str, Any]]:
     start = production.start
     tables: dict[str, dict[str, Any]] = {
-        "encoder": _own(folder, "encoder", start.encoder),
+        "encoder": _copied(folder, "encoder", start.encoder),
         "maps": {"artifact": "maps", "kind": kind},
         **{model: {"model": model} for model in models},
     }
     if "translation" in models and production.config.beams:
         tables["translation"]["beams"] = production.config.beams
     if start.kept_sentences:
-        tables["sentences"] = _own(folder, "sentences", start.kept_sentences)
+        tables["sentences"] = _copied(folder, "sentences", start.kept_sentences)
     without = [name for name in _MADE if name not in tables]
     if start.language_model:
         target = production.request.languages[1]
-        tables[f"language_models.{target}"] = _own(folder, "language_model", start.language_model)
+        tables[f"language_models.{target}"] = _copied(
+            folder, "language_model", start.language_model
+        )
     else:
         without.append("language_model")
-    score = {**start.score, **({"without": without} if without else {})}
+    score: dict[str, Any] = dict(start.score)
+    if without:
+        score["without"] = without
     return {**tables, "score": score} if score else tables
 
 
-def _own(folder: Path, name: str, table: Mapping[str, Any]) -> dict[str, Any]:
+def _copied(folder: Path, name: str, table: Mapping[str, Any]) -> dict[str, Any]:
     """The table of a model; one that lies in a folder of the user's is copied, so that the preset
     can be moved."""
     model = str(table["model"])

@@ -2,6 +2,7 @@
 together."""
 
 import contextlib
+import dataclasses
 import functools
 import logging
 from collections.abc import Callable, Sequence
@@ -30,7 +31,7 @@ from mtmetrics.training.run import Run
 from mtmetrics.training.sentence import train_contrastive
 from mtmetrics.training.translation import train_denoising, train_translation
 from mtmetrics.uscore import MAPS, Request
-from mtmetrics.uscore.common import MODEL, SENTENCES, SMALL, Production, known_by
+from mtmetrics.uscore.common import MODEL, SENTENCES, SMALL, Production, fingerprint
 from mtmetrics.uscore.preset import assembled, check_models, install, read_start
 from mtmetrics.uscore.production_report import agreement, described, precision
 from mtmetrics.uscore.stages import Finished, Stages
@@ -72,9 +73,9 @@ def produce_uscore(
     if {"sentences", "translation"} - {*request.without}:
         require_extra("train", "training UScore's models")
     for path in request.judged:
-        found = read_judged_segments(path).lang_pair
-        if not names_of_pair(request.lang_pair, [found]):
-            raise InputError(f"{path}: its language pair is {found}, not {request.lang_pair}")
+        pair = read_judged_segments(path).lang_pair
+        if not names_of_pair(request.lang_pair, [pair]):
+            raise InputError(f"{path}: its language pair is {pair}, not {request.lang_pair}")
     pool = pool or ModelPool()
     start = read_start(request, local_files_only=pool.local_files_only)
     check_models(start, request.lang_pair, pool)
@@ -108,32 +109,46 @@ def _pairs(path: str | Path) -> list[tuple[str, str]]:
     return [(row.source, row.target) for row in read_pairs([path])[0]]
 
 
+@dataclasses.dataclass(frozen=True)
+class _WordMining:
+    """Options of mining by words: sentences a side, candidates per source, and the share of the
+    sources whose pairs are kept."""
+
+    sentences: int
+    candidates: int
+    share: float
+
+
 class _ProductionStages(Production):
     """The stages of a production."""
 
     def make(self, held_back: list[tuple[str, str]]) -> Finished:
-        """The preset without its card, after all stages that it needs; the text is without what is
-        held back."""
+        """The preset without its card, after all stages that it needs.
+
+        Args:
+            held_back: pairs whose sentences are left out of the text.
+        """
         parallel = self._parallel_pairs(self.request.parallel) if self.request.parallel else None
         self.texts = self._prepared(held_back)
         self.maps = self._word_rounds()
-        self.models = self._sentence_rounds() if self.start.sentences else []
-        maps, kind, sentences = self.maps[-1], self.config.map, next(reversed(self.models), None)
-        translation = self._translation_rounds(maps) if self.start.translation else None
+        maps, kind = self.maps[-1], self.config.map
+        sentences = translation = None
+        if self.start.sentences:
+            self.models = self._sentence_rounds()
+            sentences = self.models[-1]
+        if self.start.translation:
+            translation = self._translation_rounds(maps)
         if parallel:
-            maps, kind = (
-                self._fitted("parallel-maps", parallel, self.request.learnt_from[-1]),
-                "clp",
-            )
+            maps = self._fitted("parallel-maps", parallel, self.request.learnt_from[-1])
+            kind = "clp"
             if sentences:
                 start = str(sentences.folder / MODEL)
                 sentences = self._sentence_model("parallel-sentences-model", parallel, start)
             if translation:
                 start = str(translation.folder / MODEL)
-                translation = self._translation_model(
-                    "parallel-translation-model", [parallel], start
-                )
-        return assembled(self, maps, kind, sentences, translation)
+                name = "parallel-translation-model"
+                translation = self._translation_model(name, [parallel], start)
+        return assembled(self, maps, kind, sentences=sentences, translation=translation)
 
     def _parallel_pairs(self, path: str | Path) -> Finished:
         def keep(folder: Path) -> dict[str, int]:
@@ -147,15 +162,14 @@ class _ProductionStages(Production):
 
     def _prepared(self, held_back: list[tuple[str, str]]) -> tuple[Finished, ...]:
         request = self.request
+        source, target = request.languages
         if request.identify:
-            for language in request.languages:
-                language_identifier(
-                    language
-                )  # refuses the second language before the work on the first
-        files = (request.source_text, request.target_text)
-        held = [[pair[side] for pair in held_back] for side in (0, 1)]
-        return tuple(
-            self._clean(*side) for side in zip(files, request.languages, held, strict=True)
+            # Refuses the second language before the work on the first.
+            language_identifier(source)
+            language_identifier(target)
+        return (
+            self._clean(request.source_text, source, [pair[0] for pair in held_back]),
+            self._clean(request.target_text, target, [pair[1] for pair in held_back]),
         )
 
     def _clean(self, file: str | Path, language: str, held_back: Sequence[str]) -> Finished:
@@ -165,15 +179,12 @@ class _ProductionStages(Production):
             lines = self.progress(
                 iter_lines(file, "segments"), desc=f"preparing {language}", unit=" lines"
             )
-            found = prepare(lines, language, name=str(file), identify=identify)
+            clean_text = prepare(lines, language, name=str(file), identify=identify)
             keys = {text_key(sentence) for sentence in held_back}
-            sentences = [sentence for sentence in found.sentences if text_key(sentence) not in keys]
-            write_atomic(folder / SENTENCES, "".join(f"{sentence}\n" for sentence in sentences))
-            return {
-                **found.counts,
-                "held back": len(found.sentences) - len(sentences),
-                "kept": len(sentences),
-            }
+            kept = [text for text in clean_text.sentences if text_key(text) not in keys]
+            write_atomic(folder / SENTENCES, "".join(f"{sentence}\n" for sentence in kept))
+            left_out = len(clean_text.sentences) - len(kept)
+            return {**clean_text.counts, "held back": left_out, "kept": len(kept)}
 
         settings = {"language": language, "identify": identify, "held_back": sorted(held_back)}
         return self.stages.run(f"prepare-{language}", clean, settings=settings, files=[file])
@@ -182,42 +193,58 @@ class _ProductionStages(Production):
         """Pairs are mined, maps are fitted on their words, and the better metric mines again (Fig.
         3 of the paper)."""
         maps: list[Finished] = []
-        for turn in range(1, self.config.remap_rounds + 1):
-            pairs = self._word_pairs(f"words-{turn}-pairs", maps[-1:], "remap_sentences", "remap")
+        config = self.config
+        options = _WordMining(config.remap_sentences, config.remap_candidates, config.remap_share)
+        for turn in range(1, config.remap_rounds + 1):
+            pairs = self._word_pairs(f"words-{turn}-pairs", maps[-1:], options)
             maps.append(self._fitted(f"words-{turn}-maps", pairs, f"mined, round {turn}"))
         return maps
 
     def _word_pairs(
-        self, name: str, maps: Sequence[Finished], sentences: str, use: str
+        self,
+        name: str,
+        maps: Sequence[Finished],
+        options: "_WordMining",
     ) -> Finished:
-        names = sentences, f"{use}_candidates", f"{use}_share"
-        size, k, share = (getattr(self.config, setting) for setting in names)
+        """The stage that mines pairs by their words, with the last of the maps if there is one."""
 
-        def mine(folder: Path) -> dict[str, Any]:
-            options = {"k": k, "share": share, "threads": self.threads, "wrap": self.wrap("mining")}
-            mined = mine_words(*self.encoded(size), self.remapping(maps), **options)
+        def mine(folder: Path) -> dict[str, float]:
+            mined = mine_words(
+                *self.encoded(options.sentences),
+                self.remapping(maps),
+                k=options.candidates,
+                share=options.share,
+                threads=self.threads,
+                wrap=self.wrap("mining"),
+            )
             return self.keep_pairs(folder, mined)
 
-        settings = {**self.settings(*names, *(["map"] if maps else [])), **self.word_settings()}
+        settings = {**dataclasses.asdict(options), **self.word_settings()}
+        if maps:
+            settings["map"] = self.config.map
         return self.stages.run(name, mine, settings=settings, after=[*self.texts, *maps])
 
     def _fitted(self, name: str, pairs: Finished, corpus: str) -> Finished:
-        def fit(folder: Path) -> dict[str, Any]:
+        """The stage that fits maps on the words of pairs; the maps name the corpus of these."""
+
+        def fit(folder: Path) -> dict[str, int]:
             rows = jsonl_rows(self.pairs_file(pairs.folder))
             sentences = [(row.fields["source"], row.fields["target"]) for row in rows]
-            wrap = self.wrap("aligning")
-            languages = self.request.languages
-            self.encoder.forget()  # after an interruption, the batches shall be those of an unbroken run
+            # After an interruption, the batches shall be those of an unbroken run.
+            self.encoder.forget()
             source, target = vectors_from_sentences(
-                sentences, self.encoder, self.aligner, languages, wrap=wrap
+                sentences,
+                self.encoder,
+                self.aligner,
+                self.request.languages,
+                wrap=self.wrap("aligning"),
             )
             meta = map_meta(
                 self.encoder, self.lang_pair, corpus=corpus, sentences=str(len(sentences))
             )
             for kind in MAPS:
-                Remapping.fit(kind, source, target, meta).save(
-                    folder / map_file_name(self.lang_pair, kind)
-                )
+                remapping = Remapping.fit(kind, source, target, meta)
+                remapping.save(folder / map_file_name(self.lang_pair, kind))
             return {"sentences": len(sentences), "word_pairs": len(source)}
 
         settings = {**self.word_settings(), "aligner_layer": self.aligner.layer, "corpus": corpus}
@@ -228,70 +255,85 @@ class _ProductionStages(Production):
         name: str,
         after: Sequence[Finished],
         settings: dict[str, Any],
-        train: Callable[..., Path],
-        *given: Any,
+        train: Callable[[Run], Path],
     ) -> Finished:
-        """The stage that trains a model from what is given besides the run; the last of it is the
-        configuration."""
+        """The stage in which a function trains a model, in a run that outlives interruptions."""
 
         def produce(folder: Path) -> dict[str, Any]:
-            place = {"work": self.stages.unfinished, "device": self.pool.device}
-            run = Run(folder / MODEL, seed=self.request.seed, **place)
-            train(run, *given[:-1], config=given[-1])
+            run = Run(
+                folder / MODEL,
+                seed=self.request.seed,
+                work=self.stages.unfinished,
+                device=self.pool.device,
+            )
+            train(run)
             return {}
 
-        return self.stages.run(
-            name, produce, settings={**settings, "seed": self.request.seed}, after=after
-        )
+        key = {**settings, "seed": self.request.seed}
+        return self.stages.run(name, produce, settings=key, after=after)
 
     def _sentence_rounds(self) -> list[Finished]:
         """Pairs are mined with one encoder, and a fresh one learns from them (Sec. 3.2 of the
         paper)."""
+        start = str(self.start.sentences)
+        settings = {
+            **self.settings("train_sentences", "contrastive_neighbours", "contrastive_pairs"),
+            "dtype": self.pool.dtype,
+            "seed": self.request.seed,
+            "start": fingerprint(start),
+        }
         models: list[Finished] = []
         for turn in range(1, self.config.contrastive_rounds + 1):
-            settings = self.settings(
-                "train_sentences", "contrastive_neighbours", "contrastive_pairs"
-            )
-            settings |= {
-                "dtype": self.pool.dtype,
-                "seed": self.request.seed,
-                "start": known_by(self.start.sentences),
-            }
             mine = functools.partial(self._mine_sentences, encoder=self.sentence_encoder(models))
             after = [*self.texts, *models[-1:]]
             pairs = self.stages.run(f"sentences-{turn}-pairs", mine, settings=settings, after=after)
-            models.append(
-                self._sentence_model(f"sentences-{turn}-model", pairs, str(self.start.sentences))
-            )
+            models.append(self._sentence_model(f"sentences-{turn}-model", pairs, start))
         return models
 
-    def _mine_sentences(self, folder: Path, encoder: str) -> dict[str, Any]:
-        model, options = (
-            self.pool.sentence_encoder(encoder),
-            {"folder": self.stages.work, "wrap": self.wrap("encoding")},
+    def _mine_sentences(self, folder: Path, encoder: str) -> dict[str, float]:
+        model = self.pool.sentence_encoder(encoder)
+        texts = self.sentences(self.config.train_sentences)
+        sources, targets = (
+            encode_side(
+                sentences,
+                model,
+                language=language,
+                folder=self.stages.work,
+                wrap=self.wrap("encoding"),
+            )
+            for sentences, language in zip(texts, self.request.languages, strict=True)
         )
-        texts = zip(
-            self.sentences(self.config.train_sentences), self.request.languages, strict=True
+        mined = mine_sentences(
+            sources,
+            targets,
+            k=self.config.contrastive_neighbours,
+            limit=self.config.contrastive_pairs,
+            wrap=self.wrap("mining"),
         )
-        sides = [encode_side(side, model, language=language, **options) for side, language in texts]
-        k, limit = self.config.contrastive_neighbours, self.config.contrastive_pairs
-        return self.keep_pairs(
-            folder, mine_sentences(*sides, k=k, limit=limit, wrap=self.wrap("mining"))
-        )
+        return self.keep_pairs(folder, mined)
 
     def _sentence_model(self, name: str, pairs: Finished, start: str) -> Finished:
-        batch, rate = self.config.contrastive_batch, self.config.contrastive_learning_rate
-        config = ContrastiveConfig(pairs_per_step=batch, learning_rate=rate)
-        settings = {
-            **self.settings("contrastive_batch", "contrastive_learning_rate"),
-            "start": known_by(start),
-        }
+        """The stage that trains a sentence encoder on pairs."""
+        config = ContrastiveConfig(
+            pairs_per_step=self.config.contrastive_batch,
+            learning_rate=self.config.contrastive_learning_rate,
+        )
+        settings = self.settings("contrastive_batch", "contrastive_learning_rate")
+        settings["start"] = fingerprint(start)
         files = [self.pairs_file(pairs.folder)]
-        return self._trained(name, [pairs], settings, train_contrastive, files, start, config)
+
+        def train(run: Run) -> Path:
+            return train_contrastive(run, files, start, config=config)
+
+        return self._trained(name, [pairs], settings, train)
 
     def _translation_rounds(self, maps: Finished) -> Finished:
         """Learns from mined pairs, then from its own translations too (Sec. 3.1 of the paper)."""
-        pairs = [self._word_pairs("translation-pairs", [maps], "train_sentences", "translation")]
+        config = self.config
+        options = _WordMining(
+            config.train_sentences, config.translation_candidates, config.translation_share
+        )
+        pairs = [self._word_pairs("translation-pairs", [maps], options)]
         start = str(self.start.translation)
         if start == SMALL:
             start = str(self._small_translator().folder / MODEL)
@@ -305,10 +347,8 @@ class _ProductionStages(Production):
             )
             if not translated.counts["kept"]:
                 log.warning(
-                    (
-                        "%s: nothing was translated, or only copied, so the model of the round "
-                        "before stays"
-                    ),
+                    "%s: nothing was translated, or only copied, so the model of the round "
+                    "before stays",
                     name,
                 )
                 break
@@ -322,27 +362,25 @@ class _ProductionStages(Production):
         config = DenoisingConfig(steps=steps, warmup_steps=steps // 20, decay_steps=3 * steps // 10)
         files = [text.folder / SENTENCES for text in self.texts]
         texts = dict(zip(self.request.languages, files, strict=True))
-        settings = {**self.settings("denoising"), "encoder": known_by(encoder)}
-        return self._trained(
-            "translation-start", self.texts, settings, train_denoising, texts, encoder, config
-        )
+        settings = {**self.settings("denoising"), "encoder": fingerprint(encoder)}
 
-    def _translate(self, folder: Path, model: Finished) -> dict[str, Any]:
-        """Keeps what the model translates; what has no translation, or equals it, is left out."""
+        def train(run: Run) -> Path:
+            return train_denoising(run, texts, encoder, config=config)
+
+        return self._trained("translation-start", self.texts, settings, train)
+
+    def _translate(self, folder: Path, model: Finished) -> dict[str, int]:
+        """Keeps the sources with their translations by the model; a source without a translation,
+        or equal to it, is left out."""
         sources, _ = self.sentences(self.config.train_sentences)
         options = {"beams": self.config.beams} if self.config.beams else {}
         translator = self.pool.translator(
             str(model.folder / MODEL), lang_pair=self.lang_pair, **options
         )
-        found = [
-            (text, made.text)
-            for text, made in zip(sources, translator.translate(sources), strict=True)
-        ]
-        pairs = [
-            (text, translation)
-            for text, translation in found
-            if translation and translation != text
-        ]
+        pairs = []
+        for source, translation in zip(sources, translator.translate(sources), strict=True):
+            if translation.text and translation.text != source:
+                pairs.append((source, translation.text))
         write_pairs(self.pairs_file(folder), pairs, "translated")
         return {
             "sources": len(sources),
@@ -351,13 +389,19 @@ class _ProductionStages(Production):
         }
 
     def _translation_model(self, name: str, pairs: Sequence[Finished], start: str) -> Finished:
+        """The stage that trains a translation model on the pairs of some stages."""
+        config = TranslationConfig(
+            epochs=self.config.translation_epochs,
+            pairs_per_step=self.config.translation_batch,
+            learning_rate=self.config.translation_learning_rate,
+        )
         settings = self.settings(
             "translation_epochs", "translation_batch", "translation_learning_rate"
         )
-        epochs, batch, rate = settings.values()  # in the order of the fields
-        config = TranslationConfig(epochs=epochs, pairs_per_step=batch, learning_rate=rate)
-        settings["start"] = known_by(start)
+        settings["start"] = fingerprint(start)
         text = ParallelText([self.pairs_file(stage.folder) for stage in pairs])
-        return self._trained(
-            name, pairs, settings, train_translation, text, start, self.lang_pair, config
-        )
+
+        def train(run: Run) -> Path:
+            return train_translation(run, text, start, self.lang_pair, config=config)
+
+        return self._trained(name, pairs, settings, train)

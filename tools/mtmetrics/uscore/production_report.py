@@ -1,5 +1,4 @@
-"""What a production of UScore measures of itself, stage after stage, and the model card that tells
-it."""
+"""Measurements of a production of UScore, stage after stage, and the model card that reports them."""
 
 import json
 import logging
@@ -20,10 +19,12 @@ from mtmetrics.mining.word_level import find_closest
 from mtmetrics.reports.figures import save_figure
 from mtmetrics.reports.plots import draw_curves
 from mtmetrics.reports.styles import decimals, markdown
+from mtmetrics.scorers.base import Scorer
+from mtmetrics.scorers.results import MetricResult
 from mtmetrics.scorers.uscore import WEIGHTS, UScore, part_weights, weighted_sum
 from mtmetrics.scorers.xmoverscore import XMoverScore
 from mtmetrics.statistics.correlation import pearson
-from mtmetrics.uscore.common import Production, known_by
+from mtmetrics.uscore.common import Production, fingerprint
 from mtmetrics.uscore.stages import Finished
 
 _FILE = "measured.json"
@@ -37,35 +38,11 @@ def precision(production: Production, pairs: Sequence[tuple[str, str]]) -> Finis
     each round."""
 
     def measure(folder: Path) -> dict[str, Any]:
-        languages, encoder = production.request.languages, production.encoder
-        texts = [[pair[number] for pair in pairs] for number in (0, 1)]
-        sides = [
-            encode_side(side, encoder, language=each)
-            for side, each in zip(texts, languages, strict=True)
-        ]
-        k, threads = production.config.remap_candidates, production.threads
-        found: dict[str, dict[str, float]] = {level: {} for level in _LEVELS}
-        for name, maps in _until(production.maps).items():
-            numbers = find_closest(*sides, production.remapping(maps), k=k, threads=threads).targets
-            targets = [
-                *sides[1].texts,
-                "",
-            ]  # the last for those without a match, whose number is -1
-            matched = [
-                (source, targets[target])
-                for source, target in zip(sides[0].texts, numbers, strict=True)
-            ]
-            found["words"][name] = precision_at_1(matched, pairs)
-        for name, models in _until(production.models).items() if production.start.sentences else ():
-            model = production.pool.sentence_encoder(production.sentence_encoder(models))
-            encoded = [*map(model.encode, texts, languages)]
-            queries, base = (side.vectors[side.index] for side in encoded)
-            numbers = Index(base, measure="cosine").nearest(queries, 1).rows[:, 0]
-            matched = [
-                (pair[0], pairs[target][1]) for pair, target in zip(pairs, numbers, strict=True)
-            ]
-            found["sentences"][name] = precision_at_1(matched, pairs)
-        write_json(folder / _FILE, found)
+        precisions = {
+            "words": _precision_of_words(production, pairs),
+            "sentences": _precision_of_sentences(production, pairs),
+        }
+        write_json(folder / _FILE, precisions)
         return {"pairs": len(pairs)}
 
     settings = {
@@ -78,11 +55,55 @@ def precision(production: Production, pairs: Sequence[tuple[str, str]]) -> Finis
     )
 
 
-def precision_at_1(found: Sequence[tuple[str, str]], pairs: Iterable[tuple[str, str]]) -> float:
+def _precision_of_words(
+    production: Production, pairs: Sequence[tuple[str, str]]
+) -> dict[str, float]:
+    """P@1 of the word level after each round."""
+    source_language, target_language = production.request.languages
+    encoder = production.encoder
+    sources = encode_side([pair[0] for pair in pairs], encoder, language=source_language)
+    targets = encode_side([pair[1] for pair in pairs], encoder, language=target_language)
+    # The last one is for sources without a match, whose number is -1.
+    target_texts = [*targets.texts, ""]
+    precisions = {}
+    for name, maps in _until(production.maps).items():
+        closest = find_closest(
+            sources,
+            targets,
+            production.remapping(maps),
+            k=production.config.remap_candidates,
+            threads=production.threads,
+        )
+        matches = [target_texts[number] for number in closest.targets]
+        matched = list(zip(sources.texts, matches, strict=True))
+        precisions[name] = precision_at_1(matched, pairs)
+    return precisions
+
+
+def _precision_of_sentences(
+    production: Production, pairs: Sequence[tuple[str, str]]
+) -> dict[str, float]:
+    """P@1 of the sentence level after each round; none where there is no such level."""
+    if not production.start.sentences:
+        return {}
+    source_language, target_language = production.request.languages
+    precisions = {}
+    for name, models in _until(production.models).items():
+        model = production.pool.sentence_encoder(production.sentence_encoder(models))
+        sources = model.encode([pair[0] for pair in pairs], source_language)
+        targets = model.encode([pair[1] for pair in pairs], target_language)
+        index = Index(targets.vectors[targets.index], measure="cosine")
+        numbers = index.nearest(sources.vectors[sources.index], 1).rows[:, 0]
+        matched = [(pair[0], pairs[number][1]) for pair, number in zip(pairs, numbers, strict=True)]
+        precisions[name] = precision_at_1(matched, pairs)
+    return precisions
+
+
+def precision_at_1(matched: Sequence[tuple[str, str]], pairs: Iterable[tuple[str, str]]) -> float:
     """Share of (sentence, closest target) that are among the translations (parallel sentence
     matching)."""
     translations = set(pairs)
-    return sum(pair in translations for pair in found) / len(found)
+    return sum(pair in translations for pair in matched) / len(matched)
 
 
 def agreement(production: Production, final: UScore, preset: Finished) -> Finished:
@@ -90,17 +111,20 @@ def agreement(production: Production, final: UScore, preset: Finished) -> Finish
     that comes of them."""
 
     def measure(folder: Path) -> dict[str, Any]:
-        found = {}
+        files = {}
         for name, path in names.items():
             segments = read_judged_segments(path)
-            human, columns = segments.judgements["human"], _columns(production, final, segments)
-            values = {
-                column: pearson(segments.take(scores), human).known
-                for column, scores in columns.items()
+            human = segments.judgements["human"]
+            correlations = {}
+            for column, scores in _columns(production, final, segments).items():
+                correlations[column] = pearson(segments.take(scores), human).known
+            files[name] = {
+                "lp": segments.lang_pair,
+                "segments": len(human),
+                "pearson": correlations,
             }
-            found[name] = {"lp": segments.lang_pair, "segments": len(human), "pearson": values}
-        write_json(folder / _FILE, found)
-        return {"files": len(found)}
+        write_json(folder / _FILE, files)
+        return {"files": len(files)}
 
     judged = production.request.judged
     names = _names(judged)
@@ -122,7 +146,8 @@ def _until(stages: Sequence[Finished]) -> dict[str, Sequence[Finished]]:
 
 
 def _models(production: Production) -> dict[str, Any]:
-    return {**production.word_settings(), "sentences": known_by(production.start.sentences)}
+    """The models that are measured, as the key of a stage holds them."""
+    return {**production.word_settings(), "sentences": fingerprint(production.start.sentences)}
 
 
 def _names(paths: Sequence[str | Path]) -> dict[str, str | Path]:
@@ -138,24 +163,31 @@ def _names(paths: Sequence[str | Path]) -> dict[str, str | Path]:
 
 
 def _columns(production: Production, final: UScore, segments: Judged) -> dict[str, np.ndarray]:
-    def scores(scorer: Any) -> Any:
+    """The scores of both levels after each round, and those of the final metric: its parts, and
+    their sums by all weights."""
+
+    def scores(scorer: Scorer) -> MetricResult:
         return scorer.score(segments.sources, segments.predictions)
 
     columns: dict[str, np.ndarray] = {}
     for name, maps in _until(production.maps).items():
-        own = {
-            "variant": "uscore",
-            "remapping": production.remapping(maps),
-            "workers": production.threads,
-        }
-        words = XMoverScore(production.encoder, lang_pair=production.lang_pair, **own)
+        words = XMoverScore(
+            production.encoder,
+            lang_pair=production.lang_pair,
+            variant="uscore",
+            remapping=production.remapping(maps),
+            workers=production.threads,
+        )
         columns[f"words, {name}"] = scores(words).parts["mover"]
-    for name, models in _until(production.models).items() if production.start.sentences else ():
-        encoder = production.pool.sentence_encoder(production.sentence_encoder(models))
-        sentences = UScore(sentences=encoder, combine="snt", lang_pair=production.lang_pair)
-        columns[f"sentences, {name}"] = scores(sentences).segments
+    if production.start.sentences:
+        for name, models in _until(production.models).items():
+            encoder = production.pool.sentence_encoder(production.sentence_encoder(models))
+            sentences = UScore(sentences=encoder, combine="snt", lang_pair=production.lang_pair)
+            columns[f"sentences, {name}"] = scores(sentences).segments
     parts = scores(final).parts
-    columns |= {f"part {name}": values for name, values in parts.items() if name != "wrd"}
+    for name, values in parts.items():
+        if name != "wrd":
+            columns[f"part {name}"] = values
     levels = "+".join(final.level_weights)
     for weights in WEIGHTS:
         of_words, of_levels = part_weights(weights, levels, final.without)
@@ -174,10 +206,10 @@ def described(
     licence = production.request.licence
 
     def describe(folder: Path) -> dict[str, Any]:
-        found = {name: _read(stage.folder / _FILE) for name, stage in measures.items()}
-        plots = _draw(folder, production.lang_pair, found)
+        results = {name: _read(stage.folder / _FILE) for name, stage in measures.items()}
+        plots = _draw(folder, production.lang_pair, results)
         config = _read(preset.folder / "config.json")
-        write_atomic(folder / "README.md", _card(config, found, plots, licence))
+        write_atomic(folder / "README.md", _card(config, results, plots, licence))
         return {}
 
     settings = {"licence": licence} if licence else {}
@@ -190,36 +222,49 @@ def _read(path: Path) -> dict[str, Any]:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def _draw(folder: Path, lang_pair: str, found: Mapping[str, Any]) -> dict[str, str]:
-    """File name -> what the plot shows. Without matplotlib, says how to get it and goes on."""
+def _draw(folder: Path, lang_pair: str, results: Mapping[str, Any]) -> dict[str, str]:
+    """Draws the results; returns file name -> label of each plot. Without matplotlib, says how to
+    get it and goes on."""
     try:
         require_extra("plot", "the plots of the rounds")
     except MTMetricsError as error:
         log.warning("%s", error)
         return {}
-    shown: dict[str, tuple[str, Mapping[str, Mapping[str, float | None]]]] = {}
-    if "precision" in found:
-        shown["precision.png"] = "P@1 of matching held-back sentences", found["precision"]
-    for file, values in found.get("agreement", {}).items():
-        rounds: dict[str, dict[str, float | None]] = {level: {} for level in _LEVELS}
+    labels: dict[str, str] = {}
+
+    def draw(name: str, label: str, levels: Mapping[str, Mapping[str, float | None]]) -> None:
+        """Draws a line per level, over its rounds."""
+        lines = {}
+        for level, rounds in levels.items():
+            values = np.array([*rounds.values()], dtype=float)
+            if len(values):
+                lines[level] = dict(enumerate(values))
+        figure = draw_curves(
+            lines,
+            title=lang_pair,
+            x_label="round (0: before the first)",
+            y_label=label,
+            least_span=0.2,
+        )
+        save_figure(figure, folder / name)
+        labels[name] = label
+
+    if "precision" in results:
+        draw("precision.png", "P@1 of matching held-back sentences", results["precision"])
+    for file, values in results.get("agreement", {}).items():
+        levels: dict[str, dict[str, float | None]] = {level: {} for level in _LEVELS}
         for name, value in values["pearson"].items():
             level, _, turn = name.partition(", ")
-            if level in rounds:
-                rounds[level][turn] = value
-        shown[f"agreement-{file}.png"] = f"Pearson's r with human judgements of {file}", rounds
-    options = {"title": lang_pair, "x_label": "round (0: before the first)", "least_span": 0.2}
-    for name, (label, levels) in shown.items():
-        points = {
-            level: np.array([*rounds.values()], dtype=float) for level, rounds in levels.items()
-        }
-        lines = {level: dict(enumerate(values)) for level, values in points.items() if len(values)}
-        save_figure(draw_curves(lines, y_label=label, **options), folder / name)
-    return {name: label for name, (label, _) in shown.items()}
+            if level in levels:
+                levels[level][turn] = value
+        label = f"Pearson's r with human judgements of {file}"
+        draw(f"agreement-{file}.png", label, levels)
+    return labels
 
 
 def _card(
     config: Mapping[str, Any],
-    found: Mapping[str, Any],
+    results: Mapping[str, Any],
     plots: Mapping[str, str],
     licence: str | None,
 ) -> str:
@@ -229,7 +274,7 @@ def _card(
     for name, values in config["counts"].items():
         stages.append([name, ", ".join(f"{key} {value}" for key, value in values.items() if value)])
     blocks = [
-        _front_matter(config, found, licence),
+        _front_matter(config, results, licence),
         f"# UScore {lang_pair}",
         f"A preset of the metric `uscore` of `mtmetrics` for translations from {source} to "
         f"{target}, which needs neither references nor human judgements (Belouadi and Eger, "
@@ -244,63 +289,70 @@ def _card(
         "Settings, models and versions are in `config.json`. What each stage read and kept:",
         markdown(stages, ()),
     ]
-    if found:
-        blocks += [
-            "## Measured",
-            *_measured(found),
-            *(f"![{label}]({name})" for name, label in plots.items()),
-        ]
+    if results:
+        images = [f"![{label}]({name})" for name, label in plots.items()]
+        blocks += ["## Measured", *_measured(results), *images]
+    terms = (
+        ". No licence was stated: `license: ID` in the metadata of this card does, which "
+        "publishing needs."
+    )
+    if licence:
+        terms = f"; who made them states {licence}."
     blocks += [
         "## Limits",
         "Mined pairs are often near-translations that differ in names and numbers, so "
         "differences of that kind hardly change the score. Scores compare translations of the "
         "same sources under the same signature. Whether the weights may be passed on depends on "
-        "the terms of the text that they were trained on"
-        + (
-            f"; who made them states {licence}."
-            if licence
-            else (
-                ". No licence was stated: `license: ID` in the metadata of this card does, "
-                "which publishing needs."
-            )
-        ),
+        f"the terms of the text that they were trained on{terms}",
     ]
     return "\n\n".join(blocks) + "\n"
 
 
-def _front_matter(config: Mapping[str, Any], found: Mapping[str, Any], licence: str | None) -> str:
+def _front_matter(
+    config: Mapping[str, Any], results: Mapping[str, Any], licence: str | None
+) -> str:
     import yaml
 
     model = config["preset"]["encoder"]["model"]
     data: dict[str, Any] = {
         "library_name": "mtmetrics",
         "language": [*language_pair(config["lang_pair"])],
-        **({"license": licence} if licence else {}),
+        "license": licence,
         "tags": ["mtmetrics", "machine-translation", "evaluation", "quality-estimation", "uscore"],
         "base_model": [model] if REPOSITORY.fullmatch(model) else [],
         "datasets": [],
         "metrics": ["pearsonr"],
     }
-    if "agreement" in found:
+    if not licence:
+        del data["license"]
+    if "agreement" in results:
         data["model-index"] = [
-            {"name": f"uscore {config['lang_pair']}", "results": _results(found["agreement"])}
+            {"name": f"uscore {config['lang_pair']}", "results": _index(results["agreement"])}
         ]
     return f"---\n{yaml.safe_dump(data, sort_keys=False, allow_unicode=True)}---"
 
 
-def _results(files: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _index(files: Mapping[str, Any]) -> list[dict[str, Any]]:
     """One result of a model-index per file of judged segments: the metric with its usual
     weights."""
     results = []
     for file, values in files.items():
+        correlations = values["pearson"]
         # The levels with the tuned weights stand after the parts and after the word level alone.
-        name, value = [
-            (name, value) for name, value in values["pearson"].items() if name.endswith(", tuned")
-        ][-1]
-        if value is not None:
-            metric = {"type": "pearsonr", "name": f"Pearson's r, {name}", "value": round(value, 3)}
-            task, dataset = {"type": "machine-translation-evaluation"}, {"name": file, "type": file}
-            results.append({"task": task, "dataset": dataset, "metrics": [metric]})
+        name = [name for name in correlations if name.endswith(", tuned")][-1]
+        if correlations[name] is None:
+            continue
+        metric = {
+            "type": "pearsonr",
+            "name": f"Pearson's r, {name}",
+            "value": round(correlations[name], 3),
+        }
+        result = {
+            "task": {"type": "machine-translation-evaluation"},
+            "dataset": {"name": file, "type": file},
+            "metrics": [metric],
+        }
+        results.append(result)
     return results
 
 
@@ -316,18 +368,17 @@ def _held(config: Mapping[str, Any]) -> list[str]:
     return [markdown(rows, ()), *([note] if left_out else [])]
 
 
-def _measured(found: Mapping[str, Any]) -> list[str]:
+def _measured(results: Mapping[str, Any]) -> list[str]:
+    """A table per kind of result."""
     tables = []
-    if "precision" in found:
-        levels = [found["precision"][level] for level in _LEVELS]
+    if "precision" in results:
+        words, sentences = (results["precision"][level] for level in _LEVELS)
         rows = [["P@1 of held-back sentences", *_LEVELS]]
-        rows += [
-            [name, *(_number(level.get(name)) for level in levels)]
-            for name in levels[0] | levels[1]
-        ]
+        for name in words | sentences:
+            rows.append([name, _number(words.get(name)), _number(sentences.get(name))])
         tables.append(rows)
-    if "agreement" in found:
-        files = found["agreement"]
+    if "agreement" in results:
+        files = results["agreement"]
         head = [f"{file} ({values['segments']})" for file, values in files.items()]
         columns = [values["pearson"] for values in files.values()]
         rows = [["Pearson's r with human judgements", *head]]

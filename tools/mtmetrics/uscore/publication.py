@@ -25,56 +25,52 @@ _PARTS = {
 
 
 def publish_production(folder: Path, namespace: str) -> Iterator[Plan]:
-    """Pushes what lies in the folder of a preset as ``NAMESPACE/NAME-sentences`` and the like, each
-    tagged, and at last the preset ``NAMESPACE/NAME``, which names models at these tags; yields what
-    was done.
+    """Pushes the models in the folder of a preset as ``NAMESPACE/NAME-sentences`` and the like, each
+    tagged, and at last the preset ``NAMESPACE/NAME``, which names them at these tags. Yields each
+    push.
 
     Raises:
         ArtifactError: the card is not complete, a file may run code, or the Hub refuses.
     """
     data = check_model_card(folder)
-    whole = f"{namespace}/{folder.name}"
+    preset_repository = f"{namespace}/{folder.name}"
     files = published_files(folder)
     refuse_code(folder, files)
-    parts = {
-        part: f"{whole}-{part.replace('_', '-')}" for part in _PARTS if (folder / part).is_dir()
-    }
+    parts = {}
+    for part in _PARTS:
+        if (folder / part).is_dir():
+            parts[part] = f"{preset_repository}-{part.replace('_', '-')}"
     tags: dict[str, str] = {}
     with tempfile.TemporaryDirectory(prefix="mtmetrics-uscore-") as scratch:
         for part, repository in parts.items():
             card = Path(scratch, f"{part}.md")
-            own_licence = licence_fields(folder / part)
-            write_atomic(card, _part_card(data | own_licence, part, repository, whole))
-            own = {
-                path.removeprefix(f"{part}/"): file
-                for path, file in files.items()
-                if path.startswith(f"{part}/")
-            }
-            done = push(Publication(repository, "model", own | {_CARD: card}))
-            tags[part] = done.tag
-            yield done
+            part_data = data | licence_fields(folder / part)
+            write_atomic(card, _part_card(part_data, part, repository, preset_repository))
+            part_files = {}
+            for path, file in files.items():
+                if path.startswith(f"{part}/"):
+                    part_files[path.removeprefix(f"{part}/")] = file
+            plan = push(Publication(repository, "model", part_files | {_CARD: card}))
+            tags[part] = plan.tag
+            yield plan
         preset, card = Path(scratch, _PRESET), Path(scratch, _CARD)
         settings = tomllib.loads((folder / _PRESET).read_text(encoding="utf-8"))
         if "maps" in parts:
             settings["maps"]["fingerprint"] = _map_fingerprint(folder, settings)
         write_atomic(preset, _preset(settings, parts, tags))
-        rows = "".join(
-            (
-                f"| {_PARTS[part]} | "
-                f"[{repository}](https://huggingface.co/{repository}/tree/{tags[part]}) |\n"
-            )
-            for part, repository in parts.items()
-        )
-        text = (
-            (folder / _CARD)
-            .read_text(encoding="utf-8")
-            .replace("--preset DIR", f"--preset {whole}")
-        )
-        listed = f"The models lie beside it:\n\n| part | repository |\n|---|---|\n{rows}"
-        text = text.replace("`DIR` is this folder.\n", listed)
+        table = "| part | repository |\n|---|---|\n"
+        for part, repository in parts.items():
+            address = f"https://huggingface.co/{repository}/tree/{tags[part]}"
+            table += f"| {_PARTS[part]} | [{repository}]({address}) |\n"
+        text = (folder / _CARD).read_text(encoding="utf-8")
+        text = text.replace("--preset DIR", f"--preset {preset_repository}")
+        text = text.replace("`DIR` is this folder.\n", f"The models lie beside it:\n\n{table}")
         write_atomic(card, text)
-        own = {path: file for path, file in files.items() if path.split("/")[0] not in parts}
-        yield push(Publication(whole, "model", own | {_PRESET: preset, _CARD: card}))
+        other_files = {
+            path: file for path, file in files.items() if path.split("/")[0] not in parts
+        }
+        preset_files = other_files | {_PRESET: preset, _CARD: card}
+        yield push(Publication(preset_repository, "model", preset_files))
 
 
 def _map_fingerprint(folder: Path, settings: Mapping[str, Any]) -> str:
@@ -101,7 +97,7 @@ def _preset(settings: dict[str, Any], parts: Mapping[str, str], tags: Mapping[st
     return preset_toml(head, tables)
 
 
-def _part_card(data: Mapping[str, Any], part: str, repository: str, whole: str) -> str:
+def _part_card(data: Mapping[str, Any], part: str, repository: str, preset: str) -> str:
     import yaml
 
     name = repository.partition("/")[2]
@@ -109,7 +105,7 @@ def _part_card(data: Mapping[str, Any], part: str, repository: str, whole: str) 
     head = yaml.safe_dump({**data, "model-index": index}, sort_keys=False, allow_unicode=True)
     return (
         f"---\n{head}---\n\n# {name}\n\nThe {_PARTS[part]} of the preset "
-        f"[{whole}](https://huggingface.co/{whole}) of the metric `uscore` of `mtmetrics`, made "
+        f"[{preset}](https://huggingface.co/{preset}) of the metric `uscore` of `mtmetrics`, made "
         "by `mtmetrics uscore`. Settings, text, what was measured and limits stand in the card "
         "of the preset, which loads this repository; the correlation above is that of the "
         "metric.\n"

@@ -22,8 +22,14 @@ log = logging.getLogger("mtmetrics")
 
 @dataclasses.dataclass(frozen=True)
 class Finished:
-    """A stage whose result is in `folder`; `digest`, a hash over files and counts, tells later
-    stages of a change."""
+    """A stage that is done.
+
+    Attributes:
+        name: of the stage.
+        folder: holds its result.
+        counts: numbers that it counted (JSON values).
+        digest: a hash over files and counts, by which later stages notice a change.
+    """
 
     name: str
     folder: Path
@@ -49,7 +55,7 @@ class Stages:
         self.work = work
         self.unfinished = work
         self._log_file = log_file
-        self._asked: dict[str, None] = {}
+        self._requested: dict[str, None] = {}  # names in order
         make_folder(work)
         self._lock = FileLock(work / ".lock", blocking=False)
         try:
@@ -58,24 +64,9 @@ class Stages:
             raise MTMetricsError(
                 f"{work}: another process is at work there; wait for it, or stop it"
             ) from error
-        for leftover in (
-            *work.glob(".*.tmp"),
-            *work.glob(".*.tmp.old"),
-        ):  # of a run that was killed
-            if leftover.is_dir():
-                shutil.rmtree(leftover, ignore_errors=True)
-            else:
-                leftover.unlink(missing_ok=True)
+        _remove_leftovers(work)
         self._state_file = work / "state.json"
-        try:
-            text = (
-                self._state_file.read_text(encoding="utf-8") if self._state_file.exists() else "{}"
-            )
-            self._state: dict[str, dict[str, Any]] = json.loads(text)
-        except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-            raise MTMetricsError(
-                f"{self._state_file}: cannot be read ({error}); remove it to begin again"
-            ) from error
+        self._state = _read_state(self._state_file)
 
     def run(
         self,
@@ -86,62 +77,48 @@ class Stages:
         files: Sequence[str | Path] = (),
         after: Sequence[Finished] = (),
     ) -> Finished:
-        """The result of a stage, which is produced only where it is not there already.
+        """The result of a stage, which is produced only if it is not there already.
 
         Args:
             name: of the stage; also of its folder.
-            produce: writes files into the folder that it is given, and returns counts (JSON
-                values). The folder becomes the stage's when it returns, so that a stage is whole or
-                absent.
+            produce: writes files into a temporary folder, and returns counts (JSON values). The
+                folder becomes the stage's when it returns, so that a stage is whole or absent.
             settings: all settings that shape the result (JSON values).
-            files: input files from outside, known by their content.
+            files: input files from outside, of which the content counts.
             after: the stages that it reads.
         """
-        self._asked[name] = None
+        self._requested[name] = None
         contents = [_file_digest(path) for path in files]
-        key = _digest(
-            [name, __version__, settings or {}, contents, [stage.digest for stage in after]]
-        )
+        digests = [stage.digest for stage in after]
+        key = _digest([name, __version__, settings or {}, contents, digests])
         folder = self.work / name
         self.unfinished = self.work / f"{name}.{key[:12]}.unfinished"
-        known = self._state.get(name)
-        if known is not None and known["key"] == key and folder.is_dir():
+        entry = self._state.get(name)
+        if entry is not None and entry["key"] == key and folder.is_dir():
             log.info("%s: there already", name)
             self._clear(name)
-            return Finished(name, folder, known["counts"], known["digest"])
+            return Finished(name, folder, entry["counts"], entry["digest"])
         log.info("%s: starting", name)
         began = time.perf_counter()
-        if self._state.pop(name, None) is not None:
+        if entry is not None:
+            del self._state[name]
             self._save()
         self._clear(name, but=self.unfinished)
         with new_folder(folder, overwrite=True) as temporary:
             counts = dict(produce(temporary))
-        written = [path for path in sorted(folder.rglob("*")) if path.is_file()]
-        digest = _digest(
-            [counts, {path.relative_to(folder).as_posix(): sha256_file(path) for path in written}]
-        )
+        digest = _digest([counts, _checksums(folder)])
         seconds = round(time.perf_counter() - began, 3)
         self._state[name] = {"key": key, "counts": counts, "digest": digest, "seconds": seconds}
         self._save()
         self._clear(name)
-        try:
-            with open(self._log_file, "a", encoding="utf-8") as stream:
-                stream.write(json_line({"stage": name, "seconds": seconds, **counts}))
-        except OSError as error:
-            raise MTMetricsError(
-                f"cannot write {self._log_file}: {error.strerror or error}"
-            ) from error
-        log.info(
-            "%s: done in %.0f s%s",
-            name,
-            seconds,
-            "".join(f", {key} {value}" for key, value in counts.items()),
-        )
+        self._log(name, seconds, counts)
         return Finished(name, folder, counts, digest)
 
     def counts(self) -> dict[str, dict[str, Any]]:
-        """What the stages counted that this process asked for, by name, in the order of asking."""
-        return {name: self._state[name]["counts"] for name in self._asked if name in self._state}
+        """The counts of the stages that this process requested, by name, in the order of the
+        requests."""
+        finished = [name for name in self._requested if name in self._state]
+        return {name: self._state[name]["counts"] for name in finished}
 
     def close(self) -> None:
         """Lets other processes use the folder."""
@@ -155,11 +132,49 @@ class Stages:
     def _save(self) -> None:
         write_json(self._state_file, self._state, sort_keys=True)
 
+    def _log(self, name: str, seconds: float, counts: Mapping[str, Any]) -> None:
+        try:
+            with open(self._log_file, "a", encoding="utf-8") as stream:
+                stream.write(json_line({"stage": name, "seconds": seconds, **counts}))
+        except OSError as error:
+            raise MTMetricsError(
+                f"cannot write {self._log_file}: {error.strerror or error}"
+            ) from error
+        text = "".join(f", {label} {value}" for label, value in counts.items())
+        log.info("%s: done in %.0f s%s", name, seconds, text)
 
-def _digest(value: Any) -> str:
-    return hashlib.sha256(
-        json.dumps(value, sort_keys=True, ensure_ascii=False).encode("utf-8")
-    ).hexdigest()
+
+def _remove_leftovers(work: Path) -> None:
+    """Removes temporary files and folders of a run that was killed."""
+    for leftover in [*work.glob(".*.tmp"), *work.glob(".*.tmp.old")]:
+        if leftover.is_dir():
+            shutil.rmtree(leftover, ignore_errors=True)
+        else:
+            leftover.unlink(missing_ok=True)
+
+
+def _read_state(path: Path) -> dict[str, dict[str, Any]]:
+    """The entries of finished stages by name; none without the file."""
+    if not path.exists():
+        return {}
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise MTMetricsError(
+            f"{path}: cannot be read ({error}); remove it to begin again"
+        ) from error
+
+
+def _checksums(folder: Path) -> dict[str, str]:
+    """The checksums of all files of a folder, by their paths in it."""
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    return {path.relative_to(folder).as_posix(): sha256_file(path) for path in files}
+
+
+def _digest(value: object) -> str:
+    """A hash over a JSON value."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
 def _file_digest(path: str | Path) -> str:
