@@ -30,8 +30,8 @@ def test_load_takes_options_of_the_metric_and_of_its_models(tiny_preset: Path) -
     assert isinstance(scorer, mtmetrics.XMoverScore)
     assert "|ngram:2|" in scorer.signature
     assert "|dtype:bf16|" in scorer.signature
-    assert isinstance(scorer.score(["das haus"], ["the house"]), mtmetrics.MetricResult)
-    assert mtmetrics.load("chrf").score(["a b"], ["a b"]).system == 1.0
+    assert isinstance(scorer.score(["the house"], sources=["das haus"]), mtmetrics.MetricResult)
+    assert mtmetrics.load("chrf").score(["a b"], sources=["a b"]).system == 1.0
     with pytest.raises(
         mtmetrics.InputError,
         match="xmoverscore has no option 'dtypes'; it takes: preset, lang_pair",

@@ -205,7 +205,7 @@ def measure_mbr(root: Path, report: Report, lists: int = 10) -> None:
 
     def per_reference() -> list[int]:
         sums = [
-            sum(apart.score([text] * len(texts), texts).segments for text in texts)
+            sum(apart.score(texts, sources=[text] * len(texts)).segments for text in texts)
             for texts in candidates
         ]
         return [int(np.argmax(values)) for values in sums]

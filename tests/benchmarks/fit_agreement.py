@@ -141,7 +141,7 @@ def known(
     systems = {
         name: [row["outputs"].get(name) or "" for row in drawn] for name in drawn[0]["outputs"]
     }
-    results = scorer.score_systems([row[KEYS[column]] for row in drawn], systems)
+    results = scorer.score_systems(systems, sources=[row[KEYS[column]] for row in drawn])
     means = {name: float(result.segments.mean()) for name, result in results.items()}
     row = key | {"signature": scorer.signature, "means": means}
     with open(args.out, "a", encoding="utf-8") as stream:

@@ -204,7 +204,7 @@ def test_evaluate_fits_it_and_writes_a_preset(mtmetrics, tiny_preset, tmp_path) 
     scorer = load_scorer("xmoverscore", str(tiny_preset), map="none", lang_pair="de-en")
     good = OUTPUTS["good"]
     human, random = (
-        scorer.score(SOURCES, texts).system for texts in (good, [*good[1:], *good[:1]])
+        scorer.score(texts, sources=SOURCES).system for texts in (good, [*good[1:], *good[:1]])
     )
     assert found.human == (pytest.approx(human, rel=1e-3), 0.0)
     assert found.random == (pytest.approx(random, rel=1e-3), 0.0)

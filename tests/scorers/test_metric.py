@@ -6,6 +6,14 @@ from mtmetrics.errors import InputError
 from mtmetrics.layout import metric_names
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.metric import METRICS
+from mtmetrics.scorers.side import Side, resolve_side
+
+
+def resolved(name: str, options: dict, given: list[str] | None, preset: dict | None = None) -> Side:
+    """The side that a metric compares with, by its options, the columns and the preset."""
+    metric = METRICS[name]
+    preset_side = None if preset is None else metric.preset_side(preset)
+    return resolve_side(metric, metric.requested_side(options), preset_side, given)
 
 
 @pytest.mark.parametrize(
@@ -22,7 +30,7 @@ from mtmetrics.scorers.metric import METRICS
     ],
 )
 def test_what_is_compared(metric: str, given: list | None, options: dict, side: str) -> None:
-    assert METRICS[metric].side(options, given) == side
+    assert resolved(metric, options, given) == side
 
 
 @pytest.mark.parametrize(
@@ -67,14 +75,14 @@ def test_what_cannot_be_compared(
     metric: str, given: list | None, options: dict, message: str
 ) -> None:
     with pytest.raises(InputError, match=message):
-        METRICS[metric].side(options, given)
+        resolved(metric, options, given)
 
 
 def test_a_preset_made_for_one_side_decides_where_both_are_given() -> None:
     both = ["sources", "references"]
-    assert METRICS["bertr"].side({}, both, {"score": {"against": "source"}}) == "source"
-    assert METRICS["sentsim"].side({}, both, {"mt-refs": {"en": {}}}) == "reference"
-    assert METRICS["esim"].side({}, ["references"], {"regressors": {"source": {}}}) == "reference"
+    assert resolved("bertr", {}, both, {"score": {"against": "source"}}) == "source"
+    assert resolved("sentsim", {}, both, {"mt-refs": {"en": {}}}) == "reference"
+    assert resolved("esim", {}, ["references"], {"regressors": {"source": {}}}) == "reference"
 
 
 def test_every_script_has_a_scorer_that_says_its_name() -> None:

@@ -208,46 +208,6 @@ def check(**columns: Any) -> list[list[Any]]:
     return list(checked.values())
 
 
-class SourceAndReference(NamedTuple):
-    """What a metric that reads both compares the translation of a segment with; of references there
-    may be several."""
-
-    source: str
-    reference: str | list[str]
-
-
-def compared_texts(columns: Sequence[Sequence[Any]]) -> list[Any]:
-    """What a scorer compares with, segment by segment: the texts of one column, or pairs of source
-    and reference."""
-    first, *rest = columns
-    return (
-        [SourceAndReference(*texts) for texts in zip(first, *rest, strict=True)]
-        if rest
-        else list(first)
-    )
-
-
-def compared_columns(names: Sequence[str], values: Any) -> dict[str, Any]:
-    """The columns that a scorer with these columns compares with, of what it was given: of two,
-    pairs of texts.
-
-    Raises:
-        InputError: two columns, and something is no pair of a source and a reference; names its
-            index.
-    """
-    if len(names) == 1:
-        return {names[0]: values}
-    if isinstance(values, str | bytes | dict | set | frozenset) or not isinstance(values, Iterable):
-        raise InputError(f"a list of pairs (source, reference) is needed, got {shown(values)}")
-    pairs = list(values)
-    for index, pair in enumerate(pairs):
-        if not isinstance(pair, tuple | list) or len(pair) != len(names):
-            raise InputError(
-                f"segment {index}: a pair (source, reference) is needed, got {shown(pair)}"
-            )
-    return {name: [pair[place] for pair in pairs] for place, name in enumerate(names)}
-
-
 class _Code(NamedTuple):
     """A code of a language: its ISO 639 code, of two letters where there is one; its script by ISO
     15924, None where it names none; and whether it is written in the usual letters, such as

@@ -149,8 +149,8 @@ def _logged(metric: Any, with_sources: bool, options: dict[str, Any]) -> _Logged
             why = "options are for evaluate modules; a scorer is given them when it is made"
             raise InputError(f"{', '.join(options)}: {why}")
         return _Logged(
-            {*metric.compares},
-            lambda predictions, **texts: _means(metric.score(metric.compared(texts), predictions)),
+            {*metric.side.columns},
+            lambda **texts: _means(metric.score(**texts)),
         )
     features = getattr(metric, "features", None)
     if features is None:
@@ -167,12 +167,14 @@ def _logged(metric: Any, with_sources: bool, options: dict[str, Any]) -> _Logged
 
 def _scorer(module: "MetricModule", with_sources: bool, options: dict[str, Any]) -> "Scorer":
     from mtmetrics.scorers.metric import METRICS
+    from mtmetrics.scorers.side import resolve_side
 
     options = module.scorer_options | options
     metric = METRICS[module.metric_name]
-    alone = with_sources and "source" in metric.sides and not metric.asked(options)
+    alone = with_sources and "source" in metric.sides and not metric.requested_side(options)
     given = ["sources"] if alone else metric.columns
-    return module.scorer(**options | {"against": metric.side(options, given)})
+    side = resolve_side(metric, metric.requested_side(options), None, given)
+    return module.scorer(**options | {"against": side})
 
 
 def _decoded(tokenizer: Any, tokens: Any) -> list[str]:

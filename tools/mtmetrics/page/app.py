@@ -17,7 +17,7 @@ from mtmetrics.page.explaining import coloured, heatmap
 from mtmetrics.page.offers import about, chosen, named, offers
 from mtmetrics.page.texts import TextInput, Texts, read
 from mtmetrics.reports.example import example
-from mtmetrics.scorers.metric import COLUMNS, Column
+from mtmetrics.scorers.side import Column, Side
 
 if TYPE_CHECKING:
     import gradio
@@ -86,7 +86,7 @@ class _Page:
             self.head = f"{told['about']} Higher is better; a segment's score is {told['range']}."
         sides = [offer.side for offer in self.offers]
         # Shown while nothing is given.
-        self.first = COLUMNS[next(side for side in COLUMNS if side in sides)]
+        self.first = next(side for side in Side if side in sides).columns
         self.comparer = Comparer()
         # One model, one request at a time.
         self.queue: dict[str, Any] = {
@@ -398,9 +398,9 @@ class _Page:
         ):
             return None
         scored, names = compared.metrics[metric], list(compared.texts.systems)
-        other = scored.scorer.compared(compared.texts.others)[segment]
+        columns = {name: [texts[segment]] for name, texts in compared.texts.others.items()}
         result, text = scored.results[names[system]], compared.texts.systems[names[system]][segment]
-        return views.Opened(segment, system, heatmap(scored.scorer, other, text, result, segment))
+        return views.Opened(segment, system, heatmap(scored.scorer, columns, text, result, segment))
 
 
 def build_page(metric: str | None = None, added: Sequence[str] = ()) -> "gradio.Blocks":
@@ -503,12 +503,11 @@ def _words(compared: Compared, metric: int, rows: Sequence[int]) -> dict[tuple[i
     """The coloured texts of all systems in some segments."""
     scored, systems = compared.metrics[metric], list(compared.texts.systems.values())
     places = [(row, place) for row in rows for place in range(len(systems))]
-    others = scored.scorer.compared(compared.texts.others)
-    texts = coloured(
-        scored.scorer,
-        [others[row] for row, _ in places],
-        [systems[place][row] for row, place in places],
-    )
+    columns = {
+        name: [texts[row] for row, _ in places] for name, texts in compared.texts.others.items()
+    }
+    outputs = [systems[place][row] for row, place in places]
+    texts = coloured(scored.scorer, columns, outputs)
     return dict(zip(places, texts, strict=False))
 
 

@@ -128,7 +128,8 @@ class Comparer:
         collected: list[list[list[MetricResult]]] = [[] for _ in offers]
         lines = max(8, _PAIRS_AT_ONCE // len(texts.systems))
         streams = [
-            it.score_stretches(it.compared(texts.others), texts.systems, lines) for it in scorers
+            scorer.score_batches(scorer.checked_batch(texts.systems, **texts.others).slices(lines))
+            for scorer in scorers
         ]
         for number, results in in_turns(streams):  # so that the time left holds for all
             collected[number].append(results)
@@ -157,9 +158,9 @@ class Comparer:
     def _of_example(self, offer: MetricChoice) -> Anchors:
         known = example()
         scorer = self._scorer(offer, known.lang_pair)
-        others = scorer.compared({"sources": known.sources, "references": known.references})
+        columns = {"sources": known.sources, "references": known.references}
         human = known.second if "references" in offer.columns else known.references
-        return Anchors(*(float(scores.mean()) for scores in anchor_scores(scorer, others, human)))
+        return Anchors(*(float(scores.mean()) for scores in anchor_scores(scorer, columns, human)))
 
 
 def _compared(

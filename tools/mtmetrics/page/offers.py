@@ -13,8 +13,9 @@ from mtmetrics.checks import language_pair
 from mtmetrics.errors import InputError
 from mtmetrics.reports.metric_runs import MetricSpec
 from mtmetrics.scorers.available import artifacts_of, listed
-from mtmetrics.scorers.metric import COLUMNS, METRICS, SIDES, Column
+from mtmetrics.scorers.metric import METRICS
 from mtmetrics.scorers.registry import find_metric, installed_plugins
+from mtmetrics.scorers.side import Column, Side
 
 _ABOUT = Path(__file__).with_name("metrics.toml")
 
@@ -26,7 +27,7 @@ class MetricChoice(NamedTuple):
         spec: the metric, as the command line names it.
         name: metric and preset, such as ``SentSim mini``.
         title: the same, with the side where it may compare with either.
-        side: what it compares with, of `mtmetrics.scorers.metric.COLUMNS`.
+        side: what it compares with.
         range: of the score of a segment.
         about: a sentence on what it measures.
         default: whether it is ticked at first.
@@ -36,7 +37,7 @@ class MetricChoice(NamedTuple):
     spec: MetricSpec
     name: str
     title: str
-    side: str
+    side: Side
     range: str
     about: str
     default: bool
@@ -49,7 +50,7 @@ class MetricChoice(NamedTuple):
     @property
     def columns(self) -> tuple[Column, ...]:
         """The columns that it compares with."""
-        return COLUMNS[self.side]
+        return self.side.columns
 
     @property
     def label(self) -> str:
@@ -114,13 +115,13 @@ def offers() -> tuple[MetricChoice, ...]:
         metric = find_metric(name)
         for row in listed(metric):
             preset = row.preset.removeprefix(name.replace("_", "-") + "-")
-            for side in row.works_with:
+            for side in map(Side, row.works_with):
                 spec = MetricSpec(name, row.preset or None)
                 several = len(row.compares_with) > 1
                 if several:
                     spec = spec.having(against=side)
                 title = f"{told['title']} {preset}".strip()
-                titles = title, title + (f" ({SIDES[side]})" if several else "")
+                titles = title, title + (f" ({side.label})" if several else "")
                 # Of a metric that may compare with either, the source is ticked alone.
                 default = (
                     told.get("default", False)
@@ -171,7 +172,7 @@ def chosen(
     for offer in ticked:
         if not offer.fits(columns, lang_pair):
             needs = (
-                f"it compares with the {SIDES[offer.side]}; languages: {' '.join(offer.languages)}"
+                f"it compares with the {offer.side.label}; languages: {' '.join(offer.languages)}"
             )
             raise InputError(
                 f"{offer.title}: cannot score these texts in {lang_pair} ({needs}); untick it"

@@ -3,7 +3,7 @@ of the difference of the metric's means (Kocmi et al., 2024)."""
 
 import dataclasses
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +17,6 @@ from mtmetrics.judgements.judged import Judged
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.reports.metric_runs import MetricSpec
 from mtmetrics.scorers.base import Scorer
-from mtmetrics.scorers.metric import COLUMNS
 from mtmetrics.scorers.registry import find_metric
 from mtmetrics.statistics.correlation import SEED
 
@@ -199,14 +198,13 @@ def fit_agreement(
 
 
 def anchor_scores(
-    scorer: Scorer, others: Sequence[Any], human: Sequence[str]
+    scorer: Scorer, columns: Mapping[str, Sequence[str]], human: Sequence[str]
 ) -> tuple[np.ndarray, np.ndarray]:
     """(n,) scores of human translations that are paired with other segments than their own, and
     (n,) of the same with their own."""
     moved = max(1, (len(human) - 1) // 2)
-    found = scorer.score_systems(
-        others, {"random": [*human[moved:], *human[:moved]], "human": list(human)}
-    )
+    systems = {"random": [*human[moved:], *human[:moved]], "human": list(human)}
+    found = scorer.score_systems(systems, **columns)
     return found["random"].segments, found["human"].segments
 
 
@@ -220,8 +218,8 @@ def anchors_of(
     scorer = spec.load(pool, file.lang_pair)
     return (
         None
-        if None in references or "references" in scorer.compares
-        else anchor_scores(scorer, sources, references)
+        if None in references or "references" in scorer.side.columns
+        else anchor_scores(scorer, {"sources": sources}, references)
     )
 
 
@@ -299,7 +297,7 @@ def known_agreement(spec: MetricSpec, scorer: Scorer) -> AgreementCurve | str | 
 
 def side_of(scorer: Scorer) -> str:
     """What a scorer compares with: ``"source"``, ``"reference"`` or ``"both"``."""
-    return next(side for side, columns in COLUMNS.items() if columns == scorer.compares)
+    return scorer.side
 
 
 def bare_signature(signature: str) -> str:

@@ -50,7 +50,7 @@ def measured(pool: ModelPool) -> Iterator[tuple[str, Scores]]:
             scorer = load_scorer(
                 metric.name, _MINI, lang_pair=texts.lang_pair, pool=pool, **options
             )
-            found = scorer.score(scorer.compared(columns), predictions)
+            found = scorer.score(predictions, **columns)
             name = f"{metric.name}/{_MINI} against {side}"
             yield (
                 name,

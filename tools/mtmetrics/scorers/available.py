@@ -43,7 +43,7 @@ class Listed(NamedTuple):
 
     metric: str
     preset: str
-    compares_with: list[str]
+    compares_with: Sequence[str]
     languages: list[str]
     offline: str
     needs: Sequence[str] = ()

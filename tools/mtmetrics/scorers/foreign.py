@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from mtmetrics.scorers.base import Scorer
-from mtmetrics.scorers.results import ChunkScores
+from mtmetrics.scorers.results import PartScores
 
 
 class ForeignMetric(Scorer):
@@ -26,9 +26,9 @@ class ForeignMetric(Scorer):
         """What the signature says of their direction."""
         return ["sign:turned"] if self.lower_is_better else []
 
-    def _turned(self, numbers: np.ndarray) -> ChunkScores:
+    def _turned(self, numbers: np.ndarray) -> PartScores:
         """The scores of the (n,) numbers of a system in one chunk."""
-        return ChunkScores.plain(0.0 - numbers if self.lower_is_better else numbers)
+        return PartScores.plain(0.0 - numbers if self.lower_is_better else numbers)
 
     def _floor(self) -> tuple[float | None, dict[str, float]]:
         return float(self._turned(np.array([self.floor])).segments[0]), {}

@@ -13,10 +13,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.foreign import ForeignMetric
-from mtmetrics.scorers.metric import COLUMNS, METRICS, Metric
+from mtmetrics.scorers.metric import METRICS, Metric
 from mtmetrics.scorers.preset_tables import Opened, extended
-from mtmetrics.scorers.results import ChunkScores, blank_rows
+from mtmetrics.scorers.results import PartScores
+from mtmetrics.scorers.side import Side, resolve_side
 
 __all__ = ["PluginMetric", "load_plugin", "plugin_metrics"]
 
@@ -51,10 +53,9 @@ class PluginMetric(ForeignMetric):
         self, lang_pair: str | None = None, *, against: str | None = None, **options: Any
     ) -> None:
         super().__init__(lang_pair, **options)
-        side = Metric(self.metric, type(self), self.sides, self.usual or self.sides[0]).side(
-            {"against": against}
-        )
-        self.compare_with(side, self.sides)
+        sides = tuple(map(Side, self.sides))
+        spec = Metric(self.metric, type(self), sides, Side(self.usual or sides[0]))
+        self.compare_with(resolve_side(spec, against, None, None), sides)
         self.open()
 
     @classmethod
@@ -66,27 +67,42 @@ class PluginMetric(ForeignMetric):
     def open(self) -> None:
         """Loads what scoring needs, once; `settings` are known."""
 
-    def segment_scores(self, others: list[Any], predictions: list[str]) -> Sequence[float]:
-        """One finite number for each of n pairs of a source, or a reference, and its translation;
-        none of the texts is blank. Of a metric that compares with both, each of `others` has a
-        ``source`` and a ``reference``."""
+    def segment_scores(
+        self,
+        predictions: list[str],
+        sources: list[str] | None = None,
+        references: list[str] | None = None,
+    ) -> Sequence[float]:
+        """Returns one finite number for each of n translations; none of the texts is blank.
+
+        Args:
+            predictions: n translations.
+            sources: n texts; not passed to a metric that does not compare with them.
+            references: n texts; not passed to a metric that does not compare with them.
+        """
         raise NotImplementedError
 
     @property
     def signature(self) -> str:
         return extended(super().signature, *self._signs, f"plugin:{self.version}")
 
-    def _score_chunk(self, others: list[Any], systems: list[list[str]]) -> list[ChunkScores]:
-        results = []
-        for texts in systems:
-            numbers, kept = np.zeros(len(texts)), np.flatnonzero(~blank_rows(others, texts))
-            if len(kept):
-                found = self.segment_scores(
-                    [others[row] for row in kept], [texts[row] for row in kept]
-                )
-                numbers[kept] = self._checked(found, len(kept))
-            results.append(self._turned(numbers))
-        return results
+    def compute(self, batch: Batch) -> list[PartScores]:
+        scores = []
+        seen = batch.without_invisible()
+        for name, predictions in seen.systems.items():
+            numbers = np.zeros(len(batch))
+            filled = np.flatnonzero(~seen.blank_rows(predictions))
+            if len(filled):
+                numbers[filled] = self._scores_of(batch.take(filled.tolist()), name)
+            scores.append(self._turned(numbers))
+        return scores
+
+    def _scores_of(self, batch: Batch, system: str) -> np.ndarray:
+        """The scores of one system, on segments without blank texts."""
+        columns = {"sources": batch.sources, "references": batch.references}
+        texts = {name: list(column) for name, column in columns.items() if column is not None}
+        scores = self.segment_scores(list(batch.systems[system]), **texts)
+        return self._checked(scores, len(batch))
 
     def _checked(self, found: Any, count: int) -> np.ndarray:
         try:
@@ -169,14 +185,15 @@ def register(metric: type[PluginMetric], where: str) -> str:
             f"plugin {where}: the class {metric.__name__} needs a name, such as metric = "
             "'my_metric'"
         )
-    if not metric.sides or not {*metric.sides} <= {*COLUMNS} or not math.isfinite(metric.floor):
+    if not metric.sides or not {*metric.sides} <= {*Side} or not math.isfinite(metric.floor):
         raise InputError(
-            f"plugin {where}: {name} needs sides of {', '.join(COLUMNS)}, and a finite floor"
+            f"plugin {where}: {name} needs sides of {', '.join(Side)}, and a finite floor"
         )
     known = METRICS.get(name)
     if known is not None and not (isinstance(known.scorer, type) and known.where == where):
         raise InputError(f"plugin {where}: the name {name!r} is taken by another metric")
-    METRICS[name] = Metric(name, metric, metric.sides, metric.usual, where)
+    usual = None if metric.usual is None else Side(metric.usual)
+    METRICS[name] = Metric(name, metric, tuple(map(Side, metric.sides)), usual, where)
     return name
 
 

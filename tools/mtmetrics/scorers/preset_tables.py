@@ -16,7 +16,8 @@ from mtmetrics.models.language_model import LanguageModel
 from mtmetrics.models.packed import Encoder, Level
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.stored_vectors import SUFFIX
-from mtmetrics.scorers.metric import METRICS, SIDES
+from mtmetrics.scorers.metric import METRICS
+from mtmetrics.scorers.side import Side, resolve_side
 
 # How scores with several references become one.
 _BEST_REFERENCE = "combine:max"
@@ -76,17 +77,20 @@ class Opened:
             raise InputError("language pair None: pass lang_pair=, such as 'de-en'")
         return self.pair
 
-    def wanted_side(self) -> str:
-        """What to compare with, see `Metric.side`."""
-        asked = {"against": self.against, "setting": self.given.get("setting")}
-        return METRICS[self.bundle.metric].side(asked, None, self.bundle.settings)
+    def wanted_side(self) -> Side:
+        """The side to compare with, see `resolve_side`."""
+        metric = METRICS[self.bundle.metric]
+        options = {"against": self.against, "setting": self.given.get("setting")}
+        preset_side = metric.preset_side(self.bundle.settings)
+        return resolve_side(metric, metric.requested_side(options), preset_side, None)
 
-    def side(self) -> str:
-        """The same; an `InputError` where the preset is made for another side."""
-        side, only = self.wanted_side(), METRICS[self.bundle.metric].only(self.bundle.settings)
-        if only not in (None, side):
-            there = f"preset {self.bundle.name} compares with the {SIDES[only]} only"
-            raise InputError(f"against {side!r}: {there}; choose another preset")
+    def side(self) -> Side:
+        """The side to compare with; an `InputError` where the preset is made for another one."""
+        side = self.wanted_side()
+        preset_side = METRICS[self.bundle.metric].preset_side(self.bundle.settings)
+        if preset_side not in (None, side):
+            problem = f"preset {self.bundle.name} compares with the {preset_side.label} only"
+            raise InputError(f"against {side.value!r}: {problem}; choose another preset")
         return side
 
     def encoder_table(self, target: str | None = None) -> dict[str, Any]:

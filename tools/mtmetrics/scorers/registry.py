@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from mtmetrics.errors import InputError
 from mtmetrics.scorers.metric import METRICS, Metric
+from mtmetrics.scorers.side import resolve_side
 
 if TYPE_CHECKING:
     from mtmetrics.scorers.base import Scorer
@@ -59,6 +60,6 @@ def load_scorer(metric: str, preset: str | None = None, **options: Any) -> "Scor
                 f"{metric} has no option {name!r}; it takes: {', '.join([*presets, *known])}"
             )
     if len(found.sides) == 1:
-        found.side({"against": options.pop("against", None)})
+        resolve_side(found, options.pop("against", None), None, None)
     given = {name: value for name, value in options.items() if value is not None}
     return found.made_by().from_preset(preset or found.usual_preset(), **given)

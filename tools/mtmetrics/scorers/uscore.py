@@ -15,10 +15,12 @@ from mtmetrics.matching.word_errors import Evidence
 from mtmetrics.models.packed import Encoder, PackedTokens
 from mtmetrics.models.translator import Translation, Translator
 from mtmetrics.scorers import settings
-from mtmetrics.scorers.base import Scorer, any_truncated, encoded_together
+from mtmetrics.scorers.base import any_truncated, encoded_columns
+from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.preset_tables import Opened, map_name, model_name, own_language_model
-from mtmetrics.scorers.results import ChunkScores
+from mtmetrics.scorers.results import PartScores
 from mtmetrics.scorers.settings import option
+from mtmetrics.scorers.words import WordScorer
 from mtmetrics.scorers.xmoverscore import VARIANTS, XMoverScore
 
 WORD_PARTS = ("wmd", "pseudo", "back", "lm")
@@ -105,7 +107,7 @@ def weighted_sum(parts: Mapping[str, np.ndarray], weights: Mapping[str, float]) 
     return np.sum([weight * parts[name] for name, weight in weights.items()], axis=0)
 
 
-class UScore(Scorer):
+class UScore(WordScorer):
     """``w_wrd wrd + w_snt snt`` (Eq. 6), where ``wrd = w_xlng wmd + w_pseudo pseudo + w_lm lm``
     (Eq. 3).
 
@@ -338,16 +340,18 @@ class UScore(Scorer):
                 return {**fields, "sent": model_name(self._sentences)}
         return None
 
-    def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
+    def compute(self, batch: Batch) -> list[PartScores]:
+        sources, systems = batch.compared, batch.predictions
         # Of the sources for "pseudo", which all systems share; of the translations of each system
         # for "back".
         made = {
             part: [
-                translator.translate(texts) for texts in ([others] if part == "pseudo" else systems)
+                translator.translate(texts)
+                for texts in ([sources] if part == "pseudo" else systems)
             ]
             for part, translator in self._translators.items()
         }
-        levels = self._encoded([others, *systems], made)
+        levels = self._encoded(batch, made)
         results = []
         for number, predictions in enumerate(systems, 1):
             parts: dict[str, np.ndarray] = {}
@@ -359,8 +363,8 @@ class UScore(Scorer):
             ]
             truncated = any_truncated(*sides)
             if self.words is not None and "wrd" in levels:
-                sources, prediction = levels["wrd"][0], levels["wrd"][number]
-                parts["wmd"] = self.words.mover(sources, prediction)
+                prediction = levels["wrd"][number]
+                parts["wmd"] = self.words.mover(levels["wrd"][0], prediction)
                 for part, translations in made.items():
                     own = 0 if part == "pseudo" else number - 1
                     compared = prediction if part == "pseudo" else levels["plain"][0]
@@ -378,7 +382,7 @@ class UScore(Scorer):
             if "snt" in levels:
                 parts["snt"] = text_cosines(levels["snt"][0], levels["snt"][number])
             segments = self.combined(parts)
-            results.append(ChunkScores(segments, parts, truncated, np.isnan(segments)))
+            results.append(PartScores(segments, parts, truncated, np.isnan(segments)))
         return results
 
     @property
@@ -392,7 +396,7 @@ class UScore(Scorer):
         }
 
     def _encoded(
-        self, columns: list[list[str]], made: Mapping[str, list[list[Translation]]]
+        self, batch: Batch, made: Mapping[str, list[list[Translation]]]
     ) -> dict[str, list[PackedTokens]]:
         """Per level the packed sources and systems, by their parts what was made of them, and
         sources that are not remapped; a text is encoded once per encoder."""
@@ -400,31 +404,33 @@ class UScore(Scorer):
         sentences = self._sentences
         packed: dict[str, list[PackedTokens]] = {}
         if words is not None:
-            source, *targets = encoded_together(words.encoder, columns, self.column_languages)
+            source, *targets = encoded_columns(words.encoder, batch)
             packed["wrd"] = [words.ngrams_of(source, "source")]
             packed["wrd"] += [words.ngrams_of(side, "target") for side in targets]
             if "back" in made:
                 packed["plain"] = [words.ngrams_of(source, "target")]
             for part, translated in made.items():
-                language = self.column_languages[1 if part == "pseudo" else 0]
+                language = self.languages.target if part == "pseudo" else self.languages.source
                 sides = [
                     words.encoder.encode([item.text for item in side], language)
                     for side in translated
                 ]
                 packed[part] = [words.ngrams_of(side, "target") for side in sides]
         if sentences is not None:
-            packed["snt"] = encoded_together(sentences, columns, self.column_languages)
+            packed["snt"] = encoded_columns(sentences, batch)
         return packed
 
-    def _align(self, others: list[str], predictions: list[str]) -> Iterator[Alignment]:
-        """With the sources, not with the pseudo-references."""
+    def align_batch(self, batch: Batch) -> Iterator[Alignment]:
+        """Aligns with the sources, not with the pseudo-references."""
         words: Any = self.words
-        return words._align(others, predictions)
+        return words.align_batch(batch)
 
     @property
     def cells(self) -> Cells:
         """Costs; an `InputError` without the word level."""
-        return super().cells if self.words is None else self.words.cells
+        if self.words is None:
+            raise InputError(f"alignments: {self.why_no_words}")
+        return self.words.cells
 
     def evidence(
         self, predictions: list[str], alignments: Sequence[Alignment]

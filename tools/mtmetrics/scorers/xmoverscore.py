@@ -2,7 +2,6 @@
 2020)."""
 
 import dataclasses
-import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self
 
@@ -10,27 +9,28 @@ import numpy as np
 
 from mtmetrics.checks import number
 from mtmetrics.errors import InputError
-from mtmetrics.matching.pairs import Pending, text_cosines
+from mtmetrics.matching.pairs import text_cosines
 from mtmetrics.matching.plan import Alignment, Cells, Units, ngram_units, word_plan
 from mtmetrics.matching.remapping import Remapping, Sides
 from mtmetrics.matching.transport import (
     DISTANCES,
     Distance,
     RoundedPartialTransport,
-    begun_distances,
     cost_matrix,
     optimal_flow,
+    word_mover_distances,
 )
 from mtmetrics.matching.word_errors import Evidence, loss_evidence, match_evidence
-from mtmetrics.matching.workers import shared_empty
 from mtmetrics.models.language_model import LanguageModel, length_normalised
 from mtmetrics.models.packed import Encoder, PackedTokens, WordEncoder
 from mtmetrics.models.token_weights import TokenWeights
 from mtmetrics.scorers import settings
-from mtmetrics.scorers.base import Scorer, any_truncated, encoded_together
+from mtmetrics.scorers.base import any_truncated, encoded_columns
+from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.preset_tables import Opened, map_name, model_name, source_and_target_encoders
-from mtmetrics.scorers.results import ChunkScores, SystemScores
+from mtmetrics.scorers.results import PartScores
 from mtmetrics.scorers.settings import option
+from mtmetrics.scorers.words import WordScorer
 
 Side = Literal["source", "target"]
 KeptPieces = Literal["words", "all"]
@@ -70,7 +70,7 @@ VARIANTS: dict[str, Variant] = {
 }
 
 
-class XMoverScore(Scorer):
+class XMoverScore(WordScorer):
     """Scores a translation against its source: ``similarity + lm_weight * lm``.
 
     The similarity is the part ``mover``, from the Word Mover's Distance between the (remapped)
@@ -301,18 +301,15 @@ class XMoverScore(Scorer):
     def ngrams_of(self, tokens: PackedTokens, side: Side) -> PackedTokens:
         """The same from tokens that are encoded already: filtered, weighted, remapped, averaged,
         L2-normalised."""
-        return (
-            self._remapped(self._filtered(tokens, side), side)
-            .ngrams(self.ngram)
-            .normalized(shared_empty)
-        )
+        remapped = self._remapped(self._filtered(tokens, side), side)
+        return remapped.ngrams(self.ngram).normalized()
 
     def _words(self, side: Side) -> WordEncoder:
         encoder: Any = self.encoder if side == "source" else self.target_encoder
         return encoder
 
     def _language(self, side: Side) -> str | None:
-        return self.column_languages[side == "target"]
+        return self.languages.source if side == "source" else self.languages.target
 
     def _filtered(self, tokens: PackedTokens, side: Side) -> PackedTokens:
         if self.pieces == "words":
@@ -332,13 +329,14 @@ class XMoverScore(Scorer):
 
     def mover(self, sources: PackedTokens, predictions: PackedTokens) -> np.ndarray:
         """(N,) the part ``mover`` of N pairs of packed n-grams; NaN where a side has none."""
-        return self._begun_mover(sources, predictions)()
-
-    def _begun_mover(self, sources: PackedTokens, predictions: PackedTokens) -> Pending[np.ndarray]:
-        distances = begun_distances(
-            sources, predictions, self.distance, self._transport, self.workers
+        distances = word_mover_distances(
+            sources,
+            predictions,
+            self.distance,
+            transport=self._transport,
+            workers=self.workers,
         )
-        return Pending(lambda: self._form.similarity(distances()), ready=distances.ready)
+        return self._form.similarity(distances)
 
     @property
     def _transport(
@@ -354,37 +352,25 @@ class XMoverScore(Scorer):
         means, lengths, cut = self.language_model.score(predictions)
         return (length_normalised(means, lengths) if self._form.normalise_lm else means), cut
 
-    def _score_chunk(self, others: list[str], systems: list[list[str]]) -> SystemScores:
+    def compute(self, batch: Batch) -> list[PartScores]:
         if self.target_encoder is self.encoder:
-            encoded, *columns = encoded_together(
-                self.encoder, [others, *systems], self.column_languages
-            )
+            sources, *systems = encoded_columns(self.encoder, batch)
         else:
-            source, target = self.column_languages
-            encoded = self.encoder.encode(others, source)
-            columns = encoded_together(self.target_encoder, systems, (target, target))
+            sources = self.encoder.encode(batch.compared, self.languages.source)
+            without_sources = dataclasses.replace(batch, sources=None)
+            systems = encoded_columns(self.target_encoder, without_sources)
         prepare = self.ngrams_of if self.similarity == "mover" else self._remapped
-        packed_sources = prepare(encoded, "source")
-        compared = []
-        for predictions, tokens in zip(systems, columns, strict=True):
-            packed = prepare(tokens, "target")
-            if self.similarity == "mover":
-                similarity = self._begun_mover(packed_sources, packed)
-            else:
-                similarity = Pending(
-                    functools.partial(text_cosines, packed_sources, packed), ready=True
-                )
-            lm, long = self.fluency(predictions)
-            compared.append((similarity, lm, any_truncated(packed_sources, packed) | long))
-        scores = Pending(lambda: [self._chunk_scores(*parts) for parts in compared], ready=False)
-        return scores() if all(similarity.ready for similarity, _, _ in compared) else scores
-
-    def _chunk_scores(
-        self, similarity: Pending[np.ndarray], lm: np.ndarray, truncated: np.ndarray
-    ) -> ChunkScores:
-        values = similarity()
-        parts = {self.similarity: values, "lm": lm}
-        return ChunkScores(self.combined(parts), parts, truncated, np.isnan(values))
+        compare = self.mover if self.similarity == "mover" else text_cosines
+        sources = prepare(sources, "source")
+        scores = []
+        for predictions, encoded in zip(batch.predictions, systems, strict=True):
+            translations = prepare(encoded, "target")
+            similarity = compare(sources, translations)
+            lm, is_cut = self.fluency(predictions)
+            parts = {self.similarity: similarity, "lm": lm}
+            truncated = any_truncated(sources, translations) | is_cut
+            scores.append(PartScores(self.combined(parts), parts, truncated, np.isnan(similarity)))
+        return scores
 
     @property
     def cells(self) -> Cells:
@@ -396,8 +382,10 @@ class XMoverScore(Scorer):
             )
         return "cost"
 
-    def _align(self, others: list[str], predictions: list[str]) -> Iterator[Alignment]:
-        sides = zip(self._units(others, "source"), self._units(predictions, "target"), strict=True)
+    def align_batch(self, batch: Batch) -> Iterator[Alignment]:
+        [predictions] = batch.predictions
+        sources, targets = batch.compared, predictions
+        sides = zip(self._units(sources, "source"), self._units(targets, "target"), strict=True)
         for (x, x_units), (y, y_units) in sides:
             if not (len(x.vectors) and len(y.vectors)):
                 yield Alignment.nothing("cost")

@@ -139,7 +139,7 @@ def _names(paths: Sequence[str | Path]) -> dict[str, str | Path]:
 
 def _columns(production: Production, final: UScore, segments: Judged) -> dict[str, np.ndarray]:
     def scores(scorer: Any) -> Any:
-        return scorer.score(segments.sources, segments.predictions)
+        return scorer.score(segments.predictions, sources=segments.sources)
 
     columns: dict[str, np.ndarray] = {}
     for name, maps in _until(production.maps).items():
