@@ -43,15 +43,15 @@ def test_the_best_of_several_references_counts(encoder: TokenEncoder) -> None:
     several = [[reference, "x y z", ""] for reference in REFERENCES]
     for scorer in scorers(encoder):
         alone = [
-            scorer.score(TRANSLATIONS, sources=[row[column] for row in several]).segments
+            scorer.score(TRANSLATIONS, references=[row[column] for row in several]).segments
             for column in range(3)
         ]
-        result = scorer.score(TRANSLATIONS, sources=several)
+        result = scorer.score(TRANSLATIONS, references=several)
         assert result.segments == pytest.approx(np.max(alone, axis=0))
         assert result.report.segments == 4
         assert result.report.blank == 1
     uneven = [["the house"], ["i see the cat", "i see a tree"], ["dog"], ["tree"]]
-    assert BERTR(encoder).score(TRANSLATIONS, sources=uneven).segments[1] == pytest.approx(1.0)
+    assert BERTR(encoder).score(TRANSLATIONS, references=uneven).segments[1] == pytest.approx(1.0)
 
 
 def test_several_systems_share_the_encoding(tiny_encoder: Path) -> None:

@@ -71,11 +71,11 @@ def test_ter_by_hand() -> None:
 def test_chrf_by_hand() -> None:
     """Unigrams: 2 of 3 on both sides; bigrams: 1 of 2; trigrams: 0 of 1; F2 equals P where P equals
     R."""
-    assert load_scorer("chrf").score(["abd"], sources=["abc"]).system == pytest.approx(
+    assert load_scorer("chrf").score(["abd"], references=["abc"]).system == pytest.approx(
         (2 / 3 + 1 / 2 + 0) / 3
     )
     # chrF++ adds word unigrams, 0 of 1; there is no word bigram.
-    assert load_scorer("chrfpp").score(["abd"], sources=["abc"]).system == pytest.approx(
+    assert load_scorer("chrfpp").score(["abd"], references=["abc"]).system == pytest.approx(
         (2 / 3 + 1 / 2 + 0 + 0) / 4
     )
 
@@ -84,10 +84,10 @@ def test_sentence_bleu_by_hand() -> None:
     """4 of 5 unigrams, 3 of 4 bigrams, 2 of 3 trigrams, 1 of 2 four-grams; no brevity penalty."""
     expected = (4 / 5 * 3 / 4 * 2 / 3 * 1 / 2) ** (1 / 4)
     assert load_scorer("sentbleu").score(
-        ["a b c d x"], sources=["a b c d e"]
+        ["a b c d x"], references=["a b c d e"]
     ).system == pytest.approx(expected)
     # Effective order: a text of two words has no trigrams, and is not 0 for it.
-    assert load_scorer("sentbleu").score(["a b"], sources=["a b"]).system == pytest.approx(1.0)
+    assert load_scorer("sentbleu").score(["a b"], references=["a b"]).system == pytest.approx(1.0)
 
 
 def test_sentence_bleu_takes_the_tokeniser_of_the_target_language() -> None:
@@ -109,10 +109,10 @@ def test_overlap_is_sacrebleu_on_single_segments(metric: str) -> None:
     scorer = load_scorer(metric)
     result = scorer.score(
         ["the home is little", "no"],
-        sources=[["the house is small", "the home is small"], ["no way"]],
+        references=[["the house is small", "the home is small"], ["no way"]],
     )
     single = scorer.score(
-        ["the home is little"] * 2, sources=["the house is small", "the home is small"]
+        ["the home is little"] * 2, references=["the house is small", "the home is small"]
     ).segments
     assert result.segments[0] == single.max() == single[1] > single[0]
     assert result.system == result.segments.mean()
@@ -125,7 +125,7 @@ def test_overlap_is_sacrebleu_on_single_segments(metric: str) -> None:
     [("sentbleu", 0.0), ("chrf", 0.0), ("chrfpp", 0.0), ("ter", -1.0), ("random", 0.0)],
 )
 def test_floors(metric: str, floor: float) -> None:
-    result = load_scorer(metric).score(["", "a b"], sources=["a b", " "])
+    result = load_scorer(metric).score(["", "a b"], references=["a b", " "])
     assert result.segments.tolist() == [floor, floor]
     assert result.report.blank == 2
 

@@ -16,7 +16,7 @@ def test_bertr_against_the_source_uses_the_map(encoder: TokenEncoder) -> None:
         BERTR(encoder, against="source", remapping=chosen) for chosen in (None, remapping)
     )
     first, second = (
-        scorer.score(TRANSLATIONS, references=REFERENCES).segments for scorer in (plain, mapped)
+        scorer.score(TRANSLATIONS, sources=REFERENCES).segments for scorer in (plain, mapped)
     )
     assert not np.allclose(first, second)
     assert f"map:clp#{remapping.fingerprint}" in mapped.signature

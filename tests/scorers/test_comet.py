@@ -36,14 +36,15 @@ def checkpoints(comet_checkpoints: Path) -> Iterator[Path]:
 def test_neither_order_nor_neighbours_nor_batches_change_a_score(
     checkpoints: Path, model: str, side: str
 ) -> None:
-    others = BOTH if side == "both" else SOURCES
-    whole = load_scorer("comet", model, against=side).score(TEXTS, sources=others)
-    turned = load_scorer("comet", model, against=side).score(TEXTS[::-1], sources=others[::-1])
+    columns = {"sources": SOURCES, "references": REFERENCES}
+    backwards = {name: texts[::-1] for name, texts in columns.items()}
+    whole = load_scorer("comet", model, against=side).score(TEXTS, **columns)
+    turned = load_scorer("comet", model, against=side).score(TEXTS[::-1], **backwards)
     np.testing.assert_allclose(turned.segments[::-1], whole.segments, atol=2e-6)
     small = load_scorer("comet", model, against=side, pool=ModelPool(batch_tokens=64))
     alone = [
-        small.score([text], sources=[other]).system
-        for other, text in zip(others, TEXTS, strict=True)
+        small.score([text], sources=[source], references=[reference]).system
+        for source, reference, text in zip(SOURCES, REFERENCES, TEXTS, strict=True)
     ]
     np.testing.assert_allclose(alone, whole.segments, atol=2e-6)
 
@@ -176,20 +177,17 @@ def test_where_no_errors_are_found_words_are_at_fault_that_have_nothing_like_the
 ) -> None:
     scorer = load_scorer("comet", model)
     same, other = "das haus ist klein", "das haus ist bunt"
-    given = [("irgend etwas", same) if side == "both" else same] * 3
-    kept, changed, blank = scorer.blame([same, other, " "], sources=given)
+    row = {"source": "irgend etwas", "reference": same} if side == "both" else {"source": same}
+    columns = {f"{name}s": [text] for name, text in row.items()}
+    thrice = {name: texts * 3 for name, texts in columns.items()}
+    kept, changed, blank = scorer.blame([same, other, " "], **thrice)
     assert max(fault.severity for fault in kept) == pytest.approx(0, abs=1e-5)
     worst = max(changed, key=lambda fault: fault.severity)
     assert other[worst.start : worst.end] == "bunt"
     assert blank == []
-    [alignment] = scorer.align([same], sources=given[:1])
+    [alignment] = scorer.align([same], **columns)
     assert alignment.source == alignment.prediction
     assert np.diag(alignment.values) == pytest.approx(1, abs=1e-5)
-    row = (
-        dict(zip(("source", "reference"), given[0], strict=True))
-        if side == "both"
-        else {"source": same}
-    )
     rows = write_jsonl(tmp_path / "rows.jsonl", [row | {"translation": other}])
     plot = tmp_path / "plot.png"
     code, out, _ = mtmetrics(

@@ -51,7 +51,7 @@ def test_rows_go_in_and_numbers_come_out(commands) -> None:
     assert result.segments.tolist() == [-1.0, -6.0, -99.0, -1.0]
     assert (result.report.blank, scorer.side, Path("calls").read_text()) == (
         1,
-        ("sources",),
+        "source",
         "de-en!\n",
     )
     assert result.signature.startswith(f"cmd|name:it#{scorer.command.fingerprint}|lp:de-en|v:")

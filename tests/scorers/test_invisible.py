@@ -9,6 +9,7 @@ from mtmetrics.errors import MTMetricsError
 from mtmetrics.scorers.metric import METRICS
 from mtmetrics.scorers.plugins import PluginMetric
 from mtmetrics.scorers.registry import load_scorer
+from mtmetrics.scorers.words import blames_words
 
 SOURCE, TRANSLATION = "Der Ausschuss hat heute beschlossen.", "The committee decided today."
 REFERENCE = "The committee has decided today."
@@ -49,16 +50,19 @@ def loaded(metric, side):
 def test_they_change_no_score_and_no_fault(metric):
     scorer = loaded(metric, SIDES[metric])
     other = SOURCE if SIDES[metric] == "source" else REFERENCE
+    [column] = scorer.side.columns
     dirty, translation = unseen(other), unseen(TRANSLATION)
-    usual = scorer.score([TRANSLATION, ""], sources=[other, other])
-    result = scorer.score([translation, NOTHING], sources=[dirty, other])
+    usual = scorer.score([TRANSLATION, ""], **{column: [other, other]})
+    result = scorer.score([translation, NOTHING], **{column: [dirty, other]})
     assert result.segments.tolist() == usual.segments.tolist()
     assert (result.report.blank, result.empty.tolist()) == (1, [False, True])
-    assert scorer.score([TRANSLATION], sources=[NOTHING]).segments.tolist() == [usual.segments[1]]
-    if scorer.blames:
+    assert scorer.score([TRANSLATION], **{column: [NOTHING]}).segments.tolist() == [
+        usual.segments[1]
+    ]
+    if blames_words(scorer):
         [faults], [others] = (
-            scorer.blame([TRANSLATION], sources=[other]),
-            scorer.blame([translation], sources=[dirty]),
+            scorer.blame([TRANSLATION], **{column: [other]}),
+            scorer.blame([translation], **{column: [dirty]}),
         )
         assert [fault[2:] for fault in others] == [fault[2:] for fault in faults]
         words = [translation[fault.start : fault.end] for fault in others]

@@ -86,7 +86,7 @@ def test_scores_are_those_of_the_command_turned_round(
     assert load_plugin(plugin) == ["metricx24"]
     options = {"model": str(folder), "vocabulary": str(folder)}
     both = package.load("metricx24", lang_pair="de-en", lines=2, **options).score(
-        TEXTS, sources=list(zip(SOURCES, REFERENCES, strict=True))
+        TEXTS, sources=SOURCES, references=REFERENCES
     )
     rows = zip(SOURCES, TEXTS, REFERENCES, strict=True)
     expected = published(folder, [f"source: {s} candidate: {t} reference: {r}" for s, t, r in rows])

@@ -66,7 +66,7 @@ def test_a_file_makes_a_metric_like_all_others(plugin: Path) -> None:
     assert result.signature == f"lengths|lp:de-en|against:source|{own}"
     against = package.load("lengths", against="reference")
     assert against.side == "reference"
-    assert against.score(["ab"], sources=[["a", "abc"]]).segments.tolist() == [-1.0]
+    assert against.score(["ab"], references=[["a", "abc"]]).segments.tolist() == [-1.0]
     with pytest.raises(InputError, match="unit 'bytes': must be one of characters, words"):
         package.load("lengths", unit="bytes")
 

@@ -41,7 +41,7 @@ def _a_new_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def scored_like(scorer: Scorer, other: Scorer) -> bool:
-    results = [one.score(PREDICTIONS, sources=OTHERS) for one in (scorer, other)]
+    results = [one.score(PREDICTIONS, references=OTHERS) for one in (scorer, other)]
     return results[0].as_dict() == results[1].as_dict()
 
 
@@ -89,8 +89,8 @@ def test_what_was_set_afterwards_travels_too() -> None:
     looping = "ha ha ha ha ha ha ha ha ha ha"
     copy = pickle.loads(pickle.dumps(scorer))
     assert (
-        copy.score([looping], sources=["a house"]).signature
-        == scorer.score([looping], sources=["a house"]).signature
+        copy.score([looping], references=["a house"]).signature
+        == scorer.score([looping], references=["a house"]).signature
     )
     assert copy.floor_degenerate
 
@@ -100,7 +100,7 @@ def test_in_another_process() -> None:
     spawn = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(1, mp_context=spawn) as pool:
         result = pool.submit(scorer.score, PREDICTIONS, references=OTHERS).result()
-    assert result.as_dict() == scorer.score(PREDICTIONS, sources=OTHERS).as_dict()
+    assert result.as_dict() == scorer.score(PREDICTIONS, references=OTHERS).as_dict()
 
 
 @pytest.mark.usefixtures("no_plugins")

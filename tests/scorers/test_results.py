@@ -46,7 +46,7 @@ def test_the_signature_says_how_many_references_there_are_and_that_the_best_coun
         [["the small house"]],
     )
     plain, listed, several = (
-        scorer.score(texts, sources=others) for others in (["the small house"], one, two)
+        scorer.score(texts, references=others) for others in (["the small house"], one, two)
     )
     assert plain.signature == listed.signature == scorer.signature
     assert "combine:" not in plain.signature
@@ -59,7 +59,7 @@ def test_the_signature_says_how_many_references_there_are_and_that_the_best_coun
     assert [field for field in fields if field not in (f"{key}:2", "combine:max")] == [
         field for field in plain.signature.split("|") if field != "nrefs:1"
     ]
-    varied = scorer.score(texts * (CHUNK_LINES + 1), sources=[two[0]] * CHUNK_LINES + one)
+    varied = scorer.score(texts * (CHUNK_LINES + 1), references=[two[0]] * CHUNK_LINES + one)
     assert f"|{key}:var|combine:max|" in varied.signature
 
 

@@ -40,18 +40,18 @@ def test_sentsim_by_hand(encoder: TokenEncoder) -> None:
 
 def test_batch_normalisation_over_chunks_systems_and_one_segment(encoder: TokenEncoder) -> None:
     scorer = SentSim(encoder, encoder.means(), against="source")
-    whole = scorer.score(TRANSLATIONS, references=REFERENCES)
+    whole = scorer.score(TRANSLATIONS, sources=REFERENCES)
     batches = Batch({"": TRANSLATIONS}, sources=REFERENCES).slices(1)
     [[streamed]] = scorer.score_batches(batches)
     assert streamed.segments == pytest.approx(whole.segments)
-    both = scorer.score_systems({"a": TRANSLATIONS, "b": REFERENCES[::-1]}, references=REFERENCES)
+    both = scorer.score_systems({"a": TRANSLATIONS, "b": REFERENCES[::-1]}, sources=REFERENCES)
     assert both["a"].segments == pytest.approx(whole.segments)
-    assert scorer.score(TRANSLATIONS[:1], references=REFERENCES[:1]).segments == pytest.approx(
+    assert scorer.score(TRANSLATIONS[:1], sources=REFERENCES[:1]).segments == pytest.approx(
         [np.exp(0.5)]
     )
     assert scorer.score(["x"], sources=[" "]).segments.tolist() == [1.0]
     scorer = SentSim(encoder, encoder.means(), against="reference")
-    several = scorer.score(["the house", "dog"], sources=[["x", "the house"], ["cat"]])
+    several = scorer.score(["the house", "dog"], references=[["x", "the house"], ["cat"]])
     assert several.parts["sss"][0] == pytest.approx(1.0)
     assert several.segments == pytest.approx([np.e, 1.0])
 
@@ -65,7 +65,7 @@ def test_sentsim_settings(encoder: TokenEncoder) -> None:
             encoder, sentences, against="source", normalize="fixed", bounds={"bertscore": (0, 1)}
         )
     unit = SentSim(encoder, sentences, against="source", combine="wmd", normalize_vectors=True)
-    assert unit.score(TRANSLATIONS, references=REFERENCES).parts["wmd"][:3].max() <= 2.0
+    assert unit.score(TRANSLATIONS, sources=REFERENCES).parts["wmd"][:3].max() <= 2.0
     assert "|vectors:unit|" in unit.signature
 
 

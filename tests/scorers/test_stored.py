@@ -42,7 +42,7 @@ def test_layouts(tmp_path: Path, name: str) -> None:
     assert found["b"].report.blank == 1
     assert found["a"].signature.startswith(f"scores|file:{name}#")
     turned = load_scorer("scores", str(tmp_path / name), lower_is_better=True, against="reference")
-    assert turned.score_systems({"a": ["one", "two"]}, sources=[["r", "s"], ["t"]])[
+    assert turned.score_systems({"a": ["one", "two"]}, references=[["r", "s"], ["t"]])[
         "a"
     ].segments.tolist() == [-1.0, -2.5]
     assert "|turned:yes|" in turned.signature
@@ -143,7 +143,7 @@ def test_one_system_needs_no_name_and_chunks_go_on_where_they_were(tmp_path: Pat
 def test_a_segment_is_blank_where_all_its_references_are(tmp_path: Path) -> None:
     (tmp_path / "plain").write_text("1\n2\n3\n")
     result = load_scorer("scores", str(tmp_path / "plain"), against="reference").score(
-        ["x", "y", "z"], sources=[[" ", "r"], [" ", ""], ["r", "s"]]
+        ["x", "y", "z"], references=[[" ", "r"], [" ", ""], ["r", "s"]]
     )
     assert result.segments.tolist() == [1.0, 2.0, 3.0]
     assert result.empty.tolist() == [False, True, False]

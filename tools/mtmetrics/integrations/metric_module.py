@@ -295,8 +295,7 @@ class MetricModule(evaluate.Metric):
         metric = METRICS[self.metric_name]
         if metric.usual is None and not metric.requested_side(self.defaults):
             return self._known_columns()
-        side = resolve_side(metric, metric.requested_side(self.defaults), None, None)
-        return ["predictions", *side.columns]
+        return ["predictions", *metric.side_of_options(self.defaults).columns]
 
     def _infer_feature_from_example(self, example: dict[str, Any]) -> datasets.Features:
         """The types of checked columns; that of `evaluate` supposes that the same ones are always
@@ -350,7 +349,7 @@ class MetricModule(evaluate.Metric):
         given = [name for name in self._known_columns() if columns.get(name) is not None]
         if isinstance(self.info.features, list):
             if not set(given) - {"predictions"}:
-                resolve_side(METRICS[self.metric_name], None, None, [])  # says what is missing
+                METRICS[self.metric_name].side_of_options({}, [])  # says what is missing
             needed = ["predictions", *given]
         else:
             needed = self._known_columns()

@@ -167,14 +167,12 @@ def _logged(metric: Any, with_sources: bool, options: dict[str, Any]) -> _Logged
 
 def _scorer(module: "MetricModule", with_sources: bool, options: dict[str, Any]) -> "Scorer":
     from mtmetrics.scorers.metric import METRICS
-    from mtmetrics.scorers.side import resolve_side
 
     options = module.scorer_options | options
     metric = METRICS[module.metric_name]
     alone = with_sources and "source" in metric.sides and not metric.requested_side(options)
     given = ["sources"] if alone else metric.columns
-    side = resolve_side(metric, metric.requested_side(options), None, given)
-    return module.scorer(**options | {"against": side})
+    return module.scorer(**options | {"against": metric.side_of_options(options, given)})
 
 
 def _decoded(tokenizer: Any, tokens: Any) -> list[str]:

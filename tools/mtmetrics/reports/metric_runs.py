@@ -115,7 +115,7 @@ class MetricSpec:
         spec, metric = self, known_metric(self.metric)
         # Where both columns are there, the preset knows which one it is made for.
         if metric is not None and len(given) == 1:
-            spec = self.having(against=metric.side(dict(self.options), given))
+            spec = self.having(against=metric.side_of_options(dict(self.options), given))
         scorer = spec.load(pool, lang_pair)
         if not scorer.independent:
             raise InputError(

@@ -110,6 +110,12 @@ class Metric:
             return requested_side(options)
         return options.get("against")
 
+    def side_of_options(
+        self, options: Mapping[str, Any], given_columns: Collection[str] | None = None
+    ) -> Side:
+        """Returns the side to compare with where no preset has a say, see `resolve_side`."""
+        return resolve_side(self, self.requested_side(options), None, given_columns)
+
     def side_of_preset(
         self,
         preset: str | None,
