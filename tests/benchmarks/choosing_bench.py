@@ -239,9 +239,8 @@ def measure_tuning(root: Path) -> Iterator[Table]:
     )
     chrf = load_scorer("chrf", None)
     references = [item.references for item in lists for _ in item.candidates]
-    [result] = chrf.score_stream(
-        [[references, [text for item in lists for text in item.candidates]]]
-    )
+    candidates = [text for item in lists for text in item.candidates]
+    result = chrf.score(candidates, references=references)
     quality = result.segments.reshape(len(lists), _BEAMS)
     scorers = load_scorers(
         {name: MetricSpec.parse(name) for name in _METRICS}, ["sources"], pool, "de-en"

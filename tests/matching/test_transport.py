@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mtmetrics.errors import MTMetricsError
-from mtmetrics.matching import workers
 from mtmetrics.matching.transport import (
     DISTANCES,
     RoundedPartialTransport,

@@ -28,7 +28,7 @@ LAYER = "hidden state of the encoder, 0 = embeddings"
 MAP = "none, clp, umd, clp+umd or umd+clp"
 MAPS = "a map file, a folder of maps, or the name of a map artifact"
 LANGUAGE_MODEL = "language model of the target language, or none"
-WORKERS = "processes that solve transport, or threads that match (default: one per core, at most 4)"
+WORKERS = "threads that solve transport or match words (default: one per core, at most 4)"
 
 
 def option(
