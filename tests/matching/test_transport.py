@@ -133,18 +133,6 @@ def test_threads_change_nothing() -> None:
         assert np.isnan(alone).any()
 
 
-def test_few_pairs_and_the_first_ones_start_no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "_solved", 0)
-    monkeypatch.setattr(workers, "_pools", {})
-    many, few = (pack([np.eye(2)] * count) for count in (512, 511))
-    for side, count in ((many, 1), (few, 2)):
-        word_mover_distances(side, side, workers=count)
-    assert workers._solved == 0
-    word_mover_distances(many, many, workers=2)
-    assert workers._solved == 512
-    assert not workers._pools
-
-
 def test_weights_shift_mass_and_empty_sides_are_nan() -> None:
     x, y = np.eye(2), np.eye(2)[:1]
     plain = word_mover_distances(pack([x]), pack([y]))
