@@ -80,7 +80,8 @@ def test_expected_utility_encodes_each_text_once(tiny_encoder: Path) -> None:
         for texts, choice in zip(lists, found, strict=True):
             known = [text for text in texts if text.strip()]
             plain = [
-                scorer.score([text] * len(known), sources=known).segments.mean() for text in known
+                scorer.score([text] * len(known), references=known).segments.mean()
+                for text in known
             ]
             assert [score for score in choice.scores if score == score] == pytest.approx(
                 plain, abs=1e-6

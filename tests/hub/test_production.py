@@ -30,7 +30,7 @@ from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers.registry import load_scorer
 
 scorer = load_scorer("uscore", preset="org/my-uscore", lang_pair="de-en", pool=ModelPool(device="cpu"))
-print(json.dumps(scorer.score(["das haus", "der hund"], ["the house", "a dog"]).segments.tolist()))
+print(json.dumps(scorer.score(["the house", "a dog"], sources=["das haus", "der hund"]).segments.tolist()))
 """
 RESULT = {
     "task": {"type": "t"},

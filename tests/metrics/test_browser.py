@@ -164,17 +164,16 @@ def scored() -> dict[str, dict[str, Any]]:
     """What the scorers say of the example: metric -> system -> result."""
     known, pool = example(), ModelPool()
     found = {}
-    for title, column, options in (
-        ("XMoverScore mini", known.sources, {"metric": "xmoverscore", "preset": "mini"}),
+    for title, options in (
+        ("XMoverScore mini", {"metric": "xmoverscore", "preset": "mini"}),
         (
             "SentSim mini (source)",
-            known.sources,
             {"metric": "sentsim", "preset": "mini", "setting": "src-mt"},
         ),
-        ("chrF", known.references, {"metric": "chrf"}),
+        ("chrF", {"metric": "chrf"}),
     ):
         found[title] = load_scorer(**options, lang_pair="de-en", pool=pool).score_systems(
-            known.systems, sources=column
+            known.systems, sources=known.sources, references=known.references
         )
     return found
 

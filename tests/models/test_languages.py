@@ -82,12 +82,12 @@ def test_scorers_read_each_side_in_its_language(folder: Path, against: str) -> N
     sentences = encoder.means()
     pair: Any = {"lang_pair": "de-en"}
     found = [
-        BERTR(encoder, against=against, **pair).score(["house"], sources=["house"]).segments,
+        BERTR(encoder, against=against, **pair).score(["house"], references=["house"]).segments,
         DistilScore(sentences, against=against, **pair)
-        .score(["house"], sources=["house"])
+        .score(["house"], references=["house"])
         .segments,
         SentSim(encoder, sentences, against=against, **pair)
-        .score(["house"], sources=["house"])
+        .score(["house"], references=["house"])
         .parts["sss"],
     ]
     if against == "source":

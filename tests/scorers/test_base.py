@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from helpers import REFERENCES, TRANSLATIONS
 
+from mtmetrics.errors import InputError
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.bertr import BERTR
@@ -67,3 +68,25 @@ def test_several_systems_share_the_encoding(tiny_encoder: Path) -> None:
         expected, abs=1e-6
     )
     assert encoder.counts.computed == len({*REFERENCES, *TRANSLATIONS})
+
+
+def test_texts_by_position_as_in_1_1_are_refused_with_the_call_that_works(
+    encoder: TokenEncoder,
+) -> None:
+    scorer = BERTR(encoder)
+    advice = r"score\(predictions, sources=...\) or score\(predictions, references=...\)$"
+    with pytest.raises(InputError, match=advice):
+        scorer.score(REFERENCES, TRANSLATIONS)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"score_systems\(systems, references=...\)$"):
+        scorer.score_systems(REFERENCES, {"a": TRANSLATIONS})  # type: ignore[arg-type]
+
+
+def test_a_column_that_is_not_read_is_left_aside_and_a_missing_one_is_named(
+    encoder: TokenEncoder,
+) -> None:
+    scorer = BERTR(encoder)
+    alone = scorer.score(TRANSLATIONS, references=REFERENCES)
+    both = scorer.score(TRANSLATIONS, references=REFERENCES, sources=["x"])
+    assert both.segments.tolist() == alone.segments.tolist()
+    with pytest.raises(InputError, match="bertr compares predictions with references; pass"):
+        scorer.score(TRANSLATIONS, sources=REFERENCES)
