@@ -244,24 +244,15 @@ class Scorer(abc.ABC):
     def signature(self) -> str:
         """One line that pins the scores."""
         pair = None if self.lang_pair is None else standard_pair(self.lang_pair)
-        fields: dict[str, Any] = {"lp": pair, "against": self.against}
-        for name, field in self.settings.options().items():
-            if field.metadata["signed"]:
-                value = self.pinned(name)
-                fields |= value if isinstance(value, dict) else {field.metadata["signed"]: value}
-        return signature(self.metric, fields | {"dtype": self.dtype and dtype_name(self.dtype)})
+        fields = {"lp": pair, "against": self.against, **self.signature_fields()}
+        if self.dtype is not None:
+            fields["dtype"] = dtype_name(self.dtype)
+        return signature(self.metric, fields)
 
-    def pinned(self, option: str) -> Any:
-        """What the signature says of an option: its value where it is not the default; or several
-        keys and values."""
-        value = getattr(self.settings, option)
-        return (
-            None
-            if value == self.settings.options()[option].default
-            else "yes"
-            if value is True
-            else value
-        )
+    def signature_fields(self) -> dict[str, object]:
+        """Returns what the signature says of models and options: key -> value, None where there is
+        nothing to say. A metric lists its models, then its plain options."""
+        return self.settings.signature_fields()
 
     @abc.abstractmethod
     def compute(self, batch: Batch) -> list[PartScores]:

@@ -219,9 +219,7 @@ class Fluency(Scorer):
     class Settings(settings.Settings):
         """The options of the language model alone."""
 
-        lm: str | None = option(
-            None, settings.LANGUAGE_MODEL, usage="MODEL", signed="lm", opens=True
-        )
+        lm: str | None = option(None, settings.LANGUAGE_MODEL, usage="MODEL", opens=True)
 
     metric = "fluency"
     tables: ClassVar = {"language_models.*": XMoverScore.tables["language_models.*"]}
@@ -255,8 +253,12 @@ class Fluency(Scorer):
             )
         return cls(model, lang_pair=opened.lang_pair)
 
-    def pinned(self, option: str) -> Any:
-        return {option: model_name(self.language_model), **self.language_model.signature_fields}
+    def signature_fields(self) -> dict[str, object]:
+        return {
+            "lm": model_name(self.language_model),
+            **self.language_model.signature_fields,
+            **self.settings.signature_fields(),
+        }
 
     def compute(self, batch: Batch) -> list[PartScores]:
         # One call for all systems, so that a text that several of them share is scored once.

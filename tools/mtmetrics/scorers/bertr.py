@@ -45,11 +45,9 @@ class BERTR(WordScorer):
     class Settings(settings.Settings):
         """The options of BERTR."""
 
-        encoder: str | None = option(
-            None, settings.ENCODER, usage="MODEL", signed="enc", opens=True
-        )
-        layer: int | None = option(None, settings.LAYER, signed="layer", opens=True)
-        map: str | None = option(None, settings.MAP, signed="map", opens=True)
+        encoder: str | None = option(None, settings.ENCODER, usage="MODEL", opens=True)
+        layer: int | None = option(None, settings.LAYER, opens=True)
+        map: str | None = option(None, settings.MAP, opens=True)
         maps: str | None = option(None, settings.MAPS, usage="PATH|NAME", opens=True)
         special_tokens: bool = option(
             False, "count special tokens as word pieces", signed="special"
@@ -105,11 +103,13 @@ class BERTR(WordScorer):
         remapping = opened.remapping(encoder) if mapped else None
         return cls(encoder, remapping, against=side, **opened.keywords())
 
-    def pinned(self, option: str) -> Any:
-        if option == "map":
-            return map_name(self.remapping) if self.side is Side.SOURCE else None
-        ours = {"encoder": model_name(self.encoder), "layer": self.encoder.layer}
-        return ours[option] if option in ours else super().pinned(option)
+    def signature_fields(self) -> dict[str, object]:
+        return {
+            "enc": model_name(self.encoder),
+            "layer": self.encoder.layer,
+            "map": map_name(self.remapping) if self.side is Side.SOURCE else None,
+            **self.settings.signature_fields(),
+        }
 
     def compute(self, batch: Batch) -> list[PartScores]:
         compared, *systems = self._encoded(batch)

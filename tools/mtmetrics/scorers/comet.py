@@ -52,7 +52,6 @@ class CometScore(WordScorer):
             None,
             "another converted checkpoint: a folder or Hub repository",
             usage="MODEL",
-            signed="model",
             opens=True,
         )
 
@@ -97,8 +96,8 @@ class CometScore(WordScorer):
             opened.side()
         return cls(opened.pool.comet(**table), against=opened.against, lang_pair=opened.lang_pair)
 
-    def pinned(self, option: str) -> Any:
-        return model_name(self.model)
+    def signature_fields(self) -> dict[str, object]:
+        return {"model": model_name(self.model), **self.settings.signature_fields()}
 
     def errors(
         self,

@@ -2,7 +2,7 @@
 Gurevych, 2020; relative of SentSim)."""
 
 import dataclasses
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -42,10 +42,9 @@ class DistilScore(Scorer):
                 "Parquet file of vectors"
             ),
             usage="MODEL",
-            signed="enc",
             opens=True,
         )
-        layer: int | None = option(None, settings.LAYER, signed="layer", opens=True)
+        layer: int | None = option(None, settings.LAYER, opens=True)
 
     metric = "distilscore"
     floor = -1.0
@@ -69,8 +68,12 @@ class DistilScore(Scorer):
         encoder = opened.pool.sentence_encoder(**opened.encoder_table())
         return cls(encoder, against=side, lang_pair=opened.lang_pair)
 
-    def pinned(self, option: str) -> Any:
-        return {"encoder": model_name(self.encoder), "layer": self.encoder.layer}[option]
+    def signature_fields(self) -> dict[str, object]:
+        return {
+            "enc": model_name(self.encoder),
+            "layer": self.encoder.layer,
+            **self.settings.signature_fields(),
+        }
 
     def compute(self, batch: Batch) -> list[PartScores]:
         compared, *systems = encoded_columns(self.encoder, batch)

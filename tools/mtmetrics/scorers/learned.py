@@ -112,7 +112,6 @@ class LearnedScore(Scorer):
             None,
             "another trained network: folder, bundled artifact or Hub repository",
             usage="MODEL",
-            signed="reg",
             opens=True,
         )
         encoder: str | None = option(
@@ -122,7 +121,6 @@ class LearnedScore(Scorer):
                 "it must be the same one"
             ),
             usage="MODEL",
-            signed="enc",
             opens=True,
         )
         workers: int | None = option(None, settings.WORKERS)
@@ -221,9 +219,13 @@ class LearnedScore(Scorer):
             **opened.keywords(),
         )
 
-    def pinned(self, option: str) -> Any:
-        own = f"{self.label}#{self.fingerprint}" if self.fingerprint else self.label
-        return {"regressor": own, "encoder": model_name(self.encoder)}[option]
+    def signature_fields(self) -> dict[str, object]:
+        network = f"{self.label}#{self.fingerprint}" if self.fingerprint else self.label
+        return {
+            "reg": network,
+            "enc": model_name(self.encoder),
+            **self.settings.signature_fields(),
+        }
 
     def compute(self, batch: Batch) -> list[PartScores]:
         pieces_of_batch = [self._computed(part) for part in batch.slices(_LINES)]

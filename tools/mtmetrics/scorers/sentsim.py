@@ -82,7 +82,6 @@ class SentSim(WordScorer):
         setting: str | None = option(
             None,
             "src-mt or mt-ref, as the paper calls against source and reference",
-            signed="set",
             opens=True,
         )
         variant: str = option(
@@ -96,12 +95,9 @@ class SentSim(WordScorer):
             None,
             "instead of the variant, any of sss, bertscore, wmd and smd",
             usage="PART+PART",
-            signed="parts",
         )
-        words: str | None = option(
-            None, "another encoder of words", usage="MODEL", signed="enc", opens=True
-        )
-        layer: int | None = option(None, settings.LAYER, signed="layer", opens=True)
+        words: str | None = option(None, "another encoder of words", usage="MODEL", opens=True)
+        layer: int | None = option(None, settings.LAYER, opens=True)
         w1: float = option(
             _WEIGHT,
             (
@@ -109,7 +105,6 @@ class SentSim(WordScorer):
                 "says, else 0.5)"
             ),
             preset="w1",
-            signed="weights",
             weighs=True,
         )
         w2: float = option(
@@ -123,7 +118,6 @@ class SentSim(WordScorer):
             "batch (by the extremes of the call, as published) or fixed (by bounds of the preset)",
             choices=("batch", "fixed"),
             preset="normalize",
-            signed="norm",
         )
         normalize_vectors: bool = option(
             False,
@@ -132,7 +126,6 @@ class SentSim(WordScorer):
                 "code has none"
             ),
             preset="normalize_vectors",
-            signed="vectors",
         )
         workers: int | None = option(None, settings.WORKERS)
 
@@ -239,28 +232,28 @@ class SentSim(WordScorer):
         bounds = bundle.settings.get("bounds", {}).get(place)
         return cls(*models, bounds, against=side, **of_class)
 
-    def pinned(self, option: str) -> Any:
-        words = self.words if self.parts != ("sss",) else None
-        plain = len(self.parts) != 2 or set(self.weights) == {_WEIGHT}
-        match option:
-            case "setting":
-                return self.setting
-            case "combine":
-                return "+".join(self.parts)
-            case "words":
-                return model_name(words)
-            case "layer":
-                sentences = model_name(self.sentences) if "sss" in self.parts else None
-                return {"layer": words and words.layer, "sent": sentences}
-            case "w1":
-                return None if plain else ",".join(f"{weight:g}" for weight in self.weights)
-            case "normalize":
-                bounds = (
-                    [self.bounds[name] for name in self.parts] if self.normalize == "fixed" else []
-                )
-                scale = ",".join(f"{low:g}:{high:g}" for low, high in bounds)
-                return f"fixed({scale})" if scale else self.normalize
-        return "unit" if self.normalize_vectors else None
+    def signature_fields(self) -> dict[str, object]:
+        words = None if self.parts == ("sss",) else self.words
+        has_usual_weights = len(self.parts) != 2 or set(self.weights) == {_WEIGHT}
+        weights = ",".join(f"{weight:g}" for weight in self.weights)
+        return {
+            "set": self.setting,
+            "parts": "+".join(self.parts),
+            "enc": model_name(words),
+            "layer": words and words.layer,
+            "sent": model_name(self.sentences) if "sss" in self.parts else None,
+            "weights": None if has_usual_weights else weights,
+            "norm": self._normalization(),
+            "vectors": "unit" if self.normalize_vectors else None,
+            **self.settings.signature_fields(),
+        }
+
+    def _normalization(self) -> str:
+        """How the parts are scaled, with the fixed bounds."""
+        if self.normalize == "batch":
+            return "batch"
+        bounds = [self.bounds[name] for name in self.parts]
+        return f"fixed({','.join(f'{low:g}:{high:g}' for low, high in bounds)})"
 
     def _checked_weights(self, *weights: float) -> list[float]:
         for name, weight in zip(("w1", "w2"), weights, strict=True):

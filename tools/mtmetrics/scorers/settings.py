@@ -50,8 +50,8 @@ def option(
         usage: what help calls its value; by default its name in capitals.
         choices: the values that it may have, besides the default.
         preset: key of the table ``[score]`` of a preset that may hold it.
-        signed: key of the signature, which names values other than the default; `Scorer.pinned` may
-            say more.
+        signed: key of the signature, which names values other than the default; None where
+            `Scorer.signature_fields` of the metric says more than the value, or nothing.
         opens: it chooses what ``from_preset`` loads, so the class itself does not take it.
         weighs: it changes nothing but how the parts of a score become one, see `Scorer.combined`.
     """
@@ -144,6 +144,16 @@ class Settings:
                     f"unknown option {name!r}; there are: {', '.join(known) or 'none'}"
                 )
         return cls(**given)
+
+    def signature_fields(self) -> dict[str, object]:
+        """Returns the options with a key of the signature that differ from their defaults: key ->
+        value."""
+        fields: dict[str, object] = {}
+        for name, field in self.options().items():
+            value, key = getattr(self, name), field.metadata["signed"]
+            if key is not None and value != field.default:
+                fields[key] = "yes" if value is True else value
+        return fields
 
     def of_class(self) -> dict[str, Any]:
         """What the class of the metric takes: all options but those that choose what

@@ -61,7 +61,6 @@ class StoredScores(ForeignMetric):
             None,
             "the column or key of the score (default: score, or COMET)",
             usage="NAME",
-            signed="key",
             opens=True,
         )
         lower_is_better: bool = option(

@@ -40,6 +40,12 @@ OPTIONAL = {
     "back_translation": "back",
 }
 
+# Part -> the keys of the signature for its translation model, beams, and longest translation.
+_TRANSLATOR_KEYS = {
+    "pseudo": ("mt", "beams", "mtlen"),
+    "back": ("bt", "btbeams", "btlen"),
+}
+
 
 def part_weights(
     weights: str, combine: str, without: Collection[str] = ()
@@ -143,14 +149,12 @@ class UScore(WordScorer):
             "wrd (word level), snt (sentence level) or wrd+snt",
             usage="PART+PART",
             preset="parts",
-            signed="parts",
         )
         weights: str = option(
             "tuned",
             "tuned, + or ++, or weights of parts, wmd=0.6+lm=0.1+wrd=0.7+snt=0.3",
             usage="NAME|PART=N+...",
             preset="weights",
-            signed="weights",
             weighs=True,
         )
         without: str | Collection[str] | None = option(
@@ -160,13 +164,10 @@ class UScore(WordScorer):
                 "out"
             ),
             usage="NAME+NAME",
-            signed="without",
         )
-        map: str | None = option(None, settings.MAP, signed="map", opens=True)
+        map: str | None = option(None, settings.MAP, opens=True)
         maps: str | None = option(None, settings.MAPS, usage="PATH|NAME", opens=True)
-        lm: str | None = option(
-            None, settings.LANGUAGE_MODEL, usage="MODEL", signed="lm", opens=True
-        )
+        lm: str | None = option(None, settings.LANGUAGE_MODEL, usage="MODEL", opens=True)
         back: str | None = option(
             None,
             "translation model into the source language, for weights of back",
@@ -302,43 +303,36 @@ class UScore(WordScorer):
     def _sentences(self) -> Encoder | None:
         return self.sentences if "snt" in self.level_weights else None
 
-    def pinned(self, option: str) -> Any:
-        words = self.words if self.word_weights else None
-        match option:
-            case "combine":
-                return "+".join(self.level_weights)
-            case "weights":
-                return self.settings.weights
-            case "without":
-                return "+".join(self.without) or None
-            case "map" if words is not None:
-                fields: dict[str, Any] = {
-                    "enc": model_name(words.encoder),
-                    "layer": words.encoder.layer,
-                }
-                fields["pieces"] = (
-                    words.pieces if words.pieces != VARIANTS["uscore"].pieces else None
-                )
-                fields |= {"mass": words.weights, "map": map_name(words.remapping)}
-                for part, made in self._translators.items():
-                    marks = (
-                        ("mt", "beams", "mtlen") if part == "pseudo" else ("bt", "btbeams", "btlen")
-                    )
-                    fields |= dict(
-                        zip(marks, (model_name(made), made.beams, made.max_length), strict=True)
-                    )
-                return fields
-            case "lm":
-                model = (
-                    words.language_model
-                    if words is not None and "lm" in self.word_weights
-                    else None
-                )
-                fields = (
-                    {} if model is None else {"lm": model_name(model), **model.signature_fields}
-                )
-                return {**fields, "sent": model_name(self._sentences)}
-        return None
+    def signature_fields(self) -> dict[str, object]:
+        fields: dict[str, object] = {
+            "parts": "+".join(self.level_weights),
+            "weights": self.settings.weights,
+            "without": "+".join(self.without) or None,
+        }
+        if self.words is not None and self.word_weights:
+            fields |= self._word_fields(self.words)
+        fields["sent"] = model_name(self._sentences)
+        return fields | self.settings.signature_fields()
+
+    def _word_fields(self, words: XMoverScore) -> dict[str, object]:
+        """What the signature says of the word level."""
+        has_usual_pieces = words.pieces == VARIANTS["uscore"].pieces
+        fields: dict[str, object] = {
+            "enc": model_name(words.encoder),
+            "layer": words.encoder.layer,
+            "pieces": None if has_usual_pieces else words.pieces,
+            "mass": words.weights,
+            "map": map_name(words.remapping),
+        }
+        for part, translator in self._translators.items():
+            model, beams, length = _TRANSLATOR_KEYS[part]
+            fields[model] = model_name(translator)
+            fields[beams], fields[length] = translator.beams, translator.max_length
+        language_model = words.language_model
+        if language_model is not None and "lm" in self.word_weights:
+            fields["lm"] = model_name(language_model)
+            fields |= language_model.signature_fields
+        return fields
 
     def compute(self, batch: Batch) -> list[PartScores]:
         sources, systems = batch.compared, batch.predictions

@@ -107,64 +107,54 @@ class XMoverScore(WordScorer):
             "another encoder (or, for similarity cosine, a sentence-transformers model), or a "
             "table of word vectors in a shared space; {lang} in its path: one table per language",
             usage="MODEL|TABLE",
-            signed="enc",
             opens=True,
         )
-        layer: int | None = option(None, settings.LAYER, signed="layer", opens=True)
+        layer: int | None = option(None, settings.LAYER, opens=True)
         similarity: Similarity = option(
             "mover",
             "mover (of words) or cosine (of sentence vectors)",
             choices=SIMILARITIES,
             preset="similarity",
-            signed="sim",
         )
         pieces: KeptPieces | None = option(
             None,
             "words (no punctuation, no continuation pieces) or all",
             choices=("words", "all"),
             preset="pieces",
-            signed="pieces",
         )
-        ngram: int | None = option(None, "tokens per n-gram", preset="ngram", signed="ngram")
-        map: str | None = option(None, settings.MAP, signed="map", opens=True)
+        ngram: int | None = option(None, "tokens per n-gram", preset="ngram")
+        map: str | None = option(None, settings.MAP, opens=True)
         maps: str | None = option(None, settings.MAPS, usage="PATH|NAME", opens=True)
         sides: Sides = option(
             "source",
             "map the source side or both",
             choices=("source", "both"),
             preset="sides",
-            signed="sides",
         )
-        lm: str | None = option(
-            None, settings.LANGUAGE_MODEL, usage="MODEL", signed="lm", opens=True
-        )
+        lm: str | None = option(None, settings.LANGUAGE_MODEL, usage="MODEL", opens=True)
         lm_weight: float = option(0.1, "weight of the language model", weighs=True)
         variant: str = option(
             "acl20",
             "published form: acl20, release or uscore",
             choices=tuple(VARIANTS),
             preset="variant",
-            signed="form",
         )
         distance: Distance | None = option(
             None,
             "sqeuclidean, euclidean or cosine",
             choices=tuple(DISTANCES),
             preset="distance",
-            signed="dist",
         )
         drop_rate: float | None = option(
             None,
             "share of flows that partial transport drops, 0 to 1",
             preset="drop_rate",
-            signed="drop",
         )
         weights: str | None = option(
             None,
             "uniform, norm (lengths of vectors), or a stored table of inverse document frequencies",
             usage="uniform|norm|FILE|NAME",
             preset="weights",
-            signed="weights",
             opens=True,
         )
         workers: int | None = option(None, settings.WORKERS)
@@ -257,42 +247,37 @@ class XMoverScore(WordScorer):
             of_class["lm_weight"] = lm_weight
         return cls(sources, targets, remapping, model, weights, **of_class)
 
-    def pinned(self, option: str) -> Any:
-        model, words = self.language_model, self.similarity == "mover"
-        match option:
-            case "encoder":
-                target = self.target_encoder if self.target_encoder is not self.encoder else None
-                return {"enc": model_name(self.encoder), "tenc": model_name(target)}
-            case "layer":
-                return self.encoder.layer
-            case "ngram" | "pieces" | "distance":
-                value = getattr(self, option)
-                return (
-                    None
-                    if not words or (option != "ngram" and value == getattr(self._form, option))
-                    else value
-                )
-            case "map":
-                return map_name(self.remapping)
-            case "sides":
-                return None if self.remapping is None else super().pinned(option)
-            case "lm" if model is not None:
-                return {"lm": f"{model_name(model)}*{self.lm_weight:g}", **model.signature_fields}
-            case "lm":
-                return "none"
-            case "variant":
-                return self.variant
-            case "drop_rate":
-                return (
-                    None if self.drop_rate is None or not words else f"{self.drop_rate:g}/rounded"
-                )
-            case "weights":
-                return (
-                    f"idf#{self.weights.fingerprint}"
-                    if isinstance(self.weights, TokenWeights)
-                    else self.weights
-                )
-        return super().pinned(option)
+    def signature_fields(self) -> dict[str, object]:
+        form, matches_words = self._form, self.similarity == "mover"
+        has_target_encoder = self.target_encoder is not self.encoder
+        fields: dict[str, object] = {
+            "enc": model_name(self.encoder),
+            "tenc": model_name(self.target_encoder) if has_target_encoder else None,
+            "layer": self.encoder.layer,
+            "sim": None if matches_words else self.similarity,
+        }
+        if matches_words:
+            fields["pieces"] = None if self.pieces == form.pieces else self.pieces
+            fields["ngram"] = self.ngram
+        fields["map"] = map_name(self.remapping)
+        if self.remapping is not None and self.sides != "source":
+            fields["sides"] = self.sides
+        fields |= self._language_model_fields()
+        fields["form"] = self.variant
+        if matches_words:
+            fields["dist"] = None if self.distance == form.distance else self.distance
+            if self.drop_rate is not None:
+                fields["drop"] = f"{self.drop_rate:g}/rounded"
+        fields["weights"] = self.weights
+        if isinstance(self.weights, TokenWeights):
+            fields["weights"] = f"idf#{self.weights.fingerprint}"
+        return fields | self.settings.signature_fields()
+
+    def _language_model_fields(self) -> dict[str, object]:
+        model = self.language_model
+        if model is None:
+            return {"lm": "none"}
+        return {"lm": f"{model_name(model)}*{self.lm_weight:g}", **model.signature_fields}
 
     def ngrams(self, texts: Sequence[str], side: Side) -> PackedTokens:
         """Packed n-grams of texts, ready to be matched."""
