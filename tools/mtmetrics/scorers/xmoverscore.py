@@ -3,6 +3,7 @@
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -23,16 +24,17 @@ from mtmetrics.matching.transport import (
 from mtmetrics.matching.word_errors import Evidence, loss_evidence, match_evidence
 from mtmetrics.models.language_model import LanguageModel, length_normalised
 from mtmetrics.models.packed import Encoder, PackedTokens, WordEncoder
+from mtmetrics.models.stored_vectors import SUFFIX
 from mtmetrics.models.token_weights import TokenWeights
 from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import any_truncated, encoded_columns
 from mtmetrics.scorers.batch import Batch
-from mtmetrics.scorers.preset_tables import Opened, map_name, model_name, source_and_target_encoders
+from mtmetrics.scorers.preset_tables import Opened, map_name, model_name
 from mtmetrics.scorers.results import PartScores
 from mtmetrics.scorers.settings import option
 from mtmetrics.scorers.words import WordScorer
 
-Side = Literal["source", "target"]
+Role = Literal["source", "target"]
 KeptPieces = Literal["words", "all"]
 Similarity = Literal["mover", "cosine"]
 SIMILARITIES: tuple[Similarity, ...] = ("mover", "cosine")
@@ -180,6 +182,69 @@ class XMoverScore(WordScorer):
         },
     }
 
+    def compute(self, batch: Batch) -> list[PartScores]:
+        if self.target_encoder is self.encoder:
+            sources, *systems = encoded_columns(self.encoder, batch)
+        else:
+            sources = self.encoder.encode(batch.compared, self.languages.source)
+            without_sources = dataclasses.replace(batch, sources=None)
+            systems = encoded_columns(self.target_encoder, without_sources)
+        prepare = self.ngrams_of if self.similarity == "mover" else self._remapped
+        compare = self.mover if self.similarity == "mover" else text_cosines
+        sources = prepare(sources, "source")
+        scores = []
+        for predictions, encoded in zip(batch.predictions, systems, strict=True):
+            translations = prepare(encoded, "target")
+            similarity = compare(sources, translations)
+            lm, is_cut = self.fluency(predictions)
+            parts = {self.similarity: similarity, "lm": lm}
+            truncated = any_truncated(sources, translations) | is_cut
+            scores.append(PartScores(self.combined(parts), parts, truncated, np.isnan(similarity)))
+        return scores
+
+    def mover(self, sources: PackedTokens, predictions: PackedTokens) -> np.ndarray:
+        """(N,) the part ``mover`` of N pairs of packed n-grams; NaN where a side has none."""
+        distances = word_mover_distances(
+            sources,
+            predictions,
+            self.distance,
+            transport=self._transport,
+            workers=self.workers,
+        )
+        return self._form.similarity(distances)
+
+    @property
+    def _transport(
+        self,
+    ) -> Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, float]]:
+        return optimal_flow if self.drop_rate is None else RoundedPartialTransport(self.drop_rate)
+
+    def fluency(self, predictions: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """(N,) the part ``lm`` and an (N,) mask of texts cut at the language model's limit; zeros
+        without a language model."""
+        if self.language_model is None:
+            return np.zeros(len(predictions)), np.zeros(len(predictions), dtype=bool)
+        means, lengths, cut = self.language_model.score(predictions)
+        return (length_normalised(means, lengths) if self._form.normalise_lm else means), cut
+
+    def combined(self, parts: Mapping[str, np.ndarray]) -> np.ndarray:
+        return (
+            parts[self.similarity]
+            + (self.lm_weight if self.language_model is not None else 0.0) * parts["lm"]
+        )
+
+    def _floor(self) -> tuple[float, dict[str, float]]:
+        farthest = np.array([-1.0])
+        if self.similarity == "mover":
+            farthest = self._form.similarity(np.array([_FARTHEST[self.distance]]))
+        lm = np.zeros(1)
+        if self.language_model is not None and not self._form.normalise_lm:
+            lm = np.array([self.language_model.floor])
+        parts = {self.similarity: farthest, "lm": lm}
+        return float(self.combined(parts)[0]), {
+            name: float(values[0]) for name, values in parts.items()
+        }
+
     def __init__(
         self,
         encoder: Encoder,
@@ -236,7 +301,7 @@ class XMoverScore(WordScorer):
             chosen = dataclasses.replace(
                 chosen, **{name: given.get(name) for name in (*_OF_WORDS, "weights")}
             )
-        sources, targets = source_and_target_encoders(opened, VARIANTS[chosen.variant].layer)
+        sources, targets = _source_and_target_encoders(opened, VARIANTS[chosen.variant].layer)
         remapping = opened.remapping(sources, "sentence" if cosine else "word")
         model, lm_weight = opened.language_model()
         weights: Any = None if chosen.weights in (None, "uniform") else chosen.weights
@@ -279,24 +344,24 @@ class XMoverScore(WordScorer):
             return {"lm": "none"}
         return {"lm": f"{model_name(model)}*{self.lm_weight:g}", **model.signature_fields}
 
-    def ngrams(self, texts: Sequence[str], side: Side) -> PackedTokens:
+    def ngrams(self, texts: Sequence[str], side: Role) -> PackedTokens:
         """Packed n-grams of texts, ready to be matched."""
         return self.ngrams_of(self._words(side).encode(texts, self._language(side)), side)
 
-    def ngrams_of(self, tokens: PackedTokens, side: Side) -> PackedTokens:
+    def ngrams_of(self, tokens: PackedTokens, side: Role) -> PackedTokens:
         """The same from tokens that are encoded already: filtered, weighted, remapped, averaged,
         L2-normalised."""
         remapped = self._remapped(self._filtered(tokens, side), side)
         return remapped.ngrams(self.ngram).normalized()
 
-    def _words(self, side: Side) -> WordEncoder:
+    def _words(self, side: Role) -> WordEncoder:
         encoder: Any = self.encoder if side == "source" else self.target_encoder
         return encoder
 
-    def _language(self, side: Side) -> str | None:
+    def _language(self, side: Role) -> str | None:
         return self.languages.source if side == "source" else self.languages.target
 
-    def _filtered(self, tokens: PackedTokens, side: Side) -> PackedTokens:
+    def _filtered(self, tokens: PackedTokens, side: Role) -> PackedTokens:
         if self.pieces == "words":
             tokens = tokens.select(self._words(side).word_table[tokens.token_ids])
         if self.weights == "norm":
@@ -306,56 +371,11 @@ class XMoverScore(WordScorer):
             )
         return tokens if self.weights is None else self.weights.apply(tokens)
 
-    def _remapped(self, tokens: PackedTokens, side: Side) -> PackedTokens:
+    def _remapped(self, tokens: PackedTokens, side: Role) -> PackedTokens:
         remapping = self.remapping
         if remapping is None or (side == "target" and self.sides == "source"):
             return tokens
         return tokens.with_vectors(lambda vectors: remapping.apply(vectors, side))
-
-    def mover(self, sources: PackedTokens, predictions: PackedTokens) -> np.ndarray:
-        """(N,) the part ``mover`` of N pairs of packed n-grams; NaN where a side has none."""
-        distances = word_mover_distances(
-            sources,
-            predictions,
-            self.distance,
-            transport=self._transport,
-            workers=self.workers,
-        )
-        return self._form.similarity(distances)
-
-    @property
-    def _transport(
-        self,
-    ) -> Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, float]]:
-        return optimal_flow if self.drop_rate is None else RoundedPartialTransport(self.drop_rate)
-
-    def fluency(self, predictions: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """(N,) the part ``lm`` and an (N,) mask of texts cut at the language model's limit; zeros
-        without a language model."""
-        if self.language_model is None:
-            return np.zeros(len(predictions)), np.zeros(len(predictions), dtype=bool)
-        means, lengths, cut = self.language_model.score(predictions)
-        return (length_normalised(means, lengths) if self._form.normalise_lm else means), cut
-
-    def compute(self, batch: Batch) -> list[PartScores]:
-        if self.target_encoder is self.encoder:
-            sources, *systems = encoded_columns(self.encoder, batch)
-        else:
-            sources = self.encoder.encode(batch.compared, self.languages.source)
-            without_sources = dataclasses.replace(batch, sources=None)
-            systems = encoded_columns(self.target_encoder, without_sources)
-        prepare = self.ngrams_of if self.similarity == "mover" else self._remapped
-        compare = self.mover if self.similarity == "mover" else text_cosines
-        sources = prepare(sources, "source")
-        scores = []
-        for predictions, encoded in zip(batch.predictions, systems, strict=True):
-            translations = prepare(encoded, "target")
-            similarity = compare(sources, translations)
-            lm, is_cut = self.fluency(predictions)
-            parts = {self.similarity: similarity, "lm": lm}
-            truncated = any_truncated(sources, translations) | is_cut
-            scores.append(PartScores(self.combined(parts), parts, truncated, np.isnan(similarity)))
-        return scores
 
     @property
     def cells(self) -> Cells:
@@ -381,7 +401,7 @@ class XMoverScore(WordScorer):
             )
             yield word_plan(x_units, y_units, flow, cost, _UNRELATED[self.distance])
 
-    def _units(self, texts: list[str], side: Side) -> Iterator[tuple[PackedTokens, Units]]:
+    def _units(self, texts: list[str], side: Role) -> Iterator[tuple[PackedTokens, Units]]:
         """The n-grams of each text, none of a blank one, and the words that they are made of."""
         encoder, language = self._words(side), self._language(side)
         encoded = encoder.encode(texts, language)
@@ -426,20 +446,28 @@ class XMoverScore(WordScorer):
                 found.append(loss_evidence(*losses, -self.language_model.floor, lack))
         return evidence
 
-    def combined(self, parts: Mapping[str, np.ndarray]) -> np.ndarray:
-        return (
-            parts[self.similarity]
-            + (self.lm_weight if self.language_model is not None else 0.0) * parts["lm"]
-        )
 
-    def _floor(self) -> tuple[float, dict[str, float]]:
-        farthest = np.array([-1.0])
-        if self.similarity == "mover":
-            farthest = self._form.similarity(np.array([_FARTHEST[self.distance]]))
-        lm = np.zeros(1)
-        if self.language_model is not None and not self._form.normalise_lm:
-            lm = np.array([self.language_model.floor])
-        parts = {self.similarity: farthest, "lm": lm}
-        return float(self.combined(parts)[0]), {
-            name: float(values[0]) for name, values in parts.items()
-        }
+def _source_and_target_encoders(opened: Opened, usual_layer: int | None) -> tuple[Any, Any]:
+    """The encoders of sources and of predictions of XMoverScore: two tables of word vectors, or one
+    encoder, twice; `usual_layer` is read where nothing says another one."""
+    pool, table, cosine = opened.pool, opened.encoder_table(), opened.chosen.similarity == "cosine"
+    paths = (table["model"].replace("{lang}", language) for language in opened.needed_pair())
+    (sources, targets), layer = map(opened.bundle.path, paths), table["layer"]
+    if sources.endswith(SUFFIX) and not cosine:
+        raise InputError(f"encoder {sources}: holds a vector per text; use similarity='cosine'")
+    if Path(sources).is_file() and Path(targets).is_file() and not sources.endswith(SUFFIX):
+        if layer is not None:
+            raise InputError(
+                f"layer {layer}: {sources} is a table of word vectors, which have no layers; "
+                "leave it out"
+            )
+        if cosine:
+            why = f"{sources} is a table of word vectors, use similarity='mover'"
+            raise InputError(f"similarity='cosine' needs a vector per text; {why}")
+        return pool.static_vectors(sources), pool.static_vectors(targets)
+    if sources != targets:
+        missing = targets if Path(sources).is_file() else sources
+        raise InputError(f"encoder {table['model']}: no such table of word vectors: {missing}")
+    load, usual = (pool.sentence_encoder, None) if cosine else (pool.encoder, usual_layer)
+    encoder = load(sources, layer=usual if layer is None else layer, revision=table["revision"])
+    return encoder, encoder
