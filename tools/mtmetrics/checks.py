@@ -103,15 +103,15 @@ class InputReport:
             "length": "out of proportion (far longer or shorter than the other side",
         }
         counts = self.as_dict()
-        found = [
+        parts = [
             f"{counts[name]} {what}{self._named(name)})"
             for name, what in notes.items()
             if counts[name]
         ]
-        return f"of {self.segments} segments: {', '.join(found)}" if found else ""
+        return f"of {self.segments} segments: {', '.join(parts)}" if parts else ""
 
     def _named(self, name: str) -> str:
-        """Which segments these are; the first ones where there are many."""
+        """The numbers of these segments; the first ones where there are many."""
         numbers = self.places.get(name, [])
         more = " and others" if self.as_dict()[name] > len(numbers) else ""
         return f"; segment {', '.join(map(str, numbers))}{more}" if numbers else ""

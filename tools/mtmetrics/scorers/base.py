@@ -1,5 +1,5 @@
-"""What every scorer shares: checked input, chunks, floor scores, reports and results; and how it
-reads a preset."""
+"""The base of all scorers: checked input, batches, floor scores, reports and results; and how a
+preset is read."""
 
 import abc
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -224,7 +224,8 @@ class Scorer(abc.ABC):
 
     @classmethod
     def preset_settings(cls, preset: str | None, options: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What a preset says, from which `Metric.only` finds the side that it is made for."""
+        """The tables of a preset, from which `Metric.preset_side` finds the side that it is made
+        for."""
         return cls.read_preset(preset, options).settings if cls.takes_presets else {}
 
     @classmethod

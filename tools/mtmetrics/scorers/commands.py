@@ -40,7 +40,7 @@ _SHOWN = 200
 
 @dataclasses.dataclass(frozen=True)
 class Command:
-    """What a table of a file of commands says.
+    """A table of a file of commands.
 
     Attributes:
         command: the program and its arguments; ``{source}``, ``{translation}`` and ``{reference}``
@@ -113,11 +113,11 @@ class Command:
                 _check_type(key, value, known[key].default)
             if not table.get("command"):
                 raise InputError("no command")
-            found = cls(**table)
-            found._check()
+            command = cls(**table)
+            command._check()
         except InputError as error:
             raise InputError(f"commands {path}, [{name}]: {error}") from None
-        return dataclasses.replace(found, folder=str(path.resolve().parent / found.folder))
+        return dataclasses.replace(command, folder=str(path.resolve().parent / command.folder))
 
     def _check(self) -> None:
         choice("input", self.input, _INPUTS)
@@ -242,8 +242,8 @@ class CommandMetric(ForeignMetric):
     def read_preset(
         cls, preset: str | None, options: Mapping[str, Any], *, local_files_only: bool = False
     ) -> Preset:
-        """What the columns of a command compare with, whose name stands where other metrics have a
-        preset: ``cmd:NAME``; an `InputError` as of `Command.read`."""
+        """The side that a command compares with, whose name stands where other metrics have a preset:
+        ``cmd:NAME``; an `InputError` as of `Command.read`."""
         side = Command.read(options.get("commands") or _FILE, preset).side
         return Preset(str(preset), cls.metric, Path(), {"score": {"against": side}})
 
@@ -297,10 +297,10 @@ class CommandMetric(ForeignMetric):
         )
         if path.is_file():
             return json.loads(path.read_text(encoding="utf-8"))
-        found = self._run(rows)
+        numbers = self._run(rows)
         make_folder(folder)
-        write_atomic(path, json.dumps(found))
-        return found
+        write_atomic(path, json.dumps(numbers))
+        return numbers
 
     def _run(self, rows: Sequence[tuple[str, ...]]) -> list[float]:
         command = self.command
@@ -338,7 +338,7 @@ class CommandMetric(ForeignMetric):
         return found
 
     def _call(self, arguments: list[str], rest: str) -> str:
-        """What a call prints on standard output."""
+        """Runs the command, and returns what it prints on standard output."""
         pair = {} if self.lang_pair is None else {"MTMETRICS_LANG_PAIR": self.lang_pair}
         try:
             started = subprocess.Popen(

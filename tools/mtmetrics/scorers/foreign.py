@@ -1,4 +1,4 @@
-"""What metrics share whose numbers others compute: which way is better, and the score where a side
+"""The base of metrics whose numbers others compute: which way is better, and the score where a side
 is blank."""
 
 from typing import ClassVar
@@ -23,7 +23,7 @@ class ForeignMetric(Scorer):
 
     @property
     def _signs(self) -> list[str]:
-        """What the signature says of their direction."""
+        """The field of the signature that says that the numbers are turned round."""
         return ["sign:turned"] if self.lower_is_better else []
 
     def _turned(self, numbers: np.ndarray) -> PartScores:

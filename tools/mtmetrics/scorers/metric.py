@@ -49,8 +49,8 @@ class Metric:
         return self.made_by().Settings
 
     def keywords(self) -> list[str]:
-        """What `load_scorer` takes for it besides preset and pool: language pair, side where there
-        is a choice, own options."""
+        """The keywords that `load_scorer` takes for it besides preset and pool: language pair, side
+        where there is a choice, options of the metric."""
         return [
             "lang_pair",
             *(["against"] if len(self.sides) > 1 else []),

@@ -104,9 +104,9 @@ class PluginMetric(ForeignMetric):
         scores = self.segment_scores(list(batch.systems[system]), **texts)
         return self._checked(scores, len(batch))
 
-    def _checked(self, found: Any, count: int) -> np.ndarray:
+    def _checked(self, scores: Any, count: int) -> np.ndarray:
         try:
-            values = np.asarray(found, dtype=np.float64)
+            values = np.asarray(scores, dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise InputError(
                 f"metric {self.metric}: its scores are no numbers ({error})"
@@ -143,12 +143,12 @@ def load_plugin(path: str | Path) -> list[str]:
         raise ArtifactError(
             f"plugin {path}: cannot be loaded ({type(error).__name__}: {error})"
         ) from error
-    own = [
-        found for found in vars(module).values() if _is_metric(found) and found.__module__ == name
+    metrics = [
+        value for value in vars(module).values() if _is_metric(value) and value.__module__ == name
     ]
-    if not own:
+    if not metrics:
         raise InputError(f"plugin {path}: has no class made from mtmetrics.PluginMetric")
-    return [register(found, str(path)) for found in own]
+    return [register(metric, str(path)) for metric in metrics]
 
 
 def plugin_metrics() -> list[str]:
@@ -165,14 +165,14 @@ def plugin_metrics() -> list[str]:
     for point in importlib.metadata.entry_points(group="mtmetrics.metrics"):
         where = f"{point.name} of the package {point.dist.name if point.dist else '?'}"
         try:
-            found = point.load()
+            metric = point.load()
         except Exception as error:  # whatever the code of others raises
             raise ArtifactError(
                 f"plugin {where}: cannot be loaded ({type(error).__name__}: {error})"
             ) from error
-        if not _is_metric(found):
+        if not _is_metric(metric):
             raise ArtifactError(f"plugin {where}: no class made from mtmetrics.PluginMetric")
-        names.append(register(found, where))
+        names.append(register(metric, where))
     return names
 
 
@@ -197,5 +197,5 @@ def register(metric: type[PluginMetric], where: str) -> str:
     return name
 
 
-def _is_metric(found: Any) -> bool:
-    return inspect.isclass(found) and issubclass(found, PluginMetric) and found is not PluginMetric
+def _is_metric(value: Any) -> bool:
+    return inspect.isclass(value) and issubclass(value, PluginMetric) and value is not PluginMetric

@@ -66,7 +66,7 @@ class Opened:
                 )
 
     def keywords(self) -> dict[str, Any]:
-        """What the class of the metric takes besides its models and `against`."""
+        """The keywords of the metric's class besides its models and `against`."""
         return {"lang_pair": self.lang_pair, **self.chosen.of_class()}
 
     def needed_pair(self) -> tuple[str, str]:

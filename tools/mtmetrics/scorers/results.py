@@ -50,8 +50,7 @@ class MetricResult:
         return np.any([self.unusual[name] for name in DEGENERATE if name in self.unusual], axis=0)
 
     def without_degenerate(self) -> "MetricResult":
-        """The same, where segments whose translation is none are left out: their scores and parts
-        are NaN."""
+        """The result without segments whose translation is none: their scores and parts are NaN."""
         none = self.degenerate
         parts = {name: np.where(none, np.nan, values) for name, values in self.parts.items()}
         segments = np.where(none, np.nan, self.segments)
@@ -61,7 +60,7 @@ class MetricResult:
     def unusual_names(self) -> list[str]:
         """Of each segment what is unusual, by the names of the counts of the report, joined by
         ``+``."""
-        flags = zip(*(found.tolist() for found in self.unusual.values()), strict=True)
+        flags = zip(*(counted.tolist() for counted in self.unusual.values()), strict=True)
         return ["+".join(itertools.compress(self.unusual, of_segment)) for of_segment in flags]
 
     def without_parts(self) -> "MetricResult":
@@ -158,7 +157,7 @@ def joined_systems(chunks: Iterable[list[MetricResult]]) -> list[MetricResult]:
 def in_turns(
     streams: Sequence[Iterator[list[MetricResult]]],
 ) -> Iterator[tuple[int, list[MetricResult]]]:
-    """What several scorers give for the same segments, chunk by chunk: the number of the scorer,
+    """Has several scorers score the same segments, batch by batch: yields the number of the scorer,
     and a result per system.
 
     They take turns, so that what one has encoded is still there for the next. One that needs its

@@ -68,7 +68,7 @@ def option(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What a user may set of a metric, besides its language pair and what it compares with.
+    """The options of a metric, besides its language pair and the side that it compares with.
 
     A subclass has one field, made by `option`, for each. From it come the option of the command
     line, the keyword of `mtmetrics.load` and of the `evaluate` module with its documentation, the
@@ -110,8 +110,8 @@ class Settings:
 
     @classmethod
     def chosen(cls, preset: Preset, asked: Mapping[str, Any]) -> Self:
-        """What the user `asked` for; what is missing or None there is as the preset says, else the
-        default.
+        """Settings as the user `asked` for them; what is missing or None there is as the preset says,
+        else the default.
 
         Raises:
             InputError: there is no such option, or as the class.
@@ -156,8 +156,8 @@ class Settings:
         return fields
 
     def of_class(self) -> dict[str, Any]:
-        """What the class of the metric takes: all options but those that choose what
-        ``from_preset`` loads."""
+        """The keywords of the metric's class: all options but those that choose what ``from_preset``
+        loads."""
         return {
             name: getattr(self, name)
             for name, field in self.options().items()

@@ -1,4 +1,4 @@
-"""What translations are compared with, the source, a reference or both, and how that is chosen."""
+"""Sides: translations are compared with the source, a reference or both; how one is chosen."""
 
 import enum
 from collections.abc import Collection, Mapping, Sequence
@@ -13,7 +13,7 @@ FIELDS: dict[Column, str] = {"sources": "source", "references": "reference"}
 
 
 class Side(enum.StrEnum):
-    """What a metric compares translations with."""
+    """The texts that a metric compares translations with."""
 
     SOURCE = "source"
     REFERENCE = "reference"

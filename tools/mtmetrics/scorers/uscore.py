@@ -315,7 +315,7 @@ class UScore(WordScorer):
         return fields | self.settings.signature_fields()
 
     def _word_fields(self, words: XMoverScore) -> dict[str, object]:
-        """What the signature says of the word level."""
+        """The fields of the signature for the word level."""
         has_usual_pieces = words.pieces == VARIANTS["uscore"].pieces
         fields: dict[str, object] = {
             "enc": model_name(words.encoder),

@@ -349,8 +349,7 @@ class XMoverScore(WordScorer):
         return self.ngrams_of(self._words(side).encode(texts, self._language(side)), side)
 
     def ngrams_of(self, tokens: PackedTokens, side: Role) -> PackedTokens:
-        """The same from tokens that are encoded already: filtered, weighted, remapped, averaged,
-        L2-normalised."""
+        """Packed n-grams of tokens: filtered, weighted, remapped, averaged, L2-normalised."""
         remapped = self._remapped(self._filtered(tokens, side), side)
         return remapped.ngrams(self.ngram).normalized()
 
@@ -430,8 +429,8 @@ class XMoverScore(WordScorer):
         weight: float,
         lm_weight: float,
     ) -> list[list[Evidence]]:
-        """What speaks against the words of translations, of which the parts ``mover`` and ``lm``
-        have these weights."""
+        """The evidence against the words of translations, with these weights of the parts ``mover``
+        and ``lm``."""
         best, *similarities = self._form.similarity(
             np.array([0.0, *(alignment.total for alignment in alignments)])
         )
@@ -442,8 +441,8 @@ class XMoverScore(WordScorer):
         if self.language_model is not None and lm_weight > 0:
             lacks = lm_weight * (float(self._form.normalise_lm) - self.fluency(predictions)[0])
             texts = zip(evidence, self.language_model.token_losses(predictions), lacks, strict=True)
-            for found, losses, lack in texts:
-                found.append(loss_evidence(*losses, -self.language_model.floor, lack))
+            for of_text, losses, lack in texts:
+                of_text.append(loss_evidence(*losses, -self.language_model.floor, lack))
         return evidence
 
 
