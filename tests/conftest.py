@@ -375,21 +375,6 @@ def wmt99(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def processes(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Makes a few pairs worth sharing among two processes; starts these when it is called."""
-    from mtmetrics.matching import pairs, workers
-
-    monkeypatch.setattr(pairs, "_LEAST", 1)
-    monkeypatch.setattr(workers, "_WORTH", 0)
-
-    def wait() -> None:
-        workers.pool_for(2, 1)
-        workers._pools[os.getpid(), 2].started.result()
-
-    return wait
-
-
-@pytest.fixture
 def no_plugins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """Plug-ins of one test are not known in the next; files are written in a folder of its own."""
     from mtmetrics.cli import options, shell_words

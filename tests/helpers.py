@@ -6,6 +6,7 @@ import json
 import tarfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -149,3 +150,9 @@ def packed(
         index=np.arange(len(texts)) if index is None else np.array(index),
         truncated=np.zeros(len(texts), dtype=bool),
     )
+
+
+def both(pairs: Sequence[tuple[str, Any]]) -> dict[str, list[Any]]:
+    """Pairs of source and reference as the columns that scorers take."""
+    sources, references = map(list, zip(*pairs, strict=True))
+    return {"sources": sources, "references": references}

@@ -205,7 +205,7 @@ def measure_mbr(root: Path, report: Report, lists: int = 10) -> None:
 
     def per_reference() -> list[int]:
         sums = [
-            sum(apart.score([text] * len(texts), texts).segments for text in texts)
+            sum(apart.score(texts, sources=[text] * len(texts)).segments for text in texts)
             for texts in candidates
         ]
         return [int(np.argmax(values)) for values in sums]
@@ -239,9 +239,8 @@ def measure_tuning(root: Path) -> Iterator[Table]:
     )
     chrf = load_scorer("chrf", None)
     references = [item.references for item in lists for _ in item.candidates]
-    [result] = chrf.score_stream(
-        [[references, [text for item in lists for text in item.candidates]]]
-    )
+    candidates = [text for item in lists for text in item.candidates]
+    result = chrf.score(candidates, references=references)
     quality = result.segments.reshape(len(lists), _BEAMS)
     scorers = load_scorers(
         {name: MetricSpec.parse(name) for name in _METRICS}, ["sources"], pool, "de-en"

@@ -74,7 +74,7 @@ def own(
         convert_model(folder / name, folder / f"{name}-converted", encoder=ENCODER, overwrite=True)
         scorer = load_scorer("comet", str(folder / f"{name}-converted"), against="both")
         started = time.perf_counter()
-        scorer.score_systems(list(zip(sources, references, strict=True)), systems)
+        scorer.score_systems(systems, sources=sources, references=references)
         pairs = len(sources) * len(systems)
         print(f"{name}: {pairs / (time.perf_counter() - started):.1f} pairs/s", flush=True)
 

@@ -69,7 +69,11 @@ def _measured(metric: str, dtype: str, data: Judged) -> tuple[float, float, floa
         if dtype == "int8":
             _quantise(scorer.encoder)  # type: ignore[attr-defined]
         start = time.process_time()
-        scores.append(scorer.score(getattr(data, scorer.compares[0]), data.predictions).segments)
+        scores.append(
+            scorer.score(
+                data.predictions, **{scorer.side.columns[0]: getattr(data, scorer.side.columns[0])}
+            ).segments
+        )
         seconds.append(time.process_time() - start)
     moved = float(np.abs(scores[0] - scores[1]).max() / scores[0].std())
     return seconds[0], pearson(scores[0], data.human).value, moved

@@ -60,10 +60,10 @@ def one_system(
         PublishedDesign(folder, _LAYER),
     )
     contenders: dict[str, Callable[[], object]] = {
-        "ours": lambda: scorer.score(sources, predictions),
-        "ours, bfloat16": lambda: half.score(sources, predictions),
+        "ours": lambda: scorer.score(predictions, sources=sources),
+        "ours, bfloat16": lambda: half.score(predictions, sources=sources),
         "ours, BERTScore": ours_greedy(folder, sources, predictions),
-        "published design": lambda: published.score(sources, predictions),
+        "published design": lambda: published.score(predictions, sources=sources),
     }
     if importlib.util.find_spec("bert_score"):
         from bert_score import BERTScorer
@@ -75,7 +75,7 @@ def one_system(
             "use_fast_tokenizer": True,
         }
         other = BERTScorer(model_type=str(folder), **setting)
-        contenders["bert-score"] = lambda: other.score(list(predictions), list(sources))
+        contenders["bert-score"] = lambda: other.score(list(sources), sources=list(predictions))
     else:
         print("bert-score is not installed, it is left out")
     seconds = alternating(contenders, repeats)
@@ -97,9 +97,9 @@ def many_systems(
     """All systems of a test set over the same sources, in one call."""
     scorer, published = ours(folder), PublishedDesign(folder, _LAYER)
     contenders: dict[str, Callable[[], object]] = {
-        "ours": lambda: scorer.score_systems(sources, systems),
+        "ours": lambda: scorer.score_systems(systems, sources=sources),
         "published design": lambda: [
-            published.score(sources, predictions) for predictions in systems.values()
+            published.score(predictions, sources=sources) for predictions in systems.values()
         ],
     }
     seconds = alternating(contenders, repeats=1, warm_up=False)

@@ -138,7 +138,7 @@ def severities_of(scorer: Any, labelled: Sequence[Labelled]) -> dict[str, list[n
     sources, texts = (
         [getattr(row, name) for row in labelled] for name in ("source", "translation")
     )
-    evidence = scorer.evidence(texts, scorer.align(sources, texts))
+    evidence = scorer.evidence(texts, scorer.align(texts, sources=sources))
     kinds = {"match": slice(0, 1), "language model": slice(1, 2), "both": slice(0, 2)}
     if len(evidence[0]) == 1:
         kinds = {"match": slice(0, 1)}

@@ -26,8 +26,8 @@ from mtmetrics.reports.human_agreement import (
     fit_agreement,
 )
 from mtmetrics.scorers.base import Scorer
-from mtmetrics.scorers.metric import COLUMNS
 from mtmetrics.scorers.registry import find_metric, load_scorer
+from mtmetrics.scorers.side import FIELDS, Side
 
 METRICS = (
     "xmoverscore",
@@ -42,7 +42,6 @@ METRICS = (
 YEARS = {"wmt17_sys": "de fi ru tr", "wmt18_sys": "cs de et fi ru tr zh"}
 # What esim-mini learned from.
 TRAINED_ON = {"esim": "wmt18_sys"}
-KEYS = {"sources": "source", "references": "reference"}
 
 
 def main() -> None:
@@ -110,11 +109,11 @@ def known(
             if {name: row[name] for name in key} == key:
                 return row
     scorer, drawn = scorer_of(metric, side, pair, pool), draw(args, year, pair)
-    [column] = COLUMNS[side]
+    columns = {column: [row[FIELDS[column]] for row in drawn] for column in Side(side).columns}
     systems = {
         name: [row["outputs"].get(name) or "" for row in drawn] for name in drawn[0]["outputs"]
     }
-    results = scorer.score_systems([row[KEYS[column]] for row in drawn], systems)
+    results = scorer.score_systems(systems, **columns)
     means = {name: float(result.segments.mean()) for name, result in results.items()}
     row = key | {"signature": scorer.signature, "means": means}
     with open(args.out, "a", encoding="utf-8") as stream:

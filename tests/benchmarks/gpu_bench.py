@@ -74,7 +74,7 @@ def _contenders(
     )
     packed = [side.normalized() for side in columns.split(len(sources))]
     contenders: dict[str, Callable[[], object]] = {
-        "ours": lambda: scorer.score(sources, predictions),
+        "ours": lambda: scorer.score(predictions, sources=sources),
         "transport": lambda: word_mover_distances(*packed, workers=scorer.workers),
     }
     if importlib.util.find_spec("bert_score") and "," not in device:
@@ -89,7 +89,7 @@ def _contenders(
         }
         other = BERTScorer(model_type=str(model), **setting)
         other._model.to(getattr(torch, dtype))
-        contenders["bert-score"] = lambda: other.score(predictions, sources)
+        contenders["bert-score"] = lambda: other.score(sources, sources=predictions)
     return contenders
 
 

@@ -11,7 +11,8 @@ from workload import made_pairs
 
 from mtmetrics.cli.main import return_large_blocks
 from mtmetrics.models.token_encoder import TokenEncoder
-from mtmetrics.scorers.results import chunked
+from mtmetrics.scorers.batch import Batch
+from mtmetrics.scorers.results import chunked, joined_systems
 from mtmetrics.scorers.xmoverscore import XMoverScore
 
 _BLOCK = 500
@@ -40,7 +41,10 @@ def main() -> None:
     return_large_blocks()
     scorer = XMoverScore(TokenEncoder(folder, device="cpu"), workers=workers)
     before = peak_mib()
-    result = scorer.score_stream(chunked(rows(lines)))[0]
+    batches = (
+        Batch({"": predictions}, sources=sources) for sources, predictions in chunked(rows(lines))
+    )
+    [result] = joined_systems(scorer.score_batches(batches))
     size = result.segments.nbytes + sum(part.nbytes for part in result.parts.values())
     print(
         json.dumps({"lines": lines, "before": before, "peak": peak_mib(), "result": size / 2**20})

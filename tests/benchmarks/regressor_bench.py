@@ -29,7 +29,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     data = read_judged_segments(args.data)
     scorer = load_scorer(args.metric, preset=args.preset, pool=ModelPool(device="cpu"))
-    others = getattr(data, scorer.compares[0])
+    [column] = scorer.side.columns
+    others = getattr(data, column)
+    columns = {column: others}
     keywords = scorer.network.reads() | {"device": "cpu", "cache_bytes": 0}
     plain = TokenEncoder(scorer.network.encoder, **keywords | {"mix": None, "layer": None})
     scorer.encoder = read = TokenEncoder(scorer.network.encoder, **keywords)
@@ -37,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     contenders = {
         "encoder, last layer": lambda: plain.encode(texts),
         "encoder, as it is read": lambda: read.encode(texts),
-        "metric": lambda: scorer.score(others, data.predictions),
+        "metric": lambda: scorer.score(data.predictions, **columns),
     }
     seconds = alternating(contenders, args.repeats, clock=time.process_time)
     report = Report()

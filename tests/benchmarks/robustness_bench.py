@@ -50,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 outputs[0]._replace(translation=""),
             ]
             scores = scorer.score(
-                *map(list, zip(*((row.source, row.translation) for row in columns), strict=True))
+                [row.translation for row in columns], sources=[row.source for row in columns]
             )
             real, failed = np.split(scores.segments[:-1], [len(outputs)])
             bound = np.quantile(real, 0.1)

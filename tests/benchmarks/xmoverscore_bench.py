@@ -21,6 +21,7 @@ from mtmetrics.layout import bundled_artifacts
 from mtmetrics.matching.transport import word_mover_distances
 from mtmetrics.models.language_model import LanguageModel
 from mtmetrics.models.token_encoder import TokenEncoder
+from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.xmoverscore import XMoverScore
 
 
@@ -110,10 +111,11 @@ def padding(
     other = [text if number % 3 else f"{text} {text}" for number, text in enumerate(columns[1])]
     other = [text if number % 40 else columns[0][number] for number, text in enumerate(other)]
     scorer = XMoverScore(encoder)
-    for what, chunk in (("1 system", columns), ("2 systems", [*columns, other])):
+    sources, first = columns
+    for what, systems in (("1 system", {"a": first}), ("2 systems", {"a": first, "b": other})):
         encoder.counts.computed = 0
-        scorer.score_stream(iter([chunk]))
-        unique = len({text for column in chunk for text in column})
+        list(scorer.score_batches([Batch(systems, sources=sources)]))
+        unique = len({text for column in (sources, *systems.values()) for text in column})
         report.add(
             f"texts encoded / unique texts in a chunk, {what}",
             encoder.counts.computed / unique,
@@ -123,7 +125,7 @@ def padding(
 
 
 def memory(report: Report, folder: Path) -> None:
-    """Peak memory of one process per size; two workers start after the first 16,384 pairs."""
+    """Peak memory of one process per size."""
     peaks: dict[tuple[int, int], float] = {}
     for lines, workers in ((5_000, 1), (50_000, 1), (50_000, 2)):
         found = probe("memory_probe.py", folder, lines, workers)
@@ -133,8 +135,8 @@ def memory(report: Report, folder: Path) -> None:
         report.add(f"peak memory at {lines} lines, workers={workers}", found["peak"], "MiB")
         report.add("  of it before scoring (imports, model)", found["before"], "MiB")
     what = "peak memory apart from the result, 50000 / 5000 lines"
-    report.add(f"{what}, in one process", peaks[50_000, 1] / peaks[5_000, 1], "x", "<= 1.1")
-    report.add(f"{what}, with two workers", peaks[50_000, 2] / peaks[5_000, 1], "x")
+    report.add(f"{what}, in one thread", peaks[50_000, 1] / peaks[5_000, 1], "x", "<= 1.1")
+    report.add(f"{what}, in two threads", peaks[50_000, 2] / peaks[5_000, 1], "x")
 
 
 def stability(
@@ -150,7 +152,7 @@ def stability(
             language_model=LanguageModel(model, batch_tokens=batch_tokens // 2),
             lm_weight=1.0,
         )
-        return scorer.score_stream(iter([[list(x), list(y)]]))[0].segments
+        return scorer.score(list(y), sources=list(x)).segments
 
     usual = score(sources, predictions)
     order = np.random.default_rng(0).permutation(count)

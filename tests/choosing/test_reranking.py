@@ -79,7 +79,10 @@ def test_expected_utility_encodes_each_text_once(tiny_encoder: Path) -> None:
         assert read.counts.computed == 6
         for texts, choice in zip(lists, found, strict=True):
             known = [text for text in texts if text.strip()]
-            plain = [scorer.score(known, [text] * len(known)).segments.mean() for text in known]
+            plain = [
+                scorer.score([text] * len(known), references=known).segments.mean()
+                for text in known
+            ]
             assert [score for score in choice.scores if score == score] == pytest.approx(
                 plain, abs=1e-6
             )
@@ -176,7 +179,7 @@ def test_from_python(tiny_preset: Path) -> None:
     found = package.rerank(LISTS[:2], SOURCES[:2], **options)
     scorer = load_scorer("xmoverscore", str(tiny_preset), lang_pair="de-en")
     for source, texts, choice in zip(SOURCES, LISTS, found, strict=False):
-        scores = scorer.score([source] * len(texts), texts).segments
+        scores = scorer.score(texts, sources=[source] * len(texts)).segments
         assert choice.scores == pytest.approx(
             [np.nan if not t.strip() else s for t, s in zip(texts, scores, strict=True)],
             nan_ok=True,

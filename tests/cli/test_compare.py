@@ -81,7 +81,7 @@ def test_compares_the_scores_of_the_package(compare, tiny_preset: Path) -> None:
     assert (code, err) == (0, "")
     shown = json.loads(out)
     scorer = load_scorer("xmoverscore", preset=str(tiny_preset), lang_pair="de-en")
-    results = scorer.score_systems(SOURCES, OUTPUTS)
+    results = scorer.score_systems(OUTPUTS, sources=SOURCES)
     scores = {name: result.segments for name, result in results.items()}
     expected = compare_systems(scores, test="bootstrap", resamples=100, seed=3)
     (metric,) = shown["metrics"]
@@ -296,7 +296,7 @@ def test_metrics_of_four_kinds_in_one_call(mtmetrics, four_metrics) -> None:
         lengths
     )
     alone = load_scorer("comet", "regression").score_systems(
-        list(zip(known.sources, known.references, strict=True)), known.systems
+        known.systems, sources=list(zip(known.sources, known.references, strict=True))
     )
     for one in found[1]["systems"]:
         assert one["mean_score"] == pytest.approx(alone[one["system"]].system, abs=1e-5)

@@ -29,7 +29,7 @@ def test_prints_what_the_scores_of_the_package_give(evaluate, preset, data, monk
     assert sorted(loaded) == ["EncoderNetwork", "LanguageModel"]  # once for all files
     shown = json.loads(out)
     result = load_scorer("xmoverscore", preset=str(preset), lang_pair="de-en").score(
-        SOURCES, PREDICTIONS
+        PREDICTIONS, sources=SOURCES
     )
     expected = {
         name: pearson(values, HUMAN).value
@@ -72,7 +72,7 @@ def test_detokenised_texts_are_scored_and_signed(evaluate, preset, data):
     )
     assert running["signature"].replace("|detok:moses|v:", "|v:") == plain["signature"]
     scorer = load_scorer("xmoverscore", preset=str(preset), lang_pair="de-en")
-    expected = scorer.score(SOURCES, [*PREDICTIONS[:-1], "the house is red, red."]).segments
+    expected = scorer.score([*PREDICTIONS[:-1], "the house is red, red."], sources=SOURCES).segments
     assert running["pearson"]["score"] == pytest.approx(pearson(expected, HUMAN).value, abs=1e-6)
 
 
@@ -99,7 +99,7 @@ def test_layers(evaluate, preset, data, tmp_path):
         [(name, layer) for name in ("score", "mover", "lm") for layer in (1, 3)],
     )
     scorer = load_scorer("xmoverscore", preset=str(preset), lang_pair="de-en", layer=1)
-    expected = pearson(scorer.score(SOURCES, PREDICTIONS).segments, HUMAN).value
+    expected = pearson(scorer.score(PREDICTIONS, sources=SOURCES).segments, HUMAN).value
     assert rows["score", 1] == pytest.approx(expected, abs=1e-5)
     assert "<svg" in drawn.read_text()
 
@@ -142,7 +142,7 @@ def test_several_metrics_and_columns_in_one_table(table):
         "| sentbleu (column)",
     ]
     assert lines[4] == "| sentbleu (column) | **1.000** | **1.000** | **1.000** |"
-    chrf = load_scorer("chrf").score([text[:9] for text in PREDICTIONS], PREDICTIONS)
+    chrf = load_scorer("chrf").score(PREDICTIONS, sources=[text[:9] for text in PREDICTIONS])
     assert lines[2].split(" | ")[1].rstrip(" †") == f"{pearson(chrf.segments, HUMAN).value:.3f}"
     assert any(line.startswith("chrf: chrf|") for line in lines)
 

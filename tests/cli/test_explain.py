@@ -36,8 +36,8 @@ def call(tiny_preset: Path, rows: str, mtmetrics):
 def expected(tiny_preset: Path) -> list[dict]:
     scorer = XMoverScore.from_preset(str(tiny_preset), lang_pair="de-en")
     with pytest.warns(UserWarning, match="1 blank"):
-        result = scorer.score(SOURCES, PREDICTIONS)
-    alignments = scorer.align(SOURCES, PREDICTIONS)
+        result = scorer.score(PREDICTIONS, sources=SOURCES)
+    alignments = scorer.align(PREDICTIONS, sources=SOURCES)
     return [
         {
             "segment": index + 1,
@@ -254,7 +254,7 @@ def test_words_are_marked_by_their_severity(call, monkeypatch):
 def test_what_speaks_against_pictures_is_said_before_the_worst_are_scored(
     call, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(XMoverScore, "_score_chunk", None)  # nothing is scored
+    monkeypatch.setattr(XMoverScore, "compute", None)  # nothing is scored
     (tmp_path / "segment-0003.png").write_text("")
     code, _, err = call("--worst", "2", "--plot", tmp_path, "ROWS")
     assert (code, "segment-0003.png exists already" in err) == (2, True)

@@ -241,7 +241,7 @@ def test_a_real_metric_keeps_the_scores_of_the_scorer(
     )
     kept = [line.split("\t") for line in out.splitlines()]
     scorer = load_scorer("xmoverscore", str(tiny_preset), lang_pair="de-en")
-    scores = scorer.score([row[0] for row in kept], [row[1] for row in kept]).segments
+    scores = scorer.score([row[1] for row in kept], sources=[row[0] for row in kept]).segments
     assert code == 0
     assert [float(row[2]) for row in kept] == pytest.approx(scores.tolist(), abs=1e-6)
 

@@ -27,9 +27,10 @@ from mtmetrics.page.offers import offers
 from mtmetrics.reports.metric_runs import MetricSpec
 from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import Scorer
+from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.metric import METRICS, Metric
 from mtmetrics.scorers.plugins import load_plugin
-from mtmetrics.scorers.results import ChunkScores
+from mtmetrics.scorers.results import PartScores
 
 
 def findings(out):
@@ -248,16 +249,16 @@ class Overlap(Scorer):
     metric = "overlap"
     floor = 0.0
 
-    def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
+    def compute(self, batch: Batch) -> list[PartScores]:
         shares = [
             [
-                len({*other.split()} & {*text.split()}) / len(text.split())
-                for other, text in zip(others, texts, strict=True)
+                len({*source.split()} & {*text.split()}) / len(text.split())
+                for source, text in zip(batch.compared, texts, strict=True)
             ]
-            for texts in systems
+            for texts in batch.predictions
         ]
         return [
-            ChunkScores.plain([share**self.settings.power for share in of_system])
+            PartScores.plain([share**self.settings.power for share in of_system])
             for of_system in shares
         ]
 
@@ -297,12 +298,16 @@ def test_a_metric_without_models_works_with_a_preset_and_without(
     listed, told = verdicts(mtmetrics, "overlap")
     assert listed == told == {(name, "source"): True}
     scorer = load("overlap")
-    assert scorer.score(["a b c d"], ["a b x y"]).segments.tolist() == [0.25 if preset else 0.5]
+    assert scorer.score(["a b x y"], sources=["a b c d"]).segments.tolist() == [
+        0.25 if preset else 0.5
+    ]
     rows = write(tmp_path / "rows.jsonl", '{"source": "a b c d", "translation": "a b x y"}\n')
     code, out, err = mtmetrics("score", "--metric", "overlap", rows)
     assert (code, err, json.loads(out)["scores"]) == (0, "", [0.25 if preset else 0.5])
     folder = write(tmp_path / "cubes" / "preset.toml", "[score]\npower = 3.0\n").parent
-    assert load("overlap", str(folder)).score(["a b c d"], ["a b x y"]).segments.tolist() == [0.125]
+    assert load("overlap", str(folder)).score(
+        ["a b x y"], sources=["a b c d"]
+    ).segments.tolist() == [0.125]
     for choice in (["--metric", f"overlap:{folder}"], ["--metric", "overlap", "--preset", folder]):
         assert json.loads(mtmetrics("score", *choice, rows)[1])["scores"] == [0.125]
     with pytest.raises(InputError, match="unknown preset 'large' for metric overlap"):
@@ -407,7 +412,7 @@ class Lengths(mtmetrics.PluginMetric):
     class Settings(mtmetrics.Settings):
         factor: float = mtmetrics.option(1.0, "factor", preset="factor", signed="factor")
 
-    def segment_scores(self, others, predictions):
+    def segment_scores(self, predictions, **texts):
         return [self.settings.factor * len(text) for text in predictions]
 """
     load_plugin(write(tmp_path / "lengths.py", text))
@@ -415,11 +420,13 @@ class Lengths(mtmetrics.PluginMetric):
         "score": "[score]\nfactor = 2.0\nagainst = 'reference'\n",
         "options": "[options]\nfactor = 2.0\n",
     }
-    assert load("lengths", against="source").score(["x"], ["abc"]).segments.tolist() == [3.0]
+    assert load("lengths", against="source").score(["abc"], sources=["x"]).segments.tolist() == [
+        3.0
+    ]
     for name, content in score.items():
         folder = write(tmp_path / name / "preset.toml", content).parent
         against = None if name == "score" else "reference"
         scorer = load("lengths", str(folder), against=against)
-        assert scorer.score(["x"], ["abc"]).segments.tolist() == [6.0]
+        assert scorer.score(["abc"], sources=["x"]).segments.tolist() == [6.0]
         assert "|against:reference|factor:2.0|" in scorer.signature
         assert str(MetricSpec.parse(f"lengths:{folder}")) == f"lengths:{folder}"

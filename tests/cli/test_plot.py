@@ -50,7 +50,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list:
 def parts(tiny_preset: Path) -> dict[str, np.ndarray]:
     """Score and parts of the four judged segments of de-en."""
     result = load_scorer("xmoverscore", preset=str(tiny_preset), lang_pair="de-en").score(
-        SOURCES, PREDICTIONS
+        PREDICTIONS, sources=SOURCES
     )
     return {name: values[:4] for name, values in {"score": result.segments, **result.parts}.items()}
 

@@ -68,14 +68,14 @@ def test_preference(probe, files, tiny_preset):
         files["own"],
     ]
     scorer = load_scorer("xmoverscore", preset=str(tiny_preset), lang_pair="de-en")
-    plain = scorer.score(SOURCES, REFERENCES).segments
+    plain = scorer.score(REFERENCES, sources=SOURCES).segments
     modified = [
         [random_order(text, 1) for text in REFERENCES],
         ["the house is small", *SOURCES[1:]],
         [f"{text} there" for text in REFERENCES],
     ]
     for texts, each in zip(modified, shown["preferences"], strict=True):
-        expected = scorer.score(SOURCES, texts).segments - plain
+        expected = scorer.score(texts, sources=SOURCES).segments - plain
         assert each["differences"] == pytest.approx(expected, abs=2e-6)
         assert each["preferred"] == sum(d > 1e-6 for d in expected) / 4
     assert shown["preferences"][1]["differences"][0] == 0.0

@@ -17,7 +17,8 @@ from pyarrow import parquet
 from mtmetrics.cli.output import FORMATS
 from mtmetrics.models.runner import BatchRunner
 from mtmetrics.scorers.base import Scorer
-from mtmetrics.scorers.results import CHUNK_LINES, ChunkScores, MetricResult
+from mtmetrics.scorers.batch import Batch
+from mtmetrics.scorers.results import CHUNK_LINES, MetricResult, PartScores
 from mtmetrics.scorers.xmoverscore import XMoverScore
 from mtmetrics.statistics.significance import bootstrap_interval
 
@@ -70,7 +71,7 @@ def rows_of(text: str) -> list[dict]:
 def test_all_ways_in_give_the_scores_of_the_scorer(
     score: Score, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    expected = scorer().score(SOURCES, PREDICTIONS).as_dict(parts=True)
+    expected = scorer().score(PREDICTIONS, sources=SOURCES).as_dict(parts=True)
     for argv in (PARALLEL, ["rows.tsv"], ["rows.jsonl"], ["-"]):
         monkeypatch.setattr(
             "sys.stdin", io.TextIOWrapper(io.BytesIO(Path("rows.tsv").read_bytes()))
@@ -97,7 +98,7 @@ def test_several_systems(score: Score) -> None:
         ("src", 2),
     ]
     for row, predictions in zip(rows[4:], (PREDICTIONS, SOURCES), strict=True):
-        segments = scorer().score_systems(SOURCES, {"": predictions})[""].segments
+        segments = scorer().score_systems({"": predictions}, sources=SOURCES)[""].segments
         assert row["mean_score"] == pytest.approx(segments.mean())
 
 
@@ -142,7 +143,7 @@ def test_parquet_in_and_out(score: Score) -> None:
     table = pyarrow.table({"translation": PREDICTIONS, "human": [1.0, 2.0], "source": SOURCES})
     parquet.write_table(table, "rows.parquet")
     assert score("--parts", "--out", "scores.parquet", "rows.parquet")[0] == 0
-    expected = scorer().score(SOURCES, PREDICTIONS)
+    expected = scorer().score(PREDICTIONS, sources=SOURCES)
     table = parquet.read_table("scores.parquet")
     assert table.column_names == ["system", "segment", "score", "mover", "lm"]
     assert table["segment"].to_pylist() == [1, 2]
@@ -219,13 +220,13 @@ def test_bad_usage_is_one_line(score: Score, argv: list[str], code: int, message
 def test_interruption_leaves_no_file(
     score: Score, monkeypatch: pytest.MonkeyPatch, form: str | None
 ) -> None:
-    scored = Scorer.score_chunks
+    scored = Scorer.score_batches
 
-    def interrupt(self: Scorer, chunks: Iterable[list[list[str]]]) -> Iterator[list[MetricResult]]:
-        yield next(scored(self, chunks))
+    def interrupt(self: Scorer, batches: Iterable[Batch]) -> Iterator[list[MetricResult]]:
+        yield next(scored(self, batches))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Scorer, "score_chunks", interrupt)
+    monkeypatch.setattr(Scorer, "score_batches", interrupt)
     Path("results").mkdir()
     out = [] if form is None else ["--out", f"results/scores.{form}"]
     refused(score(*out, "rows.tsv"), "mtmetrics: interrupted\n", 130)
@@ -246,17 +247,17 @@ def test_a_long_file_is_not_kept(score: Score, monkeypatch: pytest.MonkeyPatch) 
         def __del__(self) -> None:
             Line.alive -= 1
 
-    def chunk(self: Scorer, sources: list[str], systems: list[list[str]]) -> list[ChunkScores]:
-        nothing = np.zeros(len(sources), dtype=bool)
-        values = np.array([float(text) for text in systems[0]])
-        return [ChunkScores(values, {"mover": values, "lm": values}, nothing, nothing)]
+    def compute(self: Scorer, batch: Batch) -> list[PartScores]:
+        nothing = np.zeros(len(batch), dtype=bool)
+        values = np.array([float(text) for text in batch.predictions[0]])
+        return [PartScores(values, {"mover": values, "lm": values}, nothing, nothing)]
 
     lines = 20 * CHUNK_LINES
     monkeypatch.setattr(
         "mtmetrics.io.tables.iter_cells",
         lambda *_: ((number, [Line("x"), Line(number)]) for number in range(lines)),
     )
-    monkeypatch.setattr("mtmetrics.scorers.xmoverscore.XMoverScore._score_chunk", chunk)
+    monkeypatch.setattr("mtmetrics.scorers.xmoverscore.XMoverScore.compute", compute)
     assert score("rows.tsv", "--out", "scores.parquet")[0] == 0
     assert parquet.read_metadata("scores.parquet").num_rows == lines
     summary = json.loads(parquet.read_metadata("scores.parquet").metadata[b"mtmetrics"])[0]

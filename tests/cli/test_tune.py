@@ -39,9 +39,8 @@ def judged(rows, tiny_preset, tmp_path):
         scorer = load_scorer(
             "xmoverscore", str(tiny_preset), lang_pair="de-en", map="none", **options
         )
-        scores = scorer.score(
-            *([row[name] for row in rows] for name in ("source", "translation"))
-        ).segments
+        sources, translations = ([row[name] for row in rows] for name in ("source", "translation"))
+        scores = scorer.score(translations, sources=sources).segments
         scores = scores + noise * np.random.default_rng(1).normal(size=len(scores))
         made = ({**row, "human": float(score)} for row, score in zip(rows, scores, strict=True))
         return str(write_jsonl(tmp_path / "judged.jsonl", itertools.islice(made, count)))
@@ -69,12 +68,13 @@ def test_finds_what_people_went_by_and_writes_it_as_a_preset(
     assert found["gain"]["low"] > 0
     assert not err
     assert json.loads((tmp_path / "tuned" / "tuning.json").read_text())["judgements"] == 80
-    texts = [[row[name] for row in rows] for name in ("source", "translation")]
+    sources, translations = ([row[name] for row in rows] for name in ("source", "translation"))
     mine = load_scorer("xmoverscore", str(tmp_path / "tuned"), lang_pair="de-en")
     same = load_scorer(
         "xmoverscore", str(tiny_preset), lang_pair="de-en", map="none", layer=1, lm_weight=0.3
     )
-    assert mine.score(*texts).segments == pytest.approx(same.score(*texts).segments)
+    expected = same.score(translations, sources=sources).segments
+    assert mine.score(translations, sources=sources).segments == pytest.approx(expected)
     assert found["signatures"] == [mine.signature]
 
 
@@ -221,7 +221,7 @@ class Lengths(mtmetrics.PluginMetric):
     class Settings(mtmetrics.Settings):
         unit: str = mtmetrics.option("words", "what is counted", choices=("characters", "words"), signed="unit")
 
-    def segment_scores(self, others, predictions):
+    def segment_scores(self, predictions, sources):
         return [float(len(text if self.settings.unit == "characters" else text.split())) for text in predictions]
 """
 

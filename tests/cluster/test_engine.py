@@ -317,7 +317,7 @@ import mtmetrics
 class Shortness(mtmetrics.PluginMetric):
     metric = "shortness"
 
-    def segment_scores(self, others, predictions):
+    def segment_scores(self, predictions, sources):
         return [-float(len(text)) for text in predictions]
 """
 

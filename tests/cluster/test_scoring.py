@@ -20,7 +20,9 @@ def test_a_worker_keeps_floors_or_leaves_out_what_is_no_translation(how: str) ->
         "the dog",
         "the house is small and today the dog does not sleep so well",
     ]
-    kept = load_scorer("chrf", lang_pair="de-en").score(references, texts).segments.tolist()
+    kept = (
+        load_scorer("chrf", lang_pair="de-en").score(texts, references=references).segments.tolist()
+    )
     scores = {"keep": kept, "floor": [1, 0, 0], "null": [1, None, None]}[how]
     assert min(kept) > 0
     table = pyarrow.table({"reference": references, "translation": texts})

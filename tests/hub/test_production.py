@@ -30,7 +30,7 @@ from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers.registry import load_scorer
 
 scorer = load_scorer("uscore", preset="org/my-uscore", lang_pair="de-en", pool=ModelPool(device="cpu"))
-print(json.dumps(scorer.score(["das haus", "der hund"], ["the house", "a dog"]).segments.tolist()))
+print(json.dumps(scorer.score(["the house", "a dog"], sources=["das haus", "der hund"]).segments.tolist()))
 """
 RESULT = {
     "task": {"type": "t"},
@@ -120,10 +120,10 @@ def test_models_and_preset_are_repositories_that_name_each_other(
             "[org/my-uscore](https://huggingface.co/org/my-uscore)"
             in hub[name].files()["README.md"].decode()
         )
-    texts = ["das haus", "der hund"], ["the house", "a dog"]
+    sources, texts = ["das haus", "der hund"], ["the house", "a dog"]
     own = (
         load_scorer("uscore", preset=str(production), lang_pair="de-en")
-        .score(*texts)
+        .score(texts, sources=sources)
         .segments.tolist()
     )
     assert json.loads(Client(hub, tmp_path / "second").run(SCORE, HF_TOKEN="")) == pytest.approx(

@@ -21,7 +21,7 @@ from mtmetrics.scorers.preset_tables import ModelPool
 
 def show(place, **options):
     scorer = load_scorer("xmoverscore", preset="mini", lang_pair="de-en", pool=ModelPool(device="cpu", **options))
-    result = scorer.score(["Das Haus ist klein."], ["The house is small."])
+    result = scorer.score(["The house is small."], sources=["Das Haus ist klein."])
     print(place, repr(result.system), result.signature)
 
 def refuse(*_):
@@ -212,7 +212,7 @@ for name, revision in (("org/none", None), ("org/mini-encoder", "v9")):
 
 texts = {"sources": ["Das Haus ist klein."], "predictions": ["The house is small."]}
 result = evaluate.load("org/xmoverscore", "mini", device="cpu").compute(**texts, lang_pair="de-en")
-own = load_scorer("xmoverscore", preset="mini", lang_pair="de-en").score(*texts.values())
+own = load_scorer("xmoverscore", preset="mini", lang_pair="de-en").score(**texts)
 print("evaluate:", abs(result["mean_score"] - own.system) < 1e-6, result["signature"] == own.signature)
 """
 

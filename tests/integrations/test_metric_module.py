@@ -43,7 +43,7 @@ def metric(load):
 
 def expected(preset, lang_pair="de-en", **options):
     return load_scorer("xmoverscore", preset=str(preset), lang_pair=lang_pair, **options).score(
-        SOURCES, PREDICTIONS
+        PREDICTIONS, sources=SOURCES
     )
 
 
@@ -444,7 +444,7 @@ def test_all_metrics_are_combined(evaluate_cache):
     assert "|against:reference|" in result["distilscore_signature"]
     assert result["xmoverscore_mean_score"] == pytest.approx(
         mtmetrics.load("xmoverscore", "mini", lang_pair="de-en")
-        .score(texts["sources"], texts["predictions"])
+        .score(texts["predictions"], sources=texts["sources"])
         .system
     )
 

@@ -14,6 +14,7 @@ import mtmetrics
 from mtmetrics.errors import InputError
 from mtmetrics.integrations.service import Service, host_names
 from mtmetrics.scorers.baselines import PredictionLength
+from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.registry import load_scorer
 
 pytest.importorskip("starlette")
@@ -39,7 +40,9 @@ def post(client: TestClient, content: Any) -> tuple[int, dict[str, Any]]:
 
 def test_segments_are_scored_as_by_the_metric_itself(client: TestClient) -> None:
     scorer = load_scorer("source_length", lang_pair="de-en")
-    wanted = scorer.score([row["source"] for row in ROWS], [row["translation"] for row in ROWS])
+    wanted = scorer.score(
+        [row["translation"] for row in ROWS], sources=[row["source"] for row in ROWS]
+    )
     status, found = post(client, {"segments": ROWS})
     accepted = [bool(score >= -3.0) for score in wanted.segments]
     assert (status, found) == (200, {**wanted.as_dict(), "accepted": accepted})
@@ -167,7 +170,7 @@ def test_health(client: TestClient) -> None:
 
 def test_a_fault_of_the_service_is_json_too() -> None:
     class Broken(PredictionLength):
-        def value(self, other: str, prediction: str) -> float:
+        def value(self, compared: str, prediction: str) -> float:
             raise RuntimeError("broken")
 
     with TestClient(Service(Broken()).app(), raise_server_exceptions=False) as client:
@@ -222,10 +225,10 @@ def test_no_more_wait_than_may() -> None:
     released, begun = threading.Event(), threading.Event()
 
     class Slow(PredictionLength):
-        def _score_chunk(self, others: list[Any], systems: list[list[str]]) -> Any:
+        def compute(self, batch: Batch) -> Any:
             begun.set()
             released.wait(10)
-            return super()._score_chunk(others, systems)
+            return super().compute(batch)
 
     with TestClient(Service(Slow(), most_waiting=2).app()) as client:
         answers: list[tuple[int, dict[str, Any]]] = []

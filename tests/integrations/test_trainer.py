@@ -109,7 +109,7 @@ def test_the_metric_is_logged_every_epoch(trainer, tokenizer, load, scorer, tiny
     texts = tokenizer.batch_decode(
         np.where(generated < 0, tokenizer.pad_token_id, generated), skip_special_tokens=True
     )
-    expected = scorer.score(SOURCES, texts)
+    expected = scorer.score(texts, sources=SOURCES)
     assert logged[-1]["eval_mean_score"] == pytest.approx(expected.system)
     assert logged[-1]["eval_mover_part"] == pytest.approx(expected.parts["mover"].mean())
     assert logged[-1]["eval_lm_part"] == pytest.approx(expected.parts["lm"].mean())
@@ -122,7 +122,7 @@ def test_logits_are_refused(tokenizer, scorer):
 
 
 def test_sources_as_inputs_or_as_texts(evaluated, tokenizer, scorer):
-    scored = scorer.score(SOURCES, REFERENCES[::-1])
+    scored = scorer.score(REFERENCES[::-1], sources=SOURCES)
     means = {f"{name}_part": values.mean() for name, values in scored.parts.items()}
     for sources in (None, SOURCES, np.array(SOURCES)):
         result = mtmetrics.make_compute_metrics(scorer, tokenizer, sources)(evaluated)
@@ -145,7 +145,7 @@ def test_what_a_module_compares_with(evaluated, tokenizer, load, tiny_encoder):
     ):
         others = REFERENCES if against == "reference" else SOURCES
         scorer = load_scorer("bertr", preset="mini", lang_pair="de-en", against=against, **options)
-        expected = scorer.score(others, REFERENCES[::-1])
+        expected = scorer.score(REFERENCES[::-1], references=others)
         result = mtmetrics.make_compute_metrics(metric, tokenizer, lang_pair="de-en", **given)(
             evaluated
         )
@@ -213,10 +213,13 @@ def test_several_metrics_are_logged_in_one_training(trainer, tokenizer, load, sc
     texts = tokenizer.batch_decode(
         np.where(generated < 0, tokenizer.pad_token_id, generated), skip_special_tokens=True
     )
-    expected = scorer.score(SOURCES, texts)
+    expected = scorer.score(texts, sources=SOURCES)
     assert logged["eval_mover_mean_score"] == pytest.approx(expected.system)
     assert logged["eval_mover_lm_part"] == pytest.approx(expected.parts["lm"].mean())
-    assert logged["eval_overlap_mean_score"] == load_scorer("chrf").score(REFERENCES, texts).system
+    assert (
+        logged["eval_overlap_mean_score"]
+        == load_scorer("chrf").score(texts, references=REFERENCES).system
+    )
     assert "eval_mean_score" not in logged
 
 

@@ -19,7 +19,7 @@ from pyarrow import parquet
 
 from mtmetrics.errors import InputError
 from mtmetrics.page import texts
-from mtmetrics.scorers.metric import Column
+from mtmetrics.scorers.side import Column
 
 Command = Callable[..., tuple[int, str, str]]
 LENGTH = ["--metric", "prediction_length"]

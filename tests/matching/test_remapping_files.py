@@ -54,12 +54,12 @@ def test_the_way_of_the_paper_preset(published, model, tmp_path, caplog, offline
         f'"{NAME}"\nkind = "clp"\n'
     )
     result = XMoverScore.from_preset(str(model.parent), lang_pair="de-en").score(
-        SOURCES, PREDICTIONS
+        PREDICTIONS, sources=SOURCES
     )
     matrix = np.frombuffer(published.files[DE_EN][-16 * 16 * 4 :], dtype=np.float32).reshape(16, 16)
     expected = XMoverScore(
         TokenEncoder(model), remapping=Remapping("clp", (matrix,)), lang_pair="de-en"
-    ).score(SOURCES, PREDICTIONS)
+    ).score(PREDICTIONS, sources=SOURCES)
     assert result.segments.tolist() == expected.segments.tolist()
     assert published.requests == [DE_EN]
     [record] = caplog.records
@@ -86,7 +86,7 @@ def test_the_way_of_the_paper_preset(published, model, tmp_path, caplog, offline
     }
     offline()
     again = XMoverScore.from_preset(str(model.parent), lang_pair="de-en").score(
-        SOURCES, PREDICTIONS
+        PREDICTIONS, sources=SOURCES
     )
     assert (again.signature, again.segments.tolist()) == (
         result.signature,

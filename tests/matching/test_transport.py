@@ -1,10 +1,6 @@
 """Transport against values worked out by hand, against POT's public function, and under its
 symmetries."""
 
-import os
-from collections.abc import Callable
-from concurrent.futures.process import BrokenProcessPool
-
 import numpy as np
 import ot
 import pytest
@@ -13,11 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mtmetrics.errors import MTMetricsError
-from mtmetrics.matching import pairs, workers
 from mtmetrics.matching.transport import (
     DISTANCES,
     RoundedPartialTransport,
-    begun_distances,
     centroids,
     cost_matrix,
     drop_small_flows,
@@ -126,48 +120,17 @@ def test_order_and_duplicates_change_nothing(distance: str) -> None:
     assert swapped == pytest.approx(one, abs=1e-6, nan_ok=True)
 
 
-def test_worker_processes_change_nothing_and_a_killed_one_is_an_error_of_one_line(
-    processes: Callable[[], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pairs, "_CELLS_PER_TASK", 500)  # so that there are several tasks
+def test_threads_change_nothing() -> None:
     sides = [pack(texts) for texts in random_texts(120, 4)]
     ways = [(distance, optimal_flow) for distance in (*DISTANCES, euclidean_distances)]
     ways.append(("euclidean", RoundedPartialTransport(0.3)))
-    alone = [
-        word_mover_distances(*sides, distance, transport=transport) for distance, transport in ways
-    ]
-    processes()
-    begun = [begun_distances(*sides, distance, transport, 2) for distance, transport in ways]
-    assert not any(later.ready for later in begun)
-    assert all(
-        np.array_equal(later(), values, equal_nan=True)
-        for later, values in zip(begun, alone, strict=True)
-    )
-    assert np.isnan(alone[0]).any()
-    for _ in range(3):  # as many as may wait, and one
-        with pytest.raises(TypeError, match="takes exactly one argument"):
-            workers.pool_for(2, 1).solve(len, [np.zeros(3)], [0])()
-    with pytest.raises(BrokenProcessPool):
-        workers.pool_for(2, 1).executor.submit(os._exit, 1).result()
-    with pytest.raises(
-        MTMetricsError, match=r"worker process .* was killed .*--workers 1"
-    ) as raised:
-        word_mover_distances(*sides, workers=2)
-    assert "\n" not in str(raised.value)
-    processes()
-    assert np.array_equal(word_mover_distances(*sides, workers=2), alone[0], equal_nan=True)
-
-
-def test_few_pairs_and_the_first_ones_start_no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "_solved", 0)
-    monkeypatch.setattr(workers, "_pools", {})
-    many, few = (pack([np.eye(2)] * count) for count in (512, 511))
-    for side, count in ((many, 1), (few, 2)):
-        word_mover_distances(side, side, workers=count)
-    assert workers._solved == 0
-    word_mover_distances(many, many, workers=2)
-    assert workers._solved == 512
-    assert not workers._pools
+    for distance, transport in ways:
+        alone, shared = (
+            word_mover_distances(*sides, distance, transport=transport, workers=workers)
+            for workers in (1, 3)
+        )
+        assert np.array_equal(shared, alone, equal_nan=True)
+        assert np.isnan(alone).any()
 
 
 def test_weights_shift_mass_and_empty_sides_are_nan() -> None:

@@ -15,7 +15,7 @@ from mtmetrics.layout import COMPARE, metric_names, metric_scripts
 from mtmetrics.page.app import build_page
 from mtmetrics.page.offers import offers
 from mtmetrics.page.theme import MAX_FILE, serve
-from mtmetrics.scorers.metric import COLUMNS
+from mtmetrics.scorers.side import Side
 
 gradio = pytest.importorskip("gradio", reason="needs the extra 'app'")
 
@@ -89,8 +89,8 @@ def test_page_loads_nothing_from_elsewhere(client):
 @pytest.mark.parametrize("name", metric_names())
 def test_the_page_of_a_metric_offers_it_alone(name, preset):
     here = [offer for offer in offers() if offer.spec.metric == name]
-    side = next(side for side in COLUMNS if any(offer.side == side for offer in here))
-    given = {*COLUMNS[side]}
+    side = next(side for side in Side if any(offer.side == side for offer in here))
+    given = {*side.columns}
     shown = {
         offer.key: offer.label
         for offer in here

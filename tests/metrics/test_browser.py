@@ -164,17 +164,16 @@ def scored() -> dict[str, dict[str, Any]]:
     """What the scorers say of the example: metric -> system -> result."""
     known, pool = example(), ModelPool()
     found = {}
-    for title, column, options in (
-        ("XMoverScore mini", known.sources, {"metric": "xmoverscore", "preset": "mini"}),
+    for title, options in (
+        ("XMoverScore mini", {"metric": "xmoverscore", "preset": "mini"}),
         (
             "SentSim mini (source)",
-            known.sources,
             {"metric": "sentsim", "preset": "mini", "setting": "src-mt"},
         ),
-        ("chrF", known.references, {"metric": "chrf"}),
+        ("chrF", {"metric": "chrf"}),
     ):
         found[title] = load_scorer(**options, lang_pair="de-en", pool=pool).score_systems(
-            column, known.systems
+            known.systems, sources=known.sources, references=known.references
         )
     return found
 
@@ -287,7 +286,7 @@ def test_the_page_of_a_metric(served):
     page.click(COMPARE)
     row = page.one(f"{TABLE}//tbody/tr").text
     expected = load_scorer("bertr", preset="mini", lang_pair="de-en", against="source")
-    score = expected.score(["Das Haus ist klein."], ["The home is little."]).system
+    score = expected.score(["The home is little."], sources=["Das Haus ist klein."]).system
     assert four_decimals(score) in row
     page.click(OUTPUT)
     assert int(page.one(PICTURE).get_attribute("naturalWidth")) > 300

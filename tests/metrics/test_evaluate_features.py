@@ -10,7 +10,8 @@ import pytest
 
 import mtmetrics
 from mtmetrics.layout import metric_names
-from mtmetrics.scorers.metric import COLUMNS, METRICS
+from mtmetrics.scorers.metric import METRICS
+from mtmetrics.scorers.side import Side
 
 TEXTS = {
     "sources": ["Das Haus ist klein.", "Der Hund schläft nicht.", "Ich sehe die Katze."],
@@ -56,7 +57,7 @@ def texts(name):
     """The columns that the metric usually reads."""
     return {
         column: TEXTS[column]
-        for column in ("predictions", *COLUMNS[METRICS[name].usual or "source"])
+        for column in ("predictions", *(METRICS[name].usual or Side.SOURCE).columns)
     }
 
 

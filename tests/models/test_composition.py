@@ -43,9 +43,9 @@ TRANSLATIONS = ["the house is small .", "i see a tree", "the dog sleeps not not 
 
 def test_batch_and_padding_change_nothing(network: Regressor, tiny_encoder: Path) -> None:
     metric = scorer(network, tiny_encoder, "source")
-    together = metric.score(TEXTS, TRANSLATIONS).segments
+    together = metric.score(TRANSLATIONS, sources=TEXTS).segments
     alone = [
-        metric.score([text], [other]).segments[0]
+        metric.score([other], sources=[text]).segments[0]
         for text, other in zip(TEXTS, TRANSLATIONS, strict=True)
     ]
     assert together == pytest.approx(alone, abs=1e-5)
@@ -54,7 +54,7 @@ def test_batch_and_padding_change_nothing(network: Regressor, tiny_encoder: Path
 
 def test_what_is_compared_with_matters(network: Regressor, tiny_encoder: Path) -> None:
     found = [
-        scorer(network, tiny_encoder, side).score(TEXTS, TRANSLATIONS)
+        scorer(network, tiny_encoder, side).score(TRANSLATIONS, sources=TEXTS, references=TEXTS)
         for side in ("source", "reference")
     ]
     assert abs(found[0].segments - found[1].segments).min() > 1e-4
@@ -67,7 +67,7 @@ def test_a_source_and_its_reference_are_one_side_whose_positions_say_what_they_a
     network.against = "any"
     metric = scorer(network, tiny_encoder, "both")
     references = ["the house is little .", "i see the cat and a tree", "a dog"]
-    found = metric.score(list(zip(TEXTS, references, strict=True)), TRANSLATIONS).segments
+    found = metric.score(TRANSLATIONS, sources=TEXTS, references=references).segments
     tokens = metric.encoder.encode([*TEXTS, *references, *TRANSLATIONS], ["de"] * 3 + ["en"] * 6)
 
     def vectors(number: int) -> torch.Tensor:
@@ -89,19 +89,23 @@ def test_a_source_and_its_reference_are_one_side_whose_positions_say_what_they_a
     assert (
         abs(
             found
-            - scorer(network, tiny_encoder, "reference").score(references, TRANSLATIONS).segments
+            - scorer(network, tiny_encoder, "reference")
+            .score(TRANSLATIONS, references=references)
+            .segments
         ).min()
         > 1e-4
     )
 
 
 def test_a_blank_side_has_the_floor(network: Regressor, tiny_encoder: Path) -> None:
-    result = scorer(network, tiny_encoder, "source").score(["das haus", " "], ["", "the house"])
+    result = scorer(network, tiny_encoder, "source").score(
+        ["", "the house"], sources=["das haus", " "]
+    )
     assert result.segments.tolist() == [-4.0, -4.0]
 
 
 def test_attention_of_words_sums_to_one(network: Regressor, tiny_encoder: Path) -> None:
-    [alignment] = scorer(network, tiny_encoder, "source").align(TEXTS[:1], TRANSLATIONS[:1])
+    [alignment] = scorer(network, tiny_encoder, "source").align(TRANSLATIONS[:1], sources=TEXTS[:1])
     assert (alignment.source, alignment.prediction) == (TEXTS[0].split(), TRANSLATIONS[0].split())
     assert alignment.mass.sum() == pytest.approx(1.0)
     assert alignment.values.min() > 0

@@ -58,7 +58,7 @@ def test_such_an_encoder_has_to_know_the_language(folder: Path) -> None:
     message = "lang_pair is missing; encoder .* reads en with a vocabulary of its own"
     for call in (
         lambda: encoder.encode(["a"]),
-        lambda: BERTR(encoder, against="source").score(["a"], ["a"]),
+        lambda: BERTR(encoder, against="source").score(["a"], sources=["a"]),
     ):
         with pytest.raises(InputError, match=message):
             call()
@@ -82,14 +82,16 @@ def test_scorers_read_each_side_in_its_language(folder: Path, against: str) -> N
     sentences = encoder.means()
     pair: Any = {"lang_pair": "de-en"}
     found = [
-        BERTR(encoder, against=against, **pair).score(["house"], ["house"]).segments,
-        DistilScore(sentences, against=against, **pair).score(["house"], ["house"]).segments,
+        BERTR(encoder, against=against, **pair).score(["house"], references=["house"]).segments,
+        DistilScore(sentences, against=against, **pair)
+        .score(["house"], references=["house"])
+        .segments,
         SentSim(encoder, sentences, against=against, **pair)
-        .score(["house"], ["house"])
+        .score(["house"], references=["house"])
         .parts["sss"],
     ]
     if against == "source":
-        found.append(XMoverScore(encoder, **pair).score(["house"], ["house"]).segments)
+        found.append(XMoverScore(encoder, **pair).score(["house"], sources=["house"]).segments)
     # Only an English word is the same as an English one.
     assert [bool(values[0] > 0.999) for values in found] == [against == "reference"] * len(found)
 

@@ -26,14 +26,14 @@ def stored(tmp_path: Path):
 
 def test_metrics_of_sentence_vectors_read_them(stored) -> None:
     path = str(stored(text=[*TEXTS, "two"], vector=[*TEXTS.values(), [9.0, 9.0]]))
-    texts = (["ein Haus", "zwei", " "], ["a house", "two", "two"])
+    sources, texts = ["ein Haus", "zwei", " "], ["a house", "two", "two"]
     expected = [np.sqrt(0.5), 1.0]
     distil = load_scorer("distilscore", "mini", encoder=path, lang_pair="de-en", against="source")
-    assert distil.score(*texts).segments[:2] == pytest.approx(expected)
+    assert distil.score(texts, sources=sources).segments[:2] == pytest.approx(expected)
     assert "|enc:vectors.parquet#" in distil.signature
     options = {"similarity": "cosine", "encoder": path, "map": "none", "lm": "none"}
     mover = load_scorer("xmoverscore", "paper", lang_pair="de-en", **options)
-    result = mover.score(*texts)
+    result = mover.score(texts, sources=sources)
     assert result.segments[:2] == pytest.approx(expected)
     assert result.report.blank == 1
 
@@ -42,7 +42,7 @@ def test_what_is_missing_is_named(stored) -> None:
     path = str(stored(text=[*TEXTS], vector=[*TEXTS.values()]))
     scorer = load_scorer("distilscore", "mini", encoder=path, lang_pair="de-en", against="source")
     with pytest.raises(InputError, match="holds no vector of 1 texts, such as 'drei'"):
-        scorer.score(["drei"], ["two"])
+        scorer.score(["two"], sources=["drei"])
     with pytest.raises(
         InputError, match="layer 2: .* holds a vector per text, which has no layers"
     ):

@@ -80,17 +80,22 @@ def test_what_cannot_be_scored_is_refused():
 
 
 def test_the_numbers_are_those_of_the_scorer_and_of_compare(known, compared):
-    expected = load_scorer("chrf").score_systems(known.others["references"], known.systems)
+    expected = load_scorer("chrf").score_systems(
+        known.systems, references=known.others["references"]
+    )
     found = compared.metrics[0]
     for name, result in expected.items():
         assert np.array_equal(found.results[name].segments, result.segments)
     wanted = compare_systems({name: result.segments for name, result in expected.items()})
     assert found.comparison.systems == wanted.systems
     moved = [*example().second[5:], *example().second[:5]]
-    assert found.anchors.random == load_scorer("chrf").score(example().references, moved).system
+    assert (
+        found.anchors.random
+        == load_scorer("chrf").score(moved, references=example().references).system
+    )
     assert (
         found.anchors.human
-        == load_scorer("chrf").score(example().references, example().second).system
+        == load_scorer("chrf").score(example().second, references=example().references).system
     )
 
 
@@ -223,14 +228,16 @@ def test_a_single_segment_has_neither_test_nor_interval():
 def test_words_and_heatmaps_of_a_metric(tiny_preset):
     scorer = MetricSpec("xmoverscore", str(tiny_preset)).load(Comparer()._pool, "de-en")
     text = "the house <b> small"
-    [shown] = coloured(scorer, ["das haus ist klein"], [text])
+    [shown] = coloured(scorer, {"sources": ["das haus ist klein"]}, [text])
     assert shown.replace("</mark>", "").split("<mark")[0] in "the house &lt;b&gt; small"
     assert "<b>" not in shown
-    result = scorer.score(["das haus"], ["the house"])
-    assert 'src="data:image/png;base64,' in heatmap(scorer, "das haus", "the house", result, 0)
+    result = scorer.score(["the house"], sources=["das haus"])
+    assert 'src="data:image/png;base64,' in heatmap(
+        scorer, {"sources": ["das haus"]}, "the house", result, 0
+    )
     whole = load_scorer("chrf")
-    assert coloured(whole, ["a"], ["b"]) == []
-    assert "no words are matched" in heatmap(whole, "a", "b", result, 0)
+    assert coloured(whole, {"references": ["a"]}, ["b"]) == []
+    assert "no words are matched" in heatmap(whole, {"references": ["a"]}, "b", result, 0)
 
 
 def test_metrics_that_are_named_are_offered_first(tmp_path, monkeypatch):
@@ -272,6 +279,6 @@ def test_metrics_of_four_kinds_in_one_comparison(known, four_metrics, tmp_path):
             assert views.four_decimals(system.mean) in shown
     whole = views.segments(compared, 1, [0, 1], {}, None)
     assert whole.count("mt-chosen") == 6
-    row = compared.metrics[1].scorer.compared(compared.texts.others)[0]
+    row = {name: texts[:1] for name, texts in compared.texts.others.items()}
     result = compared.metrics[1].results["hasty"]
     assert "data:image/png" in heatmap(compared.metrics[1].scorer, row, "The house.", result, 0)

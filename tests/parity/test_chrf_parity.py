@@ -29,7 +29,7 @@ def test_tokenised_text(lang_pair: str, published: float) -> None:
     references, predictions = (
         [html.unescape(row[side]) for row in rows] for side in ("reference_tok", "translation_tok")
     )
-    scores = load_scorer("chrfpp").score(references, predictions).segments
+    scores = load_scorer("chrfpp").score(predictions, references=references).segments
     assert pearson(scores, [row["human"] for row in rows]).value == pytest.approx(
         published, abs=0.01
     )

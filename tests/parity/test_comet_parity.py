@@ -53,7 +53,7 @@ def test_scores_parts_and_errors(converted: Path, model: str, side: str) -> None
     scorer = load_scorer("comet", str(converted / model), against=side)
     assert isinstance(scorer, CometScore)
     others, predictions = columns(side)
-    result = scorer.score(others, predictions)
+    result = scorer.score(predictions, sources=others)
     np.testing.assert_allclose(result.segments, wanted["scores"], rtol=0, atol=2e-5)
     # What the package says of an input with the reference alone is called the source's there, cut
     # at 1.

@@ -133,15 +133,16 @@ def check_texts(case: Case) -> None:
     made_by = {"esim": ESIM, "bilstm_attention": BiLSTMAttention}[network.architecture]
     scorer = made_by(TokenEncoder(folder, mix=network.mixes(), max_pieces=maxlen), network)
     sources, predictions, references = case.texts("source", "hypothesis", "reference")
-    assert scorer.score(references, predictions).segments == pytest.approx(
+    assert scorer.score(predictions, references=references).segments == pytest.approx(
         case.array("pred"), abs=PREDICTION
     )
     for key in case.outputs.keys() - {"pred"}:
         count = first_number(key)
         if "one_by_one" in key:
             found = [
-                scorer.score([references[row]], [predictions[row]]).system for row in range(count)
+                scorer.score([predictions[row]], references=[references[row]]).system
+                for row in range(count)
             ]
         else:
-            found = scorer.score(sources[:count], predictions[:count]).segments
+            found = scorer.score(predictions[:count], sources=sources[:count]).segments
         assert found == pytest.approx(case.array(key), abs=PREDICTION), key

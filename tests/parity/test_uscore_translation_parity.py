@@ -54,7 +54,8 @@ def check_score(case: Case) -> None:
     assert list(scorer.word_weights.values()) == pytest.approx(
         [*params["nmt_weights"], params["lm_weights"][1]]
     )
-    result = scorer.score(*case.texts("source", "hypothesis"))
+    sources, hypotheses = case.texts("source", "hypothesis")
+    result = scorer.score(hypotheses, sources=sources)
     assert result.parts["wmd"] == pytest.approx(case.array("wmd_source_hypothesis"), abs=TOLERANCE)
     assert result.parts["pseudo"] == pytest.approx(
         case.array("wmd_translation_hypothesis"), abs=TOLERANCE

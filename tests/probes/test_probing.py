@@ -27,8 +27,9 @@ from mtmetrics.probes.probing import (
     words,
 )
 from mtmetrics.scorers.base import Scorer
+from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.registry import load_scorer
-from mtmetrics.scorers.results import ChunkScores
+from mtmetrics.scorers.results import PartScores
 from mtmetrics.scorers.sentsim import SentSim
 
 PAIRS = [
@@ -112,13 +113,13 @@ class Lengths(Scorer):
 
     signature = "lengths"
 
-    def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
+    def compute(self, batch: Batch) -> list[PartScores]:
         results = []
-        for texts in systems:
+        for texts in batch.predictions:
             lengths = np.array([len(text) for text in texts], dtype=float)
-            segments = 10 * np.array([len(other) for other in others]) - lengths
+            segments = 10 * np.array([len(source) for source in batch.compared]) - lengths
             results.append(
-                ChunkScores(segments, {"length": lengths}, *np.zeros((2, len(texts)), dtype=bool))
+                PartScores(segments, {"length": lengths}, *np.zeros((2, len(texts)), dtype=bool))
             )
         return results
 
@@ -129,9 +130,9 @@ class Lengths(Scorer):
 class Noisy(Lengths):
     """Scores that differ by noise alone."""
 
-    def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
-        [scores] = super()._score_chunk(others, systems)
-        scores.segments[:] = 1.0 + 1e-8 * np.arange(len(others))
+    def compute(self, batch: Batch) -> list[PartScores]:
+        [scores] = super().compute(batch)
+        scores.segments[:] = 1.0 + 1e-8 * np.arange(len(batch))
         return [scores]
 
 
@@ -288,12 +289,14 @@ def test_a_metric_that_does_not_see_the_candidate_guesses_and_is_asked_every_pai
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     seen, scorer = [], load_scorer("source_length")
-    score = scorer.score_stream
+    score = scorer.score_batches
 
-    def spy(chunks):
-        return score(seen.extend(zip(*chunk, strict=True)) or chunk for chunk in chunks)
+    def spy(batches):
+        for batch in batches:
+            seen.extend(zip(batch.sources, batch.systems[""], strict=True))
+            yield from score([batch])
 
-    monkeypatch.setattr(scorer, "score_stream", spy)
+    monkeypatch.setattr(scorer, "score_batches", spy)
     precision, _ = match(scorer, NAMES, NAMED, random_candidates(4, 4, 1), (1, 3))
     assert precision["score"] == {1: 0.25, 3: 0.75}
     assert len(seen) == 16
@@ -303,7 +306,7 @@ def test_a_metric_that_does_not_see_the_candidate_guesses_and_is_asked_every_pai
 
 def test_impossible_cutoffs_are_refused_before_scoring(monkeypatch: pytest.MonkeyPatch) -> None:
     candidates, scorer = random_candidates(4, 3, seed=1), load_scorer("random")
-    monkeypatch.setattr(scorer, "score_stream", lambda _: pytest.fail("scored"))
+    monkeypatch.setattr(scorer, "score_batches", lambda _: pytest.fail("scored"))
     for cutoff, message in ((0, "must be a whole number"), (3, "among 3 candidates .* at most 2")):
         with pytest.raises(InputError, match=f"cutoff {cutoff}: {message}"):
             match(scorer, NAMES, NAMED, candidates, (cutoff,))

@@ -8,7 +8,8 @@ import pytest
 from mtmetrics.errors import InputError
 from mtmetrics.probes.robustness import CHANGES, changed, robustness, robustness_table
 from mtmetrics.scorers.base import Scorer
-from mtmetrics.scorers.results import ChunkScores
+from mtmetrics.scorers.batch import Batch
+from mtmetrics.scorers.results import PartScores
 
 TEXTS = [
     "The 17 members of the council said that Angela Merkel is not here.",
@@ -29,18 +30,18 @@ class Words(Scorer):
     metric = "words"
     usual_preset = None
 
-    def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
+    def compute(self, batch: Batch) -> list[PartScores]:
         known = {other: set(words(text)) for other, text in zip(SOURCES, TEXTS, strict=True)}
         values = [
             np.array(
                 [
                     2.0 * len(known[o] & {*words(t)}) - len(words(t))
-                    for o, t in zip(others, texts, strict=True)
+                    for o, t in zip(batch.compared, texts, strict=True)
                 ]
             )
-            for texts in systems
+            for texts in batch.predictions
         ]
-        return [ChunkScores(found, {}, *np.zeros((2, len(found)), dtype=bool)) for found in values]
+        return [PartScores(found, {}, *np.zeros((2, len(found)), dtype=bool)) for found in values]
 
     def _floor(self) -> tuple[float, dict[str, float]]:
         return 0.0, {}

@@ -10,7 +10,7 @@ from mtmetrics.judgements.judged import Judged
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.reports.metric_runs import Entry, MetricSpec, run_metrics, score_together
 from mtmetrics.scorers.base import Scorer
-from mtmetrics.scorers.results import ChunkScores
+from mtmetrics.scorers.results import PartScores
 
 SOURCES = ["Das Haus ist klein.", "Der Hund schläft.", "Ich sehe die Katze.", "Der Hund schläft."]
 PREDICTIONS = ["the house is small.", "the dog sleeps.", "i see a cat.", "a dog sleeps."]
@@ -53,7 +53,7 @@ def test_a_text_is_encoded_once_for_all_metrics(presets, monkeypatch) -> None:
         presets["bertr"]
         .having(against="source")
         .load(ModelPool(device="cpu"), "de-en")
-        .score(SOURCES, PREDICTIONS)
+        .score(PREDICTIONS, sources=SOURCES)
     )
     assert run.scored(Entry("b", source)).scores[0] == pytest.approx(
         alone.segments.tolist(), abs=1e-6
@@ -68,16 +68,16 @@ class Recorder(Scorer):
     def __init__(self, name: str, calls: list[tuple[str, int]], whole: bool = False) -> None:
         self.name, self.calls, self.whole = name, calls, whole
 
-    def score_chunks(self, chunks):
-        results = super().score_chunks(chunks)
+    def score_batches(self, batches):
+        results = super().score_batches(batches)
         yield from list(results) if self.whole else results
 
-    def _score_chunk(self, sources, systems):
-        self.calls.append((self.name, len(sources)))
-        nothing = np.zeros(len(sources), dtype=bool)
+    def compute(self, batch):
+        self.calls.append((self.name, len(batch)))
+        nothing = np.zeros(len(batch), dtype=bool)
         return [
-            ChunkScores(np.arange(float(len(sources))), {}, nothing.copy(), nothing.copy())
-            for _ in systems
+            PartScores(np.arange(float(len(batch))), {}, nothing.copy(), nothing.copy())
+            for _ in batch.systems
         ]
 
     def _floor(self):
@@ -127,7 +127,7 @@ def test_whole_systems_score_as_the_mean_over_their_segments() -> None:
     [[good, short]] = run.scored(Entry("length", MetricSpec("prediction_length"))).scores
     singly = MetricSpec("prediction_length").load(ModelPool(), "de-en")
     assert [good, short] == [
-        pytest.approx(singly.score(SOURCES, texts).system) for texts in outputs.values()
+        pytest.approx(singly.score(texts, sources=SOURCES).system) for texts in outputs.values()
     ]
     with pytest.raises(InputError, match="whole systems have no columns"):
         run.scored(Entry("given", column="given"))
@@ -231,14 +231,14 @@ def test_what_cannot_be_loaded_is_named() -> None:
 
 def test_a_preset_without_a_language_pair(presets) -> None:
     spec = presets["bertr"].having(against="reference")
-    assert spec.load(ModelPool(device="cpu"), None).compares == ("references",)
+    assert spec.load(ModelPool(device="cpu"), None).side == "reference"
     with pytest.raises(InputError, match="language pair None"):
         MetricSpec("bertr", "made/{lp}").load(ModelPool(device="cpu"), None)
 
 
 def test_a_metric_for_the_columns_that_are_given() -> None:
     spec = MetricSpec("chrf")
-    assert spec.load_for(["references"], ModelPool(), None).compares == ("references",)
+    assert spec.load_for(["references"], ModelPool(), None).side == "reference"
     with pytest.raises(InputError, match="chrf compares predictions with references"):
         spec.load_for(["sources"], ModelPool(), None)
     with pytest.raises(InputError, match="they cannot be compared; use normalize=fixed"):

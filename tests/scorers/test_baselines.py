@@ -20,14 +20,16 @@ def test_lengths_are_characters_with_a_minus_and_a_blank_side_is_as_bad_as_a_ver
     None
 ):
     sources, predictions = [*SOURCES, "", "x"], [*PREDICTIONS, "x", " "]
-    assert load_scorer("source_length").score(sources, predictions).segments.tolist() == [
+    assert load_scorer("source_length").score(predictions, sources=sources).segments.tolist() == [
         -8,
         -18,
         -4,
         -1000,
         -1000,
     ]
-    assert load_scorer("prediction_length").score(sources, predictions).segments.tolist() == [
+    assert load_scorer("prediction_length").score(
+        predictions, sources=sources
+    ).segments.tolist() == [
         -9,
         -11,
         -2,
@@ -39,7 +41,7 @@ def test_lengths_are_characters_with_a_minus_and_a_blank_side_is_as_bad_as_a_ver
 def test_random_is_the_hash_of_seed_and_texts() -> None:
     digest = hashlib.sha256(b"12345\0das haus\0the house").digest()
     expected = int.from_bytes(digest[:8]) / 2**64
-    assert load_scorer("random").score(SOURCES, PREDICTIONS).segments[0] == pytest.approx(
+    assert load_scorer("random").score(PREDICTIONS, sources=SOURCES).segments[0] == pytest.approx(
         expected, abs=1e-15
     )
 
@@ -47,9 +49,11 @@ def test_random_is_the_hash_of_seed_and_texts() -> None:
 def test_random_depends_on_nothing_but_texts_and_seed_and_is_uniform() -> None:
     scorer = load_scorer("random")
     texts = [f"text {number}" for number in range(4000)]
-    drawn = scorer.score(texts, texts[::-1]).segments
-    np.testing.assert_array_equal(scorer.score(texts[::-1], texts).segments, drawn[::-1])
-    assert not np.any(load_scorer("random", seed=1).score(texts, texts[::-1]).segments == drawn)
+    drawn = scorer.score(texts[::-1], sources=texts).segments
+    np.testing.assert_array_equal(scorer.score(texts, sources=texts[::-1]).segments, drawn[::-1])
+    assert not np.any(
+        load_scorer("random", seed=1).score(texts[::-1], sources=texts).segments == drawn
+    )
     counts, _ = np.histogram(drawn, bins=10, range=(0.0, 1.0))
     assert abs(counts - 400).max() < 100  # five standard deviations
     assert abs(np.corrcoef(drawn, np.arange(4000))[0, 1]) < 0.08
@@ -60,18 +64,18 @@ def test_ter_by_hand() -> None:
     as long."""
     references = ["the house is small", "a b c", "yes", "a b"]
     predictions = ["the house is big", "a b", "yes", "w x y z"]
-    segments = load_scorer("ter").score(references, predictions).segments
+    segments = load_scorer("ter").score(predictions, references=references).segments
     np.testing.assert_allclose(segments, [-1 / 4, -1 / 3, 0.0, -2.0])
 
 
 def test_chrf_by_hand() -> None:
     """Unigrams: 2 of 3 on both sides; bigrams: 1 of 2; trigrams: 0 of 1; F2 equals P where P equals
     R."""
-    assert load_scorer("chrf").score(["abc"], ["abd"]).system == pytest.approx(
+    assert load_scorer("chrf").score(["abd"], references=["abc"]).system == pytest.approx(
         (2 / 3 + 1 / 2 + 0) / 3
     )
     # chrF++ adds word unigrams, 0 of 1; there is no word bigram.
-    assert load_scorer("chrfpp").score(["abc"], ["abd"]).system == pytest.approx(
+    assert load_scorer("chrfpp").score(["abd"], references=["abc"]).system == pytest.approx(
         (2 / 3 + 1 / 2 + 0 + 0) / 4
     )
 
@@ -79,11 +83,11 @@ def test_chrf_by_hand() -> None:
 def test_sentence_bleu_by_hand() -> None:
     """4 of 5 unigrams, 3 of 4 bigrams, 2 of 3 trigrams, 1 of 2 four-grams; no brevity penalty."""
     expected = (4 / 5 * 3 / 4 * 2 / 3 * 1 / 2) ** (1 / 4)
-    assert load_scorer("sentbleu").score(["a b c d e"], ["a b c d x"]).system == pytest.approx(
-        expected
-    )
+    assert load_scorer("sentbleu").score(
+        ["a b c d x"], references=["a b c d e"]
+    ).system == pytest.approx(expected)
     # Effective order: a text of two words has no trigrams, and is not 0 for it.
-    assert load_scorer("sentbleu").score(["a b"], ["a b"]).system == pytest.approx(1.0)
+    assert load_scorer("sentbleu").score(["a b"], references=["a b"]).system == pytest.approx(1.0)
 
 
 def test_sentence_bleu_takes_the_tokeniser_of_the_target_language() -> None:
@@ -92,9 +96,9 @@ def test_sentence_bleu_takes_the_tokeniser_of_the_target_language() -> None:
     assert "|tok:zh|" in by_character.signature
     assert "|tok:13a|" in load_scorer("sentbleu", lang_pair="zh-en").signature
     assert (
-        by_character.score(reference, prediction).system
+        by_character.score(prediction, references=reference).system
         > 0.3
-        > plain.score(reference, prediction).system
+        > plain.score(prediction, references=reference).system
     )
 
 
@@ -104,10 +108,11 @@ def test_overlap_is_sacrebleu_on_single_segments(metric: str) -> None:
 
     scorer = load_scorer(metric)
     result = scorer.score(
-        [["the house is small", "the home is small"], ["no way"]], ["the home is little", "no"]
+        ["the home is little", "no"],
+        references=[["the house is small", "the home is small"], ["no way"]],
     )
     single = scorer.score(
-        ["the house is small", "the home is small"], ["the home is little"] * 2
+        ["the home is little"] * 2, references=["the house is small", "the home is small"]
     ).segments
     assert result.segments[0] == single.max() == single[1] > single[0]
     assert result.system == result.segments.mean()
@@ -120,7 +125,7 @@ def test_overlap_is_sacrebleu_on_single_segments(metric: str) -> None:
     [("sentbleu", 0.0), ("chrf", 0.0), ("chrfpp", 0.0), ("ter", -1.0), ("random", 0.0)],
 )
 def test_floors(metric: str, floor: float) -> None:
-    result = load_scorer(metric).score(["a b", " "], ["", "a b"])
+    result = load_scorer(metric).score(["", "a b"], sources=["a b", " "])
     assert result.segments.tolist() == [floor, floor]
     assert result.report.blank == 2
 
@@ -164,20 +169,20 @@ def test_fluency_is_the_language_model_of_the_preset(tiny_preset: Path, tiny_lm:
     model = LanguageModel(tiny_lm)
     scorer = load_scorer("fluency", preset=str(tiny_preset), lang_pair="de-en")
     systems = {"a": ["the house", "no", "b"], "b": ["i see", "", "the house"]}
-    first, second = scorer.score_systems(["x", "y", " "], systems).values()
+    first, second = scorer.score_systems(systems, sources=["x", "y", " "]).values()
     expected, _, _ = model.score(["the house", "no", "i see"])
     np.testing.assert_allclose(first.segments, [expected[0], expected[1], model.floor], atol=1e-6)
     np.testing.assert_allclose(second.segments, [expected[2], model.floor, model.floor], atol=1e-6)
     xmoverscore = load_scorer("xmoverscore", preset=str(tiny_preset), lang_pair="de-en")
     np.testing.assert_allclose(
-        xmoverscore.score(["x"], ["the house"]).parts["lm"], expected[:1], atol=1e-6
+        xmoverscore.score(["the house"], sources=["x"]).parts["lm"], expected[:1], atol=1e-6
     )
     assert scorer.signature.startswith(f"fluency|lp:de-en|lm:{model.label}#{model.fingerprint}|v:")
 
 
 def test_fluency_counts_what_is_cut(tiny_preset: Path) -> None:
     result = load_scorer("fluency", preset=str(tiny_preset), lang_pair="de-en").score(
-        ["x", "y"], ["a" * 200, "a"]
+        ["a" * 200, "a"], sources=["x", "y"]
     )
     assert result.report.truncated == 1
 

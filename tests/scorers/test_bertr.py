@@ -15,7 +15,9 @@ def test_bertr_against_the_source_uses_the_map(encoder: TokenEncoder) -> None:
     plain, mapped = (
         BERTR(encoder, against="source", remapping=chosen) for chosen in (None, remapping)
     )
-    first, second = (scorer.score(REFERENCES, TRANSLATIONS).segments for scorer in (plain, mapped))
+    first, second = (
+        scorer.score(TRANSLATIONS, sources=REFERENCES).segments for scorer in (plain, mapped)
+    )
     assert not np.allclose(first, second)
     assert f"map:clp#{remapping.fingerprint}" in mapped.signature
     with pytest.raises(InputError, match="needs? against='source'|need against='source'"):
@@ -34,7 +36,7 @@ def test_bertr_against_the_source_uses_the_map(encoder: TokenEncoder) -> None:
 )
 def test_bad_references(encoder: TokenEncoder, references: object, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        BERTR(encoder).score(references, ["a", "b"])
+        BERTR(encoder).score(["a", "b"], references=references)
 
 
 @pytest.mark.parametrize("special_tokens", [False, True])
@@ -42,9 +44,9 @@ def test_the_matches_of_bertr_add_up_to_its_score(
     encoder: TokenEncoder, special_tokens: bool
 ) -> None:
     scorer = BERTR(encoder, special_tokens=special_tokens)
-    alignments = scorer.align(REFERENCES, TRANSLATIONS)
+    alignments = scorer.align(TRANSLATIONS, references=REFERENCES)
     assert [alignment.total for alignment in alignments] == pytest.approx(
-        scorer.score(REFERENCES, TRANSLATIONS).segments.tolist(), abs=1e-6
+        scorer.score(TRANSLATIONS, references=REFERENCES).segments.tolist(), abs=1e-6
     )
     first = alignments[0]
     assert (first.cells, first.source[-1]) == ("cosine", "[SEP]" if special_tokens else ".")

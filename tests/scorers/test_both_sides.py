@@ -5,9 +5,9 @@ import json
 from pathlib import Path
 
 import pytest
+from helpers import both
 
 import mtmetrics as package
-from mtmetrics.checks import SourceAndReference
 from mtmetrics.errors import InputError
 from mtmetrics.scorers.plugins import load_plugin
 
@@ -24,11 +24,12 @@ class Shared(mtmetrics.PluginMetric):
     sides = ("both",)
     floor = -10.0
 
-    def segment_scores(self, others, predictions):
+    def segment_scores(self, predictions, sources, references):
         def common(one, other):
             return len(set(one.split()) & set(other.split()))
 
-        return [common(t, other.reference) - common(t, other.source) for other, t in zip(others, predictions)]
+        rows = zip(predictions, sources, references)
+        return [common(t, reference) - common(t, source) for t, source, reference in rows]
 '''
 ROWS = [
     {"source": "ein Haus", "reference": "a house", "translation": "a Haus"},
@@ -48,41 +49,48 @@ def plugin(no_plugins: None, tmp_path: Path) -> Path:
     return tmp_path / "shared.py"
 
 
-def columns() -> tuple[list[tuple[str, str]], list[str]]:
-    return [(row["source"], row["reference"]) for row in ROWS], [row["translation"] for row in ROWS]
+def columns() -> dict[str, list[str]]:
+    names = {"predictions": "translation", "sources": "source", "references": "reference"}
+    return {column: [row[key] for row in ROWS] for column, key in names.items()}
 
 
 def test_pairs_of_source_and_reference(plugin: Path) -> None:
     scorer = package.load("shared", lang_pair="de-en")
-    assert scorer.compares == ("sources", "references")
-    result = scorer.score(*columns())
+    assert scorer.side == "both"
+    result = scorer.score(**columns())
     assert result.segments.tolist() == SCORES
     assert (result.report.blank, result.report.identical) == (1, 0)
     assert "against" not in result.signature
-    several = scorer.score([("ein Haus", ["the house", "a Haus"])], ["a Haus"])
+    several = scorer.score(["a Haus"], **both([("ein Haus", ["the house", "a Haus"])]))
     assert several.segments.tolist() == [1.0]  # the best reference counts
-    assert scorer.score([("ein Haus", "a house")], ["ein Haus"]).report.identical == 1
+    assert scorer.score(["ein Haus"], **both([("ein Haus", "a house")])).report.identical == 1
     systems = scorer.score_systems(
-        [SourceAndReference("ein Haus", "a house")], {"a": ["a house"], "b": ["ein Haus"]}
+        {"a": ["a house"], "b": ["ein Haus"]}, sources=["ein Haus"], references=["a house"]
     )
     assert [found.system for found in systems.values()] == [2.0, -2.0]
 
 
 @pytest.mark.parametrize(
-    ("others", "message"),
+    ("texts", "message"),
     [
-        (["ein Haus"], r"segment 0: a pair \(source, reference\) is needed, got 'ein Haus'"),
-        ("ein Haus", r"a list of pairs \(source, reference\) is needed, got 'ein Haus'"),
-        (None, r"a list of pairs \(source, reference\) is needed, got None"),
-        ([("ein Haus", None)], "references"),
-        ([(1, "a house")], r"sources\[0\]: a string is needed, got 1"),
-        ([], "sources: empty; there is nothing to score"),
-        ([("a", "b"), ("c", "d")], "predictions has 1 segments but sources has 2"),
+        (
+            {"sources": ["ein Haus"]},
+            "shared compares predictions with sources and references; pass",
+        ),
+        ({}, "shared compares predictions with sources and references; pass"),
+        ({"sources": "ein Haus", "references": ["b"]}, r"sources: a list .* pass \[text\]"),
+        ({"sources": ["ein Haus"], "references": [None]}, "references"),
+        ({"sources": [1], "references": ["a house"]}, r"sources\[0\]: a string is needed, got 1"),
+        ({"sources": [], "references": []}, "sources: empty; there is nothing to score"),
+        (
+            {"sources": ["a", "c"], "references": ["b", "d"]},
+            "predictions has 1 segments but sources has 2",
+        ),
     ],
 )
-def test_what_are_no_pairs(plugin: Path, others: object, message: str) -> None:
+def test_what_cannot_be_scored(plugin: Path, texts: dict, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        package.load("shared").score(others, ["x"])
+        package.load("shared").score(["x"], **texts)
 
 
 def test_only_one_of_both_is_refused(plugin: Path, mtmetrics) -> None:
@@ -174,11 +182,9 @@ def test_on_a_page(plugin: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         offers.cache_clear()
     assert offer.fits({"sources", "references"}, "de-en")
     assert not offer.fits({"sources"}, "de-en")
-    others, predictions = columns()
-    sources, references = map(list, zip(*others, strict=True))
-    texts = Texts(
-        "de-en", {"sources": sources, "references": references}, {"a": predictions, "b": references}
-    )
+    others = columns()
+    systems = {"a": others.pop("predictions"), "b": others["references"]}
+    texts = Texts("de-en", others, systems)
     *_, compared = Comparer().compare(texts, [offer])
     assert isinstance(compared, Compared)
     assert compared.scores(0).tolist() == [SCORES, [2.0, 2.0, -10.0]]

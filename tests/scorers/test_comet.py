@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from helpers import write_jsonl
+from helpers import both, write_jsonl
 
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.layout import source_tree
@@ -36,12 +36,16 @@ def checkpoints(comet_checkpoints: Path) -> Iterator[Path]:
 def test_neither_order_nor_neighbours_nor_batches_change_a_score(
     checkpoints: Path, model: str, side: str
 ) -> None:
-    others = BOTH if side == "both" else SOURCES
-    whole = load_scorer("comet", model, against=side).score(others, TEXTS)
-    turned = load_scorer("comet", model, against=side).score(others[::-1], TEXTS[::-1])
+    columns = {"sources": SOURCES, "references": REFERENCES}
+    backwards = {name: texts[::-1] for name, texts in columns.items()}
+    whole = load_scorer("comet", model, against=side).score(TEXTS, **columns)
+    turned = load_scorer("comet", model, against=side).score(TEXTS[::-1], **backwards)
     np.testing.assert_allclose(turned.segments[::-1], whole.segments, atol=2e-6)
     small = load_scorer("comet", model, against=side, pool=ModelPool(batch_tokens=64))
-    alone = [small.score([other], [text]).system for other, text in zip(others, TEXTS, strict=True)]
+    alone = [
+        small.score([text], sources=[source], references=[reference]).system
+        for source, reference, text in zip(SOURCES, REFERENCES, TEXTS, strict=True)
+    ]
     np.testing.assert_allclose(alone, whole.segments, atol=2e-6)
 
 
@@ -55,13 +59,13 @@ def test_no_text_is_encoded_twice(checkpoints: Path, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(CometNetwork, "vectors", counted)
     scorer = load_scorer("comet", "regression")
-    scorer.score_systems(BOTH, {"a": TEXTS, "b": TEXTS[::-1], "c": REFERENCES})
+    scorer.score_systems({"a": TEXTS, "b": TEXTS[::-1], "c": REFERENCES}, **both(BOTH))
     assert sum(read) == len({*SOURCES, *REFERENCES, *TEXTS})
 
 
 def test_a_preset_of_a_usual_name(checkpoints: Path) -> None:
     scorer = load_scorer("comet", "wmt22-comet-da", lang_pair="de-en")
-    assert scorer.compares == ("sources", "references")
+    assert scorer.side == "both"
     assert scorer.signature.startswith("comet|lp:de-en|model:regression#")
     assert (
         load_scorer("comet").signature
@@ -76,21 +80,25 @@ def test_a_preset_of_a_usual_name(checkpoints: Path) -> None:
 
 
 def test_blank_sides_get_the_floor_and_cut_texts_are_counted(checkpoints: Path) -> None:
-    result = load_scorer("comet", "xcomet").score([("a", ""), (" ", "b"), BOTH[0]], ["x", "y", ""])
+    result = load_scorer("comet", "xcomet").score(
+        ["x", "y", ""], **both([("a", ""), (" ", "b"), BOTH[0]])
+    )
     assert (result.segments.tolist(), result.report.blank) == ([0.0] * 3, 3)
     assert all(values.tolist() == [0.0] * 3 for values in result.parts.values())
     assert set(result.parts) == {"src", "ref", "unified", "mqm"}
     long = " ".join(["haus"] * 60)
     report = (
-        load_scorer("comet", "regression").score([*BOTH[:2], ("a", long)], [*TEXTS[:2], "b"]).report
+        load_scorer("comet", "regression")
+        .score([*TEXTS[:2], "b"], **both([*BOTH[:2], ("a", long)]))
+        .report
     )
     assert (report.truncated, report.places["truncated"]) == (1, [3])
     # Each is short enough, but not all of them together.
     third = " ".join(["der"] * 5)
-    joint = load_scorer("comet", "xcomet", against="both").score([(third, third)], [third])
+    joint = load_scorer("comet", "xcomet", against="both").score([third], **both([(third, third)]))
     assert (
         joint.report.truncated,
-        load_scorer("comet", "xcomet").score([("a", "b")], ["c"]).report.truncated,
+        load_scorer("comet", "xcomet").score(["c"], **both([("a", "b")])).report.truncated,
     ) == (
         1,
         0,
@@ -100,19 +108,19 @@ def test_blank_sides_get_the_floor_and_cut_texts_are_counted(checkpoints: Path) 
 def test_several_references_and_number_formats(checkpoints: Path) -> None:
     scorer = load_scorer("comet", "regression")
     one, other = (
-        scorer.score(BOTH[:1], TEXTS[:1]).system,
-        scorer.score([(SOURCES[0], REFERENCES[1])], TEXTS[:1]).system,
+        scorer.score(TEXTS[:1], **both(BOTH[:1])).system,
+        scorer.score(TEXTS[:1], **both([(SOURCES[0], REFERENCES[1])])).system,
     )
-    several = scorer.score([(SOURCES[0], [REFERENCES[0], REFERENCES[1]])], TEXTS[:1])
+    several = scorer.score(TEXTS[:1], **both([(SOURCES[0], [REFERENCES[0], REFERENCES[1]])]))
     assert several.system == pytest.approx(max(one, other), abs=1e-6)
     half = load_scorer("comet", "regression", pool=ModelPool(dtype="bfloat16"))
     assert "|dtype:bf16|" in half.signature
-    assert half.score(BOTH[:1], TEXTS[:1]).system == pytest.approx(one, abs=0.1)
+    assert half.score(TEXTS[:1], **both(BOTH[:1])).system == pytest.approx(one, abs=0.1)
 
 
 def test_errors_are_those_of_networks_that_look_for_them(checkpoints: Path) -> None:
     scorer = load_scorer("comet", "xcomet", against="source")
-    found = scorer.errors(SOURCES, TEXTS)
+    found = scorer.errors(TEXTS, sources=SOURCES)
     assert any(found)
     assert all(
         0 <= span.start <= span.end <= len(text)
@@ -122,9 +130,9 @@ def test_errors_are_those_of_networks_that_look_for_them(checkpoints: Path) -> N
     with pytest.raises(
         InputError, match="errors: COMET regression gives scores alone; XCOMET finds errors"
     ):
-        load_scorer("comet", "regression").errors(BOTH, TEXTS)
+        load_scorer("comet", "regression").errors(TEXTS, **both(BOTH))
     with pytest.raises(InputError, match="alignments: this metric compares whole texts"):
-        scorer.align(SOURCES, TEXTS)
+        scorer.align(TEXTS, sources=SOURCES)
 
 
 def test_words_of_errors_are_at_fault(checkpoints: Path, mtmetrics, tmp_path: Path) -> None:
@@ -132,10 +140,10 @@ def test_words_of_errors_are_at_fault(checkpoints: Path, mtmetrics, tmp_path: Pa
     assert (scorer.aligns, scorer.blames) == (False, True)
     row = next(
         row
-        for row, spans in enumerate(scorer.errors(BOTH, TEXTS))
+        for row, spans in enumerate(scorer.errors(TEXTS, **both(BOTH)))
         if spans and not TEXTS[row].isspace()
     )
-    [faults] = scorer.blame(BOTH[row : row + 1], TEXTS[row : row + 1])
+    [faults] = scorer.blame(TEXTS[row : row + 1], **both(BOTH[row : row + 1]))
     assert sum(fault.share for fault in faults) == pytest.approx(1.0)
     assert {fault.severity for fault in faults} <= {0.0, 0.6, 0.85, 1.0}
     rows = tmp_path / "rows.jsonl"
@@ -169,20 +177,17 @@ def test_where_no_errors_are_found_words_are_at_fault_that_have_nothing_like_the
 ) -> None:
     scorer = load_scorer("comet", model)
     same, other = "das haus ist klein", "das haus ist bunt"
-    given = [("irgend etwas", same) if side == "both" else same] * 3
-    kept, changed, blank = scorer.blame(given, [same, other, " "])
+    row = {"source": "irgend etwas", "reference": same} if side == "both" else {"source": same}
+    columns = {f"{name}s": [text] for name, text in row.items()}
+    thrice = {name: texts * 3 for name, texts in columns.items()}
+    kept, changed, blank = scorer.blame([same, other, " "], **thrice)
     assert max(fault.severity for fault in kept) == pytest.approx(0, abs=1e-5)
     worst = max(changed, key=lambda fault: fault.severity)
     assert other[worst.start : worst.end] == "bunt"
     assert blank == []
-    [alignment] = scorer.align(given[:1], [same])
+    [alignment] = scorer.align([same], **columns)
     assert alignment.source == alignment.prediction
     assert np.diag(alignment.values) == pytest.approx(1, abs=1e-5)
-    row = (
-        dict(zip(("source", "reference"), given[0], strict=True))
-        if side == "both"
-        else {"source": same}
-    )
     rows = write_jsonl(tmp_path / "rows.jsonl", [row | {"translation": other}])
     plot = tmp_path / "plot.png"
     code, out, _ = mtmetrics(
@@ -243,7 +248,7 @@ def test_reranks_by_expected_utility(checkpoints: Path, mtmetrics, tmp_path: Pat
     found = json.loads(out)
     scorer = load_scorer("comet", "regression")
     utility = [
-        scorer.score([(source, other) for other in candidates], [text] * 3).system
+        scorer.score([text] * 3, **both([(source, other) for other in candidates])).system
         for text in candidates
     ]
     assert found["scores"] == pytest.approx(utility, abs=1e-5)

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from helpers import both
 
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.scorers.registry import load_scorer
@@ -46,25 +47,25 @@ def python(program: str = "program.py", *arguments: str) -> str:
 
 def test_rows_go_in_and_numbers_come_out(commands) -> None:
     scorer = commands(python() + "environment = {OWN = '!'}\nfloor = -99", lang_pair="de-en")
-    result = scorer.score(OTHERS, TEXTS)
+    result = scorer.score(TEXTS, sources=OTHERS)
     assert result.segments.tolist() == [-1.0, -6.0, -99.0, -1.0]
-    assert (result.report.blank, scorer.compares, Path("calls").read_text()) == (
+    assert (result.report.blank, scorer.side, Path("calls").read_text()) == (
         1,
-        ("sources",),
+        "source",
         "de-en!\n",
     )
     assert result.signature.startswith(f"cmd|name:it#{scorer.command.fingerprint}|lp:de-en|v:")
-    both = scorer.score_systems(OTHERS, {"a": TEXTS, "b": ["a", "b", "c", "d"]})
+    both = scorer.score_systems({"a": TEXTS, "b": ["a", "b", "c", "d"]}, sources=OTHERS)
     assert both["b"].segments.tolist() == [-7.0, -8.0, -99.0, -7.0]
 
 
 def test_source_and_reference_and_lower_is_better(commands) -> None:
     columns = "columns = ['reference', 'translation', 'source']\nlower_is_better = true\nfloor = 5"
     scorer = commands(python() + columns)
-    result = scorer.score([("a", "bc"), ("a", " ")], ["abcd", "x"])
-    assert (result.segments.tolist(), scorer.compares) == ([-1.0, -5.0], ("sources", "references"))
+    result = scorer.score(["abcd", "x"], **both([("a", "bc"), ("a", " ")]))
+    assert (result.segments.tolist(), scorer.side) == ([-1.0, -5.0], "both")
     assert "sign:turned" in result.signature
-    blank = commands(python() + "lower_is_better = true").score([" "], ["x"])
+    blank = commands(python() + "lower_is_better = true").score(["x"], sources=[" "])
     assert str(blank.segments.tolist()) == "[0.0]"
     with pytest.raises(
         InputError,
@@ -75,7 +76,9 @@ def test_source_and_reference_and_lower_is_better(commands) -> None:
 
 def test_tabs_and_files(commands) -> None:
     Path("tabs.py").write_text("import sys\nfor line in sys.stdin: print(line.index('\\t'))")
-    assert commands(python("tabs.py") + "input = 'tsv'").score(OTHERS, TEXTS).segments.tolist() == [
+    assert commands(python("tabs.py") + "input = 'tsv'").score(
+        TEXTS, sources=OTHERS
+    ).segments.tolist() == [
         8.0,
         9.0,
         0.0,
@@ -92,7 +95,7 @@ def test_tabs_and_files(commands) -> None:
     scorer = commands(
         python("files.py", "{source}", "{translation}", "{scores}") + "output = 'json'"
     )
-    assert scorer.score(OTHERS, TEXTS).segments.tolist() == [4.0, 4.5, 0.0, 4.0]
+    assert scorer.score(TEXTS, sources=OTHERS).segments.tolist() == [4.0, 4.5, 0.0, 4.0]
 
 
 def test_rows_in_a_file_under_names_of_its_own(commands) -> None:
@@ -104,20 +107,22 @@ def test_rows_in_a_file_under_names_of_its_own(commands) -> None:
     )
     table = "columns = {source = 'source', translation = 'hypothesis'}\noutput = 'jsonl'\nkey = 'p'"
     scorer = commands(python("rows.py", "{rows}", "{scores}") + table)
-    assert scorer.score(OTHERS, TEXTS).segments.tolist() == [7.0, 3.0, 0.0, 7.0]
+    assert scorer.score(TEXTS, sources=OTHERS).segments.tolist() == [7.0, 3.0, 0.0, 7.0]
 
 
 def test_calls_of_few_rows_are_kept_and_gone_on_with(commands) -> None:
     table = python() + "lines = 1\nkeep = 'kept'"
-    result = commands(table).score(OTHERS, TEXTS)
+    result = commands(table).score(TEXTS, sources=OTHERS)
     assert (len(Path("calls").read_text().splitlines()), len(list(Path("kept").iterdir()))) == (
         2,
         2,
     )
     next(Path("kept").iterdir()).unlink()
-    assert commands(table).score(OTHERS, TEXTS).segments.tolist() == result.segments.tolist()
+    assert (
+        commands(table).score(TEXTS, sources=OTHERS).segments.tolist() == result.segments.tolist()
+    )
     assert len(Path("calls").read_text().splitlines()) == 3
-    commands(table + "\nversion = '2'").score(OTHERS, TEXTS)
+    commands(table + "\nversion = '2'").score(TEXTS, sources=OTHERS)
     assert len(Path("calls").read_text().splitlines()) == 5
 
 
@@ -140,7 +145,7 @@ def test_what_goes_wrong_is_said_in_a_line(commands, program: str, message: str)
     Path("wrong.py").write_text(program)
     limit = "timeout = 0.5" if "sleep" in program else ""
     with pytest.raises(MTMetricsError, match=message):
-        commands(python("wrong.py") + limit).score(OTHERS, TEXTS)
+        commands(python("wrong.py") + limit).score(TEXTS, sources=OTHERS)
 
 
 @pytest.mark.parametrize(
@@ -179,7 +184,7 @@ def test_what_goes_wrong_is_said_in_a_line(commands, program: str, message: str)
 )
 def test_what_a_table_cannot_say(commands, table: str, message: str) -> None:
     with pytest.raises(MTMetricsError, match=message):
-        commands(table).score(OTHERS, TEXTS)
+        commands(table).score(TEXTS, sources=OTHERS)
 
 
 def test_what_is_missing_is_named(commands) -> None:

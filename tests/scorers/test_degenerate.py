@@ -215,14 +215,14 @@ def test_an_answer_in_the_wrong_language_is_counted_and_said(monkeypatch):
     with pytest.warns(
         UserWarning, match="1 in another language .than the target language; segment 1."
     ) as caught:
-        found = scorer.score_systems(sources, answers)["answer"]
+        found = scorer.score_systems(answers, sources=sources)["answer"]
     assert len(caught) == 1
     assert (found.report.language, found.unusual_names()) == (1, ["language", ""])
     # Where it is not installed, nothing is said, and the signature of floored scores is another
     # one.
     monkeypatch.setattr("mtmetrics.scorers.degenerate.tells_languages", lambda: False)
     scorer.floor_degenerate = True
-    plain = scorer.score(sources, answers["answer"])
+    plain = scorer.score(answers["answer"], sources=sources)
     assert plain.segments.tolist() == found.segments.tolist()
     assert (plain.report.language, "|degenerate:floor|" in plain.signature) == (0, True)
 
@@ -238,7 +238,7 @@ def test_a_system_that_does_not_translate_does_not_win_unseen():
     with pytest.warns(
         UserWarning, match="1 looping .the same words again and again; segment 1."
     ) as caught:
-        report = scorer.score(references, BAD).report
+        report = scorer.score(BAD, references=references).report
     assert (report.looping, report.script, report.length, report.segments) == (1, 1, 1, 4)
     assert "1 in another script" in str(caught[0].message)
     assert "1 out of proportion" in str(caught[0].message)
@@ -250,7 +250,10 @@ def test_it_may_get_the_floor_score():
     kept, floored = (load_scorer("chrf", lang_pair="de-en") for _ in range(2))
     floored.floor_degenerate = True
     with pytest.warns(UserWarning, match="1 in another script"):
-        plain, result = kept.score(references, BAD), floored.score(references, BAD)
+        plain, result = (
+            kept.score(BAD, references=references),
+            floored.score(BAD, references=references),
+        )
     assert result.segments[:3].tolist() == [0.0, 0.0, 0.0]
     assert result.segments[3] == plain.segments[3] > 0
     assert "|degenerate:floor+language|" in result.signature
@@ -267,6 +270,6 @@ def test_it_may_get_the_floor_score():
 def test_of_several_references_each_translation_counts_once():
     references = [["The house is small.", "A small house."], ["He comes."]]
     result = load_scorer("chrf", lang_pair="de-en").score(
-        references, ["The house is small.", "ha ha ha ha ha ha"]
+        ["The house is small.", "ha ha ha ha ha ha"], references=references
     )
     assert result.unusual["looping"].tolist() == [False, True]

@@ -9,6 +9,7 @@ from mtmetrics.errors import MTMetricsError
 from mtmetrics.scorers.metric import METRICS
 from mtmetrics.scorers.plugins import PluginMetric
 from mtmetrics.scorers.registry import load_scorer
+from mtmetrics.scorers.words import blames_words
 
 SOURCE, TRANSLATION = "Der Ausschuss hat heute beschlossen.", "The committee decided today."
 REFERENCE = "The committee has decided today."
@@ -49,16 +50,19 @@ def loaded(metric, side):
 def test_they_change_no_score_and_no_fault(metric):
     scorer = loaded(metric, SIDES[metric])
     other = SOURCE if SIDES[metric] == "source" else REFERENCE
+    [column] = scorer.side.columns
     dirty, translation = unseen(other), unseen(TRANSLATION)
-    usual = scorer.score([other, other], [TRANSLATION, ""])
-    result = scorer.score([dirty, other], [translation, NOTHING])
+    usual = scorer.score([TRANSLATION, ""], **{column: [other, other]})
+    result = scorer.score([translation, NOTHING], **{column: [dirty, other]})
     assert result.segments.tolist() == usual.segments.tolist()
     assert (result.report.blank, result.empty.tolist()) == (1, [False, True])
-    assert scorer.score([NOTHING], [TRANSLATION]).segments.tolist() == [usual.segments[1]]
-    if scorer.blames:
+    assert scorer.score([TRANSLATION], **{column: [NOTHING]}).segments.tolist() == [
+        usual.segments[1]
+    ]
+    if blames_words(scorer):
         [faults], [others] = (
-            scorer.blame([other], [TRANSLATION]),
-            scorer.blame([dirty], [translation]),
+            scorer.blame([TRANSLATION], **{column: [other]}),
+            scorer.blame([translation], **{column: [dirty]}),
         )
         assert [fault[2:] for fault in others] == [fault[2:] for fault in faults]
         words = [translation[fault.start : fault.end] for fault in others]
@@ -68,7 +72,7 @@ def test_they_change_no_score_and_no_fault(metric):
 def test_alignments_say_where_words_stand_in_the_text_as_it_is_written():
     scorer = load_scorer("xmoverscore", "mini", lang_pair="de-en")
     source, translation = unseen(SOURCE), unseen(TRANSLATION)
-    [alignment] = scorer.align([source], [translation])
+    [alignment] = scorer.align([translation], sources=[source])
     alignment = alignment.without_special_tokens()
     assert [translation[begin:end] for begin, end in alignment.spans][1] == "com\u00admittee"
     assert [source[begin:end] for begin, end in alignment.source_spans][
@@ -82,7 +86,7 @@ class Seen(PluginMetric):
     metric = "seen"
     floor = -1.0
 
-    def segment_scores(self, others, predictions):
+    def segment_scores(self, predictions, sources):
         return [len(text) for text in predictions]
 
 
@@ -91,7 +95,7 @@ def test_metrics_of_others_get_the_texts_as_they_are(monkeypatch):
 
     monkeypatch.setitem(METRICS, "seen", Metric("seen", Seen))
     with pytest.warns(UserWarning, match="1 blank"):
-        result = Seen().score(["a", "a"], ["a\u200bb", NOTHING])
+        result = Seen().score(["a\u200bb", NOTHING], sources=["a", "a"])
     assert result.segments.tolist() == [3.0, -1.0]
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from helpers import both
 
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.models.networks import FEATURES, feature_count
@@ -14,6 +15,7 @@ from mtmetrics.models.regressor import Regressor, RegressorShape
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.learned import LearnedScore, pair_features
 from mtmetrics.scorers.registry import load_scorer
+from mtmetrics.scorers.words import word_scorer
 
 REFERENCES = ["the house is small", "i see a dog", "the cat sleeps", "a tree stands there"]
 PREDICTIONS = [
@@ -61,15 +63,15 @@ def test_each_segment_scores_as_if_alone(
     assert (
         f"|enc:{scorer.encoder.label}#{scorer.encoder.fingerprint}|dtype:fp32|" in scorer.signature
     )
-    together = scorer.score(REFERENCES, PREDICTIONS).segments
+    together = scorer.score(PREDICTIONS, references=REFERENCES).segments
     alone = [
-        scorer.score([first], [second]).system
+        scorer.score([second], references=[first]).system
         for first, second in zip(REFERENCES, PREDICTIONS, strict=True)
     ]
     assert together == pytest.approx(alone, abs=1e-5)
     assert np.ptp(together) > 0.01
     monkeypatch.setattr("mtmetrics.scorers.learned._LINES", 3)
-    results = scorer.score_systems(REFERENCES, {"a": PREDICTIONS, "b": REFERENCES})
+    results = scorer.score_systems({"a": PREDICTIONS, "b": REFERENCES}, references=REFERENCES)
     assert results["a"].segments == pytest.approx(together, abs=1e-5)
     assert results["b"].segments[2] == pytest.approx(together[2], abs=1e-5)
 
@@ -95,18 +97,18 @@ def test_the_members_read_their_own_mix(scorer: LearnedScore, tiny_encoder: Path
         scores = [
             member(first, second, lengths, features).item() for member, first, second in members
         ]
-    assert scorer.score(REFERENCES[:1], PREDICTIONS[:1]).system == pytest.approx(
+    assert scorer.score(PREDICTIONS[:1], references=REFERENCES[:1]).system == pytest.approx(
         np.mean(scores), abs=1e-5
     )
 
 
 def test_blank_sides_get_the_floor(scorer: LearnedScore) -> None:
     with pytest.warns(UserWarning, match="blank|empty"):
-        result = scorer.score(["the house", " ", "a dog"], ["", "the house", "a dog"])
+        result = scorer.score(["", "the house", "a dog"], references=["the house", " ", "a dog"])
     assert result.segments[:2].tolist() == [-2.0, -2.0]
     assert result.empty.tolist() == [True, True, False]
     with pytest.warns(UserWarning, match="blank|empty"):
-        assert scorer.score([""], ["the house"]).segments.tolist() == [-2.0]
+        assert scorer.score(["the house"], references=[""]).segments.tolist() == [-2.0]
 
 
 def test_long_texts_are_cut_and_counted(tmp_path: Path, tiny_encoder: Path) -> None:
@@ -114,10 +116,10 @@ def test_long_texts_are_cut_and_counted(tmp_path: Path, tiny_encoder: Path) -> N
         "esim", regressor=str(artifact(tmp_path / "short", tiny_encoder, max_pieces=4))
     )
     with pytest.warns(UserWarning, match="cut"):
-        result = short.score([REFERENCES[0] + " . . . not"], [REFERENCES[0]])
+        result = short.score([REFERENCES[0]], references=[REFERENCES[0] + " . . . not"])
     assert result.report.truncated == 1
     assert result.system == pytest.approx(
-        short.score(REFERENCES[:1], REFERENCES[:1]).system, abs=1e-6
+        short.score(REFERENCES[:1], references=REFERENCES[:1]).system, abs=1e-6
     )
 
 
@@ -138,7 +140,7 @@ def test_an_encoder_that_is_not_found_may_lie_elsewhere(tmp_path: Path, tiny_enc
 
 def test_what_the_regressor_is_not_for_is_refused(tmp_path: Path, tiny_encoder: Path) -> None:
     folder = str(artifact(tmp_path / "source", tiny_encoder, against="source"))
-    assert load_scorer("esim", regressor=folder).compares == ("sources",)
+    assert load_scorer("esim", regressor=folder).side == "source"
     with pytest.raises(InputError, match="compares with sources; pass sources"):
         load_scorer("esim", regressor=folder, against="reference")
     with pytest.raises(ArtifactError, match="of the metric esim, not bilstm"):
@@ -195,10 +197,10 @@ def test_attention_does_not_depend_on_the_batch(
 ) -> None:
     folder = artifact(tmp_path / "made", tiny_encoder, architecture=architecture)
     scorer = load_scorer(architecture, regressor=str(folder))
-    together = scorer.align([*REFERENCES, " "], [*PREDICTIONS, "the house"])
+    together = scorer.align([*PREDICTIONS, "the house"], references=[*REFERENCES, " "])
     assert (together[4].cells, together[4].source) == ("attention", [])
     for reference, prediction, found in zip(REFERENCES, PREDICTIONS, together, strict=False):
-        [alone] = scorer.align([reference], [prediction])
+        [alone] = scorer.align([prediction], references=[reference])
         assert found.values == pytest.approx(alone.values, abs=1e-6)
         # Each piece shares 1 out in each direction, and the two are averaged.
         assert found.values.sum() == pytest.approx(sum(found.values.shape) / 2, abs=1e-5)
@@ -213,7 +215,7 @@ def test_a_network_without_attention_aligns_nothing(tmp_path: Path, tiny_encoder
     with pytest.raises(
         InputError, match="BiLSTM reads each side by itself; use bilstm_attention or esim"
     ):
-        load_scorer("bilstm", regressor=str(folder)).align(REFERENCES, PREDICTIONS)
+        word_scorer(load_scorer("bilstm", regressor=str(folder)))
 
 
 def test_features_by_hand(tiny_encoder: Path) -> None:
@@ -247,8 +249,8 @@ def test_source_and_reference_are_read_as_one_sequence(
     settings = {"architecture": architecture, "against": "both", "features": None, "members": 1}
     folder = artifact(tmp_path / "both", tiny_encoder, **settings)
     scorer = load_scorer(architecture, regressor=str(folder))
-    assert scorer.compares == ("sources", "references")
-    result = scorer.score(BOTH, PREDICTIONS)
+    assert scorer.side == "both"
+    result = scorer.score(PREDICTIONS, **both(BOTH))
     assert f"{architecture}|against:both|reg:both#" in result.signature
     expected = []
     for source, reference, prediction in zip(SOURCES, REFERENCES, PREDICTIONS, strict=True):
@@ -262,17 +264,19 @@ def test_source_and_reference_are_read_as_one_sequence(
             expected.append(scorer.network.members[0](*sides, lengths).item())
     assert result.segments == pytest.approx(expected, abs=1e-5)
     # One by one, and in another order, as together.
-    assert scorer.score(BOTH[::-1], PREDICTIONS[::-1]).segments[::-1] == pytest.approx(
+    assert scorer.score(PREDICTIONS[::-1], **both(BOTH[::-1])).segments[::-1] == pytest.approx(
         result.segments, abs=1e-5
     )
-    assert scorer.score(BOTH[3:], PREDICTIONS[3:]).segments == pytest.approx(
+    assert scorer.score(PREDICTIONS[3:], **both(BOTH[3:])).segments == pytest.approx(
         result.segments[3:], abs=1e-5
     )
     with pytest.warns(UserWarning, match="blank|empty"):
-        blank = scorer.score([("", "the dog"), ("the dog", " "), BOTH[0]], ["a dog", "a dog", ""])
+        blank = scorer.score(
+            ["a dog", "a dog", ""], **both([("", "the dog"), ("the dog", " "), BOTH[0]])
+        )
     assert blank.segments.tolist() == [-2.0] * 3
     with pytest.raises(InputError, match="^alignments: "):
-        scorer.align(BOTH, PREDICTIONS)
+        word_scorer(scorer).align(PREDICTIONS, **both(BOTH))
     with pytest.raises(
         InputError, match=r"^against='reference': .*pass against='both' with them, or another"
     ) as error:

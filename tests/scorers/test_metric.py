@@ -1,80 +1,8 @@
-"""The metrics by name: what they compare with, and that all of them are there."""
+"""The metrics by name: all of them are there."""
 
-import pytest
-
-from mtmetrics.errors import InputError
 from mtmetrics.layout import metric_names
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.metric import METRICS
-
-
-@pytest.mark.parametrize(
-    ("metric", "given", "options", "side"),
-    [
-        ("xmoverscore", ["sources"], {}, "source"),
-        ("bertr", ["sources", "references"], {}, "reference"),
-        ("bertr", ["sources"], {}, "source"),
-        ("distilscore", ["sources", "references"], {}, "source"),
-        ("distilscore", ["sources", "references"], {"against": "reference"}, "reference"),
-        ("sentsim", ["references"], {}, "reference"),
-        ("sentsim", ["sources", "references"], {"setting": "src-mt"}, "source"),
-        ("sentsim", None, {"setting": "mt-ref", "against": "reference"}, "reference"),
-    ],
-)
-def test_what_is_compared(metric: str, given: list | None, options: dict, side: str) -> None:
-    assert METRICS[metric].side(options, given) == side
-
-
-@pytest.mark.parametrize(
-    ("metric", "given", "options", "message"),
-    [
-        (
-            "xmoverscore",
-            ["references"],
-            {},
-            "xmoverscore compares predictions with sources; pass sources",
-        ),
-        (
-            "xmoverscore",
-            None,
-            {"against": "reference"},
-            "compares with sources only, not with a reference",
-        ),
-        ("sentsim", ["sources", "references"], {}, "pass against='source' or against='reference'"),
-        (
-            "sentsim",
-            ["sources"],
-            {"setting": "mt-ref"},
-            "against='reference' compares with references; pass",
-        ),
-        (
-            "sentsim",
-            None,
-            {"setting": "mt-ref", "against": "source"},
-            "contradict; pass one of them",
-        ),
-        ("sentsim", None, {"setting": "ref"}, "setting 'ref': must be one of src-mt, mt-ref"),
-        (
-            "bertr",
-            ["sources"],
-            {"against": "target"},
-            "against 'target': must be one of source, reference",
-        ),
-        ("bertr", [], {}, "pass sources or references"),
-    ],
-)
-def test_what_cannot_be_compared(
-    metric: str, given: list | None, options: dict, message: str
-) -> None:
-    with pytest.raises(InputError, match=message):
-        METRICS[metric].side(options, given)
-
-
-def test_a_preset_made_for_one_side_decides_where_both_are_given() -> None:
-    both = ["sources", "references"]
-    assert METRICS["bertr"].side({}, both, {"score": {"against": "source"}}) == "source"
-    assert METRICS["sentsim"].side({}, both, {"mt-refs": {"en": {}}}) == "reference"
-    assert METRICS["esim"].side({}, ["references"], {"regressors": {"source": {}}}) == "reference"
 
 
 def test_every_script_has_a_scorer_that_says_its_name() -> None:

@@ -86,7 +86,7 @@ def test_scores_are_those_of_the_command_turned_round(
     assert load_plugin(plugin) == ["metricx24"]
     options = {"model": str(folder), "vocabulary": str(folder)}
     both = package.load("metricx24", lang_pair="de-en", lines=2, **options).score(
-        list(zip(SOURCES, REFERENCES, strict=True)), TEXTS
+        TEXTS, sources=SOURCES, references=REFERENCES
     )
     rows = zip(SOURCES, TEXTS, REFERENCES, strict=True)
     expected = published(folder, [f"source: {s} candidate: {t} reference: {r}" for s, t, r in rows])
@@ -98,13 +98,13 @@ def test_scores_are_those_of_the_command_turned_round(
     expected = published(
         folder, [f"source: {s} candidate: {t}" for s, t in zip(SOURCES, TEXTS, strict=True)]
     )
-    assert alone.score(SOURCES, TEXTS).segments == pytest.approx(
+    assert alone.score(TEXTS, sources=SOURCES).segments == pytest.approx(
         [-value for value in expected], abs=1e-4
     )
-    assert alone.score(["das haus"], [""]).segments.tolist() == [-25.0]
+    assert alone.score([""], sources=["das haus"]).segments.tolist() == [-25.0]
     short = package.load("metricx24", against="source", length=4, **options)
     with pytest.warns(UserWarning, match="metricx24: 3 segments are longer than 4 tokens, and cut"):
-        short.score(SOURCES, TEXTS)
+        short.score(TEXTS, sources=SOURCES)
     for name, lines in {
         "s.de": SOURCES,
         "r.en": REFERENCES,

@@ -75,8 +75,8 @@ def test_translations_score_higher_than_other_sentences(pool: ModelPool, lang_pa
     source, good, bad = TRIPLES[lang_pair]
     for metric, options in AGAINST_SOURCES.items():
         scorer = load_scorer(metric, preset="mini", lang_pair=lang_pair, pool=pool, **options)
-        assert scorer.compares == ("sources",)
-        result = scorer.score([source, source], [good, bad])
+        assert scorer.side == "source"
+        result = scorer.score([good, bad], sources=[source, source])
         assert result.segments[0] > result.segments[1], metric
         assert "mini-encoder#" in result.signature
 
@@ -86,8 +86,8 @@ def test_pseudo_references_of_a_preset_for_one_pair(pool: ModelPool) -> None:
     sources = ["Ich habe keine Zeit.", "Das Haus ist klein.", "Er wohnt in Berlin."]
     translations = ["I have no time.", "The house is small.", "He lives in Berlin."]
     good, bad = (
-        scorer.score(sources, translations),
-        scorer.score(sources, translations[1:] + translations[:1]),
+        scorer.score(translations, sources=sources),
+        scorer.score(translations[1:] + translations[:1], sources=sources),
     )
     assert "mini-mbart-de-en#" in good.signature
     assert "without" not in good.signature
@@ -103,8 +103,10 @@ def test_pseudo_references_of_a_preset_for_one_pair(pool: ModelPool) -> None:
 def test_good_translations_score_higher_against_references(metric: str, pool: ModelPool) -> None:
     options = {"setting": "mt-ref"} if metric == "sentsim" else {"against": "reference"}
     scorer = load_scorer(metric, preset="mini", lang_pair="de-en", pool=pool, **options)
-    assert scorer.compares == ("references",)
-    systems = scorer.score_systems(REFERENCES, {"same": REFERENCES, "good": GOOD, "bad": BAD})
+    assert scorer.side == "reference"
+    systems = scorer.score_systems(
+        {"same": REFERENCES, "good": GOOD, "bad": BAD}, references=REFERENCES
+    )
     assert (systems["same"].segments > systems["good"].segments).all()
     assert (systems["good"].segments > systems["bad"].segments).all()
 
@@ -126,8 +128,8 @@ def test_words_and_sentences_come_from_one_pass(pool: ModelPool) -> None:
         [f"Then: {text}" for text in texts] for texts in (REFERENCES, GOOD)
     )  # which nobody has read yet
     before = scorer.words.counts.tokens
-    assert scorer.score(references, good).segments == pytest.approx(
-        apart.score(references, good).segments, abs=1e-5
+    assert scorer.score(good, references=references).segments == pytest.approx(
+        apart.score(good, references=references).segments, abs=1e-5
     )
     assert scorer.words.counts.tokens == before + len(
         words.encode([*references, *good], "en").token_ids
@@ -138,7 +140,7 @@ def test_fluent_english_is_likelier_than_shuffled_words(pool: ModelPool) -> None
     source, good = "Das Haus ist klein.", "The house at the end of the street is very small."
     shuffled = "Street the small very the of house end at is the."
     scorer = XMoverScore.from_preset("mini", lang_pair="de-en", pool=pool)
-    lm = scorer.score([source, source], [good, shuffled]).parts["lm"]
+    lm = scorer.score([good, shuffled], sources=[source, source]).parts["lm"]
     assert lm[0] > lm[1] + 1
 
 

@@ -40,7 +40,8 @@ class Lengths(mtmetrics.PluginMetric):
 
         unit: str = mtmetrics.option("characters", "what is counted", choices=("characters", "words"), signed="unit")
 
-    def segment_scores(self, others, predictions):
+    def segment_scores(self, predictions, sources=None, references=None):
+        others = references if sources is None else sources
         count = len if self.settings.unit == "characters" else lambda text: len(text.split())
         return [abs(count(text) - count(other)) for other, text in zip(others, predictions)]
 '''
@@ -57,15 +58,15 @@ def plugin(tmp_path: Path) -> Path:
 def test_a_file_makes_a_metric_like_all_others(plugin: Path) -> None:
     assert load_plugin(plugin) == load_plugin(plugin) == ["lengths"]
     scorer = package.load("lengths", lang_pair="de-en", unit="words")
-    result = scorer.score(["ein Haus", "", "zwei"], ["a small house", "x", "two"])
+    result = scorer.score(["a small house", "x", "two"], sources=["ein Haus", "", "zwei"])
     assert result.segments.tolist() == [-1.0, -100.0, 0.0]
     assert str(result.segments[2]) == "0.0"
     assert result.report.blank == 1
     own = f"unit:words|sign:turned|plugin:7|v:{package.__version__}"
     assert result.signature == f"lengths|lp:de-en|against:source|{own}"
     against = package.load("lengths", against="reference")
-    assert against.compares == ("references",)
-    assert against.score([["a", "abc"]], ["ab"]).segments.tolist() == [-1.0]
+    assert against.side == "reference"
+    assert against.score(["ab"], references=[["a", "abc"]]).segments.tolist() == [-1.0]
     with pytest.raises(InputError, match="unit 'bytes': must be one of characters, words"):
         package.load("lengths", unit="bytes")
 
@@ -77,7 +78,7 @@ def test_the_example_of_the_documentation_works(tmp_path: Path) -> None:
     )
     (tmp_path / "example.py").write_text(example.rpartition("```python\n")[2], encoding="utf-8")
     assert load_plugin(tmp_path / "example.py") == ["length_ratio"]
-    assert package.load("length_ratio").score(["abcd"], ["ab"]).segments.tolist() == [-0.5]
+    assert package.load("length_ratio").score(["ab"], sources=["abcd"]).segments.tolist() == [-0.5]
 
 
 def test_on_the_command_line(plugin: Path, mtmetrics, capsys: pytest.CaptureFixture) -> None:
@@ -139,7 +140,7 @@ class Many(mtmetrics.PluginMetric):
         either_of_it: Union[int, str] = option("all", "a count or a name", signed="either")
         mixed_of_it: Annotated[bool | str, "a note"] = option("auto", "a flag or a name", signed="mixed")
 
-    def segment_scores(self, others, predictions):
+    def segment_scores(self, predictions, sources):
         return [float(len(text)) for text in predictions]
 """
 VALUES = {
@@ -239,7 +240,7 @@ def test_an_installed_package_is_found_by_its_entry_point(
     points = site / "lengths-1.0.dist-info" / "entry_points.txt"
     points.write_text("[mtmetrics.metrics]\nlengths = lengths_plugin:Lengths\n")
     monkeypatch.syspath_prepend(str(site))
-    assert package.load("lengths").score(["abc"], ["abcd"]).segments.tolist() == [-1.0]
+    assert package.load("lengths").score(["abcd"], sources=["abc"]).segments.tolist() == [-1.0]
     Path("rows.tsv").write_text("source\ttranslation\nein Haus\ta small house\n")
     code, out, _ = mtmetrics("score", "--metric", "lengths", "--unit", "words", "rows.tsv")
     assert (code, json.loads(out)["scores"]) == (0, [-1.0])
@@ -311,7 +312,7 @@ def test_scores_that_are_no_numbers_are_refused(plugin: Path, found: str) -> Non
     plugin.write_text(PLUGIN[:start] + f"        return {found}\n")
     load_plugin(plugin)
     with pytest.raises(InputError, match="metric lengths: "):
-        package.load("lengths").score(["a", "b"], ["c", "d"])
+        package.load("lengths").score(["c", "d"], sources=["a", "b"])
 
 
 def test_a_wheel_that_declares_a_metric_is_enough(tmp_path: Path) -> None:
@@ -322,7 +323,7 @@ def test_a_wheel_that_declares_a_metric_is_enough(tmp_path: Path) -> None:
             "import mtmetrics\n\n\n"
             "class Shortness(mtmetrics.PluginMetric):\n"
             '    metric = "shortness"\n\n'
-            "    def segment_scores(self, others, predictions):\n"
+            "    def segment_scores(self, predictions, sources):\n"
             "        return [-float(len(text)) for text in predictions]\n"
         ),
         f"{name}/METADATA": "Metadata-Version: 2.1\nName: lengths\nVersion: 1.0\n",

@@ -33,6 +33,6 @@ def test_presets_that_know_references_only(tmp_path: Path, tiny_encoder: Path) -
     preset = write_preset(
         tmp_path, f'[encoder]\nmodel = "{tiny_encoder}"\n[score]\nagainst = "reference"\n'
     )
-    assert load_scorer("distilscore", preset=preset).compares == ("references",)
+    assert load_scorer("distilscore", preset=preset).side == "reference"
     with pytest.raises(InputError, match="compares with the reference only"):
         load_scorer("distilscore", preset=preset, against="source")

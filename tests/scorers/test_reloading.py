@@ -30,7 +30,7 @@ import mtmetrics
 class Lengths(mtmetrics.PluginMetric):
     metric = "lengths"
 
-    def segment_scores(self, others, predictions):
+    def segment_scores(self, predictions, sources):
         return [float(len(text)) for text in predictions]
 """
 
@@ -41,7 +41,7 @@ def _a_new_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def scored_like(scorer: Scorer, other: Scorer) -> bool:
-    results = [one.score(OTHERS, PREDICTIONS) for one in (scorer, other)]
+    results = [one.score(PREDICTIONS, sources=OTHERS) for one in (scorer, other)]
     return results[0].as_dict() == results[1].as_dict()
 
 
@@ -89,8 +89,8 @@ def test_what_was_set_afterwards_travels_too() -> None:
     looping = "ha ha ha ha ha ha ha ha ha ha"
     copy = pickle.loads(pickle.dumps(scorer))
     assert (
-        copy.score(["a house"], [looping]).signature
-        == scorer.score(["a house"], [looping]).signature
+        copy.score([looping], references=["a house"]).signature
+        == scorer.score([looping], references=["a house"]).signature
     )
     assert copy.floor_degenerate
 
@@ -99,8 +99,8 @@ def test_in_another_process() -> None:
     scorer = mtmetrics.load("bertr", "mini", lang_pair="de-en")
     spawn = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(1, mp_context=spawn) as pool:
-        result = pool.submit(scorer.score, OTHERS, PREDICTIONS).result()
-    assert result.as_dict() == scorer.score(OTHERS, PREDICTIONS).as_dict()
+        result = pool.submit(scorer.score, PREDICTIONS, references=OTHERS).result()
+    assert result.as_dict() == scorer.score(PREDICTIONS, references=OTHERS).as_dict()
 
 
 @pytest.mark.usefixtures("no_plugins")
@@ -110,7 +110,7 @@ def test_a_plugin_is_found_by_its_file(tmp_path: Path) -> None:
     stored = pickle.dumps(mtmetrics.load("lengths"))
     METRICS.pop("lengths")
     sys.modules.pop("mtmetrics_plugin_lengths")
-    assert pickle.loads(stored).score(["a"], ["abc"]).segments.tolist() == [3.0]
+    assert pickle.loads(stored).score(["abc"], sources=["a"]).segments.tolist() == [3.0]
 
 
 @pytest.mark.parametrize("kind", ["scorer", "encoder", "sentences", "language model"])

@@ -21,12 +21,12 @@ def test_chunks_change_nothing_and_systems_share_sources(tiny_encoder: Path) -> 
         "a": [f"the house {i % 7}" for i in range(number)],
         "b": [f"a house {i % 5}" for i in range(number)],
     }
-    results = scorer.score_systems(sources, systems)
+    results = scorer.score_systems(systems, sources=sources)
     # Two chunks; in each, 7 sources are encoded once for both systems, plus 7 and 5 predictions (5
     # lines in the second chunk).
     assert scorer.encoder.counts.computed == 19 + 15
     for name, predictions in systems.items():
-        first = scorer.score(sources[:40], predictions[:40]).segments
+        first = scorer.score(predictions[:40], sources=sources[:40]).segments
         assert results[name].segments[:40] == pytest.approx(first, abs=1e-5)
         assert len(results[name].segments) == number
 
@@ -46,7 +46,7 @@ def test_the_signature_says_how_many_references_there_are_and_that_the_best_coun
         [["the small house"]],
     )
     plain, listed, several = (
-        scorer.score(others, texts) for others in (["the small house"], one, two)
+        scorer.score(texts, references=others) for others in (["the small house"], one, two)
     )
     assert plain.signature == listed.signature == scorer.signature
     assert "combine:" not in plain.signature
@@ -59,7 +59,7 @@ def test_the_signature_says_how_many_references_there_are_and_that_the_best_coun
     assert [field for field in fields if field not in (f"{key}:2", "combine:max")] == [
         field for field in plain.signature.split("|") if field != "nrefs:1"
     ]
-    varied = scorer.score([two[0]] * CHUNK_LINES + one, texts * (CHUNK_LINES + 1))
+    varied = scorer.score(texts * (CHUNK_LINES + 1), references=[two[0]] * CHUNK_LINES + one)
     assert f"|{key}:var|combine:max|" in varied.signature
 
 

@@ -10,6 +10,7 @@ from helpers import REFERENCES, TRANSLATIONS, write_preset
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.matching.greedy import bertscore
 from mtmetrics.models.token_encoder import TokenEncoder
+from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.registry import load_scorer
 from mtmetrics.scorers.sentsim import SentSim
 
@@ -17,7 +18,7 @@ from mtmetrics.scorers.sentsim import SentSim
 def test_sentsim_by_hand(encoder: TokenEncoder) -> None:
     sentences = encoder.means()
     batch = SentSim(encoder, sentences, against="reference", combine="sss+wmd").score(
-        REFERENCES, TRANSLATIONS
+        TRANSLATIONS, references=REFERENCES
     )
     sss, wmd = batch.parts["sss"][:3], batch.parts["wmd"][:3]
     a, b = ((values - values.min()) / (values.max() - values.min()) for values in (sss, wmd))
@@ -27,28 +28,30 @@ def test_sentsim_by_hand(encoder: TokenEncoder) -> None:
     fixed = SentSim(
         encoder, sentences, against="reference", combine="sss+wmd", normalize="fixed", bounds=bounds
     )
-    result = fixed.score(REFERENCES, TRANSLATIONS)
+    result = fixed.score(TRANSLATIONS, references=REFERENCES)
     assert result.segments[:3] == pytest.approx(
         (np.exp(np.clip(sss, 0, 1)) + np.exp(1 - wmd / 40)) / 2
     )
     assert result.parts["wmd"][3] == 40.0
-    alone = fixed.score(REFERENCES[:1], TRANSLATIONS[:1])
+    alone = fixed.score(TRANSLATIONS[:1], references=REFERENCES[:1])
     assert alone.segments[0] == pytest.approx(result.segments[0])
     assert "norm:fixed(0:1,0:40)" in fixed.signature
 
 
 def test_batch_normalisation_over_chunks_systems_and_one_segment(encoder: TokenEncoder) -> None:
     scorer = SentSim(encoder, encoder.means(), against="source")
-    whole = scorer.score(REFERENCES, TRANSLATIONS)
-    chunks = iter([[REFERENCES[:1], TRANSLATIONS[:1]], [REFERENCES[1:], TRANSLATIONS[1:]]])
-    [streamed] = scorer.score_stream(chunks)
+    whole = scorer.score(TRANSLATIONS, sources=REFERENCES)
+    batches = Batch({"": TRANSLATIONS}, sources=REFERENCES).slices(1)
+    [[streamed]] = scorer.score_batches(batches)
     assert streamed.segments == pytest.approx(whole.segments)
-    both = scorer.score_systems(REFERENCES, {"a": TRANSLATIONS, "b": REFERENCES[::-1]})
+    both = scorer.score_systems({"a": TRANSLATIONS, "b": REFERENCES[::-1]}, sources=REFERENCES)
     assert both["a"].segments == pytest.approx(whole.segments)
-    assert scorer.score(REFERENCES[:1], TRANSLATIONS[:1]).segments == pytest.approx([np.exp(0.5)])
-    assert scorer.score([" "], ["x"]).segments.tolist() == [1.0]
+    assert scorer.score(TRANSLATIONS[:1], sources=REFERENCES[:1]).segments == pytest.approx(
+        [np.exp(0.5)]
+    )
+    assert scorer.score(["x"], sources=[" "]).segments.tolist() == [1.0]
     scorer = SentSim(encoder, encoder.means(), against="reference")
-    several = scorer.score([["x", "the house"], ["cat"]], ["the house", "dog"])
+    several = scorer.score(["the house", "dog"], references=[["x", "the house"], ["cat"]])
     assert several.parts["sss"][0] == pytest.approx(1.0)
     assert several.segments == pytest.approx([np.e, 1.0])
 
@@ -62,7 +65,7 @@ def test_sentsim_settings(encoder: TokenEncoder) -> None:
             encoder, sentences, against="source", normalize="fixed", bounds={"bertscore": (0, 1)}
         )
     unit = SentSim(encoder, sentences, against="source", combine="wmd", normalize_vectors=True)
-    assert unit.score(REFERENCES, TRANSLATIONS).parts["wmd"][:3].max() <= 2.0
+    assert unit.score(TRANSLATIONS, sources=REFERENCES).parts["wmd"][:3].max() <= 2.0
     assert "|vectors:unit|" in unit.signature
 
 
@@ -71,20 +74,20 @@ def test_weights_of_the_two_parts(encoder: TokenEncoder) -> None:
     scores = {}
     for weights in ({}, {"w1": 1, "w2": 0}, {"w1": 0.3, "w2": 0.9}):
         result = SentSim(encoder, sentences, against="reference", **weights).score(
-            REFERENCES, TRANSLATIONS
+            TRANSLATIONS, references=REFERENCES
         )
         scores[tuple(weights.values())] = result.segments
         assert ("|weights:" in result.signature) == bool(weights)
     alone = (
         SentSim(encoder, sentences, against="reference", combine="sss")
-        .score(REFERENCES, TRANSLATIONS)
+        .score(TRANSLATIONS, references=REFERENCES)
         .segments
     )
     assert scores[1, 0] == pytest.approx(alone)
     assert scores[0.3, 0.9] == pytest.approx(0.3 * alone + 0.9 * (2 * scores[()] - alone))
     assert "|weights:0.3,0.9|norm:" in result.signature
     blank = SentSim(encoder, sentences, against="reference", w1=0.3, w2=0.9).score(
-        [*REFERENCES, " "], [*TRANSLATIONS, "x"]
+        [*TRANSLATIONS, "x"], references=[*REFERENCES, " "]
     )
     assert blank.segments[-1] == pytest.approx(1.2)
     for parts, weights, message in (
@@ -122,7 +125,7 @@ def test_sentsim_chooses_its_models_by_language(tmp_path: Path, tiny_encoder: Pa
     with pytest.raises(InputError, match="no bounds for sss, bertscore"):
         load_scorer("sentsim", lang_pair="de-en", **fixed)
     only = write_preset(tmp_path, f"[mt-refs.en]\n{models}")
-    assert load_scorer("sentsim", preset=only, lang_pair="de-en").compares == ("references",)
+    assert load_scorer("sentsim", preset=only, lang_pair="de-en").side == "reference"
     with pytest.raises(ArtifactError, match=r"names no model 'words' in its \[mt-ref\] table"):
         load_scorer("sentsim", preset=only, lang_pair="en-de")
 
@@ -153,7 +156,7 @@ def test_sentsim_presets(tmp_path: Path, tiny_encoder: Path) -> None:
     with pytest.raises(InputError, match="both say what is combined"):
         load_scorer("sentsim", preset=both, setting="mt-ref", variant="wmd", combine="sss")
     one = write_preset(tmp_path, f"[mt-ref]\n{table}")
-    assert load_scorer("sentsim", preset=one).compares == ("references",)
+    assert load_scorer("sentsim", preset=one).side == "reference"
     with pytest.raises(InputError, match="compares with the reference only"):
         load_scorer("sentsim", preset=one, setting="src-mt")
     with pytest.raises(ArtifactError, match=r"neither a \[src-mt\] nor an \[mt-ref\] table"):
@@ -166,7 +169,7 @@ def test_alignments_of_sentsim(encoder: TokenEncoder) -> None:
     assert scorer.cells == "cosine"
     units = [encoder.encode(texts).normalized() for texts in (TRANSLATIONS[:3], REFERENCES[:3])]
     precision, recall, _ = bertscore(*units)
-    found = scorer.align(REFERENCES[:3], TRANSLATIONS[:3])
+    found = scorer.align(TRANSLATIONS[:3], references=REFERENCES[:3])
     assert [alignment.total for alignment in found] == pytest.approx(
         ((precision + recall) / 2).tolist(), abs=1e-6
     )
@@ -174,13 +177,15 @@ def test_alignments_of_sentsim(encoder: TokenEncoder) -> None:
         scorer = SentSim(
             encoder, encoder.means(), **given, combine="sss+wmd", normalize_vectors=unit
         )
-        found = scorer.align(REFERENCES[:3], TRANSLATIONS[:3])
-        wmd = scorer.score(REFERENCES[:3], TRANSLATIONS[:3]).parts["wmd"]
+        found = scorer.align(TRANSLATIONS[:3], references=REFERENCES[:3])
+        wmd = scorer.score(TRANSLATIONS[:3], references=REFERENCES[:3]).parts["wmd"]
         assert [alignment.total for alignment in found] == pytest.approx(wmd.tolist(), abs=1e-5)
         assert (found[0].cells, found[0].source) == ("cost", ["the", "house", "is", "small", "."])
         assert (found[0].unrelated == pytest.approx(2**0.5, abs=1e-6)) == unit
     with pytest.raises(InputError, match="nothing to align"):
-        SentSim(encoder, encoder.means(), **given, combine="sss").align(REFERENCES, TRANSLATIONS)
+        SentSim(encoder, encoder.means(), **given, combine="sss").align(
+            TRANSLATIONS, references=REFERENCES
+        )
 
 
 @pytest.mark.parametrize(

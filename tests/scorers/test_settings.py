@@ -16,8 +16,9 @@ from mtmetrics.cli.main import main
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import Scorer
+from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.metric import METRICS, Metric
-from mtmetrics.scorers.results import ChunkScores
+from mtmetrics.scorers.results import PartScores
 from mtmetrics.scorers.settings import kinds, option
 
 ROWS = "Das Haus ist klein.\tThe house is small.\nHallo\tHello\n"
@@ -35,11 +36,11 @@ class Toy(Scorer):
     metric = "toy"
     scale = "at least 0"
 
-    def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
-        lengths = [np.array([len(text) for text in texts], dtype=float) for texts in systems]
-        nothing = np.zeros(len(others), dtype=bool)
+    def compute(self, batch: Batch) -> list[PartScores]:
+        lengths = [np.array([*map(len, texts)], dtype=float) for texts in batch.predictions]
+        nothing = np.zeros(len(batch), dtype=bool)
         return [
-            ChunkScores(values**self.settings.power, {}, nothing, nothing.copy())
+            PartScores(values**self.settings.power, {}, nothing, nothing.copy())
             for values in lengths
         ]
 
@@ -71,10 +72,10 @@ def toy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
 
 def test_one_field_is_a_keyword_a_preset_key_and_part_of_the_signature(toy: str) -> None:
     found = mtmetrics.load("toy", toy)
-    assert found.score(["Hallo"], ["Hello"]).segments.tolist() == [25.0]
+    assert found.score(["Hello"], sources=["Hallo"]).segments.tolist() == [25.0]
     assert found.signature == f"toy|pow:2.0|v:{mtmetrics.__version__}"
     plain = mtmetrics.load("toy", toy, power=1.0, lang_pair="de-en")
-    assert plain.score(["Hallo"], ["Hello"]).segments.tolist() == [5.0]
+    assert plain.score(["Hello"], sources=["Hallo"]).segments.tolist() == [5.0]
     assert plain.signature == f"toy|lp:de-en|v:{mtmetrics.__version__}"
     with pytest.raises(
         InputError, match="toy has no option 'powers'; it takes: preset, lang_pair, power"

@@ -47,8 +47,8 @@ def cosine(x: np.ndarray, y: np.ndarray) -> float:
 
 def test_cosine_of_means(encoder: TokenEncoder) -> None:
     scorer = XMoverScore(encoder.means(), similarity="cosine")
-    assert scorer.score(SOURCES, SOURCES).segments == pytest.approx([1, 1, 1], abs=1e-6)
-    result = scorer.score([*SOURCES, " "], [*PREDICTIONS, "x"])
+    assert scorer.score(SOURCES, sources=SOURCES).segments == pytest.approx([1, 1, 1], abs=1e-6)
+    result = scorer.score([*PREDICTIONS, "x"], sources=[*SOURCES, " "])
     means = [
         [encoder.encode([text]).vectors.mean(0) for text in texts]
         for texts in (SOURCES, PREDICTIONS)
@@ -73,7 +73,7 @@ def test_cosine_with_map_and_language_model(encoder: TokenEncoder, tiny_lm: Path
             "lm_weight": 0.3,
         }
         scorer = XMoverScore(encoder.means(), **options)
-        result = scorer.score(SOURCES, PREDICTIONS)
+        result = scorer.score(PREDICTIONS, sources=SOURCES)
         x, y = (encoder.means().encode(texts).vectors for texts in (SOURCES, PREDICTIONS))
         mapped = remapping.apply(x)
         expected = [cosine(a, b) for a, b in zip(mapped, y, strict=True)] + 0.3 * model.score(
@@ -123,7 +123,7 @@ def test_a_sentence_transformers_model(
     options["encoder"] = str(tmp_path / "model")
     scorer = XMoverScore.from_preset("mini", map="none", lm="none", **options)
     long = " ".join(["das haus"] * 10)
-    result = scorer.score([*SOURCES, long], [*PREDICTIONS, "a"])
+    result = scorer.score([*PREDICTIONS, "a"], sources=[*SOURCES, long])
     x, y = (model.encode(texts) for texts in ([*SOURCES, long], [*PREDICTIONS, "a"]))
     assert scorer.encoder.dim == 5
     assert result.segments == pytest.approx(
@@ -146,12 +146,14 @@ def test_static_vectors_in_two_tables(tmp_path: Path) -> None:
         "weights": "uniform",
     }
     scorer = XMoverScore.from_preset("mini", lang_pair="de-en", lm="none", **options)
-    result = scorer.score(["Das Haus: klein.", "Haus", "xyz"], ["small house", "Big", "house"])
+    result = scorer.score(
+        ["small house", "Big", "house"], sources=["Das Haus: klein.", "Haus", "xyz"]
+    )
     assert result.segments.tolist() == pytest.approx([1, -3, -3])
     assert result.report.blank == 1
     assert "|enc:v.de.vec#" in result.signature
     assert "|tenc:v.en.vec#" in result.signature
-    [alignment] = scorer.align(["Das Haus: klein."], ["small house"])
+    [alignment] = scorer.align(["small house"], sources=["Das Haus: klein."])
     assert (alignment.source, alignment.prediction) == (["Haus", "klein"], ["small", "house"])
     assert alignment.mass.tolist() == [[0, 0.5], [0.5, 0]]
     with pytest.raises(InputError, match="no such table of word vectors: .*v.fr.vec"):
@@ -175,8 +177,8 @@ def test_alignments_add_up_to_the_score(encoder: TokenEncoder, variant: str, ngr
     scorer = XMoverScore(
         encoder, variant=variant, ngram=ngram, drop_rate=0.0 if variant == "release" else None
     )
-    result = scorer.score(SOURCES, PREDICTIONS)
-    alignments = scorer.align(SOURCES, PREDICTIONS)
+    result = scorer.score(PREDICTIONS, sources=SOURCES)
+    alignments = scorer.align(PREDICTIONS, sources=SOURCES)
     to_score = {"acl20": lambda d: 1 - d, "release": lambda d: 1 / (1 + d)}[variant]
     assert [to_score(alignment.total) for alignment in alignments] == pytest.approx(
         result.segments.tolist(), abs=2e-6
@@ -200,12 +202,12 @@ def test_alignments_add_up_to_the_score(encoder: TokenEncoder, variant: str, ngr
 
 
 def test_alignments_of_blank_texts_and_of_sentences(encoder: TokenEncoder) -> None:
-    [blank] = XMoverScore(encoder).align([" "], ["the house"])
+    [blank] = XMoverScore(encoder).align(["the house"], sources=[" "])
     assert (blank.source, blank.prediction, blank.mass.shape) == ([], [], (0, 0))
     with pytest.raises(InputError, match="nothing to align"):
-        XMoverScore(encoder.means(), similarity="cosine").align(SOURCES, PREDICTIONS)
+        XMoverScore(encoder.means(), similarity="cosine").align(PREDICTIONS, sources=SOURCES)
     with pytest.raises(InputError, match="must be parallel"):
-        XMoverScore(encoder).align(SOURCES, PREDICTIONS[:1])
+        XMoverScore(encoder).align(PREDICTIONS[:1], sources=SOURCES)
 
 
 @pytest.mark.parametrize("variant", ["acl20", "release"])
@@ -214,7 +216,10 @@ def test_faults_share_out_what_the_score_lacks(
 ) -> None:
     model = LanguageModel(tiny_lm, start_token="always")
     scorer = XMoverScore(encoder, language_model=model, variant=variant, lm_weight=0.3)
-    result, alignments = scorer.score(SOURCES, PREDICTIONS), scorer.align(SOURCES, PREDICTIONS)
+    result, alignments = (
+        scorer.score(PREDICTIONS, sources=SOURCES),
+        scorer.align(PREDICTIONS, sources=SOURCES),
+    )
     for number, (match, losses) in enumerate(scorer.evidence(PREDICTIONS, alignments)):
         parts = {name: values[number] for name, values in result.parts.items()}
         assert match.lack.sum() == pytest.approx(1 - parts["mover"], abs=1e-5)

@@ -36,13 +36,13 @@ LAYOUTS = {
 def test_layouts(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text(LAYOUTS[name])
     scorer = load_scorer("scores", str(tmp_path / name), lang_pair="de-en")
-    found = scorer.score_systems(["eins", "zwei"], {"b": ["one", " "], "a": ["one", "two"]})
+    found = scorer.score_systems({"b": ["one", " "], "a": ["one", "two"]}, sources=["eins", "zwei"])
     assert found["a"].segments.tolist() == [1.0, 2.5]
     assert found["b"].segments.tolist() == [-3.0, 0.4]
     assert found["b"].report.blank == 1
     assert found["a"].signature.startswith(f"scores|file:{name}#")
     turned = load_scorer("scores", str(tmp_path / name), lower_is_better=True, against="reference")
-    assert turned.score_systems([["r", "s"], ["t"]], {"a": ["one", "two"]})[
+    assert turned.score_systems({"a": ["one", "two"]}, references=[["r", "s"], ["t"]])[
         "a"
     ].segments.tolist() == [-1.0, -2.5]
     assert "|turned:yes|" in turned.signature
@@ -135,7 +135,7 @@ def test_one_system_needs_no_name_and_chunks_go_on_where_they_were(tmp_path: Pat
     (tmp_path / "plain").write_text("".join(f"{number / 8}\n" for number in range(1500)))
     scorer = load_scorer("scores", str(tmp_path / "plain"))
     for _ in range(2):
-        assert scorer.score(["x"] * 1500, ["y"] * 1500).segments.tolist() == [
+        assert scorer.score(["y"] * 1500, sources=["x"] * 1500).segments.tolist() == [
             number / 8 for number in range(1500)
         ]
 
@@ -143,7 +143,7 @@ def test_one_system_needs_no_name_and_chunks_go_on_where_they_were(tmp_path: Pat
 def test_a_segment_is_blank_where_all_its_references_are(tmp_path: Path) -> None:
     (tmp_path / "plain").write_text("1\n2\n3\n")
     result = load_scorer("scores", str(tmp_path / "plain"), against="reference").score(
-        [[" ", "r"], [" ", ""], ["r", "s"]], ["x", "y", "z"]
+        ["x", "y", "z"], references=[[" ", "r"], [" ", ""], ["r", "s"]]
     )
     assert result.segments.tolist() == [1.0, 2.0, 3.0]
     assert result.empty.tolist() == [False, True, False]
@@ -259,13 +259,13 @@ def test_what_does_not_fit_the_texts(tmp_path: Path) -> None:
         ({"a": ["x"], "b": ["x"]}, "holds 2 scores of a system, for only 1 segments"),
     ):
         with pytest.raises(InputError, match=message):
-            scorer.score_systems(["s"] * len(next(iter(systems.values()))), systems)
+            scorer.score_systems(systems, sources=["s"] * len(next(iter(systems.values()))))
     with pytest.raises(InputError, match="no such file; write scores:FILE"):
         load_scorer("scores")
     (tmp_path / "named.jsonl").write_text('{"BLEURT": 1}\n')
     assert (
         load_scorer("scores", str(tmp_path / "named.jsonl"), key="BLEURT")
-        .score(["x"], ["y"])
+        .score(["y"], sources=["x"])
         .system
         == 1.0
     )

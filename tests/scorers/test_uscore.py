@@ -105,18 +105,20 @@ def test_pseudo_sources_are_compared_with_the_sources(
     options = {"combine": "wrd", "weights": "wmd=0.5+back=0.5"}
     translator = Back()
     scorer = UScore(words, back_translator=translator, lang_pair="de-en", **options)
-    result = scorer.score(SOURCES, PREDICTIONS)
+    result = scorer.score(PREDICTIONS, sources=SOURCES)
     assert translator.texts == PREDICTIONS
     assert set(result.parts) == {"wmd", "back", "wrd"}
     plain = XMoverScore(encoder, variant="uscore")
-    expected = plain.score(SOURCES[:2], ["das Haus klein", "ich sehe den Hund"]).parts["mover"]
+    expected = plain.score(["das Haus klein", "ich sehe den Hund"], sources=SOURCES[:2]).parts[
+        "mover"
+    ]
     assert result.parts["back"][:2] == pytest.approx(expected, abs=1e-6)
     assert result.parts["back"][2] == scorer._floor()[1]["back"]  # its translation came out blank
     assert result.segments == pytest.approx((result.parts["wmd"] + result.parts["back"]) / 2)
     assert "|bt:back#00000000|btbeams:1|btlen:200|" in result.signature
-    two = scorer.score_systems(SOURCES, {"a": PREDICTIONS, "b": PREDICTIONS[::-1]})
+    two = scorer.score_systems({"a": PREDICTIONS, "b": PREDICTIONS[::-1]}, sources=SOURCES)
     assert two["a"].parts["back"] == pytest.approx(result.parts["back"])
-    alone = scorer.score(SOURCES, PREDICTIONS[::-1])
+    alone = scorer.score(PREDICTIONS[::-1], sources=SOURCES)
     assert two["b"].segments == pytest.approx(alone.segments)
     with pytest.raises(InputError, match="the model of the part 'back' is missing"):
         UScore(words, lang_pair="de-en", **options)
@@ -174,9 +176,11 @@ def test_weights_by_the_names_of_the_parts() -> None:
 
 def test_scores_are_what_their_parts_combine_to(words: XMoverScore, encoder: TokenEncoder) -> None:
     models = {"translator": FixedTranslator(), "sentences": encoder.means()}
-    plain = UScore(words, **models, lang_pair="de-en").score(SOURCES, PREDICTIONS)
+    plain = UScore(words, **models, lang_pair="de-en").score(PREDICTIONS, sources=SOURCES)
     other = UScore(words, **models, lang_pair="de-en", weights="wmd=0.2+lm=0.3+wrd=0.9+snt=0.1")
-    assert other.combined(plain.parts) == pytest.approx(other.score(SOURCES, PREDICTIONS).segments)
+    assert other.combined(plain.parts) == pytest.approx(
+        other.score(PREDICTIONS, sources=SOURCES).segments
+    )
     assert "|weights:wmd=0.2+lm=0.3+wrd=0.9+snt=0.1|" in other.signature
 
 
@@ -184,13 +188,13 @@ def test_both_equations(words: XMoverScore, encoder: TokenEncoder) -> None:
     scorer = UScore(
         words, translator=FixedTranslator(), sentences=encoder.means(), lang_pair="de-en"
     )
-    result = scorer.score(SOURCES, PREDICTIONS)
+    result = scorer.score(PREDICTIONS, sources=SOURCES)
     parts = result.parts
     assert list(parts) == ["wmd", "pseudo", "lm", "wrd", "snt"]
-    assert parts["wmd"] == pytest.approx(words.score(SOURCES, PREDICTIONS).parts["mover"])
+    assert parts["wmd"] == pytest.approx(words.score(PREDICTIONS, sources=SOURCES).parts["mover"])
     unmapped = XMoverScore(encoder, variant="uscore")
     assert parts["pseudo"] == pytest.approx(
-        unmapped.score(list(PSEUDO.values()), PREDICTIONS).parts["mover"]
+        unmapped.score(PREDICTIONS, sources=list(PSEUDO.values())).parts["mover"]
     )
     assert parts["lm"] == pytest.approx(words.fluency(PREDICTIONS)[0])
     x, y = (encoder.encode(texts).means() for texts in (SOURCES, PREDICTIONS))
@@ -208,16 +212,18 @@ def test_every_text_is_encoded_once(tiny_encoder: Path) -> None:
     translator, encoder = FixedTranslator(), TokenEncoder(tiny_encoder)
     words, without = XMoverScore(encoder, variant="uscore"), "language_model"
     scorer = UScore(words, translator=translator, sentences=encoder.means(), without=without)
-    results = scorer.score_systems(SOURCES, {"a": PREDICTIONS, "b": SOURCES})
+    results = scorer.score_systems({"a": PREDICTIONS, "b": SOURCES}, sources=SOURCES)
     assert encoder.counts.computed == len({*SOURCES, *PREDICTIONS, *PSEUDO.values()})
     assert translator.texts == SOURCES
-    assert results["a"].segments == pytest.approx(scorer.score(SOURCES, PREDICTIONS).segments)
+    assert results["a"].segments == pytest.approx(
+        scorer.score(PREDICTIONS, sources=SOURCES).segments
+    )
     assert results["b"].report.identical == 3
 
 
 def test_a_blank_side_has_the_lowest_parts(words: XMoverScore, encoder: TokenEncoder) -> None:
     scorer = UScore(words, translator=FixedTranslator(), sentences=encoder.means())
-    result = scorer.score([*SOURCES, "das haus"], [*PREDICTIONS, " "])
+    result = scorer.score([*PREDICTIONS, " "], sources=[*SOURCES, "das haus"])
     floors = {name: values[3] for name, values in result.parts.items()}
     lm = words.language_model.floor
     assert floors == pytest.approx(
@@ -233,9 +239,11 @@ def test_a_blank_pseudo_reference_has_its_own_floor(
 ) -> None:
     options = {"sentences": encoder.means()}
     result = UScore(words, translator=FixedTranslator(), **options).score(
-        ["das haus"], ["the house"]
+        ["the house"], sources=["das haus"]
     )
-    without = UScore(words, without=["translation"], **options).score(["das haus"], ["the house"])
+    without = UScore(words, without=["translation"], **options).score(
+        ["the house"], sources=["das haus"]
+    )
     assert result.parts["pseudo"] == pytest.approx([-4])
     for name in ("wmd", "lm", "snt"):
         assert result.parts[name] == pytest.approx(without.parts[name])
@@ -243,26 +251,26 @@ def test_a_blank_pseudo_reference_has_its_own_floor(
 
 
 def test_one_level_alone(words: XMoverScore, encoder: TokenEncoder) -> None:
-    sentences = UScore(sentences=encoder.means(), combine="snt").score(SOURCES, PREDICTIONS)
+    sentences = UScore(sentences=encoder.means(), combine="snt").score(PREDICTIONS, sources=SOURCES)
     assert list(sentences.parts) == ["snt"]
     assert sentences.segments == pytest.approx(sentences.parts["snt"])
     assert sentences.signature.startswith("uscore|parts:snt|weights:tuned|sent:tiny-encoder#")
     scorer = UScore(words, combine="wrd", without=["translation"])
-    result = scorer.score(SOURCES, PREDICTIONS)
+    result = scorer.score(PREDICTIONS, sources=SOURCES)
     assert list(result.parts) == ["wmd", "lm", "wrd"]
     assert result.segments == pytest.approx((5 * result.parts["wmd"] + result.parts["lm"]) / 6)
     assert "|parts:wrd|weights:tuned|without:translation|" in result.signature
-    assert scorer.align(SOURCES, PREDICTIONS)[0].total == pytest.approx(
+    assert scorer.align(PREDICTIONS, sources=SOURCES)[0].total == pytest.approx(
         -result.parts["wmd"][0], abs=1e-6
     )
-    alignments = scorer.align(SOURCES, PREDICTIONS)
+    alignments = scorer.align(PREDICTIONS, sources=SOURCES)
     for number, evidence in enumerate(scorer.evidence(PREDICTIONS, alignments)):
         lacks = [
             -weight * result.parts[part][number] for part, weight in scorer.word_weights.items()
         ]
         assert [found.lack.sum() for found in evidence] == pytest.approx(lacks, abs=1e-5)
     with pytest.raises(InputError, match="nothing to align"):
-        UScore(sentences=encoder.means(), combine="snt").align(SOURCES, PREDICTIONS)
+        UScore(sentences=encoder.means(), combine="snt").align(PREDICTIONS, sources=SOURCES)
 
 
 def test_a_missing_model_is_an_error(words: XMoverScore, encoder: TokenEncoder) -> None:
@@ -280,13 +288,15 @@ def test_a_missing_model_is_an_error(words: XMoverScore, encoder: TokenEncoder) 
 
 def test_a_preset_folder(folder: Path) -> None:
     scorer = load_scorer("uscore", preset=str(folder))
-    result = scorer.score(SOURCES, PREDICTIONS)
+    result = scorer.score(PREDICTIONS, sources=SOURCES)
     assert list(result.parts) == ["wmd", "pseudo", "lm", "wrd", "snt"]
     assert "|lp:de-en|parts:wrd+snt|weights:+|enc:encoder#" in result.signature
     assert "|map:umd#" in result.signature
     assert "|mt:translation#" in result.signature
     options = {"without": "translation+language_model", "map": "none", "weights": "tuned"}
-    reduced = load_scorer("uscore", preset=str(folder), **options).score(SOURCES, PREDICTIONS)
+    reduced = load_scorer("uscore", preset=str(folder), **options).score(
+        PREDICTIONS, sources=SOURCES
+    )
     assert reduced.parts["wrd"] == pytest.approx(reduced.parts["wmd"])
     assert "|weights:tuned|without:language_model+translation|" in reduced.signature
     assert "|map:none|" in reduced.signature
@@ -313,7 +323,7 @@ def test_a_translation_model_of_the_other_direction_is_of_the_preset_or_an_optio
     )
     named = load_scorer("uscore", preset=str(folder), **weights)
     assert named.back_translator.max_length == 9
-    result = named.score(SOURCES, PREDICTIONS)
+    result = named.score(PREDICTIONS, sources=SOURCES)
     assert list(result.parts) == ["wmd", "back", "wrd"]
     assert "|btlen:9|" in result.signature
 

@@ -1,7 +1,6 @@
 """XMoverScore as a whole: composition, floors, invariances, signature, presets."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -71,23 +70,25 @@ def naive(encoder: TokenEncoder, source: str, prediction: str, ngram: int) -> fl
 
 @pytest.mark.parametrize("ngram", [1, 2, 3])
 def test_equals_a_naive_form(encoder: TokenEncoder, ngram: int) -> None:
-    result = XMoverScore(encoder, ngram=ngram).score(SOURCES, PREDICTIONS)
+    result = XMoverScore(encoder, ngram=ngram).score(PREDICTIONS, sources=SOURCES)
     expected = [naive(encoder, *pair, ngram) for pair in zip(SOURCES, PREDICTIONS, strict=True)]
     assert result.segments == pytest.approx(expected, abs=1e-5)
     assert result.system == pytest.approx(result.segments.mean())
 
 
 def test_variants_turn_one_distance_into_their_scores(encoder: TokenEncoder) -> None:
-    acl20 = XMoverScore(encoder, ngram=1).score(SOURCES, PREDICTIONS).segments
-    uscore = XMoverScore(encoder, variant="uscore").score(SOURCES, PREDICTIONS).segments
+    acl20 = XMoverScore(encoder, ngram=1).score(PREDICTIONS, sources=SOURCES).segments
+    uscore = XMoverScore(encoder, variant="uscore").score(PREDICTIONS, sources=SOURCES).segments
     assert uscore == pytest.approx(acl20 - 1)
     sources = ["ich sehe die Katze", *SOURCES]
     predictions = ["i see the small cat and a tree stands there", *PREDICTIONS]
     release = (
-        XMoverScore(encoder, variant="release", drop_rate=0.0).score(sources, predictions).segments
+        XMoverScore(encoder, variant="release", drop_rate=0.0)
+        .score(predictions, sources=sources)
+        .segments
     )
     assert ((release > 1 / 3) & (release <= 1)).all()
-    dropped = XMoverScore(encoder, variant="release").score(sources, predictions).segments
+    dropped = XMoverScore(encoder, variant="release").score(predictions, sources=sources).segments
     assert (dropped >= release - 1e-5).all()
     assert dropped[0] > release[0] + 1e-4
 
@@ -95,18 +96,20 @@ def test_variants_turn_one_distance_into_their_scores(encoder: TokenEncoder) -> 
 def test_identical_sentences_are_perfect(encoder: TokenEncoder) -> None:
     for variant, best in (("acl20", 1), ("release", 1), ("uscore", 0)):
         with pytest.warns(UserWarning, match="1 identical to the source"):
-            score = XMoverScore(encoder, variant=variant).score(["the dog"], ["the dog"]).system
+            score = (
+                XMoverScore(encoder, variant=variant).score(["the dog"], sources=["the dog"]).system
+            )
         assert score == pytest.approx(best, abs=1e-6)
 
 
 def test_blank_segments_get_the_floor_and_are_counted(
     encoder: TokenEncoder, language_model: LanguageModel
 ) -> None:
-    texts = (["the dog", "", "\u3000 ", "the dog"], ["the cat", "the cat", "", " "])
+    sources, texts = ["the dog", "", "\u3000 ", "the dog"], ["the cat", "the cat", "", " "]
     for variant, floor in (("acl20", -3.0), ("uscore", -4.0), ("release", 1 / 3)):
         scorer = XMoverScore(encoder, variant=variant, language_model=language_model, lm_weight=0.5)
         with pytest.warns(UserWarning, match="of 4 segments: 3 blank"):
-            result = scorer.score(*texts)
+            result = scorer.score(texts, sources=sources)
         lm = 0.0 if VARIANTS[variant].normalise_lm else language_model.floor
         assert result.segments[1:] == pytest.approx([floor + 0.5 * lm] * 3)
         assert result.parts["mover"][1:] == pytest.approx([floor] * 3)
@@ -129,11 +132,13 @@ def test_punctuation_and_continuation_pieces_count_where_all_tokens_do(
 def test_map_moves_the_source_side_or_both(encoder: TokenEncoder) -> None:
     direction = np.linalg.qr(np.random.default_rng(1).normal(size=(16, 16)))[0][0]
     remapping = Remapping("umd", (direction,))
-    source = XMoverScore(encoder, remapping=remapping).score(SOURCES, PREDICTIONS).segments
+    source = XMoverScore(encoder, remapping=remapping).score(PREDICTIONS, sources=SOURCES).segments
     both = (
-        XMoverScore(encoder, remapping=remapping, sides="both").score(SOURCES, PREDICTIONS).segments
+        XMoverScore(encoder, remapping=remapping, sides="both")
+        .score(PREDICTIONS, sources=SOURCES)
+        .segments
     )
-    none = XMoverScore(encoder).score(SOURCES, PREDICTIONS).segments
+    none = XMoverScore(encoder).score(PREDICTIONS, sources=SOURCES).segments
     assert abs(source - none).max() > 1e-4
     assert abs(source - both).max() > 1e-4
     scorer = XMoverScore(encoder, remapping=remapping, sides="both")
@@ -149,10 +154,11 @@ def test_weights_come_from_a_stored_table(encoder: TokenEncoder, tmp_path: Path)
     vocabulary = encoder.tokenizer.get_vocab()
     assert table.table[vocabulary["house"]] == pytest.approx(np.log(10 / 3) + 1)
     assert table.table[vocabulary["the"]] == pytest.approx(np.log(10 / 6) + 1)
-    weighted = XMoverScore(encoder, ngram=1, weights=table).score(SOURCES, PREDICTIONS)
+    weighted = XMoverScore(encoder, ngram=1, weights=table).score(PREDICTIONS, sources=SOURCES)
     assert (
         abs(
-            weighted.segments - XMoverScore(encoder, ngram=1).score(SOURCES, PREDICTIONS).segments
+            weighted.segments
+            - XMoverScore(encoder, ngram=1).score(PREDICTIONS, sources=SOURCES).segments
         ).max()
         > 1e-4
     )
@@ -171,37 +177,12 @@ def test_weights_by_length_are_those_of_word_rotators_distance(encoder: TokenEnc
     cosines = (x / masses[0][:, None]) @ (y / masses[1][:, None]).T
     distance = ot.emd2(*(mass / mass.sum() for mass in masses), 1.0 - cosines)
     scorer = XMoverScore(encoder, pieces="all", ngram=1, distance="cosine", weights="norm")
-    assert scorer.score([texts[0]], [texts[1]]).parts["mover"] == pytest.approx(
+    assert scorer.score([texts[1]], sources=[texts[0]]).parts["mover"] == pytest.approx(
         [1.0 - distance], abs=1e-5
     )
     assert "|weights:norm|" in scorer.signature
-    [alignment] = scorer.align([texts[0]], [texts[1]])
+    [alignment] = scorer.align([texts[1]], sources=[texts[0]])
     assert alignment.mass.sum(1) == pytest.approx(masses[0] / masses[0].sum(), abs=1e-6)
-
-
-def test_worker_processes_change_nothing_while_the_next_chunk_is_encoded(
-    encoder: TokenEncoder, language_model: LanguageModel, processes: Callable[[], None]
-) -> None:
-    chunks = [
-        [SOURCES[:size], PREDICTIONS[:size], [*PREDICTIONS[1:size], ""]] for size in (4, 3, 2)
-    ]
-    alone = list(
-        XMoverScore(encoder, language_model=language_model, workers=1).score_chunks(chunks)
-    )
-    processes()
-    read = []
-    feed = (read.append(size) or chunk for size, chunk in enumerate(chunks))
-    shared = XMoverScore(encoder, language_model=language_model, workers=2).score_chunks(feed)
-    found = [next(shared)]
-    assert read == [0, 1]
-    found += shared
-    for one, other in zip(alone, found, strict=True):
-        for expected, result in zip(one, other, strict=True):
-            assert np.array_equal(result.segments, expected.segments)
-            assert result.report == expected.report
-            assert all(
-                np.array_equal(result.parts[name], part) for name, part in expected.parts.items()
-            )
 
 
 @given(st.lists(st.sampled_from([*range(4), 0, 0]), min_size=1, max_size=12), st.integers(1, 3))
@@ -210,8 +191,10 @@ def test_order_duplicates_and_neighbours_change_nothing(
     encoder: TokenEncoder, order: list[int], workers: int
 ) -> None:
     scorer = XMoverScore(encoder, workers=workers)
-    alone = [scorer.score([SOURCES[i]], [PREDICTIONS[i]]).segments[0] for i in order]
-    together = scorer.score([SOURCES[i] for i in order], [PREDICTIONS[i] for i in order]).segments
+    alone = [scorer.score([PREDICTIONS[i]], sources=[SOURCES[i]]).segments[0] for i in order]
+    together = scorer.score(
+        [PREDICTIONS[i] for i in order], sources=[SOURCES[i] for i in order]
+    ).segments
     assert together == pytest.approx(alone, abs=1e-5)
 
 
@@ -273,7 +256,7 @@ def test_bad_options(encoder: TokenEncoder, options: dict[str, object], message:
 def test_preset_folder(preset: Path) -> None:
     pool = ModelPool()
     scorer = load_scorer("xmoverscore", preset=str(preset), lang_pair="de-en", pool=pool)
-    result = scorer.score(SOURCES, PREDICTIONS)
+    result = scorer.score(PREDICTIONS, sources=SOURCES)
     assert "map:clp#" in result.signature
     assert "*0.2|" in result.signature
     options = {"map": "umd", "lm": "none", "ngram": 1, "variant": "uscore"}

@@ -83,7 +83,7 @@ def test_one_network_learns_to_judge_against_either(
             lang_pair="de-en",
         )
         result = scorer.score(
-            [pair.other for pair in chosen], [pair.translation for pair in chosen]
+            [pair.translation for pair in chosen], references=[pair.other for pair in chosen]
         )
         assert pearson(result.segments, np.array([pair.human for pair in chosen])).value > 0.8
         assert f"against:{side}" in result.signature
@@ -115,18 +115,18 @@ def test_source_and_reference_are_read_together(
         [(pair.other, pair.reference) for pair in pairs],
         [pair.translation for pair in pairs],
     )
-    result = scorer.score(texts, translations)
+    result = scorer.score(translations, references=texts)
     assert pearson(result.segments, np.array([pair.human for pair in pairs])).value > 0.8
     assert "|against:both|" in result.signature
     # One by one, and in another order, as together.
     one = [
-        scorer.score(texts[number : number + 1], [translations[number]]).segments[0]
+        scorer.score([translations[number]], references=texts[number : number + 1]).segments[0]
         for number in (5, 3)
     ]
     assert result.segments[[5, 3]] == pytest.approx(one, abs=1e-5)
-    assert scorer.score([("", "the dog")], ["a dog"]).segments.tolist() == [0.0]
+    assert scorer.score(["a dog"], references=[("", "the dog")]).segments.tolist() == [0.0]
     with pytest.raises(InputError, match="alignments: are of two texts"):
-        scorer.align(texts[:1], ["a dog"])
+        scorer.align(["a dog"], references=texts[:1])
     with pytest.raises(
         InputError, match="holds no network that compares with the source and the reference"
     ):
@@ -257,7 +257,7 @@ def test_a_worsened_copy_comes_to_score_less(tiny_encoder: Path, tmp_path: Path)
     scorer = load_scorer("esim", regressor=str(made), encoder=str(tiny_encoder), lang_pair="de-en")
     sources = [row["source"] for row in rows]
     good, worse = (
-        scorer.score(sources, [row[name] for row in rows]).segments
+        scorer.score([row[name] for row in rows], sources=sources).segments
         for name in ("translation", "worse")
     )
     assert (good > worse + 0.2).mean() > 0.9

@@ -67,7 +67,7 @@ def test_learns_a_dozen_pairs_by_heart(
     others = [
         pair.other if against == "reference" else (pair.other, pair.reference) for pair in pairs
     ]
-    result = scorer.score(others, [pair.translation for pair in pairs])
+    result = scorer.score([pair.translation for pair in pairs], references=others)
     assert pearson(result.segments, np.array([pair.human for pair in pairs])).value > 0.95
     assert f"|against:{against}|" in result.signature
 
@@ -95,7 +95,7 @@ def test_artifact_scores_as_it_was_validated(
     others, translations, human, *_ = (list(column) for column in zip(*valid, strict=True))
     scores = (
         load_scorer("esim", regressor=str(folder), encoder=str(tiny_encoder))
-        .score(others, translations)
+        .score(translations, references=others)
         .segments
     )
     assert pearson(scores, np.array(human)).value == pytest.approx(

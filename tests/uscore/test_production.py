@@ -132,7 +132,7 @@ def test_the_folder_is_a_preset_that_can_be_moved(whole, folder, tmp_path):
     whole.rename(moved)
     try:
         scorer = load_scorer("uscore", preset=str(moved), lang_pair="de-en")
-        result = scorer.score(["der hund schläft"], ["the dog sleeps"])
+        result = scorer.score(["the dog sleeps"], sources=["der hund schläft"])
         assert set(result.parts) == {"wmd", "pseudo", "lm", "wrd", "snt"}
         assert "map:clp#" in result.signature
     finally:
@@ -558,7 +558,9 @@ def test_the_preset_of_the_paper(folder, paper, tmp_path, monkeypatch, mtmetrics
     assert mtmetrics(*call)[:2] == (0, f"{tmp_path / 'out'}\n")
     scorer = load_scorer("uscore", preset=str(tmp_path / "out"), lang_pair="de-en")
     assert "|beams:5|" in scorer.signature
-    assert np.isfinite(scorer.score(["der hund schläft"], ["the dog sleeps"]).segments).all()
+    assert np.isfinite(
+        scorer.score(["the dog sleeps"], sources=["der hund schläft"]).segments
+    ).all()
     record = json.loads((tmp_path / "out" / "config.json").read_text())["start"]
     assert record["translation"].startswith("converted#")
     # Beams are chosen again without a training.

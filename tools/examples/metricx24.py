@@ -12,7 +12,6 @@ by it unseen, here with a warning. """
 import dataclasses
 import warnings
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from transformers import AutoTokenizer, MT5ForConditionalGeneration
@@ -65,13 +64,20 @@ class MetricX24(mtmetrics.PluginMetric):
             )
         self.network = model.eval().to(self.device)
 
-    def segment_scores(self, others: list[Any], predictions: list[str]) -> Sequence[float]:
+    def segment_scores(
+        self,
+        predictions: list[str],
+        sources: list[str] | None = None,
+        references: list[str] | None = None,
+    ) -> Sequence[float]:
         """Weights of errors, 0 to 25, of n translations."""
-        texts = []
-        for other, text in zip(others, predictions, strict=True):
-            source = other if isinstance(other, str) else other.source
-            reference = "" if isinstance(other, str) else f" reference: {other.reference}"
-            texts.append(f"source: {source} candidate: {text}{reference}")
+        texts = [
+            f"source: {source} candidate: {text}"
+            for source, text in zip(sources or (), predictions, strict=True)
+        ]
+        if references is not None:
+            rows = zip(texts, references, strict=True)
+            texts = [f"{text} reference: {reference}" for text, reference in rows]
         ids = self.tokenizer(texts)["input_ids"]
         cut = sum(len(row) > self.settings.length for row in ids)
         if cut:

@@ -55,8 +55,8 @@ def load(metric: str, preset: str | None = None, **options: Any) -> "Scorer":
             `local_files_only`, see `mtmetrics.models.pool.ModelPool`.
 
     Returns:
-        A scorer, whose ``score(sources, predictions)``, or ``score(references, predictions)``,
-        gives a `MetricResult`.
+        A scorer, whose ``score(predictions, sources=...)``, or
+        ``score(predictions, references=...)``, gives a `MetricResult`.
 
     Raises:
         InputError: an unknown metric, preset, language pair or option.
@@ -66,7 +66,7 @@ def load(metric: str, preset: str | None = None, **options: Any) -> "Scorer":
         >>> import mtmetrics
         >>> scorer = mtmetrics.load("xmoverscore", "mini", lang_pair="de-en")
         >>> predictions = ["The house is small.", "The weather was good yesterday."]
-        >>> result = scorer.score(["Das Haus ist klein."] * 2, predictions)
+        >>> result = scorer.score(predictions, sources=["Das Haus ist klein."] * 2)
         >>> bool(result.segments[0] > result.segments[1])
         True
         >>> result.signature.split("|")[:2]

@@ -103,15 +103,15 @@ class InputReport:
             "length": "out of proportion (far longer or shorter than the other side",
         }
         counts = self.as_dict()
-        found = [
+        parts = [
             f"{counts[name]} {what}{self._named(name)})"
             for name, what in notes.items()
             if counts[name]
         ]
-        return f"of {self.segments} segments: {', '.join(found)}" if found else ""
+        return f"of {self.segments} segments: {', '.join(parts)}" if parts else ""
 
     def _named(self, name: str) -> str:
-        """Which segments these are; the first ones where there are many."""
+        """The numbers of these segments; the first ones where there are many."""
         numbers = self.places.get(name, [])
         more = " and others" if self.as_dict()[name] > len(numbers) else ""
         return f"; segment {', '.join(map(str, numbers))}{more}" if numbers else ""
@@ -206,46 +206,6 @@ def check(**columns: Any) -> list[list[Any]]:
                 f"{name} has {other} segments but {first} has {count}; they must be parallel"
             )
     return list(checked.values())
-
-
-class SourceAndReference(NamedTuple):
-    """What a metric that reads both compares the translation of a segment with; of references there
-    may be several."""
-
-    source: str
-    reference: str | list[str]
-
-
-def compared_texts(columns: Sequence[Sequence[Any]]) -> list[Any]:
-    """What a scorer compares with, segment by segment: the texts of one column, or pairs of source
-    and reference."""
-    first, *rest = columns
-    return (
-        [SourceAndReference(*texts) for texts in zip(first, *rest, strict=True)]
-        if rest
-        else list(first)
-    )
-
-
-def compared_columns(names: Sequence[str], values: Any) -> dict[str, Any]:
-    """The columns that a scorer with these columns compares with, of what it was given: of two,
-    pairs of texts.
-
-    Raises:
-        InputError: two columns, and something is no pair of a source and a reference; names its
-            index.
-    """
-    if len(names) == 1:
-        return {names[0]: values}
-    if isinstance(values, str | bytes | dict | set | frozenset) or not isinstance(values, Iterable):
-        raise InputError(f"a list of pairs (source, reference) is needed, got {shown(values)}")
-    pairs = list(values)
-    for index, pair in enumerate(pairs):
-        if not isinstance(pair, tuple | list) or len(pair) != len(names):
-            raise InputError(
-                f"segment {index}: a pair (source, reference) is needed, got {shown(pair)}"
-            )
-    return {name: [pair[place] for pair in pairs] for place, name in enumerate(names)}
 
 
 class _Code(NamedTuple):

@@ -10,6 +10,7 @@ from mtmetrics.errors import InputError
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.reports.metric_runs import MetricSpec
 from mtmetrics.scorers.base import Scorer
+from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.metric import Metric
 from mtmetrics.scorers.registry import find_metric
 
@@ -49,8 +50,8 @@ def _reads_both(metric: Metric, spec: MetricSpec) -> bool:
         return "both" in metric.sides
     options = dict(spec.options)
     return "both" in (
-        metric.asked(options),
-        metric.only(metric.made_by().preset_settings(spec.preset, options)),
+        metric.requested_side(options),
+        metric.preset_side(metric.made_by().preset_settings(spec.preset, options)),
     )
 
 
@@ -84,11 +85,12 @@ class Mixture:
         self.reports = {name: InputReport() for name in scorers}
 
     def score(self, columns: Mapping[str, Sequence[Any]], predictions: Sequence[str]) -> np.ndarray:
-        """(k, n) scores of n translations by k metrics, each of which picks the column that it
+        """(k, n) scores of n translations by k metrics, each of which picks the columns that it
         compares with; texts that are equal are encoded once."""
         rows = [np.zeros((0, len(predictions)))]
         for name, scorer in self.scorers.items():
-            [[result]] = scorer.score_chunks([[scorer.compared(columns), list(predictions)]])
+            batch = Batch({"": list(predictions)}, **columns)
+            [[result]] = scorer.score_batches([batch])
             self.reports[name].add(result.report)
             rows.append(result.segments[None])
         return np.concatenate(rows)

@@ -16,6 +16,7 @@ from mtmetrics.models.packed import distinct
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.reports.metric_runs import MetricSpec
 from mtmetrics.scorers.base import Scorer
+from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.results import CHUNK_LINES
 
 # Weights that are tried, in units of the spread of a score within the lists of candidates.
@@ -201,7 +202,7 @@ class Reranker:
             "references": item.candidates if self.mbr else item.references,
         }
         for name, scorer in self.mixture.scorers.items():
-            for column in scorer.compares:
+            for column in scorer.side.columns:
                 if given[column] is None:
                     key = "source" if column == "sources" else column
                     raise InputError(f"list {row}: no {key}, which {name} compares with")
@@ -308,9 +309,8 @@ def _quality(lists: Sequence[NBest], objective: Scorer | None) -> np.ndarray:
             "either"
         )
     references = [item.references for item in lists for _ in item.candidates]
-    [result] = objective.score_stream(
-        [[references, [text for item in lists for text in item.candidates]]]
-    )
+    candidates = [text for item in lists for text in item.candidates]
+    [[result]] = objective.score_batches([Batch({"": candidates}, references=references)])
     return result.segments
 
 

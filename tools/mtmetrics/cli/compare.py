@@ -87,7 +87,7 @@ def run(args: argparse.Namespace) -> None:
         scorer.require_floor()
     with options.scoring(len(scorers) * sum(map(len, systems.values()))):
         results = {
-            name: it.score_systems(it.compared(others), systems) for name, it in scorers.items()
+            name: scorer.score_systems(systems, **others) for name, scorer in scorers.items()
         }
     comparisons = {}
     for name, of_metric in results.items():

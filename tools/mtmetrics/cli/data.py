@@ -96,7 +96,7 @@ def run_score(args: argparse.Namespace) -> None:
     for eval_set, references, compared in options.progress(jobs, desc="scoring", unit=" pairs"):
         scorer = load_scorer(pool=pool, **asked | compared | {"lang_pair": eval_set.lang_pair})
         texts = {"sources": eval_set.sources, "references": eval_set.references.get(references, [])}
-        results = scorer.score_systems(scorer.compared(texts), eval_set.scored_systems(references))
+        results = scorer.score_systems(eval_set.scored_systems(references), **texts)
         scores = {system: result.segments.tolist() for system, result in results.items()}
         files = eval_set.write_metric_scores(
             args.name, references, scores, overwrite=args.overwrite

@@ -11,20 +11,21 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mtmetrics.checks import compared_texts, positive
+from mtmetrics.checks import positive
 from mtmetrics.cli import options
 from mtmetrics.cli.output import check_new, machine_output, rounded
 from mtmetrics.cli.rows import input_rows
 from mtmetrics.errors import InputError
 from mtmetrics.io.atomic import make_folder
 from mtmetrics.io.lines import json_line
-from mtmetrics.scorers.metric import KEYS
+from mtmetrics.scorers.side import FIELDS, Column, Side
 
 if TYPE_CHECKING:
     from mtmetrics.matching.plan import Alignment
     from mtmetrics.matching.word_errors import Fault
     from mtmetrics.scorers.base import Scorer
     from mtmetrics.scorers.results import MetricResult
+    from mtmetrics.scorers.words import WordScorer
 
 _ALL = range(1, sys.maxsize)
 _UNASKED_PLOTS = 100
@@ -38,11 +39,11 @@ _WORST_WORDS = 5
 
 
 class Segment(NamedTuple):
-    """A row of the input with its number, counted from 1; `other` is the source, the reference, or
-    a pair of both."""
+    """A row of the input with its number, counted from 1, and the texts that it is compared with:
+    source, reference or both."""
 
     number: int
-    other: Any
+    compared: dict[Column, str]
     prediction: str
 
 
@@ -106,26 +107,27 @@ def run(args: argparse.Namespace) -> int:
     if args.worst is not None:
         positive("--worst", args.worst)
     [name], rows, asked = input_rows(args)
-    segments = list(_choose(rows, ranges, name))
+    segments = list(_choose(rows, ranges, name, Side(asked["against"]).columns))
     plots = _plots(args, segments, min(args.worst or len(segments), len(segments)))
     from mtmetrics.scorers.registry import load_scorer
+    from mtmetrics.scorers.words import blames_words, word_scorer
 
     scorer = load_scorer(asked.pop("metric"), pool=options.model_pool(args), **asked)
-    if not scorer.blames or plots:
-        _ = scorer.cells  # says that nothing is aligned, before anything is scored or made
+    if not blames_words(scorer) or plots:
+        _ = word_scorer(
+            scorer
+        ).cells  # says that nothing is aligned, before anything is scored or made
     for path in plots[:1]:  # all are in one folder
         make_folder(path.parent)
     with options.scoring(len(segments)):
-        result = scorer.score(
-            [segment.other for segment in segments], [segment.prediction for segment in segments]
-        )
+        result = scorer.score([segment.prediction for segment in segments], **_columns(segments))
     places = (
         result.segments.argsort(kind="stable")[: args.worst].tolist()
         if args.worst
         else range(len(segments))
     )
     plots = [plots[place] for place in places] if plots else []
-    found = _explain(scorer, segments, result, places)
+    found = _explain(word_scorer(scorer), segments, result, places)
     found = options.progress(found, total=len(places), desc="explaining", unit=" segments")
     if plots:
         found = _drawn(found, plots, scorer, special_tokens=args.plot_special_tokens)
@@ -149,14 +151,23 @@ def _ranges(text: str | None) -> list[range]:
     return ranges
 
 
-def _choose(rows: Iterator[list[str]], ranges: Sequence[range], name: str) -> Iterator[Segment]:
+def _columns(segments: Sequence[Segment]) -> dict[str, list[str]]:
+    """The texts that segments are compared with, by column."""
+    return {
+        column: [segment.compared[column] for segment in segments]
+        for column in segments[0].compared
+    }
+
+
+def _choose(
+    rows: Iterator[list[str]], ranges: Sequence[range], name: str, columns: Sequence[Column]
+) -> Iterator[Segment]:
     """Reads as far as the last segment that is wanted."""
     last = max(wanted.stop for wanted in ranges) - 1
     number = 0
     for number, (*others, prediction) in enumerate(itertools.islice(rows, last), 1):
         if any(number in wanted for wanted in ranges):
-            [other] = compared_texts([[text] for text in others])
-            yield Segment(number, other, prediction)
+            yield Segment(number, dict(zip(columns, others, strict=True)), prediction)
     if number < last != _ALL.stop - 1:
         raise InputError(f"--segments: there is no segment {last}; {name} ends after {number}")
 
@@ -184,25 +195,23 @@ def _plots(args: argparse.Namespace, segments: Sequence[Segment], drawn: int) ->
 
 
 def _explain(
-    scorer: "Scorer", segments: Sequence[Segment], result: "MetricResult", places: Sequence[int]
+    scorer: "WordScorer", segments: Sequence[Segment], result: "MetricResult", places: Sequence[int]
 ) -> Iterator[Explained]:
     """Those of the segments that stand at some places, a block at a time."""
     for block in (
         places[first : first + _ALIGNED_AT_ONCE]
         for first in range(0, len(places), _ALIGNED_AT_ONCE)
     ):
-        others, predictions = zip(*(segments[place][1:] for place in block), strict=True)
-        alignments: Sequence[Any] = (
-            scorer.align(others, predictions) if scorer.aligns else [None] * len(block)
-        )
+        chosen = [segments[place] for place in block]
+        predictions, columns = [segment.prediction for segment in chosen], _columns(chosen)
+        alignments: Sequence[Any] = [None] * len(block)
         faults: Sequence[Any] = [None] * len(block)
-        if scorer.blames:
-            aligned = scorer.aligns
-            faults = (
-                scorer.faults(predictions, alignments)
-                if aligned
-                else scorer.blame(others, predictions)
-            )
+        if scorer.aligns:
+            alignments = scorer.align(predictions, **columns)
+        if scorer.aligns and scorer.blames:
+            faults = scorer.faults(predictions, alignments)
+        elif scorer.blames:
+            faults = scorer.blame(predictions, **columns)
         for place, alignment, words in zip(block, alignments, faults, strict=True):
             parts = {name: values[place].item() for name, values in result.parts.items()}
             yield Explained(segments[place], result.segments[place].item(), parts, alignment, words)
@@ -215,7 +224,7 @@ def _drawn(
     from mtmetrics.reports.figures import save_figure
     from mtmetrics.reports.heatmap import draw_alignment, segment_title
 
-    names = KEYS[scorer.compares[-1]], "translation"
+    names = scorer.side.fields[-1], "translation"
     for found, path in zip(explained, plots, strict=True):
         title = segment_title(found.segment.number, found.score, found.parts)
         if found.alignment is not None:
@@ -232,16 +241,18 @@ def _print(
     result: "MetricResult",
     args: argparse.Namespace,
 ) -> None:
+    from mtmetrics.scorers.words import blames_words
+
     form = args.format or ("text" if sys.stdout.isatty() else "json")
     if form == "text":
         for found in explained:
-            print(_text(found, scorer) + "\n")
-        if scorer.blames:
+            print(_text(found) + "\n")
+        if blames_words(scorer):
             print(_legend())
         print(result.signature)
         return
     output = machine_output()
-    documents = (rounded(_document(found, scorer), full=args.full_precision) for found in explained)
+    documents = (rounded(_document(found), full=args.full_precision) for found in explained)
     lines = map(json_line, documents)
     about = {"signature": result.signature, "report": result.report.as_dict()}
     if form == "jsonl":
@@ -252,12 +263,12 @@ def _print(
         print(f'{head},\n "segments": [\n  ' + ",\n  ".join(map(str.rstrip, lines)) + "\n ]\n}")
 
 
-def _document(found: Explained, scorer: "Scorer") -> dict[str, Any]:
+def _document(found: Explained) -> dict[str, Any]:
     from mtmetrics.matching.word_errors import faults_as_dicts
 
     document = {
         "segment": found.segment.number,
-        **_compared(found, scorer),
+        **_compared(found),
         "prediction": found.segment.prediction,
         "score": found.score,
         "parts": found.parts,
@@ -269,7 +280,7 @@ def _document(found: Explained, scorer: "Scorer") -> dict[str, Any]:
     return document
 
 
-def _text(found: Explained, scorer: "Scorer") -> str:
+def _text(found: Explained) -> str:
     """For a terminal: both texts, the words at fault marked, what they were matched with, and the
     worst of them."""
     from mtmetrics.reports.heatmap import segment_title
@@ -277,7 +288,7 @@ def _text(found: Explained, scorer: "Scorer") -> str:
 
     lines = [segment_title(found.segment.number, found.score, found.parts)]
     indent = " " * 15
-    named = _compared(found, scorer) | {"translation": _marked(found)}
+    named = _compared(found) | {"translation": _marked(found)}
     if found.alignment is not None:
         named[found.alignment.cells] = ", ".join(
             f"{word} ← {f'{partner} {decimals(value, 2)}' if partner else '–'}"
@@ -329,7 +340,6 @@ def _marked(found: Explained) -> str:
     return "".join(parts) + text[end:]
 
 
-def _compared(found: Explained, scorer: "Scorer") -> dict[str, str]:
-    """What the translation was compared with, by name."""
-    texts = (found.segment.other,) if len(scorer.compares) == 1 else found.segment.other
-    return {KEYS[column]: text for column, text in zip(scorer.compares, texts, strict=True)}
+def _compared(found: Explained) -> dict[str, str]:
+    """The texts that the translation was compared with, by the names of fields."""
+    return {FIELDS[column]: text for column, text in found.segment.compared.items()}

@@ -21,8 +21,9 @@ from mtmetrics.cli.output import print_report
 from mtmetrics.errors import MTMetricsError, install_command
 from mtmetrics.integrations.registration import install, registered
 from mtmetrics.layout import metric_names
-from mtmetrics.scorers.metric import COLUMNS, METRICS
+from mtmetrics.scorers.metric import METRICS
 from mtmetrics.scorers.registry import find_metric, installed_plugins, load_scorer
+from mtmetrics.scorers.side import Side
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
@@ -262,7 +263,7 @@ def _presets() -> Iterator[_Finding]:
             columns_of: dict[_Finding, list[str]] = {}
             for side in row.compares_with:
                 columns_of.setdefault(_tried(row, side, pool), []).append(
-                    " and ".join(COLUMNS[side])
+                    " and ".join(Side(side).columns)
                 )
             name = f"preset {row.metric}/{row.preset}" if row.preset else f"metric {row.metric}"
             for (state, text), columns in columns_of.items():
@@ -292,9 +293,7 @@ def _problem_in_scoring(row: "Listed", side: str, pool: "ModelPool") -> str | No
         scorer = load_scorer(
             row.metric, row.preset or None, lang_pair=_pair(row.languages), pool=pool, **options
         )
-        scorer.score(
-            scorer.compared({column: ["Guten Tag."] for column in scorer.compares}), ["Good day."]
-        )
+        scorer.score(["Good day."], sources=["Guten Tag."], references=["Guten Tag."])
     except expected as error:
         return str(error)
     return None

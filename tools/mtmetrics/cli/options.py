@@ -319,7 +319,7 @@ def metric_specs(
     if args.against is not None:  # unlike the others, for all metrics
         for text, spec in specs.items():
             metric = known_metric(spec.metric)
-            side = metric and metric.side({"against": args.against}, metric.columns)
+            side = metric and metric.side_of_options({"against": args.against}, metric.columns)
             if metric is not None and len(metric.sides) > 1:
                 specs[text] = spec.having(**{"against": side} | dict(spec.options))
     return specs

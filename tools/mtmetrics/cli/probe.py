@@ -217,7 +217,7 @@ def _scorer(args: argparse.Namespace, pool: "ModelPool") -> "tuple[Scorer, dict[
     asked = options.metric_options(args)
     metric = find_metric(asked["metric"])
     if "source" in metric.sides:
-        asked["against"] = metric.side(asked, ["sources"])
+        asked["against"] = metric.side_of_options(asked, ["sources"])
     preset = asked["preset"] if metric.takes_presets else None
     return load_scorer(pool=pool, **asked), {
         "metric": metric.name,

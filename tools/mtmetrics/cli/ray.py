@@ -12,8 +12,8 @@ from mtmetrics.cluster.engine import BLOCK_ROWS, Engine, column_names, map_block
 from mtmetrics.cluster.row_files import absolute
 from mtmetrics.errors import InputError
 from mtmetrics.io.columns import column_names as field_names
-from mtmetrics.scorers.metric import COLUMNS, KEYS
 from mtmetrics.scorers.registry import find_metric
+from mtmetrics.scorers.side import FIELDS
 
 _TO_MAKE = {"embedding_cache"}
 _NO_PATHS = {"metric", "device", "dtype"}  # though there may be a folder of that name
@@ -74,7 +74,7 @@ def score(args: argparse.Namespace) -> int:
     asked_for = metric_options(args)
     names = column_names(args.file)
     fields = field_names(args.file, names)
-    given = [column for column in KEYS if KEYS[column] in fields]
+    given = [column for column, field in FIELDS.items() if field in fields]
     side = find_metric(asked_for["metric"]).side_of_preset(
         asked_for.get("preset"), asked_for, given
     )
@@ -84,9 +84,7 @@ def score(args: argparse.Namespace) -> int:
     settings = {
         name: value for name, value in settings.items() if value is not None and name != "workers"
     }
-    columns = text_columns(
-        args.file, names, [*(KEYS[column] for column in COLUMNS[side]), "translation"]
-    )
+    columns = text_columns(args.file, names, [*side.fields, "translation"])
     from mtmetrics.cluster.scoring import SCORE, total
 
     anywhere = map(absolute_paths, (options, pool))

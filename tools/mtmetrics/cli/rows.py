@@ -14,8 +14,9 @@ from mtmetrics.io.columns import column_names
 from mtmetrics.io.languages import language_checked
 from mtmetrics.io.lines import check_file, iter_parallel
 from mtmetrics.io.tables import Texts, count_rows, is_json, open_table, open_texts
-from mtmetrics.scorers.metric import COLUMNS, KEYS, Column, Metric
+from mtmetrics.scorers.metric import Metric
 from mtmetrics.scorers.registry import find_metric
+from mtmetrics.scorers.side import FIELDS, Column, Side
 
 
 class MetricRows(NamedTuple):
@@ -27,7 +28,7 @@ class MetricRows(NamedTuple):
     columns: list[Column]
     rows: Iterator[list[Any]]
     count: int
-    sides: list[str]
+    sides: list[Side]
 
 
 # What n translations are compared with, sources, references or lists of several, or both; and those
@@ -65,7 +66,7 @@ def metric_rows(args: argparse.Namespace, metrics: Sequence[dict[str, Any]]) -> 
         _side(metric, options, opened.columns)
         for metric, options in zip(known, metrics, strict=True)
     ]
-    columns = [column for column in KEYS if any(column in COLUMNS[side] for side in sides)]
+    columns = [column for column in FIELDS if any(column in side.columns for side in sides)]
     if opened.columns is None and len(columns) > 1:
         three = "pass three columns: source, translation and reference"
         raise InputError(
@@ -117,12 +118,12 @@ def _empty(path: str) -> InputError:
     return InputError(f"{path}: empty; there is nothing to score")
 
 
-def _side(metric: Metric, options: dict[str, Any], columns: Sequence[Column] | None) -> str:
+def _side(metric: Metric, options: dict[str, Any], columns: Sequence[Column] | None) -> Side:
     """What a metric compares with; of two columns without names it has to be told."""
-    if columns is not None or metric.asked(options) or len(metric.sides) == 1:
+    if columns is not None or metric.requested_side(options) or len(metric.sides) == 1:
         return metric.side_of_preset(options["preset"], options, columns)
-    only = metric.only(metric.made_by().preset_settings(options["preset"], options))
-    if only is None or len(COLUMNS[only]) > 1:
+    only = metric.preset_side(metric.made_by().preset_settings(options["preset"], options))
+    if only is None or only is Side.BOTH:
         ways = " or ".join(
             f"--against {side} ({side} TAB translation)" for side in metric.sides if side != "both"
         )
@@ -138,10 +139,10 @@ def _opened(args: argparse.Namespace) -> _Opened:
         texts = open_texts(args.file)
         if texts is None:
             raise _empty(args.file)
-        there = [column for column, key in KEYS.items() if key in texts.columns]
+        there = [column for column, key in FIELDS.items() if key in texts.columns]
         reader = functools.partial(_read_texts, texts)
         return _Opened([args.file], there if texts.is_decided else None, reader, texts.count)
-    given = [column for column in KEYS if getattr(args, column)]
+    given = [column for column in FIELDS if getattr(args, column)]
     paths: dict[Column, list[str]] = {"sources": [args.sources], "references": args.references}
 
     def read(columns: Sequence[Column]) -> Iterator[list[Any]]:
@@ -163,7 +164,7 @@ def _opened(args: argparse.Namespace) -> _Opened:
 
 
 def _read_texts(texts: Texts, columns: Sequence[Column]) -> Iterator[list[Any]]:
-    return texts.read([*(KEYS[column] for column in columns), "translation"])
+    return texts.read([*(FIELDS[column] for column in columns), "translation"])
 
 
 def _common_count(paths: Sequence[str]) -> int | None:
@@ -184,7 +185,7 @@ def _systems_of_file(path: str) -> Systems:
     table = open_table(path) if is_json(path) or not Path(path).exists() else None
     keys = [] if table is None else table.names
     names = column_names(path, keys)
-    given = [column for column, key in KEYS.items() if key in names]
+    given = [column for column, key in FIELDS.items() if key in names]
     if table is None or "outputs" not in keys or not given:
         what = (
             "several systems in one FILE are JSON Lines with the key outputs, an object with "
@@ -200,7 +201,7 @@ def _systems_of_file(path: str) -> Systems:
     for row in table.rows():
         outputs = row.outputs(predictions)
         for column in given:
-            others[column].append(row.text(row.required(KEYS[column])))
+            others[column].append(row.text(row.required(FIELDS[column])))
         for name in outputs.fields:
             predictions.setdefault(name, []).append(outputs.text(name))
     return others, predictions

@@ -20,9 +20,11 @@ from mtmetrics.cli.rows import metric_rows
 from mtmetrics.errors import InputError
 from mtmetrics.io.row_writer import RowWriter
 from mtmetrics.io.score_rows import ScoreRow
+from mtmetrics.scorers.side import Column, Side
 
 if TYPE_CHECKING:
     from mtmetrics.scorers.base import Scorer
+    from mtmetrics.scorers.batch import Batch
     from mtmetrics.scorers.results import MetricResult
 
     Results = list[list[MetricResult]]  # for each metric one per system
@@ -101,14 +103,13 @@ def run(args: argparse.Namespace) -> None:
             for loader, side in zip(loaders, sides, strict=True)
         ]
         for scorer in scorers:
-            scorer.system_names = names
             scorer.floor_degenerate = args.degenerate == "floor"
             scorer.require_floor()
         kept: list[Results] = []
         with options.scoring(count * len(names) * len(specs)):
-            for others, systems, results in _scored(scorers, columns, len(names), rows):
+            for batch, results in _scored(scorers, columns, names, rows):
                 if args.segments:
-                    lowest.add(specs, names, others, systems, results)
+                    lowest.add(specs, names, sides, batch, results)
                 if args.degenerate == "null":
                     results = [
                         [result.without_degenerate() for result in systems] for systems in results
@@ -137,23 +138,42 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _scored(
-    scorers: "list[Scorer]", columns: Sequence[str], systems: int, rows: Iterator[list[Any]]
-) -> "Iterator[tuple[list[list[Any]], list[list[str]], Results]]":
-    """Of each chunk what each metric compares with, the translations of each system, and the
-    results. All metrics score a chunk before the next is read, which is all where one of them needs
-    its whole input first. Rows hold the `columns` that are compared with, then one for each of the
-    systems."""
-    from mtmetrics.scorers.results import chunk_lines, chunked, scored_together, stretches
+    scorers: "list[Scorer]",
+    columns: Sequence[Column],
+    names: Sequence[str],
+    rows: Iterator[list[Any]],
+) -> "Iterator[tuple[Batch, Results]]":
+    """Scores rows chunk by chunk.
+
+    All metrics score a chunk before the next is read, which is all where one of them needs its
+    whole input first.
+
+    Args:
+        scorers: of the metrics.
+        columns: what the first texts of each row are.
+        names: of the systems, whose translations stand behind them.
+        rows: the texts.
+
+    Yields:
+        The texts of a chunk, and for each metric the result of each system.
+    """
+    from mtmetrics.scorers.batch import Batch
+    from mtmetrics.scorers.results import chunk_lines, chunked, scored_together
 
     independent = all(scorer.independent for scorer in scorers)
-    lines = chunk_lines([scorer.lines for scorer in scorers], len(columns) + systems)
+    lines = chunk_lines([scorer.lines for scorer in scorers], len(columns) + len(names))
     for chunk in chunked(rows, lines if independent else None):
-        others = [scorer.compared(dict(zip(columns, chunk, strict=False))) for scorer in scorers]
-        given = [[own, *chunk[len(columns) :]] for own in others]
-        streams = [
-            it.score_chunks(stretches(own, lines)) for it, own in zip(scorers, given, strict=True)
+        compared, systems = chunk[: len(columns)], chunk[len(columns) :]
+        # A file may be given twice; then it is scored once.
+        batch = Batch(
+            dict(zip(names, systems, strict=True)), **dict(zip(columns, compared, strict=True))
+        )
+        streams = [scorer.score_batches(batch.slices(lines)) for scorer in scorers]
+        places = {name: place for place, name in enumerate(batch.systems)}
+        results = [
+            [of_metric[places[name]] for name in names] for of_metric in scored_together(streams)
         ]
-        yield others, chunk[len(columns) :], scored_together(streams)
+        yield batch, results
 
 
 def _summary(result: "MetricResult", *, interval: bool, parts: bool) -> dict[str, Any]:
@@ -214,9 +234,9 @@ def _interval(ends: dict[str, Any] | None, full: bool) -> str:
     )
 
 
-def _in_one_line(other: Any) -> str:
-    """What a segment was compared with: a text, several references, or source and reference."""
-    return other if isinstance(other, str) else " / ".join(map(_in_one_line, other))
+def _in_one_line(texts: Any) -> str:
+    """A source, a reference or several references."""
+    return texts if isinstance(texts, str) else " / ".join(texts)
 
 
 class _Lowest:
@@ -230,16 +250,18 @@ class _Lowest:
         self,
         metrics: Iterable[str],
         names: Sequence[str],
-        others: Sequence[list[Any]],
-        systems: Sequence[list[str]],
+        sides: Sequence[Side],
+        batch: "Batch",
         results: "Results",
     ) -> None:
-        """Takes a chunk: what each metric compared with, the translations of each system, and the
-        results."""
-        numbers = range(self._before + 1, self._before + len(systems[0]) + 1)
-        for metric, compared, of_metric in zip(metrics, others, results, strict=True):
-            shown = [_in_one_line(other) for other in compared]
-            for name, texts, result in zip(names, systems, of_metric, strict=True):
+        """Takes the texts of a chunk, the side that each metric compares with, and the results."""
+        numbers = range(self._before + 1, self._before + len(batch) + 1)
+        columns = {"sources": batch.sources, "references": batch.references}
+        for metric, side, of_metric in zip(metrics, sides, results, strict=True):
+            compared = zip(*(columns[name] or () for name in side.columns), strict=True)
+            shown = [" / ".join(map(_in_one_line, texts)) for texts in compared]
+            for name, result in zip(names, of_metric, strict=True):
+                texts = batch.systems[name]
                 rows = zip(result.segments.tolist(), numbers, shown, texts, strict=True)
                 kept = self._kept.get((metric, name), [])
                 self._kept[metric, name] = heapq.nsmallest(_LOWEST, itertools.chain(kept, rows))

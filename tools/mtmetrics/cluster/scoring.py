@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mtmetrics.checks import InputReport, compared_texts
+from mtmetrics.checks import InputReport
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.models.pool import ModelPool
+from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.preset_tables import with_references
 from mtmetrics.scorers.registry import find_metric, load_scorer
-from mtmetrics.scorers.results import chunked, joined
+from mtmetrics.scorers.results import CHUNK_LINES, joined
 
 if TYPE_CHECKING:
     import pyarrow
@@ -63,9 +64,11 @@ class ScoringWorker:
         """The table with its scores and, where `degenerate` says anything, what is `unusual` of
         each segment; the summary holds `count` and `total` of the scores that are known,
         `signature`, `report`, and `references`, the numbers of them that segments have."""
-        *others, predictions = (table[name].to_pylist() for name in self.columns)
-        rows = zip(compared_texts(others), predictions, strict=True)
-        results = [result for (result,) in self.scorer.score_chunks(chunked(rows))]
+        *compared, predictions = (table[name].to_pylist() for name in self.columns)
+        texts = dict(zip(self.scorer.side.columns, compared, strict=True))
+        batch = Batch({"": predictions}, **texts)
+        batches = batch.slices(CHUNK_LINES)
+        results = [result for (result,) in self.scorer.score_batches(batches)]
         nothing = np.zeros(0)
         scores: dict[str, Any] = {SCORE: nothing} | dict.fromkeys(self.scorer._floor()[1], nothing)
         unusual: Any = np.zeros(0, dtype=str)

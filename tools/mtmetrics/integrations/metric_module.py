@@ -16,9 +16,11 @@ from mtmetrics.checks import check, choice, language_of
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.runner import Running
-from mtmetrics.scorers.metric import COLUMNS, METRICS
+from mtmetrics.scorers.metric import METRICS
 from mtmetrics.scorers.registry import load_scorer
 from mtmetrics.scorers.settings import kinds
+from mtmetrics.scorers.side import Side, resolve_side
+from mtmetrics.scorers.words import word_scorer
 
 if TYPE_CHECKING:
     from mtmetrics.scorers.base import Scorer
@@ -129,7 +131,7 @@ class MetricModule(evaluate.Metric):
         }
         usual_first = sorted(metric.sides, key=lambda side: side != metric.usual)
         either = [
-            datasets.Features({"predictions": text, **dict(zip(COLUMNS[side], kind, strict=True))})
+            datasets.Features({"predictions": text, **dict(zip(side.columns, kind, strict=True))})
             for side in usual_first
             for kind in kinds[side]
         ]
@@ -154,7 +156,7 @@ class MetricModule(evaluate.Metric):
         self.pool = ModelPool(local_files_only=bool(offline), **self._model_options)
         options = self.scorer_options
         metric = METRICS[self.metric_name]
-        if len(metric.sides) > 1 and metric.usual is None and not metric.asked(options):
+        if len(metric.sides) > 1 and metric.usual is None and not metric.requested_side(options):
             return  # what is compared, and so the models, is known when the texts are
         settings = self.preset.settings
         if options.get("lang_pair") is None and "lang_pair" in settings:
@@ -179,10 +181,15 @@ class MetricModule(evaluate.Metric):
         columns = {name: arguments.pop(name) for name in _COLUMNS if name in arguments}
         columns = {name: texts for name, texts in columns.items() if texts is not None}
         wanted = {name: arguments.pop(name, default) for name, (default, _) in RETURNS.items()}
-        side = METRICS[self.metric_name].side(arguments, columns, self.preset.settings)
+        metric = METRICS[self.metric_name]
+        side = resolve_side(
+            metric,
+            metric.requested_side(arguments),
+            metric.preset_side(self.preset.settings),
+            columns,
+        )
         scorer = self.scorer(**arguments | {"against": side})
-        others = scorer.compared(columns)
-        scored = scorer.score(others, columns["predictions"])
+        scored = scorer.score(**columns)
         result = scored.as_dict(scores=wanted["return_scores"], parts=wanted["return_parts"])
         if wanted["return_ci"]:
             from mtmetrics.statistics.significance import bootstrap_interval
@@ -190,7 +197,7 @@ class MetricModule(evaluate.Metric):
             interval = bootstrap_interval(scored.segments)
             result["ci"] = interval and interval._asdict()
         if wanted["return_alignments"]:
-            alignments = scorer.align(others, columns["predictions"])
+            alignments = word_scorer(scorer).align(**columns)
             result["alignments"] = [alignment.as_dict() for alignment in alignments]
         return result
 
@@ -284,9 +291,9 @@ class MetricModule(evaluate.Metric):
         if self._columns_in_use:
             return self._columns_in_use
         metric = METRICS[self.metric_name]
-        if metric.usual is None and not metric.asked(self.defaults):
+        if metric.usual is None and not metric.requested_side(self.defaults):
             return self._known_columns()
-        return ["predictions", *COLUMNS[metric.side(self.defaults)]]
+        return ["predictions", *metric.side_of_options(self.defaults).columns]
 
     def _infer_feature_from_example(self, example: dict[str, Any]) -> datasets.Features:
         """The types of checked columns; the method of `evaluate` supposes that all metrics have the
@@ -331,7 +338,7 @@ class MetricModule(evaluate.Metric):
         `evaluate.combine` passes it to all of its metrics."""
         if len(METRICS[self.metric_name].sides) > 1 or options.get("against") is None:
             return options
-        choice("against", options["against"], tuple(COLUMNS))
+        choice("against", options["against"], tuple(Side))
         return {name: value for name, value in options.items() if name != "against"}
 
     def _checked(self, columns: dict[str, object]) -> dict[str, list[Any]]:
@@ -340,7 +347,7 @@ class MetricModule(evaluate.Metric):
         given = [name for name in self._known_columns() if columns.get(name) is not None]
         if isinstance(self.info.features, list):
             if not set(given) - {"predictions"}:
-                METRICS[self.metric_name].side({}, [])  # says what is missing
+                METRICS[self.metric_name].side_of_options({}, [])  # says what is missing
             needed = ["predictions", *given]
         else:
             needed = self._known_columns()

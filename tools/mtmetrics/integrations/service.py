@@ -9,10 +9,10 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from mtmetrics._version import __version__
-from mtmetrics.checks import as_text, compared_texts, number, shown
+from mtmetrics.checks import as_text, number, shown
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.scorers.base import Scorer
-from mtmetrics.scorers.metric import KEYS
+from mtmetrics.scorers.batch import Batch
 
 if TYPE_CHECKING:
     from anyio import CapacityLimiter
@@ -90,7 +90,7 @@ class Service:
         self.most_bytes = most_bytes
         self.most_waiting = most_waiting
         self._waiting = 0
-        self._keys = [*(KEYS[column] for column in scorer.compares), "translation"]
+        self._keys = [*scorer.side.fields, "translation"]
 
     def app(self) -> "Starlette":
         """The application, for any server of ASGI."""
@@ -198,9 +198,9 @@ class Service:
         return columns, threshold
 
     def _score(self, columns: list[list[str]]) -> dict[str, Any]:
-        *others, predictions = columns
-        compared: Any = compared_texts(others)
-        [[result]] = self.scorer.score_chunks([[compared, predictions]])
+        *compared, predictions = columns
+        texts = dict(zip(self.scorer.side.columns, compared, strict=True))
+        [[result]] = self.scorer.score_batches([Batch({"": predictions}, **texts)])
         return result.as_dict()
 
 

@@ -155,8 +155,8 @@ def _logged(metric: "Loggable", with_sources: bool, options: dict[str, object]) 
             why = "options are for evaluate modules; a scorer is given them when it is made"
             raise InputError(f"{', '.join(options)}: {why}")
         return _Logged(
-            {*metric.compares},
-            lambda predictions, **texts: _means(metric.score(metric.compared(texts), predictions)),
+            {*metric.side.columns},
+            lambda **texts: _means(metric.score(**texts)),
         )
     features = getattr(metric, "features", None)
     if features is None:
@@ -176,9 +176,9 @@ def _scorer(module: "MetricModule", with_sources: bool, options: dict[str, objec
 
     options = module.scorer_options | options
     metric = METRICS[module.metric_name]
-    alone = with_sources and "source" in metric.sides and not metric.asked(options)
+    alone = with_sources and "source" in metric.sides and not metric.requested_side(options)
     given = ["sources"] if alone else metric.columns
-    return module.scorer(**options | {"against": metric.side(options, given)})
+    return module.scorer(**options | {"against": metric.side_of_options(options, given)})
 
 
 def _decoded(tokenizer: "PreTrainedTokenizerBase", tokens: Any) -> list[str]:

@@ -1,35 +1,15 @@
 """Pairs of texts: masses of their tokens, the loops over them, and what needs no matching."""
 
 import functools
-import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Generic, TypeVar
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from mtmetrics.matching.workers import pool_for
 from mtmetrics.models.packed import PackedTokens
 
 _PAIRS_PER_TASK = 64
-# Fewer pairs of a call are not worth sharing.
-_LEAST = 512
-# Costs of the pairs that a worker is asked for at a time, some hundreds of pairs.
-_CELLS_PER_TASK = 2**17
-
-Result = TypeVar("Result")
-
-
-class Pending(Generic[Result]):
-    """What worker processes may still be computing; a call waits for it. `ready` says whether it is
-    there already."""
-
-    def __init__(self, finish: Callable[[], Result], *, ready: bool) -> None:
-        self._finish, self.ready = finish, ready
-
-    def __call__(self) -> Result:
-        return self._finish()
 
 
 def text_sums(tokens: PackedTokens, values: np.ndarray) -> np.ndarray:
@@ -85,49 +65,6 @@ def pair_values(
     return values
 
 
-def solved_pairs(
-    solve: Callable[[Sequence[np.ndarray], list[tuple[int, ...]]], list[float]],
-    first: PackedTokens,
-    second: PackedTokens,
-    wanted: np.ndarray,
-    workers: int,
-) -> Pending[np.ndarray]:
-    """The (N,) numbers that `solve` gives for N pairs of texts, in worker processes where these
-    pay; NaN where the (N,) mask does not want one.
-
-    Args:
-        solve: takes vectors and masses of one side, vectors and masses of the other, and for each
-            of several pairs its number and where its rows begin and end on either side; gives a
-            number for each pair. Of a module, since it is pickled.
-        first: one side of the pairs.
-        second: the other side.
-        wanted: which pairs have a number.
-        workers: processes to share them among; 1 for this one alone.
-    """
-    arrays = first.vectors, masses(first), second.vectors, masses(second)
-    values = np.full(len(wanted), np.nan)
-    tasks = _tasks(_places(first, second, wanted))
-    count = int(wanted.sum())
-    pool = pool_for(workers, count) if workers > 1 and count >= _LEAST else None
-    rest = None if pool is None else pool.solve(solve, arrays, tasks)
-
-    def keep(task: list[tuple[int, ...]], found: list[float]) -> None:
-        values[[number for number, *_ in task]] = found
-
-    if rest is None:
-        with _linear_algebra().limit(limits=1, user_api="blas"):
-            for task in tasks:
-                keep(task, solve(arrays, task))
-        return Pending(lambda: values, ready=True)
-
-    def finish() -> np.ndarray:
-        for task, found in rest():
-            keep(task, found)
-        return values
-
-    return Pending(finish, ready=False)
-
-
 def _places(first: PackedTokens, second: PackedTokens, wanted: np.ndarray) -> list[tuple[int, ...]]:
     """Of each wanted pair its number, and where its rows begin and end on either side."""
     numbers = np.flatnonzero(wanted)
@@ -137,14 +74,6 @@ def _places(first: PackedTokens, second: PackedTokens, wanted: np.ndarray) -> li
         for end in (0, 1)
     ]
     return list(zip(numbers.tolist(), *rows, strict=True))
-
-
-def _tasks(pairs: list[tuple[int, ...]]) -> list[list[tuple[int, ...]]]:
-    """Pairs that are solved together."""
-    sizes = np.cumsum([(x_end - x) * (y_end - y) for _, x, x_end, y, y_end in pairs])
-    full = np.arange(1, sizes[-1] // _CELLS_PER_TASK + 1) * _CELLS_PER_TASK if pairs else sizes
-    ends = [0, *np.searchsorted(sizes, full).tolist(), len(pairs)]
-    return [part for part in (pairs[a:b] for a, b in itertools.pairwise(ends)) if part]
 
 
 def run_tasks(run: Callable[[int], None], tasks: Iterable[int], threads: int) -> None:

@@ -1,4 +1,4 @@
-"""What was matched with what, for people to read: transport plans, greedy matches, attention."""
+"""Alignments for people to read: transport plans, greedy matches, attention."""
 
 import dataclasses
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ class Units(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Alignment:
-    """What a metric matched: a cell for each word (or piece) of one side and each of the other.
+    """The match of two texts: a cell for each word (or piece) of one side and each of the other.
 
     What the values of the cells mean is said by `cells`:
 
@@ -73,7 +73,8 @@ class Alignment:
         return Alignment(*words, mass, values, self.cells, *spans, self.unrelated)
 
     def as_written(self, source: str, prediction: str) -> "Alignment":
-        """The same where the words stand in these texts; aligned was what is visible of them."""
+        """The alignment with the words where they stand in these texts, of which the visible
+        characters were aligned."""
         spans = (
             spans_as_written(source, self.source_spans),
             spans_as_written(prediction, self.spans),
@@ -81,7 +82,8 @@ class Alignment:
         return dataclasses.replace(self, source_spans=spans[0], spans=spans[1])
 
     def as_seen(self, prediction: str) -> "Alignment":
-        """The same with the words of the translation where they stand in what is visible of it."""
+        """The alignment with the words of the translation where they stand among its visible
+        characters."""
         return dataclasses.replace(self, spans=spans_as_seen(prediction, self.spans))
 
     def partners(self) -> list[tuple[str, str | None, float]]:

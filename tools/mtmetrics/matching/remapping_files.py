@@ -53,7 +53,7 @@ def _tag(kind: str, level: Level) -> str:
 def map_meta(
     encoder: Encoder, lang_pair: str, *, level: Level = "word", **about: str
 ) -> dict[str, str]:
-    """What a map says of itself, see `mtmetrics.matching.remapping.Remapping`."""
+    """The description that a map file holds, see `mtmetrics.matching.remapping.Remapping`."""
     layer = "none" if encoder.layer is None else str(encoder.layer)
     own = {"encoder": encoder.label, "encoder_fingerprint": encoder.fingerprint, "layer": layer}
     return own | {"level": level, "lp": lang_pair, **about}
@@ -409,7 +409,7 @@ def pull_maps(
 
 
 def _offer(entry: CatalogEntry, layer: int | None) -> str:
-    """What the authors published for a layer, or for which layers they did."""
+    """The maps that the authors published for a layer, or the layers for which they did."""
     maps = published_maps(entry)
     pairs: dict[str, list[str]] = {}
     for _, pair, kind in sorted(key for key in maps if key[0] == layer):

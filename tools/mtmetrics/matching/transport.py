@@ -2,13 +2,13 @@
 (Kusner et al., 2015)."""
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
 
 from mtmetrics.errors import MTMetricsError
-from mtmetrics.matching.pairs import Pending, both_filled, masses, solved_pairs
+from mtmetrics.matching.pairs import both_filled, masses, pair_values
 from mtmetrics.models.packed import PackedTokens
 
 Distance = Literal["sqeuclidean", "euclidean", "cosine"]
@@ -105,40 +105,22 @@ def word_mover_distances(
         distance: a name, see `cost_matrix`, or a function of two matrices of vectors, such as
             `euclidean_distances`.
         transport: what turns cost and masses into flow and value; `optimal_flow` or a partial one.
-        workers: processes that share the pairs, once there is enough work to start any; the
-            distances do not depend on their number.
+        workers: threads that share the pairs; the solver of POT leaves the interpreter to others
+            while it computes.
 
     Raises:
-        MTMetricsError: as `optimal_flow`, or a worker process was killed.
+        MTMetricsError: as `optimal_flow`.
     """
-    return begun_distances(sources, targets, distance, transport, workers)()
-
-
-def begun_distances(
-    sources: PackedTokens,
-    targets: PackedTokens,
-    distance: Distance | Callable[[np.ndarray, np.ndarray], np.ndarray],
-    transport: Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, float]],
-    workers: int,
-) -> Pending[np.ndarray]:
-    """As `word_mover_distances`, but worker processes may still be computing the distances."""
-    weighted = both_filled(sources, targets, lambda side: side.weights)
-    return solved_pairs(
-        functools.partial(_values, distance, transport), sources, targets, weighted, workers
-    )
-
-
-def _values(
-    distance: Distance | Callable[[np.ndarray, np.ndarray], np.ndarray],
-    transport: Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, float]],
-    arrays: Sequence[np.ndarray],
-    pairs: list[tuple[int, ...]],
-) -> list[float]:
     costs = distance if callable(distance) else functools.partial(cost_matrix, distance=distance)
-    x, x_mass, y, y_mass = arrays
-    return [
-        transport(costs(x[a:b], y[c:d]), x_mass[a:b], y_mass[c:d])[1] for _, a, b, c, d in pairs
-    ]
+
+    def distance_of(
+        x: np.ndarray, x_masses: np.ndarray, y: np.ndarray, y_masses: np.ndarray
+    ) -> float:
+        _, total = transport(costs(x, y), x_masses, y_masses)
+        return total
+
+    weighted = both_filled(sources, targets, lambda side: side.weights)
+    return pair_values(distance_of, sources, targets, weighted, workers)[0]
 
 
 def drop_small_flows(flow: np.ndarray, rate: float) -> np.ndarray:

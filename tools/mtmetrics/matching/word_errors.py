@@ -50,7 +50,7 @@ def level(severity: float) -> int:
 
 
 class Evidence(NamedTuple):
-    """What speaks against k tokens of a text.
+    """Evidence against k tokens of a text.
 
     Attributes:
         spans: (k, 2) where they stand; of no length where they belong to no word.
@@ -89,7 +89,7 @@ def _split_characters(text: str, begin: int, end: int) -> Iterator[tuple[int, in
 
 
 def match_evidence(alignment: Alignment, lack: float = 1.0) -> Evidence:
-    """What an alignment says against the words of the translation.
+    """The evidence of an alignment against the words of the translation.
 
     Of transport it is the cost of the mass that a word receives. Of greedy matching it is what the
     cosine of a piece with its nearest one lacks to 1, whichever piece of the other side was matched
@@ -113,7 +113,7 @@ def match_evidence(alignment: Alignment, lack: float = 1.0) -> Evidence:
 
 
 def loss_evidence(spans: np.ndarray, losses: np.ndarray, uniform: float, lack: float) -> Evidence:
-    """What a language model says against a text.
+    """The evidence of a language model against a text.
 
     Args:
         spans: (k, 2) of its tokens.

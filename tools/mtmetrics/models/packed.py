@@ -107,14 +107,12 @@ class PackedTokens:
         """Every `size` inputs apart, such as columns of texts that were encoded in one call."""
         return [self.take(slice(first, first + size)) for first in range(0, len(self.index), size)]
 
-    def normalized(self, empty: Callable[..., np.ndarray] = np.empty) -> "PackedTokens":
-        """L2-normalised vectors, in an array of `empty(shape, dtype)`; a zero vector stays zero."""
+    def normalized(self) -> "PackedTokens":
+        """L2-normalised vectors; a zero vector stays zero."""
         norms = np.sqrt(np.einsum("ij,ij->i", self.vectors, self.vectors))[:, None]
-        out = empty(self.vectors.shape, self.vectors.dtype)
+        norms = np.maximum(norms, np.finfo(np.float32).tiny)
         return self.with_vectors(
-            lambda vectors: np.divide(
-                vectors, np.maximum(norms, np.finfo(np.float32).tiny), out=out
-            )
+            lambda vectors: (vectors / norms).astype(vectors.dtype, copy=False)
         )
 
     def ngrams(self, n: int) -> "PackedTokens":

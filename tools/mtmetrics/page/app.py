@@ -19,7 +19,7 @@ from mtmetrics.page.explaining import coloured, heatmap
 from mtmetrics.page.offers import about, chosen, named, offers
 from mtmetrics.page.texts import TextInput, Texts, read
 from mtmetrics.reports.example import example
-from mtmetrics.scorers.metric import COLUMNS, Column
+from mtmetrics.scorers.side import Column, Side
 
 if TYPE_CHECKING:
     import gradio
@@ -120,7 +120,7 @@ class _Page:
             self.head = f"{description['about']} {scale}"
         sides = {offer.side for offer in self.offers}
         # The metrics that are shown while there are no texts.
-        self.columns_at_first = COLUMNS[next(side for side in COLUMNS if side in sides)]
+        self.columns_at_first = next(side for side in Side if side in sides).columns
         self.comparer = Comparer()
         self.inputs: list[Component] = []
         # One model, one request at a time.
@@ -517,9 +517,9 @@ class _Page:
         if compared is None or is_open:
             return None
         scored, names = compared.metrics[metric], list(compared.texts.systems)
-        other = scored.scorer.compared(compared.texts.others)[segment]
+        columns = {name: [texts[segment]] for name, texts in compared.texts.others.items()}
         result, text = scored.results[names[system]], compared.texts.systems[names[system]][segment]
-        return views.Opened(segment, system, heatmap(scored.scorer, other, text, result, segment))
+        return views.Opened(segment, system, heatmap(scored.scorer, columns, text, result, segment))
 
 
 def build_page(metric: str | None = None, added: Sequence[str] = ()) -> "gradio.Blocks":
@@ -583,12 +583,11 @@ def _words(compared: Compared, metric: int, rows: Sequence[int]) -> dict[tuple[i
     """The coloured texts of all systems in some segments."""
     scored, systems = compared.metrics[metric], list(compared.texts.systems.values())
     places = [(row, place) for row in rows for place in range(len(systems))]
-    others = scored.scorer.compared(compared.texts.others)
-    texts = coloured(
-        scored.scorer,
-        [others[row] for row, _ in places],
-        [systems[place][row] for row, place in places],
-    )
+    columns = {
+        name: [texts[row] for row, _ in places] for name, texts in compared.texts.others.items()
+    }
+    outputs = [systems[place][row] for row, place in places]
+    texts = coloured(scored.scorer, columns, outputs)
     return dict(zip(places, texts, strict=False))
 
 

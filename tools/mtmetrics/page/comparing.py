@@ -139,7 +139,8 @@ class Comparer:
         collected: list[list[list[MetricResult]]] = [[] for _ in offers]
         lines = max(8, _PAIRS_AT_ONCE // len(texts.systems))
         streams = [
-            it.score_stretches(it.compared(texts.others), texts.systems, lines) for it in scorers
+            scorer.score_batches(scorer.checked_batch(texts.systems, **texts.others).slices(lines))
+            for scorer in scorers
         ]
         for number, results in in_turns(streams):  # so that the time left holds for all
             collected[number].append(results)
@@ -169,11 +170,11 @@ class Comparer:
     def _of_example(self, offer: MetricChoice) -> Anchors:
         known = example()
         scorer = self._scorer(offer, known.lang_pair)
-        others = scorer.compared({"sources": known.sources, "references": known.references})
+        columns = {"sources": known.sources, "references": known.references}
         human = known.second if "references" in offer.columns else known.references
         moved = (len(human) - 1) // 2
         random_pairs = [*human[moved:], *human[:moved]]
-        results = scorer.score_systems(others, {"random": random_pairs, "human": human})
+        results = scorer.score_systems({"random": random_pairs, "human": human}, **columns)
         return Anchors(results["random"].system, results["human"].system)
 
 

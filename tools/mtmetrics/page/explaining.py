@@ -3,59 +3,65 @@
 import base64
 import html
 import io
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from mtmetrics.matching.word_errors import Fault, level
 from mtmetrics.reports.figures import label_fonts
 from mtmetrics.reports.heatmap import draw_alignment, segment_title
 from mtmetrics.scorers.base import Scorer
-from mtmetrics.scorers.metric import KEYS
 from mtmetrics.scorers.results import MetricResult
+from mtmetrics.scorers.words import aligns_words, blames_words, word_scorer
 
 # Pixels of the picture for one of the page.
 _DENSITY = 1.5
 _SEEMS = ("right", "doubtful", "wrong")
 
 
-def heatmap(scorer: Scorer, other: Any, prediction: str, result: MetricResult, number: int) -> str:
+def heatmap(
+    scorer: Scorer,
+    columns: Mapping[str, Sequence[str]],
+    prediction: str,
+    result: MetricResult,
+    number: int,
+) -> str:
     """The alignment of a segment as a picture in HTML; a sentence where the metric, as it is set
     up, matches no words.
 
     Args:
         scorer: of the metric.
-        other: source or reference, or both.
+        columns: source, reference or both, as lists of one text.
         prediction: the translation.
         result: of the system.
         number: of the segment, from 0 up.
     """
-    if not scorer.aligns:
+    if not aligns_words(scorer):
         return (
             '<div class="mt-picture"><p>This metric compares whole texts, so no words are '
             "matched.</p></div>"
         )
     parts = {name: float(values[number]) for name, values in result.parts.items()}
     title = segment_title(number + 1, float(result.segments[number]), parts)
-    [alignment] = scorer.align([other], [prediction])
-    figure = draw_alignment(alignment, title, names=(KEYS[scorer.compares[-1]], "translation"))
+    [alignment] = word_scorer(scorer).align([prediction], **columns)
+    figure = draw_alignment(alignment, title, names=(scorer.side.fields[-1], "translation"))
     stream = io.BytesIO()
     figure.savefig(stream, format="png", dpi="figure")
     width = round(figure.get_size_inches()[0] * figure.dpi / _DENSITY)
     data = base64.b64encode(stream.getvalue()).decode()
-    advice = html.escape(
-        label_fonts([*([other] if isinstance(other, str) else other), prediction]).advice
-    )
+    compared = [text for name in scorer.side.columns for text in columns[name]]
+    advice = html.escape(label_fonts([*compared, prediction]).advice)
     image = f'<img width="{width}" alt="{html.escape(title)}" src="data:image/png;base64,{data}">'
     note = f"<p>{advice}</p>" if advice else ""
     return f'<div class="mt-picture">{image}{note}</div>'
 
 
-def coloured(scorer: Scorer, others: Sequence[Any], predictions: Sequence[str]) -> list[str]:
+def coloured(
+    scorer: Scorer, columns: Mapping[str, Sequence[str]], predictions: Sequence[str]
+) -> list[str]:
     """The translations in HTML, with their doubtful and wrong words marked; none where the metric
     blames no words."""
-    if not scorer.blames:
+    if not blames_words(scorer):
         return []
-    found = scorer.blame(others, predictions)
+    found = word_scorer(scorer).blame(predictions, **columns)
     return [_marked(text, faults) for text, faults in zip(predictions, found, strict=True)]
 
 

@@ -14,8 +14,9 @@ from mtmetrics.errors import InputError
 from mtmetrics.reports.metric_runs import MetricSpec
 from mtmetrics.scorers.available import artifacts_of, listed
 from mtmetrics.scorers.base import Scorer
-from mtmetrics.scorers.metric import COLUMNS, METRICS, SIDES, Column
+from mtmetrics.scorers.metric import METRICS
 from mtmetrics.scorers.registry import find_metric, installed_plugins
+from mtmetrics.scorers.side import Column, Side
 
 _ABOUT = Path(__file__).with_name("metrics.toml")
 
@@ -27,7 +28,7 @@ class MetricChoice(NamedTuple):
         spec: the metric, as the command line names it.
         name: metric and preset, such as ``SentSim mini``.
         title: the same, with the side where it may compare with either.
-        side: what it compares with, of `mtmetrics.scorers.metric.COLUMNS`.
+        side: what it compares with.
         range: of the score of a segment.
         about: a sentence on what it measures.
         default: whether it is ticked at first.
@@ -37,7 +38,7 @@ class MetricChoice(NamedTuple):
     spec: MetricSpec
     name: str
     title: str
-    side: str
+    side: Side
     range: str
     about: str
     default: bool
@@ -50,7 +51,7 @@ class MetricChoice(NamedTuple):
     @property
     def columns(self) -> tuple[Column, ...]:
         """The columns that it compares with."""
-        return COLUMNS[self.side]
+        return self.side.columns
 
     @property
     def label(self) -> str:
@@ -122,12 +123,12 @@ def offers() -> tuple[MetricChoice, ...]:
             preset = row.preset.removeprefix(name.replace("_", "-") + "-")
             label = f"{description['title']} {preset}".strip()
             is_usual = description.get("default", False) and row.preset in ("", "mini")
-            for side in row.works_with:
+            for side in map(Side, row.works_with):
                 spec = MetricSpec(name, row.preset or None)
                 title = label
                 if len(row.compares_with) > 1:
                     spec = spec.having(against=side)
-                    title = f"{label} ({SIDES[side]})"
+                    title = f"{label} ({side.label})"
                 choice = MetricChoice(
                     spec=spec,
                     name=label,
@@ -190,7 +191,7 @@ def chosen(
         raise InputError("no metric is ticked: tick at least one")
     for offer in ticked:
         if not offer.fits(columns, lang_pair):
-            side, languages = SIDES[offer.side], " ".join(offer.languages)
+            side, languages = offer.side.label, " ".join(offer.languages)
             needs = f"it compares with the {side}; languages: {languages}"
             raise InputError(
                 f"{offer.title}: cannot score these texts in {lang_pair} ({needs}); untick it"

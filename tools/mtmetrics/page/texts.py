@@ -9,7 +9,7 @@ from typing import NamedTuple
 from mtmetrics.checks import check, language_pair
 from mtmetrics.errors import InputError
 from mtmetrics.io.lines import iter_lines
-from mtmetrics.scorers.metric import Column
+from mtmetrics.scorers.side import Column
 
 MAX_SEGMENTS = 50_000
 MAX_CHARACTERS = 64_000_000

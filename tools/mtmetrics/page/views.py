@@ -7,7 +7,6 @@ from typing import NamedTuple
 from mtmetrics.page.charts import colour, draw_histograms, draw_means, inline, themed
 from mtmetrics.page.comparing import Anchors, Compared, Progress, ScoredMetric
 from mtmetrics.reports.styles import decimals
-from mtmetrics.scorers.metric import SIDES
 from mtmetrics.statistics.significance import ALPHA, FEWEST_FOR_INTERVAL, NO_INTERVAL
 
 PAGE = 10
@@ -119,7 +118,7 @@ def table(compared: Compared) -> str:
     head = "".join(
         (
             f'<th scope="col">{html.escape(metric.offer.title)}<small>against the '
-            f"{SIDES[metric.offer.side]}</small></th>"
+            f"{metric.offer.side.label}</small></th>"
         )
         for metric in compared.metrics
     )

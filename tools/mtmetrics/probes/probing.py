@@ -18,7 +18,9 @@ from mtmetrics.io.languages import is_unspaced
 from mtmetrics.reports.metric_runs import measures
 from mtmetrics.reports.styles import Grid, decimals
 from mtmetrics.scorers.base import Scorer
-from mtmetrics.scorers.results import MetricResult, chunked
+from mtmetrics.scorers.batch import Batch
+from mtmetrics.scorers.results import MetricResult, chunked, joined_systems
+from mtmetrics.scorers.side import Side
 
 _PUNCTUATION = string.punctuation + "¡¿«»„“”‚‘’–—…。，、！？；：（）《》"
 # Batching changes a float32 score by less than this, which is no preference.
@@ -203,15 +205,15 @@ def preferences(
         One preference per modification and measure (the score, then its parts), and the scores of
         all texts.
     """
-    if "references" in scorer.compares:
+    if "references" in scorer.side.columns:
         themselves = "the metric compares with references, which would be compared with themselves"
         raise InputError(f"preferences: {themselves}; use a reference-free one")
     columns = check(sources=sources, references=references, **modified)
     texts = columns[1:]
     # A source and all its translations stand together, so that it is encoded once.
     result = scorer.score(
-        [source for source in columns[0] for _ in texts],
         [text for row in zip(*texts, strict=True) for text in row],
+        sources=[source for source in columns[0] for _ in texts],
     )
     compared = []
     for number, modification in enumerate(modified, 1):
@@ -313,7 +315,7 @@ def match(
                 f"cutoff {cutoff}: among {most + 1} candidates all translations are found by then; "
                 f"at most {most}"
             )
-    if len(scorer.compares) > 1:
+    if scorer.side is Side.BOTH:
         raise InputError(
             f"{scorer.metric} compares with source and reference, of which there is one only here"
         )
@@ -321,7 +323,9 @@ def match(
     rows = (
         (left[source], right[target]) for source, row in enumerate(candidates) for target in row
     )
-    [result] = scorer.score_stream(chunked(rows))
+    [column] = scorer.side.columns
+    batches = (Batch({"": texts}, **{column: sources}) for sources, texts in chunked(rows))
+    [result] = joined_systems(scorer.score_batches(batches))
     precision = {
         name: {cutoff: precision_at(values.reshape(candidates.shape), cutoff) for cutoff in cutoffs}
         for name, values in measures(result).items()

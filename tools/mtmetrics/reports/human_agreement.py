@@ -16,7 +16,6 @@ from mtmetrics.io.atomic import new_folder, write_atomic
 from mtmetrics.judgements.judged import Judged
 from mtmetrics.reports.metric_runs import MetricSpec
 from mtmetrics.scorers.base import Scorer
-from mtmetrics.scorers.metric import COLUMNS
 from mtmetrics.scorers.registry import find_metric
 from mtmetrics.statistics.correlation import SEED
 
@@ -263,7 +262,7 @@ def known_agreement(spec: MetricSpec, scorer: Scorer) -> AgreementCurve | str | 
 
 def side_of(scorer: Scorer) -> str:
     """The side that a scorer compares with: ``"source"``, ``"reference"`` or ``"both"``."""
-    return next(side for side, columns in COLUMNS.items() if columns == scorer.compares)
+    return scorer.side
 
 
 def bare_signature(signature: str) -> str:

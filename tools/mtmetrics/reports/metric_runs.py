@@ -17,6 +17,7 @@ from mtmetrics.scorers.preset_tables import extended
 from mtmetrics.scorers.registry import known_metric, load_scorer
 from mtmetrics.scorers.results import MetricResult, chunk_lines, scored_together
 from mtmetrics.scorers.settings import kinds, plain_value
+from mtmetrics.scorers.side import FIELDS
 
 SCORE = "score"
 
@@ -114,7 +115,7 @@ class MetricSpec:
         spec, metric = self, known_metric(self.metric)
         # Where both columns are there, the preset knows which one it is made for.
         if metric is not None and len(given) == 1:
-            spec = self.having(against=metric.side(dict(self.options), given))
+            spec = self.having(against=metric.side_of_options(dict(self.options), given))
         scorer = spec.load(pool, lang_pair)
         if not scorer.independent:
             raise InputError(
@@ -356,10 +357,11 @@ def score_together(scorers: Sequence[Scorer], file: Judged) -> list[list[MetricR
     """For each metric its result on each system of a file; judged segments count as one system."""
     outputs = {name: rows["translation"].tolist() for name, rows in file.outputs().items()}
     lines = chunk_lines([scorer.lines for scorer in scorers], 1 + len(outputs)) if scorers else 0
-    compared = [scorer.compared(_compared(scorer, file, scorer.signature)) for scorer in scorers]
-    streams = [
-        it.score_stretches(own, outputs, lines) for it, own in zip(scorers, compared, strict=True)
-    ]
+    streams = []
+    for scorer in scorers:
+        columns = _compared(scorer, file, scorer.signature)
+        batch = scorer.checked_batch(outputs, **columns)
+        streams.append(scorer.score_batches(batch.slices(lines)))
     return [[_signed(result, file) for result in systems] for systems in scored_together(streams)]
 
 
@@ -373,7 +375,7 @@ def _signed(result: MetricResult, file: Judged) -> MetricResult:
 def _compared(scorer: Scorer, file: Judged, metric: str) -> dict[str, list[str]]:
     """The columns that a metric compares a file with; refused where a segment has no reference."""
     rows = next(iter(file.outputs().values()))
-    columns = {name: rows[name.removesuffix("s")].tolist() for name in scorer.compares}
+    columns = {name: rows[FIELDS[name]].tolist() for name in scorer.side.columns}
     references = columns.get("references", [])
     if None in references:
         number = references.index(None) + 1

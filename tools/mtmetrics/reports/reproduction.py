@@ -50,8 +50,8 @@ def measured(pool: ModelPool) -> Iterator[tuple[str, Scores]]:
             scorer = load_scorer(
                 metric.name, _MINI, lang_pair=texts.lang_pair, pool=pool, **options
             )
-            found = scorer.score(scorer.compared(columns), predictions)
-            scores = [float(f"{score:.9g}") for score in found.segments]
+            result = scorer.score(predictions, **columns)
+            scores = [float(f"{score:.9g}") for score in result.segments]
             name = f"{metric.name}/{_MINI} against {side}"
             yield name, Scores(bare_signature(scorer.signature), scores)
 

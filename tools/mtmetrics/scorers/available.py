@@ -1,5 +1,5 @@
-"""What there is to score with: each metric and preset, what it compares with, its languages,
-whether it works here."""
+"""Lists the metrics with their presets: what each compares with, its languages, whether it works
+here."""
 
 import contextlib
 import dataclasses
@@ -43,7 +43,7 @@ class Listed(NamedTuple):
 
     metric: str
     preset: str
-    compares_with: list[str]
+    compares_with: Sequence[str]
     languages: list[str]
     offline: str
     needs: Sequence[str] = ()
@@ -59,14 +59,14 @@ class Listed(NamedTuple):
 
 
 class Lack(NamedTuple):
-    """What keeps a metric from scoring: in a few words, and with what mends it."""
+    """A reason why a metric cannot score: in a few words, and with the remedy."""
 
     short: str
     whole: str
 
 
 def lacking(metric: Metric, bundle: Preset | None, side: str) -> Lack | None:
-    """What keeps a metric from scoring on this machine without a network; None where nothing does.
+    """Finds out why a metric cannot score on this machine without a network; None where it can.
 
     This is the one answer to whether a metric works here. No model is loaded: files may still be
     damaged.
@@ -95,7 +95,7 @@ def lacking(metric: Metric, bundle: Preset | None, side: str) -> Lack | None:
 
 
 def _lacking_code(metric: Metric, bundle: Preset | None) -> Lack | None:
-    """The same for a metric without models, which is made to find out."""
+    """Makes a metric without models, to find out why it cannot score; None where it can."""
     # A plug-in is code of others, which may raise anything.
     expected = MTMetricsError if metric.where is None else Exception
     try:

@@ -1,5 +1,5 @@
-"""What every scorer shares: checked input, chunks, floor scores, reports and results; and how it
-reads a preset."""
+"""The base of all scorers: checked input, batches, floor scores, reports and results; and how a
+preset is read."""
 
 import abc
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,49 +15,27 @@ from mtmetrics.artifacts.presets import (
     load_preset,
     preset_names,
 )
-from mtmetrics.checks import (
-    InputReport,
-    as_texts,
-    check,
-    choice,
-    compared_columns,
-    compared_texts,
-    language_of,
-    shown,
-    split_pair,
-)
+from mtmetrics.checks import InputReport, check, choice, language_of, shown, split_pair
 from mtmetrics.errors import InputError
 from mtmetrics.io.languages import standard_pair
-from mtmetrics.io.visible_text import visible
-from mtmetrics.matching.pairs import Pending
-from mtmetrics.matching.plan import Alignment, Cells
-from mtmetrics.matching.word_errors import (
-    Evidence,
-    Fault,
-    faults_as_written,
-    match_evidence,
-    word_faults,
-)
 from mtmetrics.models.packed import Encoder, PackedTokens
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.runner import dtype_name, report_progress
+from mtmetrics.scorers.batch import Batch, Languages
 from mtmetrics.scorers.degenerate import degenerate, policy
-from mtmetrics.scorers.metric import COLUMNS, METRICS, Column
+from mtmetrics.scorers.metric import METRICS
 from mtmetrics.scorers.preset_tables import Opened, extended, signature, with_references
 from mtmetrics.scorers.reloading import Origin, found_by, reloaded
 from mtmetrics.scorers.results import (
     CHUNK_LINES,
     MetricResult,
-    SystemScores,
+    PartScores,
     best_of_each,
-    blank_rows,
     joined_systems,
-    stretches,
     total_report,
-    unfolded,
-    visible_texts,
 )
 from mtmetrics.scorers.settings import Settings
+from mtmetrics.scorers.side import Side
 
 
 class Scorer(abc.ABC):
@@ -76,10 +54,8 @@ class Scorer(abc.ABC):
         tables: table of a preset -> keys that it may hold, besides those of `Settings`; ``.*``
             stands for one table per language.
         needs_pair: whether a language pair has to be given.
-        compares: what the translations are compared with, ``("sources",)``, ``("references",)`` or
-            both of them.
-        against: the same for a metric that has the choice, ``"source"``, ``"reference"`` or
-            ``"both"``; else None.
+        side: what the translations are compared with.
+        against: the same for a metric that has the choice, for the signature; else None.
         reads_invisible: whether it gets texts as they are written, and not without the invisible
             characters that mean nothing, see `mtmetrics.io.visible_text`; metrics of others do, so
             that their numbers stay theirs.
@@ -95,31 +71,30 @@ class Scorer(abc.ABC):
         floor_degenerate: whether output that is no translation (`DEGENERATE`) gets the floor score.
         settings: what was set.
         origin: the names that it was loaded by; None where it was put together from objects.
-        system_names: of the systems that are scored next, where the caller knows them; stored
-            scores are found by them.
         scale: of the score of a segment, for documentation.
         told_parts: what the parts of a score are, where it has any.
         told_alignments: what alignments hold, where words are aligned.
+        why_no_words: why a metric that matches no words does not do so.
     """
 
     metric: ClassVar[str]
     scale: ClassVar[str] = ""
     told_parts: ClassVar[str] = ""
     told_alignments: ClassVar[str] = ""
+    why_no_words: ClassVar[str] = "this metric compares whole texts, so there is nothing to align"
     Settings: ClassVar[type[Settings]] = Settings
     usual_preset: ClassVar[str | None] = "paper"
     takes_presets: ClassVar[bool] = True
     tables: ClassVar[dict[str, set[str]]] = {}
     needs_pair: ClassVar[bool] = False
-    compares: tuple[Column, ...] = ("sources",)
-    against: str | None = None
+    side: Side = Side.SOURCE
+    against: Side | None = None
     reads_invisible: ClassVar[bool] = False
     independent: bool = True
     lines: int = CHUNK_LINES
     depth: int | None = None
     dtype: str | None = None
     lang_pair: str | None = None
-    system_names: Sequence[str] | None = None
     floor: float
     floor_degenerate: bool = False
     origin: Origin | None = None
@@ -170,11 +145,7 @@ class Scorer(abc.ABC):
         names = found_by(type(self))
         if self.origin is None or names is None:
             return super().__reduce_ex__(protocol)
-        changed = {
-            name: vars(self)[name]
-            for name in ("system_names", "floor_degenerate")
-            if name in vars(self)
-        }
+        changed = {name: vars(self)[name] for name in ["floor_degenerate"] if name in vars(self)}
         return reloaded, (*names, self.origin), changed
 
     @classmethod
@@ -196,20 +167,18 @@ class Scorer(abc.ABC):
         return cls.loads_models() or cls.usual_preset in preset_names(cls.metric)
 
     @property
-    def column_codes(self) -> tuple[str | None, str | None]:
-        """The languages of what predictions are compared with, the source where that is both, and
-        of predictions, as `lang_pair` writes them; where no pair was given, English for references,
-        and None for sources."""
+    def codes(self) -> Languages:
+        """The languages of sources and translations as `lang_pair` writes them; where no pair was
+        given, English for the translations of a metric that reads references alone, else None."""
         if self.lang_pair is None:
-            return (None, None) if "sources" in self.compares else ("en", "en")
-        source, target = split_pair(self.lang_pair)
-        return (source if "sources" in self.compares else target), target
+            return Languages(target="en" if self.side is Side.REFERENCE else None)
+        return Languages(*split_pair(self.lang_pair))
 
     @property
-    def column_languages(self) -> tuple[str | None, str | None]:
-        """The same by their ISO 639 codes, which choose models."""
-        other, prediction = (code and language_of(code) for code in self.column_codes)
-        return other, prediction
+    def languages(self) -> Languages:
+        """The ISO 639 codes of `codes`, which choose models."""
+        source, target = self.codes
+        return Languages(source and language_of(source), target and language_of(target))
 
     @classmethod
     def open_preset(
@@ -255,7 +224,8 @@ class Scorer(abc.ABC):
 
     @classmethod
     def preset_settings(cls, preset: str | None, options: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What a preset says, from which `Metric.only` finds the side that it is made for."""
+        """The tables of a preset, from which `Metric.preset_side` finds the side that it is made
+        for."""
         return cls.read_preset(preset, options).settings if cls.takes_presets else {}
 
     @classmethod
@@ -264,45 +234,34 @@ class Scorer(abc.ABC):
         known."""
         return {"map": "none"} if "map" in cls.Settings.options() else {}
 
-    def compare_with(self, side: str, sides: Sequence[str] | None = None) -> None:
+    def compare_with(self, side: str, sides: Sequence[Side] | None = None) -> None:
         """Sets what translations are compared with, one of `sides`, by default those of the metric,
         else an `InputError`; the signature names it where there are several."""
         sides = METRICS[self.metric].sides if sides is None else sides
-        self.compares = COLUMNS[choice("against", side, sides)]
-        self.against = side if len(sides) > 1 else None
-
-    def compared(self, columns: Mapping[str, Sequence[Any]]) -> list[Any]:
-        """What translations are compared with, as `score` takes it, of columns of texts by name."""
-        return compared_texts([columns[name] for name in self.compares])
+        self.side = Side(choice("against", side, sides))
+        self.against = self.side if len(sides) > 1 else None
 
     @property
     def signature(self) -> str:
         """One line that pins the scores."""
         pair = None if self.lang_pair is None else standard_pair(self.lang_pair)
-        fields: dict[str, Any] = {"lp": pair, "against": self.against}
-        for name, field in self.settings.options().items():
-            if field.metadata["signed"]:
-                value = self.pinned(name)
-                fields |= value if isinstance(value, dict) else {field.metadata["signed"]: value}
-        return signature(self.metric, fields | {"dtype": self.dtype and dtype_name(self.dtype)})
+        fields = {"lp": pair, "against": self.against, **self.signature_fields()}
+        if self.dtype is not None:
+            fields["dtype"] = dtype_name(self.dtype)
+        return signature(self.metric, fields)
 
-    def pinned(self, option: str) -> Any:
-        """What the signature says of an option: its value where it is not the default; or several
-        keys and values."""
-        value = getattr(self.settings, option)
-        return (
-            None
-            if value == self.settings.options()[option].default
-            else "yes"
-            if value is True
-            else value
-        )
+    def signature_fields(self) -> dict[str, object]:
+        """Returns what the signature says of models and options: key -> value, None where there is
+        nothing to say. A metric lists its models, then its plain options."""
+        return self.settings.signature_fields()
 
     @abc.abstractmethod
-    def _score_chunk(self, others: list[Any], systems: list[list[str]]) -> SystemScores:
-        """The scores of each system in one chunk of checked texts, which are strings, or pairs of
-        source and a single reference, without invisible characters (see `reads_invisible`); worker
-        processes may still be computing them while the next chunk is encoded."""
+    def compute(self, batch: Batch) -> list[PartScores]:
+        """Computes the scores of each system of a batch: the formula of the metric.
+
+        The batch has the columns that the metric compares with, one reference per segment, and
+        texts without invisible characters (unless `reads_invisible`). Blank texts get the floor
+        score afterwards, whatever is computed for them."""
 
     def require_floor(self) -> None:
         """Refuses to give `DEGENERATE` output a floor score that is not known."""
@@ -319,250 +278,217 @@ class Scorer(abc.ABC):
         is."""
         return self.floor, {}
 
-    def score(self, others: Sequence[Any], predictions: Sequence[str]) -> MetricResult:
+    def score(
+        self,
+        predictions: Sequence[str],
+        *others: Any,
+        sources: Sequence[str] | None = None,
+        references: Sequence[Any] | None = None,
+    ) -> MetricResult:
         """Scores one system.
 
         Args:
-            others: n source segments, or n references, whichever the metric `compares` with, or n
-                pairs of both; of references a segment may have a list, and the best one counts.
             predictions: n translations.
+            *others: refused; texts are passed by name.
+            sources: n texts, needed where the metric compares with them.
+            references: n texts, needed where the metric compares with them; or n lists of texts, of
+                which the best one counts.
 
         Returns:
             Scores in the order of the input. A segment with a blank side gets the floor score and
             is counted in the report.
 
         Raises:
-            InputError: the columns are no lists of strings, empty, or of unequal length.
+            InputError: the columns are no lists of strings, empty, or of unequal length; or one
+                that the metric compares with is missing.
         """
-        return self.score_systems(others, {"": predictions})[""]
+        refuse_positional("score", "predictions", others)
+        return self.score_systems({"": predictions}, sources=sources, references=references)[""]
 
     def score_systems(
-        self, others: Sequence[Any], systems: Mapping[str, Sequence[str]]
+        self,
+        systems: Mapping[str, Sequence[str]],
+        *others: Any,
+        sources: Sequence[str] | None = None,
+        references: Sequence[Any] | None = None,
     ) -> dict[str, MetricResult]:
-        """Scores several systems, by name, on the same sources or references, which are encoded
-        once; else as `score`."""
-        found = joined_systems(self.score_stretches(others, systems, self.lines))
-        results = dict(zip(systems, found, strict=True))
+        """Scores several systems on the same sources or references, which are encoded once.
+
+        Args:
+            systems: name of a system -> its n translations.
+            *others: refused; texts are passed by name.
+            sources: as for `score`.
+            references: as for `score`.
+
+        Returns:
+            The result of each system by its name.
+
+        Raises:
+            InputError: as `score`.
+        """
+        refuse_positional("score_systems", "systems", others)
+        batch = self.checked_batch(systems, sources=sources, references=references)
+        joined = joined_systems(self.score_batches(batch.slices(self.lines)))
+        results = dict(zip(batch.systems, joined, strict=True))
         total_report(results.values()).warn()
         return results
 
-    def score_stretches(
-        self, others: Sequence[Any], systems: Mapping[str, Sequence[str]], lines: int
-    ) -> Iterator[list[MetricResult]]:
-        """As `score_systems`, but yields the results of so many segments at a time; the texts are
-        checked at once."""
+    def checked_batch(
+        self,
+        systems: Mapping[str, Sequence[str]],
+        *,
+        sources: Sequence[str] | None = None,
+        references: Sequence[Any] | None = None,
+    ) -> Batch:
+        """Checks texts as the user passes them; columns that the metric does not read are left out.
+
+        Raises:
+            InputError: as `score`.
+        """
         if not isinstance(systems, Mapping):
             raise InputError(
                 f"systems: a dictionary, name -> translations, is needed, got {shown(systems)}"
             )
         if not systems:
             raise InputError("systems: empty; there is nothing to score")
-        self.system_names = list(systems)
-        names = {name: f"predictions of {name}" if name else "predictions" for name in systems}
-        checked = check(
-            **compared_columns(self.compares, others),
-            **{names[n]: texts for n, texts in systems.items()},
-        )
-        count = len(self.compares)
-        return self.score_chunks(
-            stretches([compared_texts(checked[:count]), *checked[count:]], lines)
+        given = {"sources": sources, "references": references}
+        self._require_columns([name for name, texts in given.items() if texts is not None])
+        columns: dict[str, Any] = {name: given[name] for name in self.side.columns}
+        labels = {name: f"predictions of {name}" if name else "predictions" for name in systems}
+        for name, texts in systems.items():
+            columns[labels[name]] = texts
+        checked = dict(zip(columns, check(**columns), strict=True))
+        return Batch(
+            {name: checked[label] for name, label in labels.items()},
+            checked.get("sources"),
+            checked.get("references"),
+            self.languages,
         )
 
-    def score_stream(self, chunks: Iterable[list[list[Any]]]) -> list[MetricResult]:
-        """Scores input that arrives in chunks, one result per system; memory grows with the scores
-        alone.
+    def _require_columns(self, columns: Sequence[str]) -> None:
+        """Refuses to score where one of the columns is missing that translations are compared
+        with."""
+        if not {*self.side.columns} <= {*columns}:
+            needed = " and ".join(self.side.columns)
+            raise InputError(f"{self.metric} compares predictions with {needed}; pass {needed}")
+
+    def score_batches(self, batches: Iterable[Batch]) -> Iterator[list[MetricResult]]:
+        """Scores checked texts that arrive batch by batch, of which nothing is kept.
 
         Args:
-            chunks: lists of columns: what is compared with (see `compared`), then one column per
-                system.
+            batches: of the same systems; columns that the metric does not read are left aside.
 
-        Raises:
-            InputError: there is not a single segment.
+        Yields:
+            The result of each system of a batch. A metric that needs its whole input first gives
+            everything at the end.
         """
-        results = joined_systems(self.score_chunks(chunks))
-        if not results:
-            raise InputError(f"{self.compares[0]}: empty; there is nothing to score")
-        return results
+        for batch in batches:
+            rows, owners = self._read_columns(batch).with_single_references()
+            seen = rows.without_invisible()
+            scores = self.compute(rows if self.reads_invisible else seen)
+            yield self._results(seen, owners, scores)
 
-    def score_chunks(self, chunks: Iterable[list[list[Any]]]) -> Iterator[list[MetricResult]]:
-        """As `score_stream`, but yields the results of each chunk; nothing is kept."""
-        waiting: list[tuple[Any, ...]] = []
-        for given, *systems in chunks:
-            others, owners = unfolded(given)
-            repeated = (
-                systems
-                if owners is None
-                else [[texts[owner] for owner in owners] for texts in systems]
-            )
-            seen = (
-                [*map(visible_texts, others)],
-                [[*map(visible_texts, texts)] for texts in repeated],
-            )
-            scores = self._score_chunk(*((others, repeated) if self.reads_invisible else seen))
-            if waiting:
-                yield self._results(*waiting.pop())
-            waiting.append((seen[0], owners, seen[1], scores))
-            if not isinstance(scores, Pending):
-                yield self._results(*waiting.pop())
-        for chunk in waiting:
-            yield self._results(*chunk)
+    def _read_columns(self, batch: Batch) -> Batch:
+        """The batch with the columns that the metric compares with, and their languages."""
+        columns = {"sources": batch.sources, "references": batch.references}
+        self._require_columns([name for name, texts in columns.items() if texts is not None])
+        return Batch(
+            batch.systems,
+            batch.sources if "sources" in self.side.columns else None,
+            batch.references if "references" in self.side.columns else None,
+            self.languages,
+        )
 
     def _results(
-        self,
-        others: list[Any],
-        owners: np.ndarray | None,
-        systems: list[list[str]],
-        computed: SystemScores,
+        self, rows: Batch, owners: np.ndarray | None, scores: Sequence[PartScores]
     ) -> list[MetricResult]:
-        floor, floor_parts = self._floor()
-        first = [other if isinstance(other, str) else other[0] for other in others]
-        counts = frozenset() if owners is None else frozenset(np.bincount(owners).tolist())
-        signed = with_references(self.signature, counts)
-        results = []
-        for predictions, scores in zip(
-            systems, computed() if isinstance(computed, Pending) else computed, strict=True
-        ):
-            scores.put(blank_rows(others, predictions) | scores.empty, floor, floor_parts)
-            best = scores if owners is None else scores.take(best_of_each(scores.segments, owners))
-            counted = {"blank": best.empty.copy(), "truncated": best.truncated}
-            compared = None if owners is None else np.flatnonzero(np.diff(owners, prepend=-1))
-            other_code, code = self.column_codes
-            counted |= degenerate(first, predictions, code, self.compares[0], compared, other_code)
-            counted["identical"] &= ~best.empty
-            report = InputReport.of(len(best.segments), counted)
-            line = extended(signed, policy("floor", counted)) if self.floor_degenerate else signed
-            result = MetricResult(
-                best.segments, best.parts, best.empty, report, line, counted, counts
-            )
-            if self.floor_degenerate:
-                best.put(result.degenerate, floor, floor_parts)
-            results.append(result)
+        """The result of each system, of the scores of m rows.
+
+        Args:
+            rows: texts without invisible characters, one reference a row.
+            owners: (m,) the segment of each row; None where each row is a segment.
+            scores: of each system.
+        """
+        reference_counts = (
+            frozenset() if owners is None else frozenset(np.bincount(owners).tolist())
+        )
+        line = with_references(self.signature, reference_counts)
+        results = [
+            self._result(rows, owners, predictions, of_system, line, reference_counts)
+            for predictions, of_system in zip(rows.predictions, scores, strict=True)
+        ]
         report_progress("segments", sum(len(result.segments) for result in results))
         return results
 
-    def align(self, others: Sequence[str], predictions: Sequence[str]) -> list[Alignment]:
-        """What was matched with what: one plan per segment, an empty one where a side holds nothing
-        to compare.
+    def _result(
+        self,
+        rows: Batch,
+        owners: np.ndarray | None,
+        predictions: list[str],
+        scores: PartScores,
+        line: str,
+        reference_counts: frozenset[int],
+    ) -> MetricResult:
+        """The result of one system; `line` is its signature."""
+        floor, floor_parts = self._floor()
+        scores.put(rows.blank_rows(predictions) | scores.empty, floor, floor_parts)
+        first_rows = None
+        if owners is not None:
+            scores = scores.take(best_of_each(scores.segments, owners))
+            first_rows = np.flatnonzero(np.diff(owners, prepend=-1))
+        source_code, target_code = self.codes
+        compares_sources = rows.sources is not None
+        unusual = {"blank": scores.empty.copy(), "truncated": scores.truncated}
+        unusual |= degenerate(
+            rows.compared,
+            predictions,
+            target_code,
+            "sources" if compares_sources else "references",
+            first_rows,
+            source_code if compares_sources else target_code,
+        )
+        unusual["identical"] &= ~scores.empty
+        if self.floor_degenerate:
+            line = extended(line, policy("floor", unusual))
+        result = MetricResult(
+            scores.segments,
+            scores.parts,
+            scores.empty,
+            InputReport.of(len(scores.segments), unusual),
+            line,
+            unusual,
+            reference_counts,
+        )
+        if self.floor_degenerate:
+            scores.put(result.degenerate, floor, floor_parts)
+        return result
 
-        Args:
-            others: n source segments, or n single references, whichever the metric `compares` with.
-            predictions: n translations.
 
-        Raises:
-            InputError: as `score`; several references per segment; or the metric, as it is set up,
-                matches no words.
-        """
-        _ = self.cells
-        [name] = self.compares
-        texts, checked = check(**{name: others}, predictions=predictions)
-        columns = as_texts(name, texts), checked
-        if self.reads_invisible:
-            return list(self._align(*columns))
-        aligned = self._align(*([*map(visible, column)] for column in columns))
-        return [
-            alignment.as_written(*pair) for alignment, *pair in zip(aligned, *columns, strict=True)
-        ]
-
-    def faults(
-        self, predictions: Sequence[str], alignments: Sequence[Alignment]
-    ) -> list[list[Fault]]:
-        """Which words of the translations the scores suffer from.
-
-        Args:
-            predictions: n translations.
-            alignments: of these, from `align`.
-
-        Returns:
-            For each translation all its words in reading order, with their severity (0 to 1) and
-            their share (sum 1) of what its words take away from the score: the cost of what each
-            was matched with and, where the metric has a language model, the loss of that, weighted
-            as in the score. The part of sentence vectors is no word's.
-
-        Raises:
-            InputError: the columns are of unequal length; or the metric, as it is set up, matches
-                no words, or gives attention, which says where a network looks, not what it finds
-                wrong.
-        """
-        if self.cells == "attention":
-            raise InputError(
-                "faults: attention says where a network looks, not which words it finds wrong"
-            )
-        if len(alignments) != len(predictions):
-            raise InputError(
-                f"faults: {len(predictions)} predictions, but {len(alignments)} alignments"
-            )
-        if self.reads_invisible:
-            return list(map(word_faults, predictions, self.evidence(list(predictions), alignments)))
-        seen = [*map(visible, predictions)]
-        evidence = self.evidence(seen, [*map(Alignment.as_seen, alignments, predictions)])
-        return list(map(faults_as_written, predictions, map(word_faults, seen, evidence)))
-
-    @property
-    def cells(self) -> Cells:
-        """What the values of the alignments mean; an `InputError` where the metric, as it is set
-        up, has none."""
+def refuse_positional(method: str, first: str, others: Sequence[Any]) -> None:
+    """Raises an `InputError` where texts are passed by position, as versions before 2.0 took
+    them."""
+    if others:
         raise InputError(
-            "alignments: this metric compares whole texts, so there is nothing to align"
+            f"{method}: since 2.0 texts are passed by name: "
+            f"{method}({first}, sources=...) or {method}({first}, references=...)"
         )
 
-    @property
-    def aligns(self) -> bool:
-        """Whether it matches words, as it is set up."""
-        try:
-            return bool(self.cells)
-        except InputError:
-            return False
 
-    @property
-    def blames(self) -> bool:
-        """Whether it says which words of a translation are at fault."""
-        return self.aligns and self.cells != "attention"
-
-    def blame(self, others: Sequence[Any], predictions: Sequence[str]) -> list[list[Fault]]:
-        """Which words of n translations the scores suffer from, as `faults` says.
-
-        Args:
-            others: as `align`.
-            predictions: n translations.
-
-        Raises:
-            InputError: as `align` and `faults`.
-        """
-        return self.faults(predictions, self.align(others, predictions))
-
-    def _align(self, others: list[str], predictions: list[str]) -> Iterator[Alignment]:
-        """The alignments of checked texts; called only where there are `cells`."""
-        raise NotImplementedError
-
-    def evidence(
-        self, predictions: list[str], alignments: Sequence[Alignment]
-    ) -> list[list[Evidence]]:
-        """What speaks against the words of each translation."""
-        return [[match_evidence(alignment)] for alignment in alignments]
+def encoded_rows(encoder: Encoder, batch: Batch) -> PackedTokens:
+    """Encodes all columns of a batch, laid end to end, in one call, so that no text is encoded
+    twice, whatever a cache holds."""
+    texts: list[str] = []
+    languages: list[str | None] = []
+    for column, language in batch.columns:
+        texts += column
+        languages += [language] * len(column)
+    return encoder.encode(texts, languages)
 
 
-def encoded(
-    encoder: Encoder, columns: Sequence[list[str]], languages: Sequence[str | None]
-) -> PackedTokens:
-    """Columns of n texts, laid end to end and packed; one call, so that no text is encoded twice,
-    whatever a cache holds.
-
-    Args:
-        encoder: reads them.
-        columns: what is compared with, then the systems.
-        languages: of the first column and of all others, see `Scorer.column_languages`.
-    """
-    (first, rest), texts = languages, [text for column in columns for text in column]
-    return encoder.encode(
-        texts, [first] * len(columns[0]) + [rest] * (len(texts) - len(columns[0]))
-    )
-
-
-def encoded_together(
-    encoder: Encoder, columns: Sequence[list[str]], languages: Sequence[str | None]
-) -> list[PackedTokens]:
-    """The same, of each column."""
-    return encoded(encoder, columns, languages).split(len(columns[0]))
+def encoded_columns(encoder: Encoder, batch: Batch) -> list[PackedTokens]:
+    """Encodes all columns of a batch, see `encoded_rows`: sources and references, where they are
+    there, then each system."""
+    return encoded_rows(encoder, batch).split(len(batch))
 
 
 def any_truncated(*sides: PackedTokens) -> np.ndarray:

@@ -17,9 +17,11 @@ from mtmetrics.models.language_model import LanguageModel
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import Scorer
+from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.preset_tables import Opened, model_name, signature
-from mtmetrics.scorers.results import ChunkScores
+from mtmetrics.scorers.results import PartScores
 from mtmetrics.scorers.settings import option
+from mtmetrics.scorers.side import Side
 from mtmetrics.scorers.xmoverscore import XMoverScore
 
 # A segment with a blank side counts as a text of so many characters, which is longer than nearly
@@ -35,13 +37,17 @@ class Baseline(Scorer):
     takes_presets = False
     floor = 0.0
 
-    def value(self, other: str, prediction: str) -> float:
-        """The score of a segment without a blank side."""
+    def value(self, compared: str, prediction: str) -> float:
+        """The score of a segment without a blank side, of the text that the translation is compared
+        with, and the translation."""
         raise NotImplementedError
 
-    def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
-        pairs = (zip(others, texts, strict=True) for texts in systems)
-        return [ChunkScores.plain([self.value(*pair) for pair in of_system]) for of_system in pairs]
+    def compute(self, batch: Batch) -> list[PartScores]:
+        scores = []
+        for predictions in batch.predictions:
+            pairs = zip(batch.compared, predictions, strict=True)
+            scores.append(PartScores.plain([self.value(*pair) for pair in pairs]))
+        return scores
 
 
 class SourceLength(Baseline):
@@ -54,8 +60,8 @@ class SourceLength(Baseline):
     def signature(self) -> str:
         return signature(self.metric, {"unit": "characters"})
 
-    def value(self, other: str, prediction: str) -> float:
-        return -len(other)
+    def value(self, compared: str, prediction: str) -> float:
+        return -len(compared)
 
 
 class PredictionLength(SourceLength):
@@ -63,7 +69,7 @@ class PredictionLength(SourceLength):
 
     metric = "prediction_length"
 
-    def value(self, other: str, prediction: str) -> float:
+    def value(self, compared: str, prediction: str) -> float:
         return -len(prediction)
 
 
@@ -83,8 +89,8 @@ class Chance(Baseline):
     def signature(self) -> str:
         return signature(self.metric, {"seed": self.settings.seed})
 
-    def value(self, other: str, prediction: str) -> float:
-        digest = hashlib.sha256(f"{self.settings.seed}\0{other}\0{prediction}".encode()).digest()
+    def value(self, compared: str, prediction: str) -> float:
+        digest = hashlib.sha256(f"{self.settings.seed}\0{compared}\0{prediction}".encode()).digest()
         # As many bits as a float64 holds; more would round the largest numbers up to 1.
         return (int.from_bytes(digest[:8]) >> 11) / 2**53
 
@@ -102,7 +108,7 @@ class Overlap(Baseline):
         MTMetricsError: sacrebleu, or what it needs for the language, is not installed.
     """
 
-    compares = ("references",)
+    side = Side.REFERENCE
     kind: ClassVar[str]  # of a class of `sacrebleu.metrics`
     options: ClassVar[Mapping[str, Any]] = {}
     factor: ClassVar[float] = 0.01
@@ -131,8 +137,8 @@ class Overlap(Baseline):
             | {"version": None, "sacrebleu": fields["version"], "system": "mean-of-segments"},
         )
 
-    def value(self, other: str, prediction: str) -> float:
-        return self.factor * self._made.sentence_score(prediction, [other]).score
+    def value(self, compared: str, prediction: str) -> float:
+        return self.factor * self._made.sentence_score(prediction, [compared]).score
 
 
 class SentBLEU(Overlap):
@@ -178,8 +184,8 @@ class ChrF(Overlap):
             lambda text: self._made._extract_reference_info([text])["ref_ngrams"][0]
         )
 
-    def value(self, other: str, prediction: str) -> float:
-        orders = zip(self._ngrams(prediction), self._ngrams(other), strict=True)
+    def value(self, compared: str, prediction: str) -> float:
+        orders = zip(self._ngrams(prediction), self._ngrams(compared), strict=True)
         counts = [count for order in orders for count in self._made._get_match_statistics(*order)]
         return self.factor * self._made._compute_f_score(counts)
 
@@ -213,9 +219,7 @@ class Fluency(Scorer):
     class Settings(settings.Settings):
         """The options of the language model alone."""
 
-        lm: str | None = option(
-            None, settings.LANGUAGE_MODEL, usage="MODEL", signed="lm", opens=True
-        )
+        lm: str | None = option(None, settings.LANGUAGE_MODEL, usage="MODEL", opens=True)
 
     metric = "fluency"
     tables: ClassVar = {"language_models.*": XMoverScore.tables["language_models.*"]}
@@ -249,17 +253,19 @@ class Fluency(Scorer):
             )
         return cls(model, lang_pair=opened.lang_pair)
 
-    def pinned(self, option: str) -> Any:
-        return {option: model_name(self.language_model), **self.language_model.signature_fields}
+    def signature_fields(self) -> dict[str, object]:
+        return {
+            "lm": model_name(self.language_model),
+            **self.language_model.signature_fields,
+            **self.settings.signature_fields(),
+        }
 
-    def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
+    def compute(self, batch: Batch) -> list[PartScores]:
         # One call for all systems, so that a text that several of them share is scored once.
-        means, _, truncated = self.language_model.score(
-            [text for texts in systems for text in texts]
-        )
-        shape = (len(systems), len(others))
+        texts = [text for predictions in batch.predictions for text in predictions]
+        means, _, truncated = self.language_model.score(texts)
+        shape = (len(batch.systems), len(batch))
         columns = zip(means.reshape(shape), truncated.reshape(shape), strict=True)
         return [
-            ChunkScores(values, {}, cut, np.zeros(len(others), dtype=bool))
-            for values, cut in columns
+            PartScores(values, {}, cut, np.zeros(len(batch), dtype=bool)) for values, cut in columns
         ]

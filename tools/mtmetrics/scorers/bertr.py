@@ -3,7 +3,7 @@ encoder (Mathur et al., 2019)."""
 
 import dataclasses
 from collections.abc import Iterator
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -11,15 +11,19 @@ from mtmetrics.errors import InputError
 from mtmetrics.matching.greedy import bertr
 from mtmetrics.matching.plan import Alignment, Cells, greedy_plan, pieces
 from mtmetrics.matching.remapping import Remapping
+from mtmetrics.models.packed import PackedTokens
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers import settings
-from mtmetrics.scorers.base import Scorer, any_truncated, encoded_together
+from mtmetrics.scorers.base import any_truncated, encoded_columns
+from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.preset_tables import Opened, map_name, model_name
-from mtmetrics.scorers.results import ChunkScores
+from mtmetrics.scorers.results import PartScores
 from mtmetrics.scorers.settings import option
+from mtmetrics.scorers.side import Side
+from mtmetrics.scorers.words import WordScorer
 
 
-class BERTR(Scorer):
+class BERTR(WordScorer):
     """The mean over the word pieces of the reference of the highest cosine with a piece of the
     translation (Eq. 1 and 2).
 
@@ -41,11 +45,9 @@ class BERTR(Scorer):
     class Settings(settings.Settings):
         """The options of BERTR."""
 
-        encoder: str | None = option(
-            None, settings.ENCODER, usage="MODEL", signed="enc", opens=True
-        )
-        layer: int | None = option(None, settings.LAYER, signed="layer", opens=True)
-        map: str | None = option(None, settings.MAP, signed="map", opens=True)
+        encoder: str | None = option(None, settings.ENCODER, usage="MODEL", opens=True)
+        layer: int | None = option(None, settings.LAYER, opens=True)
+        map: str | None = option(None, settings.MAP, opens=True)
         maps: str | None = option(None, settings.MAPS, usage="PATH|NAME", opens=True)
         special_tokens: bool = option(
             False, "count special tokens as word pieces", signed="special"
@@ -70,14 +72,14 @@ class BERTR(Scorer):
         encoder: TokenEncoder,
         remapping: Remapping | None = None,
         *,
-        against: Literal["reference", "source"] = "reference",
+        against: str = Side.REFERENCE,
         lang_pair: str | None = None,
         **options: Any,
     ) -> None:
         super().__init__(lang_pair, **options)
         self.encoder, self.depth, self.dtype = encoder, encoder.depth, encoder.dtype
         self.compare_with(against)
-        if remapping is not None and against == "reference":
+        if remapping is not None and self.side is Side.REFERENCE:
             raise InputError(
                 "map: maps bring a source language closer, so they need against='source'; leave "
                 "it out"
@@ -92,48 +94,51 @@ class BERTR(Scorer):
     def from_opened(cls, opened: Opened) -> Self:
         """Against the source it needs a multilingual encoder: that of ``[encoder]``, whatever the
         target language."""
-        against: Any = opened.side()
-        of_source = against == "source"
+        side = opened.side()
+        of_source = side is Side.SOURCE
         encoder = opened.pool.encoder(
             **opened.encoder_table("" if of_source else opened.pair and opened.pair[1])
         )
         mapped = of_source or opened.chosen.map not in (None, "none")
         remapping = opened.remapping(encoder) if mapped else None
-        return cls(encoder, remapping, against=against, **opened.keywords())
+        return cls(encoder, remapping, against=side, **opened.keywords())
 
-    def pinned(self, option: str) -> Any:
-        if option == "map":
-            return map_name(self.remapping) if self.against == "source" else None
-        ours = {"encoder": model_name(self.encoder), "layer": self.encoder.layer}
-        return ours[option] if option in ours else super().pinned(option)
+    def signature_fields(self) -> dict[str, object]:
+        return {
+            "enc": model_name(self.encoder),
+            "layer": self.encoder.layer,
+            "map": map_name(self.remapping) if self.side is Side.SOURCE else None,
+            **self.settings.signature_fields(),
+        }
 
-    def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
-        first, *columns = encoded_together(self.encoder, [others, *systems], self.column_languages)
-        if self.remapping is not None:
-            first = first.with_vectors(self.remapping.apply)
-        first = first.normalized()
-        results = []
-        for packed in columns:
+    def compute(self, batch: Batch) -> list[PartScores]:
+        compared, *systems = self._encoded(batch)
+        scores = []
+        for system in systems:
             recall = bertr(
-                packed.normalized(), first, special_tokens=self.special_tokens, threads=self.workers
+                system, compared, special_tokens=self.special_tokens, threads=self.workers
             )
-            results.append(ChunkScores(recall, {}, any_truncated(first, packed), np.isnan(recall)))
-        return results
+            truncated = any_truncated(compared, system)
+            scores.append(PartScores(recall, {}, truncated, np.isnan(recall)))
+        return scores
+
+    def _encoded(self, batch: Batch) -> list[PackedTokens]:
+        """The word pieces of the texts that are compared with, and of each system."""
+        compared, *systems = encoded_columns(self.encoder, batch)
+        if self.remapping is not None:
+            compared = compared.with_vectors(self.remapping.apply)
+        return [column.normalized() for column in (compared, *systems)]
 
     @property
     def cells(self) -> Cells:
         """Cosines."""
         return "cosine"
 
-    def _align(self, others: list[str], predictions: list[str]) -> Iterator[Alignment]:
-        first, packed = encoded_together(self.encoder, [others, predictions], self.column_languages)
-        if self.remapping is not None:
-            first = first.with_vectors(self.remapping.apply)
-        first, packed = first.normalized(), packed.normalized()
-        columns = zip((first, packed), (others, predictions), self.column_languages, strict=True)
-        sides = (
-            pieces(self.encoder, *column, special_tokens=self.special_tokens) for column in columns
-        )
+    def align_batch(self, batch: Batch) -> Iterator[Alignment]:
+        sides = [
+            pieces(self.encoder, tokens, *column, special_tokens=self.special_tokens)
+            for tokens, column in zip(self._encoded(batch), batch.columns, strict=True)
+        ]
         for (x, x_pieces), (y, y_pieces) in zip(*sides, strict=True):
             if x_pieces.words and y_pieces.words:
                 yield greedy_plan(x_pieces, y_pieces, x @ y.T, (0, np.ones(len(x))))

@@ -1,31 +1,32 @@
 """COMET (Rei et al., 2020): the scores of checkpoints that others have published."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from mtmetrics.checks import as_texts, check, compared_columns
 from mtmetrics.errors import InputError
 from mtmetrics.matching.plan import Alignment, Cells, greedy_plan
 from mtmetrics.matching.word_errors import Evidence, Fault, word_faults
 from mtmetrics.models.comet_network import PENALTIES, Comet, CometScores, ErrorSpan
 from mtmetrics.models.text_units import spans_of
 from mtmetrics.scorers import settings
-from mtmetrics.scorers.base import Scorer
-from mtmetrics.scorers.metric import SIDES
+from mtmetrics.scorers.base import refuse_positional
+from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.preset_tables import Opened, model_name
-from mtmetrics.scorers.results import ChunkScores
+from mtmetrics.scorers.results import PartScores
 from mtmetrics.scorers.settings import option
+from mtmetrics.scorers.side import Column, Side
+from mtmetrics.scorers.words import WordScorer
 
-_NAMES = {"sources": "src", "references": "ref"}
+_NAMES: dict[Column, str] = {"sources": "src", "references": "ref"}
 # Of words at fault: in the middle of the levels that are shown as doubtful and as wrong, and the
 # highest.
 _SEVERITIES = {"minor": 0.6, "major": 0.85, "critical": 1.0}
 
 
-class CometScore(Scorer):
+class CometScore(WordScorer):
     """How a checkpoint of COMET, trained by others on judgements, would have people judge a
     translation.
 
@@ -51,7 +52,6 @@ class CometScore(Scorer):
             None,
             "another converted checkpoint: a folder or Hub repository",
             usage="MODEL",
-            signed="model",
             opens=True,
         )
 
@@ -77,10 +77,12 @@ class CometScore(Scorer):
     ) -> None:
         super().__init__(lang_pair, **options)
         self.model, self.dtype = model, model.dtype
-        sides = model.settings.sides
+        sides = tuple(map(Side, model.settings.sides))
         if against not in (None, *sides):
-            able = " or the ".join(SIDES[side] for side in sides)
-            raise InputError(f"against {against!r}: COMET {model.label} compares with the {able}")
+            able = " or the ".join(side.label for side in sides)
+            raise InputError(
+                f"against {str(against)!r}: COMET {model.label} compares with the {able}"
+            )
         self.compare_with(against or sides[0], sides)
 
     @classmethod
@@ -94,75 +96,93 @@ class CometScore(Scorer):
             opened.side()
         return cls(opened.pool.comet(**table), against=opened.against, lang_pair=opened.lang_pair)
 
-    def pinned(self, option: str) -> Any:
-        return model_name(self.model)
+    def signature_fields(self) -> dict[str, object]:
+        return {"model": model_name(self.model), **self.settings.signature_fields()}
 
-    def errors(self, others: Sequence[Any], predictions: Sequence[str]) -> list[list[ErrorSpan]]:
-        """The errors that the network found in n translations, of one that looks for them.
+    def errors(
+        self,
+        predictions: Sequence[str],
+        *others: Any,
+        sources: Sequence[str] | None = None,
+        references: Sequence[Any] | None = None,
+    ) -> list[list[ErrorSpan]]:
+        """Finds the errors in n translations, with a network that looks for them.
+
+        Takes the arguments of `align`.
 
         Raises:
             InputError: it does not look for errors; or as `score`.
         """
+        refuse_positional("errors", "predictions", others)
         if not self.model.settings.error_labels:
             raise InputError(
                 f"errors: COMET {self.model.label} gives scores alone; XCOMET finds errors"
             )
-        *columns, texts = check(**compared_columns(self.compares, others), predictions=predictions)
-        return self._scores(dict(zip(self.compares, columns, strict=True)), texts).errors
+        batch = self.checked_batch({"": predictions}, sources=sources, references=references)
+        return self._scores(batch).errors
 
     @property
     def cells(self) -> Cells:
         """Cosines, of a checkpoint that finds no errors."""
-        return super().cells if self.model.settings.error_labels else "cosine"
+        if self.model.settings.error_labels:
+            raise InputError(f"alignments: {self.why_no_words}")
+        return "cosine"
 
     @property
     def blames(self) -> bool:
+        """True: an error that the network found is that of words."""
         return True
 
-    def align(self, others: Sequence[Any], predictions: Sequence[str]) -> list[Alignment]:
-        """As `Scorer.align`: each piece of the translation with the nearest of the reference or,
-        where that is not read, of the source. No score is made of it, but of the same vectors."""
-        _ = self.cells
-        *columns, texts = check(**compared_columns(self.compares, others), predictions=predictions)
-        sides = (
-            self.model.pieces(as_texts(self.compares[-1], column))
-            for column in (columns[-1], texts)
-        )
-        return [
-            greedy_plan(first, second, x @ y.T, (1, np.ones(len(y))))
-            if len(x) and len(y)
-            else Alignment.nothing("cosine")
-            for (x, first), (y, second) in zip(*sides, strict=True)
-        ]
+    def align_batch(self, batch: Batch) -> Iterator[Alignment]:
+        """Matches each piece of the translation with the nearest of the reference or, where that is
+        not read, of the source. No score is made of it, but of the same vectors."""
+        compared = batch.compared if batch.references is None else list(batch.references)
+        [predictions] = batch.predictions
+        sides = [self.model.pieces(texts) for texts in (compared, predictions)]
+        for (x, first), (y, second) in zip(*sides, strict=True):
+            if len(x) and len(y):
+                yield greedy_plan(first, second, x @ y.T, (1, np.ones(len(y))))
+            else:
+                yield Alignment.nothing("cosine")
 
-    def blame(self, others: Sequence[Any], predictions: Sequence[str]) -> list[list[Fault]]:
-        """The words of the errors that the network found, and the share of each in what they cost
-        in MQM; of a network that looks for none, as `Scorer.blame`."""
+    def blame(
+        self,
+        predictions: Sequence[str],
+        *others: Any,
+        sources: Sequence[str] | None = None,
+        references: Sequence[Any] | None = None,
+    ) -> list[list[Fault]]:
+        """Finds the words of the errors that the network found, and the share of each in what they
+        cost in MQM; of a network that looks for none, those that `faults` finds."""
+        refuse_positional("blame", "predictions", others)
         if not self.model.settings.error_labels:
-            return super().blame(others, predictions)
-        found = self.errors(others, predictions)
+            return super().blame(predictions, sources=sources, references=references)
+        errors = self.errors(predictions, sources=sources, references=references)
         return [
             word_faults(text, [_evidence(spans)])
-            for text, spans in zip(predictions, found, strict=True)
+            for text, spans in zip(predictions, errors, strict=True)
         ]
 
-    def _score_chunk(self, others: list[Any], systems: list[list[str]]) -> list[ChunkScores]:
-        columns = compared_columns(self.compares, others)
-        repeated = {name: list(texts) * len(systems) for name, texts in columns.items()}
-        found = self._scores(repeated, [text for texts in systems for text in texts])
-        count = len(others)
-        results = []
-        for place in range(len(systems)):
-            own = slice(place * count, (place + 1) * count)
-            parts = {name: values[own].copy() for name, values in found.parts.items()}
-            nothing = np.zeros(count, dtype=bool)
-            results.append(
-                ChunkScores(found.scores[own].copy(), parts, found.truncated[own], nothing)
+    def compute(self, batch: Batch) -> list[PartScores]:
+        scored = self._scores(batch)
+        scores = []
+        for first in range(0, len(scored.scores), len(batch)):
+            rows = slice(first, first + len(batch))
+            parts = {name: values[rows].copy() for name, values in scored.parts.items()}
+            empty = np.zeros(len(batch), dtype=bool)
+            scores.append(
+                PartScores(scored.scores[rows].copy(), parts, scored.truncated[rows], empty)
             )
-        return results
+        return scores
 
-    def _scores(self, columns: dict[Any, list[str]], texts: list[str]) -> CometScores:
-        return self.model.score(texts, {_NAMES[name]: column for name, column in columns.items()})
+    def _scores(self, batch: Batch) -> CometScores:
+        """The scores of all systems, one after the other."""
+        count = len(batch.systems)
+        columns = {"sources": batch.sources, "references": batch.references}
+        repeated = {_NAMES[name]: list(columns[name] or ()) * count for name in self.side.columns}
+        return self.model.score(
+            [text for predictions in batch.predictions for text in predictions], repeated
+        )
 
     def _floor(self) -> tuple[float, dict[str, float]]:
         return self.model.settings.floor, dict.fromkeys(self.parts, self.model.settings.floor)
@@ -173,7 +193,7 @@ class CometScore(Scorer):
         told = self.model.settings
         if not told.joint:
             return []
-        inputs = [_NAMES[name] for name in self.compares]
+        inputs = [_NAMES[name] for name in self.side.columns]
         errors = ["mqm"] if told.class_identifier == "xcomet_metric" else []
         return [*inputs, *(["unified"] if len(inputs) > 1 else []), *errors]
 

@@ -18,16 +18,17 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from mtmetrics.artifacts.presets import Preset
-from mtmetrics.checks import SourceAndReference, choice, number, positive
+from mtmetrics.checks import choice, number, positive
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.io.atomic import make_folder, write_atomic
 from mtmetrics.io.visible_text import is_blank
 from mtmetrics.scorers import settings
+from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.foreign import ForeignMetric
-from mtmetrics.scorers.metric import COLUMNS, KEYS
 from mtmetrics.scorers.preset_tables import Opened
-from mtmetrics.scorers.results import ChunkScores
+from mtmetrics.scorers.results import PartScores
 from mtmetrics.scorers.settings import option
+from mtmetrics.scorers.side import FIELDS, Side
 from mtmetrics.scorers.stored import read_scores
 
 _FILE = "commands.toml"
@@ -39,7 +40,7 @@ _SHOWN = 200
 
 @dataclasses.dataclass(frozen=True)
 class Command:
-    """What a table of a file of commands says.
+    """A table of a file of commands.
 
     Attributes:
         command: the program and its arguments; ``{source}``, ``{translation}`` and ``{reference}``
@@ -112,11 +113,11 @@ class Command:
                 _check_type(key, value, known[key].default)
             if not table.get("command"):
                 raise InputError("no command")
-            found = cls(**table)
-            found._check()
+            command = cls(**table)
+            command._check()
         except InputError as error:
             raise InputError(f"commands {path}, [{name}]: {error}") from None
-        return dataclasses.replace(found, folder=str(path.resolve().parent / found.folder))
+        return dataclasses.replace(command, folder=str(path.resolve().parent / command.folder))
 
     def _check(self) -> None:
         choice("input", self.input, _INPUTS)
@@ -125,7 +126,7 @@ class Command:
         if self.timeout <= 0:
             raise InputError(f"timeout {self.timeout:g}: must be more than 0 seconds")
         read = set(self.columns) - {"translation"}
-        if len(self.columns) != len(read) + 1 or not read or not read <= {*KEYS.values()}:
+        if len(self.columns) != len(read) + 1 or not read or not read <= {*FIELDS.values()}:
             raise InputError(
                 f"columns {[*self.columns]}: translation and one or both of source and reference "
                 "are needed"
@@ -144,13 +145,11 @@ class Command:
         return {place for argument in self.arguments for place in _PLACES.findall(argument)}
 
     @property
-    def side(self) -> str:
-        """What it compares with."""
-        return (
-            "both"
-            if len(self.columns) > 2
-            else next(key for key in self.columns if key != "translation")
-        )
+    def side(self) -> Side:
+        """The side that it compares with."""
+        if len(self.columns) > 2:
+            return Side.BOTH
+        return Side.SOURCE if "source" in self.columns else Side.REFERENCE
 
     @property
     def fingerprint(self) -> str:
@@ -227,11 +226,11 @@ class CommandMetric(ForeignMetric):
         if against not in (None, command.side):
             reads = ", ".join(command.columns)
             raise InputError(
-                f"against {against!r}: the columns of cmd:{name} are {reads}; leave it out"
+                f"against {str(against)!r}: the columns of cmd:{name} are {reads}; leave it out"
             )
         self.command, self.name = command, name
         self.lower_is_better, self.floor = command.lower_is_better, command.floor
-        self.compares = COLUMNS[command.side]
+        self.side = command.side
         self.lines = command.lines
 
     @classmethod
@@ -243,8 +242,8 @@ class CommandMetric(ForeignMetric):
     def read_preset(
         cls, preset: str | None, options: Mapping[str, Any], *, local_files_only: bool = False
     ) -> Preset:
-        """What the columns of a command compare with, whose name stands where other metrics have a
-        preset: ``cmd:NAME``; an `InputError` as of `Command.read`."""
+        """The side that a command compares with, whose name stands where other metrics have a preset:
+        ``cmd:NAME``; an `InputError` as of `Command.read`."""
         side = Command.read(options.get("commands") or _FILE, preset).side
         return Preset(str(preset), cls.metric, Path(), {"score": {"against": side}})
 
@@ -261,28 +260,30 @@ class CommandMetric(ForeignMetric):
             [metric, f"name:{self.name}#{self.command.fingerprint}", *self._signs, rest]
         )
 
-    def _score_chunk(self, others: list[Any], systems: list[list[str]]) -> list[ChunkScores]:
-        rows = [
-            self._row(other, text)
-            for texts in systems
-            for other, text in zip(others, texts, strict=True)
-        ]
-        known = dict.fromkeys(row for row in rows if not any(map(is_blank, row)))
-        distinct = list(known)
+    def compute(self, batch: Batch) -> list[PartScores]:
+        rows_of_systems = [self._rows(batch, predictions) for predictions in batch.predictions]
+        # Equal rows are sent once; blank ones keep the floor score.
+        rows = dict.fromkeys(row for rows in rows_of_systems for row in rows)
+        distinct = [row for row in rows if not any(map(is_blank, row))]
+        number_of_row: dict[tuple[str, ...], float] = {}
         for first in range(0, len(distinct), self.command.lines):
             together = distinct[first : first + self.command.lines]
-            known |= zip(together, self._numbers(together), strict=True)
-        found = np.array([known.get(row, self.floor) for row in rows], dtype=np.float64)
-        return [self._turned(numbers) for numbers in found.reshape(len(systems), len(others))]
+            number_of_row |= zip(together, self._numbers(together), strict=True)
+        scores = []
+        for rows_of_system in rows_of_systems:
+            numbers = [number_of_row.get(row, self.floor) for row in rows_of_system]
+            scores.append(self._turned(np.array(numbers, dtype=np.float64)))
+        return scores
 
-    def _row(self, other: Any, translation: str) -> tuple[str, ...]:
-        """The texts in the order of the command's columns."""
-        texts = {"translation": translation}
-        if isinstance(other, SourceAndReference):
-            texts |= other._asdict()
-        else:
-            texts[self.command.side] = other
-        return tuple(texts[column] for column in self.command.columns)
+    def _rows(self, batch: Batch, predictions: Sequence[str]) -> list[tuple[str, ...]]:
+        """The texts of each segment in the order of the command's columns."""
+        texts = {
+            "source": batch.sources,
+            "reference": batch.references,
+            "translation": predictions,
+        }
+        columns = [texts[name] or () for name in self.command.columns]
+        return list(zip(*columns, strict=True))
 
     def _numbers(self, rows: Sequence[tuple[str, ...]]) -> list[float]:
         """Those of one call, or as a call before left them."""
@@ -296,10 +297,10 @@ class CommandMetric(ForeignMetric):
         )
         if path.is_file():
             return json.loads(path.read_text(encoding="utf-8"))
-        found = self._run(rows)
+        numbers = self._run(rows)
         make_folder(folder)
-        write_atomic(path, json.dumps(found))
-        return found
+        write_atomic(path, json.dumps(numbers))
+        return numbers
 
     def _run(self, rows: Sequence[tuple[str, ...]]) -> list[float]:
         command = self.command
@@ -337,7 +338,7 @@ class CommandMetric(ForeignMetric):
         return found
 
     def _call(self, arguments: list[str], rest: str) -> str:
-        """What a call prints on standard output."""
+        """Runs the command, and returns what it prints on standard output."""
         pair = {} if self.lang_pair is None else {"MTMETRICS_LANG_PAIR": self.lang_pair}
         try:
             started = subprocess.Popen(

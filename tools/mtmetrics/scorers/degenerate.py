@@ -52,7 +52,7 @@ def degenerate(
     rows: np.ndarray | None = None,
     other_code: str | None = None,
 ) -> dict[str, np.ndarray]:
-    """What of n translations is no translation.
+    """Finds those of n translations that are none.
 
     Args:
         others: n sources or references.
@@ -73,18 +73,18 @@ def degenerate(
     if rows is not None:
         pairs = [pairs[row] for row in rows]
     script = np.array([_is_of_other_script(*pair, other_code, code) for pair in pairs], dtype=bool)
-    found = {"script": script}
+    of_language = {"script": script}
     if code is not None and tells_languages():
         foreign = np.array(
             [_is_of_other_language(*pair, other_code, code) for pair in pairs], dtype=bool
         )
-        found["language"] = foreign & ~script
+        of_language["language"] = foreign & ~script
     return {
         "identical": np.array(
             [column == "sources" and is_copy(*pair) for pair in pairs], dtype=bool
         ),
         "looping": np.array([_loops_more(*pair) for pair in pairs], dtype=bool),
-        **found,
+        **of_language,
         "length": np.array([is_out_of_proportion(*pair) for pair in pairs], dtype=bool),
     }
 
@@ -226,7 +226,8 @@ def _is_of_other_script(other: str, text: str, other_code: str | None, code: str
 
 
 def _is_of_other_language(other: str, text: str, other_code: str | None, code: str) -> bool:
-    """The same of languages."""
+    """Whether a text is in another language than it should be, but for what stays as it is in the
+    other text, and though that one is not in another language than its own."""
     language = language_of(code)
     if not is_of_other_language(text, language) or not is_surely_foreign(
         _own_words(other, text), language

@@ -2,17 +2,19 @@
 Gurevych, 2020; relative of SentSim)."""
 
 import dataclasses
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
 from mtmetrics.matching.pairs import text_cosines
 from mtmetrics.models.packed import Encoder
 from mtmetrics.scorers import settings
-from mtmetrics.scorers.base import Scorer, any_truncated, encoded_together
+from mtmetrics.scorers.base import Scorer, any_truncated, encoded_columns
+from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.preset_tables import Opened, model_name
-from mtmetrics.scorers.results import ChunkScores
+from mtmetrics.scorers.results import PartScores
 from mtmetrics.scorers.settings import option
+from mtmetrics.scorers.side import Side
 
 
 class DistilScore(Scorer):
@@ -40,10 +42,9 @@ class DistilScore(Scorer):
                 "Parquet file of vectors"
             ),
             usage="MODEL",
-            signed="enc",
             opens=True,
         )
-        layer: int | None = option(None, settings.LAYER, signed="layer", opens=True)
+        layer: int | None = option(None, settings.LAYER, opens=True)
 
     metric = "distilscore"
     floor = -1.0
@@ -54,7 +55,7 @@ class DistilScore(Scorer):
         self,
         encoder: Encoder,
         *,
-        against: Literal["source", "reference"] = "source",
+        against: str = Side.SOURCE,
         lang_pair: str | None = None,
     ) -> None:
         super().__init__(lang_pair)
@@ -63,17 +64,22 @@ class DistilScore(Scorer):
 
     @classmethod
     def from_opened(cls, opened: Opened) -> Self:
-        against: Any = opened.side()
+        side = opened.side()
         encoder = opened.pool.sentence_encoder(**opened.encoder_table())
-        return cls(encoder, against=against, lang_pair=opened.lang_pair)
+        return cls(encoder, against=side, lang_pair=opened.lang_pair)
 
-    def pinned(self, option: str) -> Any:
-        return {"encoder": model_name(self.encoder), "layer": self.encoder.layer}[option]
+    def signature_fields(self) -> dict[str, object]:
+        return {
+            "enc": model_name(self.encoder),
+            "layer": self.encoder.layer,
+            **self.settings.signature_fields(),
+        }
 
-    def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
-        x, *columns = encoded_together(self.encoder, [others, *systems], self.column_languages)
-        results = []
-        for y in columns:
-            similarity = text_cosines(x, y)
-            results.append(ChunkScores(similarity, {}, any_truncated(x, y), np.isnan(similarity)))
-        return results
+    def compute(self, batch: Batch) -> list[PartScores]:
+        compared, *systems = encoded_columns(self.encoder, batch)
+        scores = []
+        for system in systems:
+            similarity = text_cosines(compared, system)
+            truncated = any_truncated(compared, system)
+            scores.append(PartScores(similarity, {}, truncated, np.isnan(similarity)))
+        return scores

@@ -1,4 +1,4 @@
-"""What metrics share whose numbers others compute: which way is better, and the score where a side
+"""The base of metrics whose numbers others compute: which way is better, and the score where a side
 is blank."""
 
 from typing import ClassVar
@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from mtmetrics.scorers.base import Scorer
-from mtmetrics.scorers.results import ChunkScores
+from mtmetrics.scorers.results import PartScores
 
 
 class ForeignMetric(Scorer):
@@ -23,12 +23,12 @@ class ForeignMetric(Scorer):
 
     @property
     def _signs(self) -> list[str]:
-        """What the signature says of their direction."""
+        """The field of the signature that says that the numbers are turned round."""
         return ["sign:turned"] if self.lower_is_better else []
 
-    def _turned(self, numbers: np.ndarray) -> ChunkScores:
+    def _turned(self, numbers: np.ndarray) -> PartScores:
         """The scores of the (n,) numbers of a system in one chunk."""
-        return ChunkScores.plain(0.0 - numbers if self.lower_is_better else numbers)
+        return PartScores.plain(0.0 - numbers if self.lower_is_better else numbers)
 
     def _floor(self) -> tuple[float | None, dict[str, float]]:
         return float(self._turned(np.array([self.floor])).segments[0]), {}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from mtmetrics.artifacts.models import model_label
-from mtmetrics.checks import compared_columns, for_language
+from mtmetrics.checks import for_language
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.matching.greedy import bertscore
 from mtmetrics.matching.pairs import cosines
@@ -17,11 +17,13 @@ from mtmetrics.models.packed import PackedTokens
 from mtmetrics.models.runner import length_batches, pick_devices
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers import settings
-from mtmetrics.scorers.base import Scorer, encoded
-from mtmetrics.scorers.metric import COLUMNS, SIDES
+from mtmetrics.scorers.base import Scorer, encoded_rows
+from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.preset_tables import Opened, model_name
-from mtmetrics.scorers.results import ChunkScores, stretches
+from mtmetrics.scorers.results import PartScores, joined_scores
 from mtmetrics.scorers.settings import option
+from mtmetrics.scorers.side import Side
+from mtmetrics.scorers.words import WordScorer
 
 if TYPE_CHECKING:
     import torch
@@ -110,7 +112,6 @@ class LearnedScore(Scorer):
             None,
             "another trained network: folder, bundled artifact or Hub repository",
             usage="MODEL",
-            signed="reg",
             opens=True,
         )
         encoder: str | None = option(
@@ -120,7 +121,6 @@ class LearnedScore(Scorer):
                 "it must be the same one"
             ),
             usage="MODEL",
-            signed="enc",
             opens=True,
         )
         workers: int | None = option(None, settings.WORKERS)
@@ -177,7 +177,7 @@ class LearnedScore(Scorer):
         if "model" not in table:
             # A preset for one side cannot be asked for the other; one without any lacks a model.
             kind = InputError if known else ArtifactError
-            lacks = f"holds no network that compares with the {SIDES[wanted]}"
+            lacks = f"holds no network that compares with the {wanted.label}"
             lacks += (
                 f" in {target or 'an unknown language'}, only in {' '.join(of_side)}"
                 if of_side
@@ -197,10 +197,10 @@ class LearnedScore(Scorer):
         if len(able) > 1 and (against or wanted) in able:
             against = against or wanted
         elif against not in (None, network.against):
-            column = " or ".join(" and ".join(COLUMNS[side]) for side in able)
+            column = " or ".join(" and ".join(Side(side).columns) for side in able)
             needed = "against='both' with them" if "both" in able else column
             raise InputError(
-                f"against={against!r}: regressor {name} compares with {column}; pass {needed}, "
+                f"against={str(against)!r}: regressor {name} compares with {column}; pass {needed}, "
                 "or another regressor"
             )
         try:
@@ -219,39 +219,34 @@ class LearnedScore(Scorer):
             **opened.keywords(),
         )
 
-    def pinned(self, option: str) -> Any:
-        own = f"{self.label}#{self.fingerprint}" if self.fingerprint else self.label
-        return {"regressor": own, "encoder": model_name(self.encoder)}[option]
+    def signature_fields(self) -> dict[str, object]:
+        network = f"{self.label}#{self.fingerprint}" if self.fingerprint else self.label
+        return {
+            "reg": network,
+            "enc": model_name(self.encoder),
+            **self.settings.signature_fields(),
+        }
 
-    def _score_chunk(self, others: list[Any], systems: list[list[str]]) -> list[ChunkScores]:
-        parts = [
-            self._score_lines(own, texts) for own, *texts in stretches([others, *systems], _LINES)
-        ]
-        joined = (
-            map(np.concatenate, zip(*system, strict=True)) for system in zip(*parts, strict=True)
-        )
-        return [
-            ChunkScores(segments, {}, truncated, empty) for segments, truncated, empty in joined
-        ]
+    def compute(self, batch: Batch) -> list[PartScores]:
+        pieces_of_batch = [self._computed(part) for part in batch.slices(_LINES)]
+        return [joined_scores(of_system) for of_system in zip(*pieces_of_batch, strict=True)]
 
-    def _score_lines(
-        self, others: list[Any], systems: list[list[str]]
-    ) -> list[tuple[np.ndarray, ...]]:
-        compared = [*compared_columns(self.compares, others).values()]
-        columns = (*compared, *systems)
-        tokens = encoded(self.encoder, columns, self.column_languages)
-        index = tokens.index.reshape(-1, len(others))
-        sides = [np.tile(side, len(systems)) for side in index[: len(compared)]]
-        pairs = np.stack([*sides, index[len(compared) :].ravel()])
+    def _computed(self, batch: Batch) -> list[PartScores]:
+        tokens = encoded_rows(self.encoder, batch)
+        columns = tokens.index.reshape(-1, len(batch))
+        compared, systems = np.split(columns, [len(self.side.columns)])
+        repeated = np.tile(compared, len(systems))
+        pairs = np.concatenate([repeated, systems.reshape(1, -1)])
         pieces = Pieces(tokens, special=self.network.composition is not None)
         empty = (pieces.words[pairs] == 0).any(0)
         truncated = tokens.truncated[pairs].any(0)
         scores = np.full(pairs.shape[1], np.nan)
         scores[~empty] = self._predict(pieces, pairs[:, ~empty])
-        shape = (len(systems), len(others))
-        return list(
-            zip(scores.reshape(shape), truncated.reshape(shape), empty.reshape(shape), strict=True)
+        shape = (len(systems), len(batch))
+        of_systems = zip(
+            scores.reshape(shape), truncated.reshape(shape), empty.reshape(shape), strict=True
         )
+        return [PartScores(values, {}, cut, blank) for values, cut, blank in of_systems]
 
     def _predict(self, pieces: "Pieces", pairs: np.ndarray) -> np.ndarray:
         """(n,) scores of (2, n) pairs of texts, or (3, n) of a source, its reference and the
@@ -279,9 +274,9 @@ class LearnedScore(Scorer):
 
         from mtmetrics.models.composition import SIDES as PLACES
 
-        if self.against != "both":
+        if self.side is not Side.BOTH:
             return torch.full(
-                (lengths.shape[1], longest), PLACES.index(self.against), device=self.device
+                (lengths.shape[1], longest), PLACES.index(self.side), device=self.device
             )
         behind = np.arange(longest) >= lengths[0][:, None]
         found = np.where(behind, PLACES.index("reference"), PLACES.index("source"))
@@ -325,16 +320,10 @@ class BiLSTM(LearnedScore):
     """Each side is read by itself."""
 
     metric = "bilstm"
-
-    @property
-    def cells(self) -> Cells:
-        """An `InputError`."""
-        raise InputError(
-            "alignments: BiLSTM reads each side by itself; use bilstm_attention or esim"
-        )
+    why_no_words = "BiLSTM reads each side by itself; use bilstm_attention or esim"
 
 
-class AttentiveScore(LearnedScore):
+class AttentiveScore(LearnedScore, WordScorer):
     """A network in which the pieces of each side attend to those of the other."""
 
     told_alignments = (
@@ -345,34 +334,34 @@ class AttentiveScore(LearnedScore):
     @property
     def cells(self) -> Cells:
         """Attention; an `InputError` where two texts are compared with."""
-        if self.against == "both":
+        if self.side is Side.BOTH:
             raise InputError(
                 "alignments: are of two texts; compare with the source or the reference"
             )
         return "attention"
 
-    def _align(self, others: list[str], predictions: list[str]) -> Iterator[Alignment]:
+    def align_batch(self, batch: Batch) -> Iterator[Alignment]:
         import torch
 
-        columns = others, predictions
-        tokens = encoded(self.encoder, columns, self.column_languages)
+        tokens = encoded_rows(self.encoder, batch)
         read = Pieces(tokens, special=self.network.composition is not None)
         pairs = tokens.index.reshape(2, -1)
         filled = np.flatnonzero((read.words[pairs] > 0).all(0))
-        found = {}
+        attentions: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         with torch.inference_mode():
-            for batch, sides in self._batches(read, pairs[:, filled]):
+            for rows, sides in self._batches(read, pairs[:, filled]):
                 forth, back = (
                     attention.cpu().numpy() for attention in self.network.attentions(*sides)
                 )
-                for row, number in enumerate(batch):
-                    x, y = (read.places(text) for text in pairs[:, filled[number]])
-                    found[int(filled[number])] = forth[row][np.ix_(x, y)], back[row][np.ix_(y, x)]
-        packed = zip(tokens.split(len(others)), columns, self.column_languages, strict=True)
-        units = (pieces(self.encoder, *column) for column in packed)
-        for number, ((_, x), (_, y)) in enumerate(zip(*units, strict=True)):
+                for place, row in enumerate(rows):
+                    segment = int(filled[row])
+                    x, y = (read.places(text) for text in pairs[:, segment])
+                    attentions[segment] = forth[place][np.ix_(x, y)], back[place][np.ix_(y, x)]
+        columns = zip(tokens.split(len(batch)), batch.columns, strict=True)
+        units = [pieces(self.encoder, packed, *column) for packed, column in columns]
+        for segment, ((_, x), (_, y)) in enumerate(zip(*units, strict=True)):
             if x.words and y.words:
-                yield attention_plan(x, y, *found[number])
+                yield attention_plan(x, y, *attentions[segment])
             else:
                 yield Alignment.nothing("attention")
 

@@ -13,10 +13,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.foreign import ForeignMetric
-from mtmetrics.scorers.metric import COLUMNS, METRICS, Metric
+from mtmetrics.scorers.metric import METRICS, Metric
 from mtmetrics.scorers.preset_tables import Opened, extended
-from mtmetrics.scorers.results import ChunkScores, blank_rows
+from mtmetrics.scorers.results import PartScores
+from mtmetrics.scorers.side import Side, resolve_side
 
 __all__ = ["PluginMetric", "load_plugin", "plugin_metrics"]
 
@@ -51,10 +53,9 @@ class PluginMetric(ForeignMetric):
         self, lang_pair: str | None = None, *, against: str | None = None, **options: Any
     ) -> None:
         super().__init__(lang_pair, **options)
-        side = Metric(self.metric, type(self), self.sides, self.usual or self.sides[0]).side(
-            {"against": against}
-        )
-        self.compare_with(side, self.sides)
+        sides = tuple(map(Side, self.sides))
+        spec = Metric(self.metric, type(self), sides, Side(self.usual or sides[0]))
+        self.compare_with(resolve_side(spec, against, None, None), sides)
         self.open()
 
     @classmethod
@@ -66,31 +67,46 @@ class PluginMetric(ForeignMetric):
     def open(self) -> None:
         """Loads what scoring needs, once; `settings` are known."""
 
-    def segment_scores(self, others: list[Any], predictions: list[str]) -> Sequence[float]:
-        """One finite number for each of n pairs of a source, or a reference, and its translation;
-        none of the texts is blank. Of a metric that compares with both, each of `others` has a
-        ``source`` and a ``reference``."""
+    def segment_scores(
+        self,
+        predictions: list[str],
+        sources: list[str] | None = None,
+        references: list[str] | None = None,
+    ) -> Sequence[float]:
+        """Returns one finite number for each of n translations; none of the texts is blank.
+
+        Args:
+            predictions: n translations.
+            sources: n texts; not passed to a metric that does not compare with them.
+            references: n texts; not passed to a metric that does not compare with them.
+        """
         raise NotImplementedError
 
     @property
     def signature(self) -> str:
         return extended(super().signature, *self._signs, f"plugin:{self.version}")
 
-    def _score_chunk(self, others: list[Any], systems: list[list[str]]) -> list[ChunkScores]:
-        results = []
-        for texts in systems:
-            numbers, kept = np.zeros(len(texts)), np.flatnonzero(~blank_rows(others, texts))
-            if len(kept):
-                found = self.segment_scores(
-                    [others[row] for row in kept], [texts[row] for row in kept]
-                )
-                numbers[kept] = self._checked(found, len(kept))
-            results.append(self._turned(numbers))
-        return results
+    def compute(self, batch: Batch) -> list[PartScores]:
+        scores = []
+        seen = batch.without_invisible()
+        for name, predictions in seen.systems.items():
+            numbers = np.zeros(len(batch))
+            filled = np.flatnonzero(~seen.blank_rows(predictions))
+            if len(filled):
+                numbers[filled] = self._scores_of(batch.take(filled.tolist()), name)
+            scores.append(self._turned(numbers))
+        return scores
 
-    def _checked(self, found: Any, count: int) -> np.ndarray:
+    def _scores_of(self, batch: Batch, system: str) -> np.ndarray:
+        """The scores of one system, on segments without blank texts."""
+        columns = {"sources": batch.sources, "references": batch.references}
+        texts = {name: list(column) for name, column in columns.items() if column is not None}
+        scores = self.segment_scores(list(batch.systems[system]), **texts)
+        return self._checked(scores, len(batch))
+
+    def _checked(self, scores: Any, count: int) -> np.ndarray:
         try:
-            values = np.asarray(found, dtype=np.float64)
+            values = np.asarray(scores, dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise InputError(
                 f"metric {self.metric}: its scores are no numbers ({error})"
@@ -127,12 +143,12 @@ def load_plugin(path: str | Path) -> list[str]:
         raise ArtifactError(
             f"plugin {path}: cannot be loaded ({type(error).__name__}: {error})"
         ) from error
-    own = [
-        found for found in vars(module).values() if _is_metric(found) and found.__module__ == name
+    metrics = [
+        value for value in vars(module).values() if _is_metric(value) and value.__module__ == name
     ]
-    if not own:
+    if not metrics:
         raise InputError(f"plugin {path}: has no class made from mtmetrics.PluginMetric")
-    return [register(found, str(path)) for found in own]
+    return [register(metric, str(path)) for metric in metrics]
 
 
 def plugin_metrics() -> list[str]:
@@ -149,14 +165,14 @@ def plugin_metrics() -> list[str]:
     for point in importlib.metadata.entry_points(group="mtmetrics.metrics"):
         where = f"{point.name} of the package {point.dist.name if point.dist else '?'}"
         try:
-            found = point.load()
+            metric = point.load()
         except Exception as error:  # whatever the code of others raises
             raise ArtifactError(
                 f"plugin {where}: cannot be loaded ({type(error).__name__}: {error})"
             ) from error
-        if not _is_metric(found):
+        if not _is_metric(metric):
             raise ArtifactError(f"plugin {where}: no class made from mtmetrics.PluginMetric")
-        names.append(register(found, where))
+        names.append(register(metric, where))
     return names
 
 
@@ -169,16 +185,17 @@ def register(metric: type[PluginMetric], where: str) -> str:
             f"plugin {where}: the class {metric.__name__} needs a name, such as metric = "
             "'my_metric'"
         )
-    if not metric.sides or not {*metric.sides} <= {*COLUMNS} or not math.isfinite(metric.floor):
+    if not metric.sides or not {*metric.sides} <= {*Side} or not math.isfinite(metric.floor):
         raise InputError(
-            f"plugin {where}: {name} needs sides of {', '.join(COLUMNS)}, and a finite floor"
+            f"plugin {where}: {name} needs sides of {', '.join(Side)}, and a finite floor"
         )
     known = METRICS.get(name)
     if known is not None and not (isinstance(known.scorer, type) and known.where == where):
         raise InputError(f"plugin {where}: the name {name!r} is taken by another metric")
-    METRICS[name] = Metric(name, metric, metric.sides, metric.usual, where)
+    usual = None if metric.usual is None else Side(metric.usual)
+    METRICS[name] = Metric(name, metric, tuple(map(Side, metric.sides)), usual, where)
     return name
 
 
-def _is_metric(found: Any) -> bool:
-    return inspect.isclass(found) and issubclass(found, PluginMetric) and found is not PluginMetric
+def _is_metric(value: Any) -> bool:
+    return inspect.isclass(value) and issubclass(value, PluginMetric) and value is not PluginMetric

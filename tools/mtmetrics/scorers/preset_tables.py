@@ -3,7 +3,6 @@ signature."""
 
 import dataclasses
 from collections.abc import Collection, Mapping
-from pathlib import Path
 from typing import Any, Protocol
 
 from mtmetrics._version import __version__
@@ -15,8 +14,8 @@ from mtmetrics.matching.remapping_files import load_map
 from mtmetrics.models.language_model import LanguageModel
 from mtmetrics.models.packed import Encoder, Level
 from mtmetrics.models.pool import ModelPool
-from mtmetrics.models.stored_vectors import SUFFIX
-from mtmetrics.scorers.metric import METRICS, SIDES
+from mtmetrics.scorers.metric import METRICS
+from mtmetrics.scorers.side import Side, resolve_side
 
 # How scores with several references become one.
 _BEST_REFERENCE = "combine:max"
@@ -67,7 +66,7 @@ class Opened:
                 )
 
     def keywords(self) -> dict[str, Any]:
-        """What the class of the metric takes besides its models and `against`."""
+        """The keywords of the metric's class besides its models and `against`."""
         return {"lang_pair": self.lang_pair, **self.chosen.of_class()}
 
     def needed_pair(self) -> tuple[str, str]:
@@ -76,17 +75,20 @@ class Opened:
             raise InputError("language pair None: pass lang_pair=, such as 'de-en'")
         return self.pair
 
-    def wanted_side(self) -> str:
-        """What to compare with, see `Metric.side`."""
-        asked = {"against": self.against, "setting": self.given.get("setting")}
-        return METRICS[self.bundle.metric].side(asked, None, self.bundle.settings)
+    def wanted_side(self) -> Side:
+        """The side to compare with, see `resolve_side`."""
+        metric = METRICS[self.bundle.metric]
+        options = {"against": self.against, "setting": self.given.get("setting")}
+        preset_side = metric.preset_side(self.bundle.settings)
+        return resolve_side(metric, metric.requested_side(options), preset_side, None)
 
-    def side(self) -> str:
-        """The same; an `InputError` where the preset is made for another side."""
-        side, only = self.wanted_side(), METRICS[self.bundle.metric].only(self.bundle.settings)
-        if only not in (None, side):
-            there = f"preset {self.bundle.name} compares with the {SIDES[only]} only"
-            raise InputError(f"against {side!r}: {there}; choose another preset")
+    def side(self) -> Side:
+        """The side to compare with; an `InputError` where the preset is made for another one."""
+        side = self.wanted_side()
+        preset_side = METRICS[self.bundle.metric].preset_side(self.bundle.settings)
+        if preset_side not in (None, side):
+            problem = f"preset {self.bundle.name} compares with the {preset_side.label} only"
+            raise InputError(f"against {side.value!r}: {problem}; choose another preset")
         return side
 
     def encoder_table(self, target: str | None = None) -> dict[str, Any]:
@@ -211,29 +213,3 @@ def model_name(model: Pinned | None) -> str | None:
 def map_name(remapping: Remapping | None) -> str:
     """Kind and fingerprint of a map, or ``none``."""
     return "none" if remapping is None else f"{remapping.kind}#{remapping.fingerprint}"
-
-
-def source_and_target_encoders(opened: Opened, usual_layer: int | None) -> tuple[Any, Any]:
-    """The encoders of sources and of predictions of XMoverScore: two tables of word vectors, or one
-    encoder, twice; `usual_layer` is read where nothing says another one."""
-    pool, table, cosine = opened.pool, opened.encoder_table(), opened.chosen.similarity == "cosine"
-    paths = (table["model"].replace("{lang}", language) for language in opened.needed_pair())
-    (sources, targets), layer = map(opened.bundle.path, paths), table["layer"]
-    if sources.endswith(SUFFIX) and not cosine:
-        raise InputError(f"encoder {sources}: holds a vector per text; use similarity='cosine'")
-    if Path(sources).is_file() and Path(targets).is_file() and not sources.endswith(SUFFIX):
-        if layer is not None:
-            raise InputError(
-                f"layer {layer}: {sources} is a table of word vectors, which have no layers; "
-                "leave it out"
-            )
-        if cosine:
-            why = f"{sources} is a table of word vectors, use similarity='mover'"
-            raise InputError(f"similarity='cosine' needs a vector per text; {why}")
-        return pool.static_vectors(sources), pool.static_vectors(targets)
-    if sources != targets:
-        missing = targets if Path(sources).is_file() else sources
-        raise InputError(f"encoder {table['model']}: no such table of word vectors: {missing}")
-    load, usual = (pool.sentence_encoder, None) if cosine else (pool.encoder, usual_layer)
-    encoder = load(sources, layer=usual if layer is None else layer, revision=table["revision"])
-    return encoder, encoder

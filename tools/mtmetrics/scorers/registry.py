@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from mtmetrics.errors import InputError
 from mtmetrics.scorers.metric import METRICS, Metric
+from mtmetrics.scorers.side import resolve_side
 
 if TYPE_CHECKING:
     from mtmetrics.scorers.base import Scorer
@@ -50,15 +51,15 @@ def load_scorer(metric: str, preset: str | None = None, **options: Any) -> "Scor
         InputError: an unknown metric, an option that it does not have, or as its ``from_preset``.
         ArtifactError: as its ``from_preset``.
     """
-    found = find_metric(metric)
-    known = found.keywords()
-    presets = ["preset"] if found.takes_presets else []
+    spec = find_metric(metric)
+    keywords = spec.keywords()
+    presets = ["preset"] if spec.takes_presets else []
     for name, value in options.items():
-        if name not in (*known, *_COMMON) and value is not None:
+        if name not in (*keywords, *_COMMON) and value is not None:
             raise InputError(
-                f"{metric} has no option {name!r}; it takes: {', '.join([*presets, *known])}"
+                f"{metric} has no option {name!r}; it takes: {', '.join([*presets, *keywords])}"
             )
-    if len(found.sides) == 1:
-        found.side({"against": options.pop("against", None)})
-    given = {name: value for name, value in options.items() if value is not None}
-    return found.made_by().from_preset(preset or found.usual_preset(), **given)
+    if len(spec.sides) == 1:
+        resolve_side(spec, options.pop("against", None), None, None)
+    given_options = {name: value for name, value in options.items() if value is not None}
+    return spec.made_by().from_preset(preset or spec.usual_preset(), **given_options)

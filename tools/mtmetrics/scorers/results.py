@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mtmetrics.checks import InputReport, SourceAndReference
-from mtmetrics.io.visible_text import visible
-from mtmetrics.matching.pairs import Pending
+from mtmetrics.checks import InputReport
 from mtmetrics.scorers.degenerate import DEGENERATE, policy
 from mtmetrics.scorers.preset_tables import extended, with_references
 
@@ -52,8 +50,7 @@ class MetricResult:
         return np.any([self.unusual[name] for name in DEGENERATE if name in self.unusual], axis=0)
 
     def without_degenerate(self) -> "MetricResult":
-        """The same, where segments whose translation is none are left out: their scores and parts
-        are NaN."""
+        """The result without segments whose translation is none: their scores and parts are NaN."""
         none = self.degenerate
         parts = {name: np.where(none, np.nan, values) for name, values in self.parts.items()}
         segments = np.where(none, np.nan, self.segments)
@@ -63,7 +60,7 @@ class MetricResult:
     def unusual_names(self) -> list[str]:
         """Of each segment what is unusual, by the names of the counts of the report, joined by
         ``+``."""
-        flags = zip(*(found.tolist() for found in self.unusual.values()), strict=True)
+        flags = zip(*(counted.tolist() for counted in self.unusual.values()), strict=True)
         return ["+".join(itertools.compress(self.unusual, of_segment)) for of_segment in flags]
 
     def without_parts(self) -> "MetricResult":
@@ -81,8 +78,8 @@ class MetricResult:
 
 
 @dataclasses.dataclass(frozen=True)
-class ChunkScores:
-    """What a scorer computes of one system in one chunk of n segments.
+class PartScores:
+    """Scores of one system on the n segments of a batch, as a metric computes them.
 
     Attributes:
         segments: (n,) scores; whatever `empty` marks gets the floor score.
@@ -97,7 +94,7 @@ class ChunkScores:
     empty: np.ndarray
 
     @classmethod
-    def plain(cls, scores: Sequence[float] | np.ndarray) -> "ChunkScores":
+    def plain(cls, scores: Sequence[float] | np.ndarray) -> "PartScores":
         """Scores without parts, of texts of which none was cut and none is empty."""
         return cls(np.array(scores, dtype=np.float64), {}, *np.zeros((2, len(scores)), dtype=bool))
 
@@ -110,13 +107,23 @@ class ChunkScores:
         for name, value in parts.items():
             self.parts[name][rows] = value
 
-    def take(self, rows: np.ndarray) -> "ChunkScores":
+    def take(self, rows: np.ndarray) -> "PartScores":
         parts = {name: values[rows] for name, values in self.parts.items()}
-        return ChunkScores(self.segments[rows], parts, self.truncated[rows], self.empty[rows])
+        return PartScores(self.segments[rows], parts, self.truncated[rows], self.empty[rows])
 
 
-# Of each system in a chunk, at once or when worker processes are done.
-SystemScores = list[ChunkScores] | Pending[list[ChunkScores]]
+def joined_scores(several: Sequence[PartScores]) -> PartScores:
+    """The scores of one system on several batches, one after the other."""
+    parts = {
+        name: np.concatenate([scores.parts[name] for scores in several])
+        for name in several[0].parts
+    }
+    return PartScores(
+        np.concatenate([scores.segments for scores in several]),
+        parts,
+        np.concatenate([scores.truncated for scores in several]),
+        np.concatenate([scores.empty for scores in several]),
+    )
 
 
 def joined(results: Sequence[MetricResult]) -> MetricResult:
@@ -150,14 +157,14 @@ def joined_systems(chunks: Iterable[list[MetricResult]]) -> list[MetricResult]:
 def in_turns(
     streams: Sequence[Iterator[list[MetricResult]]],
 ) -> Iterator[tuple[int, list[MetricResult]]]:
-    """What several scorers give for the same segments, chunk by chunk: the number of the scorer,
+    """Has several scorers score the same segments, batch by batch: yields the number of the scorer,
     and a result per system.
 
     They take turns, so that what one has encoded is still there for the next. One that needs its
     whole input first gives everything in its first turn.
 
     Args:
-        streams: what `Scorer.score_chunks` returns, of each scorer.
+        streams: what `Scorer.score_batches` returns, of each scorer.
     """
     running = dict(enumerate(streams))
     while running:
@@ -195,54 +202,10 @@ def chunk_lines(lines: Sequence[int], columns: int) -> int:
 def chunked(
     rows: Iterable[Sequence[str]], lines: int | None = CHUNK_LINES
 ) -> Iterator[list[list[str]]]:
-    """Turns rows of columns into the chunks of columns that `Scorer.score_stream` takes; one of all
-    rows if None."""
+    """Turns rows into lists of columns, so many rows at a time; one list of all rows if None."""
     rows = iter(rows)
     while block := list(itertools.islice(rows, lines)):
         yield [list(column) for column in zip(*block, strict=True)]
-
-
-def stretches(columns: Sequence[list[Any]], lines: int) -> Iterator[list[list[Any]]]:
-    """The same of columns that are there whole."""
-    for first in range(0, len(columns[0]), lines):
-        yield [column[first : first + lines] for column in columns]
-
-
-def blank_rows(others: Sequence[Any], texts: Sequence[str]) -> np.ndarray:
-    """(n,) bool, segments of which the translation, or a text that it is compared with, is
-    blank."""
-    sides = ((other,) if isinstance(other, str) else other for other in others)
-    rows = zip(sides, texts, strict=True)
-    return np.array(
-        [not all(visible_texts(it).strip() for it in (*side, text)) for side, text in rows],
-        dtype=bool,
-    )
-
-
-def visible_texts(other: Any) -> Any:
-    """A text, or a pair of source and reference, without invisible characters."""
-    if isinstance(other, SourceAndReference):
-        return SourceAndReference(visible(other.source), visible(str(other.reference)))
-    return other if other.isascii() else visible(other)
-
-
-def unfolded(others: Sequence[Any]) -> tuple[list[Any], np.ndarray | None]:
-    """Lists of references as one list of m texts, or pairs of source and text, and for each (m,)
-    the number of its segment; None where every segment has a single one."""
-    several = [_each(other) for other in others]
-    if all(len(texts) == 1 for texts in several) and not any(
-        isinstance(other, list) for other in others
-    ):
-        return [text for [text] in several], None
-    owners = np.repeat(np.arange(len(others)), [len(texts) for texts in several])
-    return [text for texts in several for text in texts], owners
-
-
-def _each(other: Any) -> list[Any]:
-    """What a segment is compared with, one reference at a time."""
-    if isinstance(other, SourceAndReference):
-        return [other._replace(reference=text) for text in _each(other.reference)]
-    return [other] if isinstance(other, str) else list(other)
 
 
 def best_of_each(scores: np.ndarray, owners: np.ndarray) -> np.ndarray:

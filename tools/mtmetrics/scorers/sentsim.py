@@ -13,16 +13,17 @@ from mtmetrics.matching.greedy import bertscore
 from mtmetrics.matching.pairs import sentence_mover_distances, text_cosines
 from mtmetrics.matching.plan import Alignment, Cells, Units, greedy_plan, pieces, word_plan
 from mtmetrics.matching.transport import euclidean_distances, optimal_flow, word_mover_distances
-from mtmetrics.matching.workers import shared_empty
 from mtmetrics.models.packed import Encoder, PackedTokens
 from mtmetrics.models.text_units import TextUnits
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers import settings
-from mtmetrics.scorers.base import Scorer, any_truncated, encoded_together
-from mtmetrics.scorers.metric import COLUMNS, SETTINGS
+from mtmetrics.scorers.base import any_truncated, encoded_columns
+from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.preset_tables import Opened, model_name
-from mtmetrics.scorers.results import ChunkScores, MetricResult, joined
+from mtmetrics.scorers.results import MetricResult, PartScores, joined
 from mtmetrics.scorers.settings import option
+from mtmetrics.scorers.side import SETTING_OF_SIDE, Side
+from mtmetrics.scorers.words import WordScorer
 
 # Cosine of sentence vectors (Sec. 3.3), F1 of BERTScore (Sec. 3.2), Word Mover's Distance between
 # contextual vectors (Sec. 3.1), Sentence Mover's Distance between mean token vectors (App. A.1).
@@ -51,7 +52,7 @@ def min_max(values: np.ndarray, low: float, high: float) -> np.ndarray:
     )
 
 
-class SentSim(Scorer):
+class SentSim(WordScorer):
     """``w1 e^A + w2 e^B`` of sentence similarity A and word similarity B, both normalised (Eq. 7 of
     the paper).
 
@@ -81,7 +82,6 @@ class SentSim(Scorer):
         setting: str | None = option(
             None,
             "src-mt or mt-ref, as the paper calls against source and reference",
-            signed="set",
             opens=True,
         )
         variant: str = option(
@@ -95,12 +95,9 @@ class SentSim(Scorer):
             None,
             "instead of the variant, any of sss, bertscore, wmd and smd",
             usage="PART+PART",
-            signed="parts",
         )
-        words: str | None = option(
-            None, "another encoder of words", usage="MODEL", signed="enc", opens=True
-        )
-        layer: int | None = option(None, settings.LAYER, signed="layer", opens=True)
+        words: str | None = option(None, "another encoder of words", usage="MODEL", opens=True)
+        layer: int | None = option(None, settings.LAYER, opens=True)
         w1: float = option(
             _WEIGHT,
             (
@@ -108,7 +105,6 @@ class SentSim(Scorer):
                 "says, else 0.5)"
             ),
             preset="w1",
-            signed="weights",
             weighs=True,
         )
         w2: float = option(
@@ -122,7 +118,6 @@ class SentSim(Scorer):
             "batch (by the extremes of the call, as published) or fixed (by bounds of the preset)",
             choices=("batch", "fixed"),
             preset="normalize",
-            signed="norm",
         )
         normalize_vectors: bool = option(
             False,
@@ -131,7 +126,6 @@ class SentSim(Scorer):
                 "code has none"
             ),
             preset="normalize_vectors",
-            signed="vectors",
         )
         workers: int | None = option(None, settings.WORKERS)
 
@@ -144,7 +138,9 @@ class SentSim(Scorer):
         "cosines the mean of precision and recall, of costs the distance"
     )
     tables: ClassVar = {
-        **dict.fromkeys((*SETTINGS.values(), f"{SETTINGS['reference']}s.*"), _MODELS),
+        **dict.fromkeys(
+            (*SETTING_OF_SIDE.values(), f"{SETTING_OF_SIDE[Side.REFERENCE]}s.*"), _MODELS
+        ),
         "bounds.*": set(PARTS),
     }
 
@@ -169,8 +165,8 @@ class SentSim(Scorer):
                 f"combine {combine!r}: must be some of {', '.join(PARTS)}, joined by '+'"
             )
         self.weights = self._checked_weights(chosen.w1, chosen.w2)
-        self.compares = COLUMNS[choice("against", against, tuple(SETTINGS))]
-        self.setting = SETTINGS[against]
+        self.side = Side(choice("against", against, tuple(SETTING_OF_SIDE)))
+        self.setting = SETTING_OF_SIDE[self.side]
         self.normalize, self.normalize_vectors = chosen.normalize, chosen.normalize_vectors
         self.independent = self.normalize == "fixed"
         self.bounds = dict(bounds or {})
@@ -188,7 +184,7 @@ class SentSim(Scorer):
         bundle, chosen, given = opened.bundle, opened.chosen, opened.given
         known = [
             name
-            for name in SETTINGS.values()
+            for name in SETTING_OF_SIDE.values()
             if name in bundle.settings or f"{name}s" in bundle.settings
         ]
         if not known:
@@ -196,7 +192,7 @@ class SentSim(Scorer):
                 f"preset {bundle.name}: has neither a [src-mt] nor an [mt-ref] table"
             )
         side = opened.side()
-        place, table = _models(bundle, SETTINGS[side], opened.pair)
+        place, table = _models(bundle, SETTING_OF_SIDE[side], opened.pair)
         of_class = opened.keywords()
         if chosen.combine is None:
             of_class["combine"] = VARIANTS[chosen.variant]
@@ -236,28 +232,28 @@ class SentSim(Scorer):
         bounds = bundle.settings.get("bounds", {}).get(place)
         return cls(*models, bounds, against=side, **of_class)
 
-    def pinned(self, option: str) -> Any:
-        words = self.words if self.parts != ("sss",) else None
-        plain = len(self.parts) != 2 or set(self.weights) == {_WEIGHT}
-        match option:
-            case "setting":
-                return self.setting
-            case "combine":
-                return "+".join(self.parts)
-            case "words":
-                return model_name(words)
-            case "layer":
-                sentences = model_name(self.sentences) if "sss" in self.parts else None
-                return {"layer": words and words.layer, "sent": sentences}
-            case "w1":
-                return None if plain else ",".join(f"{weight:g}" for weight in self.weights)
-            case "normalize":
-                bounds = (
-                    [self.bounds[name] for name in self.parts] if self.normalize == "fixed" else []
-                )
-                scale = ",".join(f"{low:g}:{high:g}" for low, high in bounds)
-                return f"fixed({scale})" if scale else self.normalize
-        return "unit" if self.normalize_vectors else None
+    def signature_fields(self) -> dict[str, object]:
+        words = None if self.parts == ("sss",) else self.words
+        has_usual_weights = len(self.parts) != 2 or set(self.weights) == {_WEIGHT}
+        weights = ",".join(f"{weight:g}" for weight in self.weights)
+        return {
+            "set": self.setting,
+            "parts": "+".join(self.parts),
+            "enc": model_name(words),
+            "layer": words and words.layer,
+            "sent": model_name(self.sentences) if "sss" in self.parts else None,
+            "weights": None if has_usual_weights else weights,
+            "norm": self._normalization(),
+            "vectors": "unit" if self.normalize_vectors else None,
+            **self.settings.signature_fields(),
+        }
+
+    def _normalization(self) -> str:
+        """How the parts are scaled, with the fixed bounds."""
+        if self.normalize == "batch":
+            return "batch"
+        bounds = [self.bounds[name] for name in self.parts]
+        return f"fixed({','.join(f'{low:g}:{high:g}' for low, high in bounds)})"
 
     def _checked_weights(self, *weights: float) -> list[float]:
         for name, weight in zip(("w1", "w2"), weights, strict=True):
@@ -273,9 +269,9 @@ class SentSim(Scorer):
             )
         return [1 / len(self.parts)] * len(self.parts)
 
-    def score_chunks(self, chunks: Iterable[list[list[Any]]]) -> Iterator[list[MetricResult]]:
-        """With ``normalize="batch"`` everything at once, when the last chunk has come."""
-        results = super().score_chunks(chunks)
+    def score_batches(self, batches: Iterable[Batch]) -> Iterator[list[MetricResult]]:
+        """With ``normalize="batch"`` everything at once, when the last batch has come."""
+        results = super().score_batches(batches)
         if self.normalize == "fixed":
             yield from results
             return
@@ -311,14 +307,12 @@ class SentSim(Scorer):
             sum(weight * np.exp(values) for weight, values in zip(self.weights, good, strict=True))
         )
 
-    def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
-        needed = {"sss" if part == "sss" else "words" for part in self.parts}
-        encoders: dict[str, Encoder] = {"words": self.words, "sss": self.sentences}
-        encoded = {
-            name: encoded_together(encoder, [others, *systems], self.column_languages)
-            for name, encoder in encoders.items()
-            if name in needed
-        }
+    def compute(self, batch: Batch) -> list[PartScores]:
+        encoded: dict[str, list[PackedTokens]] = {}
+        if self.parts != ("sss",):
+            encoded["words"] = encoded_columns(self.words, batch)
+        if "sss" in self.parts:
+            encoded["sss"] = encoded_columns(self.sentences, batch)
         first, *rest = [
             dict(zip(encoded, column, strict=True))
             for column in zip(*encoded.values(), strict=True)
@@ -337,7 +331,7 @@ class SentSim(Scorer):
                     -values if name in _DISTANCES else values for name, values in parts.items()
                 ]
                 segments = np.array(self.weights) @ signed
-            results.append(ChunkScores(segments, parts, truncated, empty))
+            results.append(PartScores(segments, parts, truncated, empty))
         return results
 
     def _part(
@@ -351,7 +345,7 @@ class SentSim(Scorer):
         # Without special tokens, as the published code takes its distances.
         x, y = x.select(x.words >= 0), y.select(y.words >= 0)
         if self.normalize_vectors:
-            x, y = x.normalized(shared_empty), y.normalized(shared_empty)
+            x, y = x.normalized(), y.normalized()
         if name == "wmd":
             return word_mover_distances(x, y, euclidean_distances, workers=self.workers)
         return sentence_mover_distances(x, y)
@@ -361,16 +355,18 @@ class SentSim(Scorer):
         """Cosines with the part ``bertscore``, costs with ``wmd``; an `InputError` without both."""
         if "bertscore" in self.parts:
             return "cosine"
-        return "cost" if "wmd" in self.parts else super().cells
+        if "wmd" in self.parts:
+            return "cost"
+        raise InputError(f"alignments: {self.why_no_words}")
 
-    def _align(self, others: list[str], predictions: list[str]) -> Iterator[Alignment]:
-        cells, columns = self.cells, (others, predictions)
-        packed = encoded_together(self.words, columns, self.column_languages)
+    def align_batch(self, batch: Batch) -> Iterator[Alignment]:
+        cells = self.cells
+        packed = encoded_columns(self.words, batch)
         if cells == "cosine" or self.normalize_vectors:
             packed = [side.normalized() for side in packed]
         sides = (
-            pieces(self.words, *column, special_tokens=cells == "cosine")
-            for column in zip(packed, columns, self.column_languages, strict=True)
+            pieces(self.words, tokens, *column, special_tokens=cells == "cosine")
+            for tokens, column in zip(packed, batch.columns, strict=True)
         )
         for (x, x_pieces), (y, y_pieces) in zip(*sides, strict=True):
             # Special tokens may be partners, but look for none.

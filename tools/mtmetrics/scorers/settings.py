@@ -28,7 +28,7 @@ LAYER = "hidden state of the encoder, 0 = embeddings"
 MAP = "none, clp, umd, clp+umd or umd+clp"
 MAPS = "a map file, a folder of maps, or the name of a map artifact"
 LANGUAGE_MODEL = "language model of the target language, or none"
-WORKERS = "processes that solve transport, or threads that match (default: one per core, at most 4)"
+WORKERS = "threads that solve transport or match words (default: one per core, at most 4)"
 
 
 def option(
@@ -50,8 +50,8 @@ def option(
         usage: what help calls its value; by default its name in capitals.
         choices: the values that it may have, besides the default.
         preset: key of the table ``[score]`` of a preset that may hold it.
-        signed: key of the signature, which names values other than the default; `Scorer.pinned` may
-            say more.
+        signed: key of the signature, which names values other than the default; None where
+            `Scorer.signature_fields` of the metric says more than the value, or nothing.
         opens: it chooses what ``from_preset`` loads, so the class itself does not take it.
         weighs: it changes nothing but how the parts of a score become one, see `Scorer.combined`.
     """
@@ -68,7 +68,7 @@ def option(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What a user may set of a metric, besides its language pair and what it compares with.
+    """The options of a metric, besides its language pair and the side that it compares with.
 
     A subclass has one field, made by `option`, for each. From it come the option of the command
     line, the keyword of `mtmetrics.load` and of the `evaluate` module with its documentation, the
@@ -110,8 +110,8 @@ class Settings:
 
     @classmethod
     def chosen(cls, preset: Preset, asked: Mapping[str, Any]) -> Self:
-        """What the user `asked` for; what is missing or None there is as the preset says, else the
-        default.
+        """Settings as the user `asked` for them; what is missing or None there is as the preset says,
+        else the default.
 
         Raises:
             InputError: there is no such option, or as the class.
@@ -145,9 +145,19 @@ class Settings:
                 )
         return cls(**given)
 
+    def signature_fields(self) -> dict[str, object]:
+        """Returns the options with a key of the signature that differ from their defaults: key ->
+        value."""
+        fields: dict[str, object] = {}
+        for name, field in self.options().items():
+            value, key = getattr(self, name), field.metadata["signed"]
+            if key is not None and value != field.default:
+                fields[key] = "yes" if value is True else value
+        return fields
+
     def of_class(self) -> dict[str, Any]:
-        """What the class of the metric takes: all options but those that choose what
-        ``from_preset`` loads."""
+        """The keywords of the metric's class: all options but those that choose what ``from_preset``
+        loads."""
         return {
             name: getattr(self, name)
             for name, field in self.options().items()

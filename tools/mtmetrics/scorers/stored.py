@@ -21,11 +21,12 @@ from mtmetrics.io.score_rows import ScoreRow, segment_column
 from mtmetrics.io.tables import Row, header_names, jsonl_rows, named_rows, open_table
 from mtmetrics.io.visible_text import is_blank
 from mtmetrics.scorers import settings
+from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.foreign import ForeignMetric
-from mtmetrics.scorers.metric import COLUMNS
 from mtmetrics.scorers.preset_tables import Opened
-from mtmetrics.scorers.results import MetricResult, SystemScores
+from mtmetrics.scorers.results import MetricResult, PartScores
 from mtmetrics.scorers.settings import option
+from mtmetrics.scorers.side import Side
 
 # What a column of scores is called where the user does not say; COMET writes the second one.
 _COLUMNS = ("score", "COMET")
@@ -60,7 +61,6 @@ class StoredScores(ForeignMetric):
             None,
             "the column or key of the score (default: score, or COMET)",
             usage="NAME",
-            signed="key",
             opens=True,
         )
         lower_is_better: bool = option(
@@ -85,7 +85,7 @@ class StoredScores(ForeignMetric):
             system: np.array(values, dtype=np.float64) for system, values in scores.items()
         }
         self.name, self.fingerprint = name, fingerprint
-        self.compares, self.lower_is_better = COLUMNS[against], self.settings.lower_is_better
+        self.side, self.lower_is_better = Side(against), self.settings.lower_is_better
 
     @classmethod
     def needs_preset(cls) -> bool:
@@ -114,52 +114,58 @@ class StoredScores(ForeignMetric):
         metric, _, rest = super().signature.partition("|")
         return f"{metric}|file:{self.name}#{self.fingerprint}|{rest}"
 
-    def score_chunks(self, chunks: Iterable[list[list[Any]]]) -> Iterator[list[MetricResult]]:
-        """As `Scorer.score_chunks`; an `InputError` where there are more segments than scores, or
-        fewer."""
-        place = 0
+    def score_batches(self, batches: Iterable[Batch]) -> Iterator[list[MetricResult]]:
+        """Takes the scores from the file, in the order of the segments; an `InputError` where there
+        are more segments than scores, or fewer."""
+        first = 0
         columns: list[np.ndarray] = []
-        for others, *systems in chunks:
-            columns = columns or self._columns(len(systems))
-            until = place + len(others)
-            if until > len(columns[0]):
+        for batch in batches:
+            columns = columns or self._columns(list(batch.systems))
+            end = first + len(batch)
+            if end > len(columns[0]):
                 raise InputError(
                     f"{self.name}: holds {len(columns[0])} scores of a system, there are more "
                     "segments"
                 )
-            # Of several references the first that is not blank is what outputs of another length
-            # are told by.
-            plain = [other if isinstance(other, str) else _first_filled(other) for other in others]
-            scores = [self._turned(values[place:until]) for values in columns]
-            place = until
-            yield self._results(plain, None, systems, scores)
-        if columns and place < len(columns[0]):
+            scores = [self._turned(values[first:end]) for values in columns]
+            first = end
+            yield self._results(self._plain(batch), None, scores)
+        if columns and first < len(columns[0]):
             raise InputError(
-                f"{self.name}: holds {len(columns[0])} scores of a system, for only {place} "
+                f"{self.name}: holds {len(columns[0])} scores of a system, for only {first} "
                 "segments"
             )
 
-    def _columns(self, count: int) -> list[np.ndarray]:
-        """The scores of each system that is scored, by its name where names are known."""
-        names = self.system_names
-        if len(self.scores) == 1 and count == 1:
+    def _plain(self, batch: Batch) -> Batch:
+        """The texts that outputs of another length are told by: of several references the first
+        that is not blank."""
+        batch = self._read_columns(batch)
+        if batch.references is not None:
+            references = [
+                texts if isinstance(texts, str) else _first_filled(texts)
+                for texts in batch.references
+            ]
+            batch = dataclasses.replace(batch, references=references)
+        return batch.without_invisible()
+
+    def _columns(self, names: Sequence[str]) -> list[np.ndarray]:
+        """The scores of each system that is scored, by its name where it has one."""
+        if len(self.scores) == 1 and len(names) == 1:
             return list(self.scores.values())
-        missing = [name for name in names or () if name not in self.scores]
-        if names is None or missing:
-            there = ", ".join(name or "one system without a name" for name in self.scores)
-            what = (
-                f"no scores of {missing[0]!r}"
-                if missing
-                else "several systems, whose names are not known here"
-            )
-            raise InputError(f"{self.name}: {what}; it holds: {there}")
+        missing = [name for name in names if name not in self.scores]
+        if missing:
+            known = ", ".join(name or "one system without a name" for name in self.scores)
+            problem = f"no scores of {missing[0]!r}"
+            if missing == [""]:
+                problem = "several systems, whose names are not known here"
+            raise InputError(f"{self.name}: {problem}; it holds: {known}")
         return [self.scores[name] for name in names]
 
     def _floor(self) -> tuple[float | None, dict[str, float]]:
         return None, {}
 
-    def _score_chunk(self, others: list[str], systems: list[list[str]]) -> SystemScores:
-        raise NotImplementedError  # `score_chunks` looks at no texts
+    def compute(self, batch: Batch) -> list[PartScores]:
+        raise NotImplementedError  # `score_batches` looks at no texts
 
 
 def _first_filled(texts: Iterable[str]) -> str:

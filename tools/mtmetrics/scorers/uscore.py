@@ -15,10 +15,12 @@ from mtmetrics.matching.word_errors import Evidence
 from mtmetrics.models.packed import Encoder, PackedTokens
 from mtmetrics.models.translator import Translation, Translator
 from mtmetrics.scorers import settings
-from mtmetrics.scorers.base import Scorer, any_truncated, encoded_together
+from mtmetrics.scorers.base import any_truncated, encoded_columns
+from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.preset_tables import Opened, map_name, model_name, own_language_model
-from mtmetrics.scorers.results import ChunkScores
+from mtmetrics.scorers.results import PartScores
 from mtmetrics.scorers.settings import option
+from mtmetrics.scorers.words import WordScorer
 from mtmetrics.scorers.xmoverscore import VARIANTS, XMoverScore
 
 WORD_PARTS = ("wmd", "pseudo", "back", "lm")
@@ -36,6 +38,12 @@ OPTIONAL = {
     "language_model": "lm",
     "sentences": "snt",
     "back_translation": "back",
+}
+
+# Part -> the keys of the signature for its translation model, beams, and longest translation.
+_TRANSLATOR_KEYS = {
+    "pseudo": ("mt", "beams", "mtlen"),
+    "back": ("bt", "btbeams", "btlen"),
 }
 
 
@@ -105,7 +113,7 @@ def weighted_sum(parts: Mapping[str, np.ndarray], weights: Mapping[str, float]) 
     return np.sum([weight * parts[name] for name, weight in weights.items()], axis=0)
 
 
-class UScore(Scorer):
+class UScore(WordScorer):
     """``w_wrd wrd + w_snt snt`` (Eq. 6), where ``wrd = w_xlng wmd + w_pseudo pseudo + w_lm lm``
     (Eq. 3).
 
@@ -141,14 +149,12 @@ class UScore(Scorer):
             "wrd (word level), snt (sentence level) or wrd+snt",
             usage="PART+PART",
             preset="parts",
-            signed="parts",
         )
         weights: str = option(
             "tuned",
             "tuned, + or ++, or weights of parts, wmd=0.6+lm=0.1+wrd=0.7+snt=0.3",
             usage="NAME|PART=N+...",
             preset="weights",
-            signed="weights",
             weighs=True,
         )
         without: str | Collection[str] | None = option(
@@ -158,13 +164,10 @@ class UScore(Scorer):
                 "out"
             ),
             usage="NAME+NAME",
-            signed="without",
         )
-        map: str | None = option(None, settings.MAP, signed="map", opens=True)
+        map: str | None = option(None, settings.MAP, opens=True)
         maps: str | None = option(None, settings.MAPS, usage="PATH|NAME", opens=True)
-        lm: str | None = option(
-            None, settings.LANGUAGE_MODEL, usage="MODEL", signed="lm", opens=True
-        )
+        lm: str | None = option(None, settings.LANGUAGE_MODEL, usage="MODEL", opens=True)
         back: str | None = option(
             None,
             "translation model into the source language, for weights of back",
@@ -300,54 +303,49 @@ class UScore(Scorer):
     def _sentences(self) -> Encoder | None:
         return self.sentences if "snt" in self.level_weights else None
 
-    def pinned(self, option: str) -> Any:
-        words = self.words if self.word_weights else None
-        match option:
-            case "combine":
-                return "+".join(self.level_weights)
-            case "weights":
-                return self.settings.weights
-            case "without":
-                return "+".join(self.without) or None
-            case "map" if words is not None:
-                fields: dict[str, Any] = {
-                    "enc": model_name(words.encoder),
-                    "layer": words.encoder.layer,
-                }
-                fields["pieces"] = (
-                    words.pieces if words.pieces != VARIANTS["uscore"].pieces else None
-                )
-                fields |= {"mass": words.weights, "map": map_name(words.remapping)}
-                for part, made in self._translators.items():
-                    marks = (
-                        ("mt", "beams", "mtlen") if part == "pseudo" else ("bt", "btbeams", "btlen")
-                    )
-                    fields |= dict(
-                        zip(marks, (model_name(made), made.beams, made.max_length), strict=True)
-                    )
-                return fields
-            case "lm":
-                model = (
-                    words.language_model
-                    if words is not None and "lm" in self.word_weights
-                    else None
-                )
-                fields = (
-                    {} if model is None else {"lm": model_name(model), **model.signature_fields}
-                )
-                return {**fields, "sent": model_name(self._sentences)}
-        return None
+    def signature_fields(self) -> dict[str, object]:
+        fields: dict[str, object] = {
+            "parts": "+".join(self.level_weights),
+            "weights": self.settings.weights,
+            "without": "+".join(self.without) or None,
+        }
+        if self.words is not None and self.word_weights:
+            fields |= self._word_fields(self.words)
+        fields["sent"] = model_name(self._sentences)
+        return fields | self.settings.signature_fields()
 
-    def _score_chunk(self, others: list[str], systems: list[list[str]]) -> list[ChunkScores]:
+    def _word_fields(self, words: XMoverScore) -> dict[str, object]:
+        """The fields of the signature for the word level."""
+        has_usual_pieces = words.pieces == VARIANTS["uscore"].pieces
+        fields: dict[str, object] = {
+            "enc": model_name(words.encoder),
+            "layer": words.encoder.layer,
+            "pieces": None if has_usual_pieces else words.pieces,
+            "mass": words.weights,
+            "map": map_name(words.remapping),
+        }
+        for part, translator in self._translators.items():
+            model, beams, length = _TRANSLATOR_KEYS[part]
+            fields[model] = model_name(translator)
+            fields[beams], fields[length] = translator.beams, translator.max_length
+        language_model = words.language_model
+        if language_model is not None and "lm" in self.word_weights:
+            fields["lm"] = model_name(language_model)
+            fields |= language_model.signature_fields
+        return fields
+
+    def compute(self, batch: Batch) -> list[PartScores]:
+        sources, systems = batch.compared, batch.predictions
         # Of the sources for "pseudo", which all systems share; of the translations of each system
         # for "back".
         made = {
             part: [
-                translator.translate(texts) for texts in ([others] if part == "pseudo" else systems)
+                translator.translate(texts)
+                for texts in ([sources] if part == "pseudo" else systems)
             ]
             for part, translator in self._translators.items()
         }
-        levels = self._encoded([others, *systems], made)
+        levels = self._encoded(batch, made)
         results = []
         for number, predictions in enumerate(systems, 1):
             parts: dict[str, np.ndarray] = {}
@@ -359,8 +357,8 @@ class UScore(Scorer):
             ]
             truncated = any_truncated(*sides)
             if self.words is not None and "wrd" in levels:
-                sources, prediction = levels["wrd"][0], levels["wrd"][number]
-                parts["wmd"] = self.words.mover(sources, prediction)
+                prediction = levels["wrd"][number]
+                parts["wmd"] = self.words.mover(levels["wrd"][0], prediction)
                 for part, translations in made.items():
                     own = 0 if part == "pseudo" else number - 1
                     compared = prediction if part == "pseudo" else levels["plain"][0]
@@ -378,7 +376,7 @@ class UScore(Scorer):
             if "snt" in levels:
                 parts["snt"] = text_cosines(levels["snt"][0], levels["snt"][number])
             segments = self.combined(parts)
-            results.append(ChunkScores(segments, parts, truncated, np.isnan(segments)))
+            results.append(PartScores(segments, parts, truncated, np.isnan(segments)))
         return results
 
     @property
@@ -392,7 +390,7 @@ class UScore(Scorer):
         }
 
     def _encoded(
-        self, columns: list[list[str]], made: Mapping[str, list[list[Translation]]]
+        self, batch: Batch, made: Mapping[str, list[list[Translation]]]
     ) -> dict[str, list[PackedTokens]]:
         """Per level the packed sources and systems, by their parts what was made of them, and
         sources that are not remapped; a text is encoded once per encoder."""
@@ -400,31 +398,33 @@ class UScore(Scorer):
         sentences = self._sentences
         packed: dict[str, list[PackedTokens]] = {}
         if words is not None:
-            source, *targets = encoded_together(words.encoder, columns, self.column_languages)
+            source, *targets = encoded_columns(words.encoder, batch)
             packed["wrd"] = [words.ngrams_of(source, "source")]
             packed["wrd"] += [words.ngrams_of(side, "target") for side in targets]
             if "back" in made:
                 packed["plain"] = [words.ngrams_of(source, "target")]
             for part, translated in made.items():
-                language = self.column_languages[1 if part == "pseudo" else 0]
+                language = self.languages.target if part == "pseudo" else self.languages.source
                 sides = [
                     words.encoder.encode([item.text for item in side], language)
                     for side in translated
                 ]
                 packed[part] = [words.ngrams_of(side, "target") for side in sides]
         if sentences is not None:
-            packed["snt"] = encoded_together(sentences, columns, self.column_languages)
+            packed["snt"] = encoded_columns(sentences, batch)
         return packed
 
-    def _align(self, others: list[str], predictions: list[str]) -> Iterator[Alignment]:
-        """With the sources, not with the pseudo-references."""
+    def align_batch(self, batch: Batch) -> Iterator[Alignment]:
+        """Aligns with the sources, not with the pseudo-references."""
         words: Any = self.words
-        return words._align(others, predictions)
+        return words.align_batch(batch)
 
     @property
     def cells(self) -> Cells:
         """Costs; an `InputError` without the word level."""
-        return super().cells if self.words is None else self.words.cells
+        if self.words is None:
+            raise InputError(f"alignments: {self.why_no_words}")
+        return self.words.cells
 
     def evidence(
         self, predictions: list[str], alignments: Sequence[Alignment]

@@ -2,37 +2,39 @@
 2020)."""
 
 import dataclasses
-import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from mtmetrics.checks import number
 from mtmetrics.errors import InputError
-from mtmetrics.matching.pairs import Pending, text_cosines
+from mtmetrics.matching.pairs import text_cosines
 from mtmetrics.matching.plan import Alignment, Cells, Units, ngram_units, word_plan
 from mtmetrics.matching.remapping import Remapping, Sides
 from mtmetrics.matching.transport import (
     DISTANCES,
     Distance,
     RoundedPartialTransport,
-    begun_distances,
     cost_matrix,
     optimal_flow,
+    word_mover_distances,
 )
 from mtmetrics.matching.word_errors import Evidence, loss_evidence, match_evidence
-from mtmetrics.matching.workers import shared_empty
 from mtmetrics.models.language_model import LanguageModel, length_normalised
 from mtmetrics.models.packed import Encoder, PackedTokens, WordEncoder
+from mtmetrics.models.stored_vectors import SUFFIX
 from mtmetrics.models.token_weights import TokenWeights
 from mtmetrics.scorers import settings
-from mtmetrics.scorers.base import Scorer, any_truncated, encoded_together
-from mtmetrics.scorers.preset_tables import Opened, map_name, model_name, source_and_target_encoders
-from mtmetrics.scorers.results import ChunkScores, SystemScores
+from mtmetrics.scorers.base import any_truncated, encoded_columns
+from mtmetrics.scorers.batch import Batch
+from mtmetrics.scorers.preset_tables import Opened, map_name, model_name
+from mtmetrics.scorers.results import PartScores
 from mtmetrics.scorers.settings import option
+from mtmetrics.scorers.words import WordScorer
 
-Side = Literal["source", "target"]
+Role = Literal["source", "target"]
 KeptPieces = Literal["words", "all"]
 Similarity = Literal["mover", "cosine"]
 SIMILARITIES: tuple[Similarity, ...] = ("mover", "cosine")
@@ -70,7 +72,7 @@ VARIANTS: dict[str, Variant] = {
 }
 
 
-class XMoverScore(Scorer):
+class XMoverScore(WordScorer):
     """Scores a translation against its source: ``similarity + lm_weight * lm``.
 
     The similarity is the part ``mover``, from the Word Mover's Distance between the (remapped)
@@ -107,64 +109,54 @@ class XMoverScore(Scorer):
             "another encoder (or, for similarity cosine, a sentence-transformers model), or a "
             "table of word vectors in a shared space; {lang} in its path: one table per language",
             usage="MODEL|TABLE",
-            signed="enc",
             opens=True,
         )
-        layer: int | None = option(None, settings.LAYER, signed="layer", opens=True)
+        layer: int | None = option(None, settings.LAYER, opens=True)
         similarity: Similarity = option(
             "mover",
             "mover (of words) or cosine (of sentence vectors)",
             choices=SIMILARITIES,
             preset="similarity",
-            signed="sim",
         )
         pieces: KeptPieces | None = option(
             None,
             "words (no punctuation, no continuation pieces) or all",
             choices=("words", "all"),
             preset="pieces",
-            signed="pieces",
         )
-        ngram: int | None = option(None, "tokens per n-gram", preset="ngram", signed="ngram")
-        map: str | None = option(None, settings.MAP, signed="map", opens=True)
+        ngram: int | None = option(None, "tokens per n-gram", preset="ngram")
+        map: str | None = option(None, settings.MAP, opens=True)
         maps: str | None = option(None, settings.MAPS, usage="PATH|NAME", opens=True)
         sides: Sides = option(
             "source",
             "map the source side or both",
             choices=("source", "both"),
             preset="sides",
-            signed="sides",
         )
-        lm: str | None = option(
-            None, settings.LANGUAGE_MODEL, usage="MODEL", signed="lm", opens=True
-        )
+        lm: str | None = option(None, settings.LANGUAGE_MODEL, usage="MODEL", opens=True)
         lm_weight: float = option(0.1, "weight of the language model", weighs=True)
         variant: str = option(
             "acl20",
             "published form: acl20, release or uscore",
             choices=tuple(VARIANTS),
             preset="variant",
-            signed="form",
         )
         distance: Distance | None = option(
             None,
             "sqeuclidean, euclidean or cosine",
             choices=tuple(DISTANCES),
             preset="distance",
-            signed="dist",
         )
         drop_rate: float | None = option(
             None,
             "share of flows that partial transport drops, 0 to 1",
             preset="drop_rate",
-            signed="drop",
         )
         weights: str | None = option(
             None,
             "uniform, norm (lengths of vectors), or a stored table of inverse document frequencies",
             usage="uniform|norm|FILE|NAME",
             preset="weights",
-            signed="weights",
             opens=True,
         )
         workers: int | None = option(None, settings.WORKERS)
@@ -189,6 +181,69 @@ class XMoverScore(Scorer):
             "length_power",
         },
     }
+
+    def compute(self, batch: Batch) -> list[PartScores]:
+        if self.target_encoder is self.encoder:
+            sources, *systems = encoded_columns(self.encoder, batch)
+        else:
+            sources = self.encoder.encode(batch.compared, self.languages.source)
+            without_sources = dataclasses.replace(batch, sources=None)
+            systems = encoded_columns(self.target_encoder, without_sources)
+        prepare = self.ngrams_of if self.similarity == "mover" else self._remapped
+        compare = self.mover if self.similarity == "mover" else text_cosines
+        sources = prepare(sources, "source")
+        scores = []
+        for predictions, encoded in zip(batch.predictions, systems, strict=True):
+            translations = prepare(encoded, "target")
+            similarity = compare(sources, translations)
+            lm, is_cut = self.fluency(predictions)
+            parts = {self.similarity: similarity, "lm": lm}
+            truncated = any_truncated(sources, translations) | is_cut
+            scores.append(PartScores(self.combined(parts), parts, truncated, np.isnan(similarity)))
+        return scores
+
+    def mover(self, sources: PackedTokens, predictions: PackedTokens) -> np.ndarray:
+        """(N,) the part ``mover`` of N pairs of packed n-grams; NaN where a side has none."""
+        distances = word_mover_distances(
+            sources,
+            predictions,
+            self.distance,
+            transport=self._transport,
+            workers=self.workers,
+        )
+        return self._form.similarity(distances)
+
+    @property
+    def _transport(
+        self,
+    ) -> Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, float]]:
+        return optimal_flow if self.drop_rate is None else RoundedPartialTransport(self.drop_rate)
+
+    def fluency(self, predictions: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """(N,) the part ``lm`` and an (N,) mask of texts cut at the language model's limit; zeros
+        without a language model."""
+        if self.language_model is None:
+            return np.zeros(len(predictions)), np.zeros(len(predictions), dtype=bool)
+        means, lengths, cut = self.language_model.score(predictions)
+        return (length_normalised(means, lengths) if self._form.normalise_lm else means), cut
+
+    def combined(self, parts: Mapping[str, np.ndarray]) -> np.ndarray:
+        return (
+            parts[self.similarity]
+            + (self.lm_weight if self.language_model is not None else 0.0) * parts["lm"]
+        )
+
+    def _floor(self) -> tuple[float, dict[str, float]]:
+        farthest = np.array([-1.0])
+        if self.similarity == "mover":
+            farthest = self._form.similarity(np.array([_FARTHEST[self.distance]]))
+        lm = np.zeros(1)
+        if self.language_model is not None and not self._form.normalise_lm:
+            lm = np.array([self.language_model.floor])
+        parts = {self.similarity: farthest, "lm": lm}
+        return float(self.combined(parts)[0]), {
+            name: float(values[0]) for name, values in parts.items()
+        }
 
     def __init__(
         self,
@@ -246,7 +301,7 @@ class XMoverScore(Scorer):
             chosen = dataclasses.replace(
                 chosen, **{name: given.get(name) for name in (*_OF_WORDS, "weights")}
             )
-        sources, targets = source_and_target_encoders(opened, VARIANTS[chosen.variant].layer)
+        sources, targets = _source_and_target_encoders(opened, VARIANTS[chosen.variant].layer)
         remapping = opened.remapping(sources, "sentence" if cosine else "word")
         model, lm_weight = opened.language_model()
         weights: Any = None if chosen.weights in (None, "uniform") else chosen.weights
@@ -257,64 +312,55 @@ class XMoverScore(Scorer):
             of_class["lm_weight"] = lm_weight
         return cls(sources, targets, remapping, model, weights, **of_class)
 
-    def pinned(self, option: str) -> Any:
-        model, words = self.language_model, self.similarity == "mover"
-        match option:
-            case "encoder":
-                target = self.target_encoder if self.target_encoder is not self.encoder else None
-                return {"enc": model_name(self.encoder), "tenc": model_name(target)}
-            case "layer":
-                return self.encoder.layer
-            case "ngram" | "pieces" | "distance":
-                value = getattr(self, option)
-                return (
-                    None
-                    if not words or (option != "ngram" and value == getattr(self._form, option))
-                    else value
-                )
-            case "map":
-                return map_name(self.remapping)
-            case "sides":
-                return None if self.remapping is None else super().pinned(option)
-            case "lm" if model is not None:
-                return {"lm": f"{model_name(model)}*{self.lm_weight:g}", **model.signature_fields}
-            case "lm":
-                return "none"
-            case "variant":
-                return self.variant
-            case "drop_rate":
-                return (
-                    None if self.drop_rate is None or not words else f"{self.drop_rate:g}/rounded"
-                )
-            case "weights":
-                return (
-                    f"idf#{self.weights.fingerprint}"
-                    if isinstance(self.weights, TokenWeights)
-                    else self.weights
-                )
-        return super().pinned(option)
+    def signature_fields(self) -> dict[str, object]:
+        form, matches_words = self._form, self.similarity == "mover"
+        has_target_encoder = self.target_encoder is not self.encoder
+        fields: dict[str, object] = {
+            "enc": model_name(self.encoder),
+            "tenc": model_name(self.target_encoder) if has_target_encoder else None,
+            "layer": self.encoder.layer,
+            "sim": None if matches_words else self.similarity,
+        }
+        if matches_words:
+            fields["pieces"] = None if self.pieces == form.pieces else self.pieces
+            fields["ngram"] = self.ngram
+        fields["map"] = map_name(self.remapping)
+        if self.remapping is not None and self.sides != "source":
+            fields["sides"] = self.sides
+        fields |= self._language_model_fields()
+        fields["form"] = self.variant
+        if matches_words:
+            fields["dist"] = None if self.distance == form.distance else self.distance
+            if self.drop_rate is not None:
+                fields["drop"] = f"{self.drop_rate:g}/rounded"
+        fields["weights"] = self.weights
+        if isinstance(self.weights, TokenWeights):
+            fields["weights"] = f"idf#{self.weights.fingerprint}"
+        return fields | self.settings.signature_fields()
 
-    def ngrams(self, texts: Sequence[str], side: Side) -> PackedTokens:
+    def _language_model_fields(self) -> dict[str, object]:
+        model = self.language_model
+        if model is None:
+            return {"lm": "none"}
+        return {"lm": f"{model_name(model)}*{self.lm_weight:g}", **model.signature_fields}
+
+    def ngrams(self, texts: Sequence[str], side: Role) -> PackedTokens:
         """Packed n-grams of texts, ready to be matched."""
         return self.ngrams_of(self._words(side).encode(texts, self._language(side)), side)
 
-    def ngrams_of(self, tokens: PackedTokens, side: Side) -> PackedTokens:
-        """The same from tokens that are encoded already: filtered, weighted, remapped, averaged,
-        L2-normalised."""
-        return (
-            self._remapped(self._filtered(tokens, side), side)
-            .ngrams(self.ngram)
-            .normalized(shared_empty)
-        )
+    def ngrams_of(self, tokens: PackedTokens, side: Role) -> PackedTokens:
+        """Packed n-grams of tokens: filtered, weighted, remapped, averaged, L2-normalised."""
+        remapped = self._remapped(self._filtered(tokens, side), side)
+        return remapped.ngrams(self.ngram).normalized()
 
-    def _words(self, side: Side) -> WordEncoder:
+    def _words(self, side: Role) -> WordEncoder:
         encoder: Any = self.encoder if side == "source" else self.target_encoder
         return encoder
 
-    def _language(self, side: Side) -> str | None:
-        return self.column_languages[side == "target"]
+    def _language(self, side: Role) -> str | None:
+        return self.languages.source if side == "source" else self.languages.target
 
-    def _filtered(self, tokens: PackedTokens, side: Side) -> PackedTokens:
+    def _filtered(self, tokens: PackedTokens, side: Role) -> PackedTokens:
         if self.pieces == "words":
             tokens = tokens.select(self._words(side).word_table[tokens.token_ids])
         if self.weights == "norm":
@@ -324,67 +370,11 @@ class XMoverScore(Scorer):
             )
         return tokens if self.weights is None else self.weights.apply(tokens)
 
-    def _remapped(self, tokens: PackedTokens, side: Side) -> PackedTokens:
+    def _remapped(self, tokens: PackedTokens, side: Role) -> PackedTokens:
         remapping = self.remapping
         if remapping is None or (side == "target" and self.sides == "source"):
             return tokens
         return tokens.with_vectors(lambda vectors: remapping.apply(vectors, side))
-
-    def mover(self, sources: PackedTokens, predictions: PackedTokens) -> np.ndarray:
-        """(N,) the part ``mover`` of N pairs of packed n-grams; NaN where a side has none."""
-        return self._begun_mover(sources, predictions)()
-
-    def _begun_mover(self, sources: PackedTokens, predictions: PackedTokens) -> Pending[np.ndarray]:
-        distances = begun_distances(
-            sources, predictions, self.distance, self._transport, self.workers
-        )
-        return Pending(lambda: self._form.similarity(distances()), ready=distances.ready)
-
-    @property
-    def _transport(
-        self,
-    ) -> Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, float]]:
-        return optimal_flow if self.drop_rate is None else RoundedPartialTransport(self.drop_rate)
-
-    def fluency(self, predictions: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """(N,) the part ``lm`` and an (N,) mask of texts cut at the language model's limit; zeros
-        without a language model."""
-        if self.language_model is None:
-            return np.zeros(len(predictions)), np.zeros(len(predictions), dtype=bool)
-        means, lengths, cut = self.language_model.score(predictions)
-        return (length_normalised(means, lengths) if self._form.normalise_lm else means), cut
-
-    def _score_chunk(self, others: list[str], systems: list[list[str]]) -> SystemScores:
-        if self.target_encoder is self.encoder:
-            encoded, *columns = encoded_together(
-                self.encoder, [others, *systems], self.column_languages
-            )
-        else:
-            source, target = self.column_languages
-            encoded = self.encoder.encode(others, source)
-            columns = encoded_together(self.target_encoder, systems, (target, target))
-        prepare = self.ngrams_of if self.similarity == "mover" else self._remapped
-        packed_sources = prepare(encoded, "source")
-        compared = []
-        for predictions, tokens in zip(systems, columns, strict=True):
-            packed = prepare(tokens, "target")
-            if self.similarity == "mover":
-                similarity = self._begun_mover(packed_sources, packed)
-            else:
-                similarity = Pending(
-                    functools.partial(text_cosines, packed_sources, packed), ready=True
-                )
-            lm, long = self.fluency(predictions)
-            compared.append((similarity, lm, any_truncated(packed_sources, packed) | long))
-        scores = Pending(lambda: [self._chunk_scores(*parts) for parts in compared], ready=False)
-        return scores() if all(similarity.ready for similarity, _, _ in compared) else scores
-
-    def _chunk_scores(
-        self, similarity: Pending[np.ndarray], lm: np.ndarray, truncated: np.ndarray
-    ) -> ChunkScores:
-        values = similarity()
-        parts = {self.similarity: values, "lm": lm}
-        return ChunkScores(self.combined(parts), parts, truncated, np.isnan(values))
 
     @property
     def cells(self) -> Cells:
@@ -396,8 +386,10 @@ class XMoverScore(Scorer):
             )
         return "cost"
 
-    def _align(self, others: list[str], predictions: list[str]) -> Iterator[Alignment]:
-        sides = zip(self._units(others, "source"), self._units(predictions, "target"), strict=True)
+    def align_batch(self, batch: Batch) -> Iterator[Alignment]:
+        [predictions] = batch.predictions
+        sources, targets = batch.compared, predictions
+        sides = zip(self._units(sources, "source"), self._units(targets, "target"), strict=True)
         for (x, x_units), (y, y_units) in sides:
             if not (len(x.vectors) and len(y.vectors)):
                 yield Alignment.nothing("cost")
@@ -408,7 +400,7 @@ class XMoverScore(Scorer):
             )
             yield word_plan(x_units, y_units, flow, cost, _UNRELATED[self.distance])
 
-    def _units(self, texts: list[str], side: Side) -> Iterator[tuple[PackedTokens, Units]]:
+    def _units(self, texts: list[str], side: Role) -> Iterator[tuple[PackedTokens, Units]]:
         """The n-grams of each text, none of a blank one, and the words that they are made of."""
         encoder, language = self._words(side), self._language(side)
         encoded = encoder.encode(texts, language)
@@ -437,8 +429,8 @@ class XMoverScore(Scorer):
         weight: float,
         lm_weight: float,
     ) -> list[list[Evidence]]:
-        """What speaks against the words of translations, of which the parts ``mover`` and ``lm``
-        have these weights."""
+        """The evidence against the words of translations, with these weights of the parts ``mover``
+        and ``lm``."""
         best, *similarities = self._form.similarity(
             np.array([0.0, *(alignment.total for alignment in alignments)])
         )
@@ -449,24 +441,32 @@ class XMoverScore(Scorer):
         if self.language_model is not None and lm_weight > 0:
             lacks = lm_weight * (float(self._form.normalise_lm) - self.fluency(predictions)[0])
             texts = zip(evidence, self.language_model.token_losses(predictions), lacks, strict=True)
-            for found, losses, lack in texts:
-                found.append(loss_evidence(*losses, -self.language_model.floor, lack))
+            for of_text, losses, lack in texts:
+                of_text.append(loss_evidence(*losses, -self.language_model.floor, lack))
         return evidence
 
-    def combined(self, parts: Mapping[str, np.ndarray]) -> np.ndarray:
-        return (
-            parts[self.similarity]
-            + (self.lm_weight if self.language_model is not None else 0.0) * parts["lm"]
-        )
 
-    def _floor(self) -> tuple[float, dict[str, float]]:
-        farthest = np.array([-1.0])
-        if self.similarity == "mover":
-            farthest = self._form.similarity(np.array([_FARTHEST[self.distance]]))
-        lm = np.zeros(1)
-        if self.language_model is not None and not self._form.normalise_lm:
-            lm = np.array([self.language_model.floor])
-        parts = {self.similarity: farthest, "lm": lm}
-        return float(self.combined(parts)[0]), {
-            name: float(values[0]) for name, values in parts.items()
-        }
+def _source_and_target_encoders(opened: Opened, usual_layer: int | None) -> tuple[Any, Any]:
+    """The encoders of sources and of predictions of XMoverScore: two tables of word vectors, or one
+    encoder, twice; `usual_layer` is read where nothing says another one."""
+    pool, table, cosine = opened.pool, opened.encoder_table(), opened.chosen.similarity == "cosine"
+    paths = (table["model"].replace("{lang}", language) for language in opened.needed_pair())
+    (sources, targets), layer = map(opened.bundle.path, paths), table["layer"]
+    if sources.endswith(SUFFIX) and not cosine:
+        raise InputError(f"encoder {sources}: holds a vector per text; use similarity='cosine'")
+    if Path(sources).is_file() and Path(targets).is_file() and not sources.endswith(SUFFIX):
+        if layer is not None:
+            raise InputError(
+                f"layer {layer}: {sources} is a table of word vectors, which have no layers; "
+                "leave it out"
+            )
+        if cosine:
+            why = f"{sources} is a table of word vectors, use similarity='mover'"
+            raise InputError(f"similarity='cosine' needs a vector per text; {why}")
+        return pool.static_vectors(sources), pool.static_vectors(targets)
+    if sources != targets:
+        missing = targets if Path(sources).is_file() else sources
+        raise InputError(f"encoder {table['model']}: no such table of word vectors: {missing}")
+    load, usual = (pool.sentence_encoder, None) if cosine else (pool.encoder, usual_layer)
+    encoder = load(sources, layer=usual if layer is None else layer, revision=table["revision"])
+    return encoder, encoder

@@ -128,7 +128,9 @@ def labelled(
             [getattr(outputs[row], name) for row in rows] for name in ("reference", "translation")
         )
         for spec in metrics:
-            result = spec.load_for(["references"], pool, pair).score(references, translations)
+            result = spec.load_for(["references"], pool, pair).score(
+                translations, references=references
+            )
             signatures[str(spec)].append(result.signature)
             found.append(standardised(result.segments, f"{pair}: scores of {spec}"))
         labels[rows] = standardised(np.mean(found, axis=0), f"{pair}: means of the scores")

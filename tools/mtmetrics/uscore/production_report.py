@@ -167,7 +167,7 @@ def _columns(production: Production, final: UScore, segments: Judged) -> dict[st
     their sums by all weights."""
 
     def scores(scorer: Scorer) -> MetricResult:
-        return scorer.score(segments.sources, segments.predictions)
+        return scorer.score(segments.predictions, sources=segments.sources)
 
     columns: dict[str, np.ndarray] = {}
     for name, maps in _until(production.maps).items():

@@ -1,0 +1,40 @@
+"""Metrics that match words, and those that do not."""
+
+import pytest
+from helpers import REFERENCES, TRANSLATIONS
+
+from mtmetrics.errors import InputError
+from mtmetrics.models.token_encoder import TokenEncoder
+from mtmetrics.scorers.bertr import BERTR
+from mtmetrics.scorers.distilscore import DistilScore
+from mtmetrics.scorers.words import WordScorer, aligns_words, blames_words, word_scorer
+
+
+def test_only_metrics_that_match_words_align(encoder: TokenEncoder) -> None:
+    whole, words = DistilScore(encoder.means()), BERTR(encoder)
+    assert not isinstance(whole, WordScorer)
+    assert (aligns_words(whole), blames_words(whole)) == (False, False)
+    assert (aligns_words(words), blames_words(words)) == (True, True)
+    assert word_scorer(words) is words
+    with pytest.raises(InputError, match="^alignments: this metric compares whole texts"):
+        word_scorer(whole)
+
+
+def test_alignments_faults_and_scores_read_the_same_texts(encoder: TokenEncoder) -> None:
+    scorer = BERTR(encoder)
+    columns = {"references": REFERENCES, "sources": ["not read"] * len(REFERENCES)}
+    alignments = scorer.align(TRANSLATIONS, **columns)
+    scores = scorer.score(TRANSLATIONS, **columns).segments
+    filled = [text != "" for text in TRANSLATIONS]
+    totals = [alignment.total for alignment in alignments]
+    assert [total for total, is_filled in zip(totals, filled, strict=True) if is_filled] == (
+        pytest.approx(scores[filled], abs=1e-6)
+    )
+    assert scorer.blame(TRANSLATIONS, **columns) == scorer.faults(TRANSLATIONS, alignments)
+
+
+def test_texts_by_position_are_refused(encoder: TokenEncoder) -> None:
+    scorer = BERTR(encoder)
+    for name in ("align", "blame"):
+        with pytest.raises(InputError, match=rf"{name}\(predictions, sources=...\)"):
+            getattr(scorer, name)(REFERENCES, TRANSLATIONS)

@@ -1,0 +1,120 @@
+"""Texts on their way from the user to the formula of a metric."""
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mtmetrics.io.visible_text import visible
+
+
+class Languages(NamedTuple):
+    """Codes of the languages of sources and of translations; None where one is not known."""
+
+    source: str | None = None
+    target: str | None = None
+
+
+_UNKNOWN = Languages()
+
+
+@dataclasses.dataclass(frozen=True)
+class Batch:
+    """Segments whose translations are scored together.
+
+    Attributes:
+        systems: name of a system -> its n translations.
+        sources: n texts; None where there are none.
+        references: n texts, or n lists of texts where segments have several; None where there are
+            none. Metrics are only given batches with one reference per segment.
+        languages: ISO 639 codes, which choose models.
+    """
+
+    systems: Mapping[str, Sequence[str]]
+    sources: Sequence[str] | None = None
+    references: Sequence[Any] | None = None
+    languages: Languages = _UNKNOWN
+
+    def __len__(self) -> int:
+        """Number of segments."""
+        return len(next(iter(self.systems.values())))
+
+    @property
+    def compared(self) -> list[str]:
+        """The sources where there are any, else the references."""
+        texts = self.references if self.sources is None else self.sources
+        return list(texts or ())
+
+    @property
+    def compared_language(self) -> str | None:
+        """The language of `compared`."""
+        return self.languages.target if self.sources is None else self.languages.source
+
+    @property
+    def columns(self) -> list[tuple[list[str], str | None]]:
+        """Texts and their language: sources and references, where they are there, then each
+        system."""
+        source, target = self.languages
+        columns: list[tuple[list[str], str | None]] = []
+        if self.sources is not None:
+            columns.append((list(self.sources), source))
+        if self.references is not None:
+            columns.append((list(self.references), target))
+        return columns + [(texts, target) for texts in self.predictions]
+
+    @property
+    def predictions(self) -> list[list[str]]:
+        """The translations of each system."""
+        return [list(texts) for texts in self.systems.values()]
+
+    def slices(self, size: int) -> Iterator["Batch"]:
+        """Batches of at most so many segments each, in order."""
+        for first in range(0, len(self), size):
+            yield self.take(range(first, min(first + size, len(self))))
+
+    def take(self, segments: Sequence[int]) -> "Batch":
+        """The batch of some segments, by their places; one may be taken several times."""
+        return dataclasses.replace(
+            self,
+            systems={name: _taken(texts, segments) for name, texts in self.systems.items()},
+            sources=None if self.sources is None else _taken(self.sources, segments),
+            references=None if self.references is None else _taken(self.references, segments),
+        )
+
+    def without_invisible(self) -> "Batch":
+        """The batch without the characters that nobody sees and that mean nothing; of one with
+        single references."""
+        return dataclasses.replace(
+            self,
+            systems={name: list(map(visible, texts)) for name, texts in self.systems.items()},
+            sources=None if self.sources is None else list(map(visible, self.sources)),
+            references=None if self.references is None else list(map(visible, self.references)),
+        )
+
+    def with_single_references(self) -> tuple["Batch", np.ndarray | None]:
+        """Repeats each segment for every reference that it has.
+
+        Returns:
+            A batch of m rows with one reference each, and for each (m,) row the number of its
+            segment; None where references are no lists.
+        """
+        references = self.references
+        if references is None or all(isinstance(texts, str) for texts in references):
+            return self, None
+        listed = [[texts] if isinstance(texts, str) else list(texts) for texts in references]
+        owners = np.repeat(np.arange(len(listed)), [len(texts) for texts in listed])
+        repeated = self.take(owners.tolist())
+        single = [text for texts in listed for text in texts]
+        return dataclasses.replace(repeated, references=single), owners
+
+    def blank_rows(self, predictions: Sequence[str]) -> np.ndarray:
+        """(n,) bool, rows of which the translation, or a text that it is compared with, is blank;
+        of a batch without invisible characters and with single references."""
+        columns = [texts for texts in (self.sources, self.references) if texts is not None]
+        rows = zip(*columns, predictions, strict=True)
+        return np.array([not all(text.strip() for text in row) for row in rows], dtype=bool)
+
+
+def _taken(texts: Sequence[Any], places: Sequence[int]) -> list[Any]:
+    return [texts[place] for place in places]

@@ -1,0 +1,143 @@
+"""Sides: translations are compared with the source, a reference or both; how one is chosen."""
+
+import enum
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Literal, Protocol
+
+from mtmetrics.checks import choice
+from mtmetrics.errors import InputError
+
+Column = Literal["sources", "references"]
+# Column of texts -> the field of a row that holds one of them.
+FIELDS: dict[Column, str] = {"sources": "source", "references": "reference"}
+
+
+class Side(enum.StrEnum):
+    """The texts that a metric compares translations with."""
+
+    SOURCE = "source"
+    REFERENCE = "reference"
+    BOTH = "both"
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns of texts that are compared with."""
+        if self is Side.SOURCE:
+            return ("sources",)
+        if self is Side.REFERENCE:
+            return ("references",)
+        return ("sources", "references")
+
+    @property
+    def fields(self) -> list[str]:
+        """The fields of a row that are compared with."""
+        return [FIELDS[column] for column in self.columns]
+
+    @property
+    def label(self) -> str:
+        """The side as a sentence names it."""
+        return "source and the reference" if self is Side.BOTH else self.value
+
+
+# What the paper of SentSim calls its settings -> the side.
+SIDE_OF_SETTING = {"src-mt": Side.SOURCE, "mt-ref": Side.REFERENCE}
+SETTING_OF_SIDE = {side: setting for setting, side in SIDE_OF_SETTING.items()}
+
+
+class ComparingMetric(Protocol):
+    """A metric that may leave a choice of what to compare with."""
+
+    @property
+    def name(self) -> str:
+        """Name of the metric."""
+
+    @property
+    def sides(self) -> Sequence[Side]:
+        """The sides that it can compare with."""
+
+    @property
+    def usual(self) -> Side | None:
+        """The side where texts of both are given and nobody chooses; None if that is an error."""
+
+
+def requested_side(options: Mapping[str, Any]) -> str | None:
+    """Returns the side that options ask for, by `against` or by SentSim's alias `setting`; None
+    where they ask for none.
+
+    Raises:
+        InputError: an unknown setting, or one that contradicts `against`.
+    """
+    against, setting = options.get("against"), options.get("setting")
+    if setting is None:
+        return against
+    choice("setting", setting, tuple(SIDE_OF_SETTING))
+    side = SIDE_OF_SETTING[setting]
+    if against not in (None, side):
+        raise InputError(
+            f"against {str(against)!r} and setting {setting!r} contradict; pass one of them"
+        )
+    return side
+
+
+def resolve_side(
+    metric: ComparingMetric,
+    requested: str | None,
+    preset_side: Side | None,
+    given_columns: Collection[str] | None,
+) -> Side:
+    """Returns the side that a metric is to compare with.
+
+    The user's request decides; without one the preset, where it is made for one side; then the
+    columns that are given; then what is usual for the metric.
+
+    Args:
+        metric: says what it can compare with, and what is usual.
+        requested: the side that the user asks for, see `requested_side`.
+        preset_side: the only side that the preset is made for.
+        given_columns: the columns of texts that the user passed; None where they are not known.
+
+    Raises:
+        InputError: the metric cannot compare with that side, its texts are not given, or nothing
+            says which side counts.
+    """
+    possible = [
+        side
+        for side in metric.sides
+        if given_columns is None or {*side.columns} <= {*given_columns}
+    ]
+    if requested is not None:
+        return _checked_request(metric, requested, possible)
+    if not possible:
+        columns = _columns_label(metric.sides)
+        raise InputError(f"{metric.name} compares predictions with {columns}; pass {columns}")
+    if preset_side is not None and preset_side in possible:
+        return preset_side
+    if len(possible) == 1:
+        return possible[0]
+    if metric.usual is not None:
+        return metric.usual
+    problem = f"{metric.name}: both sources and references are given"
+    if given_columns is None:
+        problem = f"{metric.name} compares with the source or the reference"
+    raise InputError(f"{problem}: pass against='source' or against='reference'")
+
+
+def _checked_request(metric: ComparingMetric, requested: str, possible: Collection[Side]) -> Side:
+    choice("against", requested, tuple(Side))
+    side = Side(requested)
+    if side not in metric.sides:
+        wrong = "both" if side is Side.BOTH else f"a {side}"
+        columns = _columns_label(metric.sides)
+        raise InputError(f"{metric.name} compares with {columns} only, not with {wrong}")
+    if side not in possible:
+        needed = " and ".join(side.columns)
+        raise InputError(f"against={side.value!r} compares with {needed}; pass {needed}")
+    return side
+
+
+def _columns_label(sides: Sequence[Side]) -> str:
+    """The columns of some sides, such as ``sources or references, or both``."""
+    if len(sides) == 1:
+        return " and ".join(sides[0].columns)
+    label = " or ".join(side.columns[0] for side in sides if side is not Side.BOTH)
+    return f"{label}, or both" if Side.BOTH in sides else label
