@@ -296,7 +296,7 @@ def test_metrics_of_four_kinds_in_one_call(mtmetrics, four_metrics) -> None:
         lengths
     )
     alone = load_scorer("comet", "regression").score_systems(
-        known.systems, sources=list(zip(known.sources, known.references, strict=True))
+        known.systems, sources=known.sources, references=known.references
     )
     for one in found[1]["systems"]:
         assert one["mean_score"] == pytest.approx(alone[one["system"]].system, abs=1e-5)

@@ -142,7 +142,7 @@ def test_several_metrics_and_columns_in_one_table(table):
         "| sentbleu (column)",
     ]
     assert lines[4] == "| sentbleu (column) | **1.000** | **1.000** | **1.000** |"
-    chrf = load_scorer("chrf").score(PREDICTIONS, sources=[text[:9] for text in PREDICTIONS])
+    chrf = load_scorer("chrf").score(PREDICTIONS, references=[text[:9] for text in PREDICTIONS])
     assert lines[2].split(" | ")[1].rstrip(" †") == f"{pearson(chrf.segments, HUMAN).value:.3f}"
     assert any(line.startswith("chrf: chrf|") for line in lines)
 

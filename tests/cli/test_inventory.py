@@ -427,6 +427,6 @@ class Lengths(mtmetrics.PluginMetric):
         folder = write(tmp_path / name / "preset.toml", content).parent
         against = None if name == "score" else "reference"
         scorer = load("lengths", str(folder), against=against)
-        assert scorer.score(["abc"], sources=["x"]).segments.tolist() == [6.0]
+        assert scorer.score(["abc"], references=["x"]).segments.tolist() == [6.0]
         assert "|against:reference|factor:2.0|" in scorer.signature
         assert str(MetricSpec.parse(f"lengths:{folder}")) == f"lengths:{folder}"

@@ -69,7 +69,7 @@ def test_a_recipe_prints_the_papers_numbers_and_says_what_was_not_run(table):
     assert lines[0][:5] == ["metric", "de-en", "de-en published", "fi-en", "fi-en published"]
     rows = {line[0]: line for line in lines[1:]}
     assert len(rows) == 11
-    bleu = load_scorer("sentbleu").score(PREDICTIONS, sources=[text[:9] for text in PREDICTIONS])
+    bleu = load_scorer("sentbleu").score(PREDICTIONS, references=[text[:9] for text in PREDICTIONS])
     measured = f"{pearson(bleu.segments, HUMAN).value:.3f}"
     assert rows["SentBLEU"][1:5] == [measured, "0.432", measured, "0.571"]
     assert rows["chrF"][2] == "0.531"
@@ -181,7 +181,7 @@ def test_averages_of_tables_take_the_metrics_and_sets_of_the_user(mtmetrics, dat
     assert code == 0
     rows = {row[0]: row for row in csv.reader(io.StringIO(out))}
     assert rows["metric"][1:5] == ["WMT-16", "WMT-16 published", "WMT-17", "WMT-17 published"]
-    bleu = load_scorer("sentbleu").score(PREDICTIONS, sources=[text[:9] for text in PREDICTIONS])
+    bleu = load_scorer("sentbleu").score(PREDICTIONS, references=[text[:9] for text in PREDICTIONS])
     measured = f"{pearson(bleu.segments, HUMAN).value:.3f}"
     assert rows["BLEU [effective_order=True]"][1:5] == ["", "0.478", measured, "0.470"]
     assert rows["DistilScore"][1:5] == ["", "0.438", "", "0.512"]

@@ -82,16 +82,22 @@ def test_scorers_read_each_side_in_its_language(folder: Path, against: str) -> N
     sentences = encoder.means()
     pair: Any = {"lang_pair": "de-en"}
     found = [
-        BERTR(encoder, against=against, **pair).score(["house"], references=["house"]).segments,
+        BERTR(encoder, against=against, **pair)
+        .score(["house"], sources=["house"], references=["house"])
+        .segments,
         DistilScore(sentences, against=against, **pair)
-        .score(["house"], references=["house"])
+        .score(["house"], sources=["house"], references=["house"])
         .segments,
         SentSim(encoder, sentences, against=against, **pair)
-        .score(["house"], references=["house"])
+        .score(["house"], sources=["house"], references=["house"])
         .parts["sss"],
     ]
     if against == "source":
-        found.append(XMoverScore(encoder, **pair).score(["house"], sources=["house"]).segments)
+        found.append(
+            XMoverScore(encoder, **pair)
+            .score(["house"], sources=["house"], references=["house"])
+            .segments
+        )
     # Only an English word is the same as an English one.
     assert [bool(values[0] > 0.999) for values in found] == [against == "reference"] * len(found)
 

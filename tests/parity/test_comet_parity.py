@@ -38,11 +38,9 @@ def converted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def columns(side: str) -> tuple[list[Any], list[str]]:
-    rows = GOLDENS["data"]
-    others = {"source": [row["src"] for row in rows], "reference": [row["ref"] for row in rows]}
-    others["both"] = list(zip(others["source"], others["reference"], strict=True))
-    return others[side], [row["mt"] for row in rows]
+def columns() -> dict[str, list[str]]:
+    names = {"predictions": "mt", "sources": "src", "references": "ref"}
+    return {column: [row[key] for row in GOLDENS["data"]] for column, key in names.items()}
 
 
 @pytest.mark.filterwarnings("ignore:of 30 segments")
@@ -52,8 +50,7 @@ def test_scores_parts_and_errors(converted: Path, model: str, side: str) -> None
     wanted = GOLDENS["models"][model][side]
     scorer = load_scorer("comet", str(converted / model), against=side)
     assert isinstance(scorer, CometScore)
-    others, predictions = columns(side)
-    result = scorer.score(predictions, sources=others)
+    result = scorer.score(**columns())
     np.testing.assert_allclose(result.segments, wanted["scores"], rtol=0, atol=2e-5)
     # What the package says of an input with the reference alone is called the source's there, cut
     # at 1.
@@ -63,9 +60,9 @@ def test_scores_parts_and_errors(converted: Path, model: str, side: str) -> None
     for part, values in told.items():
         np.testing.assert_allclose(result.parts[part], values, rtol=0, atol=2e-5)
     if "error_spans" in wanted:
-        assert [
-            [_plain(span) for span in spans] for spans in scorer.errors(others, predictions)
-        ] == [[_rounded(span) for span in spans] for spans in wanted["error_spans"]]
+        assert [[_plain(span) for span in spans] for spans in scorer.errors(**columns())] == [
+            [_rounded(span) for span in spans] for spans in wanted["error_spans"]
+        ]
     TALLY["comet", "passed"] += 1
 
 

@@ -144,5 +144,5 @@ def check_texts(case: Case) -> None:
                 for row in range(count)
             ]
         else:
-            found = scorer.score(predictions[:count], sources=sources[:count]).segments
+            found = scorer.score(predictions[:count], references=sources[:count]).segments
         assert found == pytest.approx(case.array(key), abs=PREDICTION), key

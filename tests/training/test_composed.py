@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from helpers import write_jsonl
+from helpers import both, write_jsonl
 from toys import equal_weights, interrupted, kept_words, record_of
 from transformers import AutoModel, AutoTokenizer
 
@@ -83,7 +83,7 @@ def test_one_network_learns_to_judge_against_either(
             lang_pair="de-en",
         )
         result = scorer.score(
-            [pair.translation for pair in chosen], references=[pair.other for pair in chosen]
+            [pair.translation for pair in chosen], sources=[pair.other for pair in chosen]
         )
         assert pearson(result.segments, np.array([pair.human for pair in chosen])).value > 0.8
         assert f"against:{side}" in result.signature
@@ -111,22 +111,20 @@ def test_source_and_reference_are_read_together(
         "lang_pair": "de-en",
     }
     scorer = load_scorer("esim", **options)
-    texts, translations = (
-        [(pair.other, pair.reference) for pair in pairs],
-        [pair.translation for pair in pairs],
-    )
-    result = scorer.score(translations, references=texts)
+    texts = [(pair.other, pair.reference) for pair in pairs]
+    translations = [pair.translation for pair in pairs]
+    result = scorer.score(translations, **both(texts))
     assert pearson(result.segments, np.array([pair.human for pair in pairs])).value > 0.8
     assert "|against:both|" in result.signature
     # One by one, and in another order, as together.
     one = [
-        scorer.score([translations[number]], references=texts[number : number + 1]).segments[0]
+        scorer.score([translations[number]], **both(texts[number : number + 1])).segments[0]
         for number in (5, 3)
     ]
     assert result.segments[[5, 3]] == pytest.approx(one, abs=1e-5)
-    assert scorer.score(["a dog"], references=[("", "the dog")]).segments.tolist() == [0.0]
+    assert scorer.score(["a dog"], **both([("", "the dog")])).segments.tolist() == [0.0]
     with pytest.raises(InputError, match="alignments: are of two texts"):
-        scorer.align(["a dog"], references=texts[:1])
+        scorer.align(["a dog"], **both(texts[:1]))
     with pytest.raises(
         InputError, match="holds no network that compares with the source and the reference"
     ):

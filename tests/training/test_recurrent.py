@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from helpers import write_jsonl
+from helpers import both, write_jsonl
 from toys import equal_weights, kept_words, record_of
 
 from mtmetrics.cli.main import main
@@ -64,10 +64,10 @@ def test_learns_a_dozen_pairs_by_heart(
     data.save(tmp_path / "saved", [best])
     scorer = load_scorer(architecture, regressor=str(tmp_path / "saved"), encoder=encoder)
     pairs = data.train_pairs[:12]
-    others = [
-        pair.other if against == "reference" else (pair.other, pair.reference) for pair in pairs
-    ]
-    result = scorer.score([pair.translation for pair in pairs], references=others)
+    columns = {"references": [pair.other for pair in pairs]}
+    if against == "both":
+        columns = both([(pair.other, pair.reference) for pair in pairs])
+    result = scorer.score([pair.translation for pair in pairs], **columns)
     assert pearson(result.segments, np.array([pair.human for pair in pairs])).value > 0.95
     assert f"|against:{against}|" in result.signature
 
