@@ -315,6 +315,16 @@ def test_scores_that_are_no_numbers_are_refused(plugin: Path, found: str) -> Non
         package.load("lengths").score(["c", "d"], sources=["a", "b"])
 
 
+def test_a_plugin_as_in_1_1_is_refused_with_the_method_that_works(plugin: Path) -> None:
+    text = PLUGIN.replace(
+        "(self, predictions, sources=None, references=None)", "(self, others, predictions)"
+    )
+    plugin.write_text(text)
+    needed = r"the method is segment_scores\(self, predictions, sources=None, references=None\)$"
+    with pytest.raises(InputError, match=needed):
+        load_plugin(plugin)
+
+
 def test_a_wheel_that_declares_a_metric_is_enough(tmp_path: Path) -> None:
     """Installed with pip into a folder of its own, and used from the command line."""
     name = "lengths-1.0.dist-info"

@@ -189,6 +189,10 @@ def register(metric: type[PluginMetric], where: str) -> str:
         raise InputError(
             f"plugin {where}: {name} needs sides of {', '.join(Side)}, and a finite floor"
         )
+    _, *texts = inspect.signature(metric.segment_scores).parameters
+    if texts[:1] != ["predictions"]:
+        needed = "segment_scores(self, predictions, sources=None, references=None)"
+        raise InputError(f"plugin {where}: {name}: since 2.0 the method is {needed}")
     known = METRICS.get(name)
     if known is not None and not (isinstance(known.scorer, type) and known.where == where):
         raise InputError(f"plugin {where}: the name {name!r} is taken by another metric")
