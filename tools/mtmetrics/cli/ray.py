@@ -15,7 +15,6 @@ from mtmetrics.io.columns import column_names as field_names
 from mtmetrics.scorers.metric import COLUMNS, KEYS
 from mtmetrics.scorers.registry import find_metric
 
-_TO_MAKE = {"embedding_cache"}
 _NO_PATHS = {"metric", "device", "dtype"}  # though there may be a folder of that name
 
 
@@ -134,14 +133,10 @@ def _worker(plugins: list[str], *arguments: Any) -> Any:
 
 
 def absolute_paths(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options with paths that hold in the working folder of another process: those of what
-    exists, and of folders that workers make."""
-    texts = {
+    """Returns the options with paths that hold in the working folder of another process, too."""
+    paths = {
         name: value
         for name, value in options.items()
-        if isinstance(value, str) and name not in _NO_PATHS
-    }
-    paths = {
-        name: value for name, value in texts.items() if name in _TO_MAKE or os.path.exists(value)
+        if isinstance(value, str) and name not in _NO_PATHS and os.path.exists(value)
     }
     return {**options, **{name: absolute(value) for name, value in paths.items()}}

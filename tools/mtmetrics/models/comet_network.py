@@ -5,7 +5,7 @@ Those of regression, with and without references (Rei et al., 2020 and 2021), en
 and compare the vectors. Unified ones (Wan et al., 2022; Rei et al., 2022) encode the texts as one
 sequence, and XCOMET (Guerreiro et al., 2024) finds the errors in it besides."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,8 +16,9 @@ from torch import nn
 
 from mtmetrics.artifacts.comet_checkpoints import HEADS_FILE, SEPARATORS, CometSettings
 from mtmetrics.artifacts.models import loading, pretrained_tokenizer, transformers_network
+from mtmetrics.models.devices import torch_dtype
 from mtmetrics.models.loaded import LoadedModel
-from mtmetrics.models.runner import TextCache, torch_dtype
+from mtmetrics.models.text_cache import TextCache
 from mtmetrics.models.text_units import TextUnits, text_words
 
 # Of an input with the source, with the reference, and with both: shares in the score and in the
@@ -193,7 +194,7 @@ class CometScores(NamedTuple):
 
 class _Judged(NamedTuple):
     score: float
-    words: np.ndarray | None
+    words: Any  # (n, 1 + labels) array; None where a checkpoint labels no words
 
 
 class Comet(LoadedModel):
@@ -202,7 +203,7 @@ class Comet(LoadedModel):
 
     Args:
         folder: as `mtmetrics.artifacts.comet_checkpoints` makes it.
-        **running: keywords of `mtmetrics.models.runner.Running`; the encoder computes in float32,
+        **running: keywords of `mtmetrics.models.running.Running`; the encoder computes in float32,
             whatever the checkpoint was published for, unless another dtype is asked for.
 
     Raises:
@@ -229,8 +230,10 @@ class Comet(LoadedModel):
         self.limit = encoder.config.max_position_embeddings - 2
         self._runner = self.on_devices(network, self.tokenizer.pad_token_id or 0)
         self._network: Any = self._runner.replicas[0][0]
-        self._vectors = TextCache(_REMEMBERED, lambda found: found[0].nbytes)
-        self._judged = TextCache(4096)
+        # The vector of a text, and whether the text was cut.
+        self._vectors: TextCache[str, tuple[np.ndarray, bool]]
+        self._vectors = TextCache(_REMEMBERED, lambda encoded: encoded[0].nbytes)
+        self._judged: TextCache[tuple[str, ...], _Judged] = TextCache(4096)
 
     def score(
         self, translations: Sequence[str], others: Mapping[str, Sequence[str]]
@@ -323,10 +326,11 @@ class Comet(LoadedModel):
         if self.settings.error_labels:
             shares = _WORD_SHARES if len(inputs) > 1 else (1.0,)
             for row, text in enumerate(columns["mt"]):
-                labelled = [
+                weighted = [
                     share * judged[place * count + row].words for place, share in enumerate(shares)
                 ]
-                errors[row] = error_spans(sum(labelled), known[text][2], self.settings.error_labels)
+                probabilities = np.sum(weighted, axis=0)
+                errors[row] = error_spans(probabilities, known[text][2], self.settings.error_labels)
         if self.settings.class_identifier != "xcomet_metric":
             return CometScores(scores.mean(0), parts, errors, truncated)
         parts["mqm"] = np.array([_of_errors(spans) for spans in errors])
@@ -334,9 +338,9 @@ class Comet(LoadedModel):
         whole = np.array(shares) @ np.minimum(scores, 1.0) + _ERROR_SHARE * parts["mqm"]
         return CometScores(whole, parts, errors, truncated)
 
-    def _judge(self, keys: list[Hashable], known: Mapping[str, Any]) -> list[_Judged]:
-        rows = [self._joined([known[text][0] for text in key])[: self.limit] for key in keys]  # type: ignore[attr-defined]
-        first = [len(known[key[0]][0]) for key in keys]  # type: ignore[index]
+    def _judge(self, keys: list[tuple[str, ...]], known: Mapping[str, Any]) -> list[_Judged]:
+        rows = [self._joined([known[text][0] for text in key])[: self.limit] for key in keys]
+        first = [len(known[key[0]][0]) for key in keys]
         found: list[Any] = [None] * len(keys)
 
         def compute(

@@ -10,8 +10,9 @@ import numpy as np
 from mtmetrics.artifacts.models import pretrained_tokenizer
 from mtmetrics.checks import choice
 from mtmetrics.errors import ArtifactError, InputError, MTMetricsError
+from mtmetrics.models.devices import dtype_name, torch_dtype
 from mtmetrics.models.loaded import LoadedModel
-from mtmetrics.models.runner import TextCache, dtype_name, torch_dtype
+from mtmetrics.models.text_cache import TextCache
 from mtmetrics.models.text_units import spans_of
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class LanguageModel(LoadedModel):
             to 1, as beam searches do: 1 is the mean, as published; below 1, of texts with the same
             mean the shorter one is better.
         revision: Hub revision.
-        **running: keywords of `mtmetrics.models.runner.Running`; by default 2,048 padded tokens per
+        **running: keywords of `mtmetrics.models.running.Running`; by default 2,048 padded tokens per
             batch. Likelihoods come in float32, whatever the number format of the network.
 
     Raises:
@@ -96,7 +97,7 @@ class LanguageModel(LoadedModel):
         self.max_length = int(min(limit, self.tokenizer.model_max_length))
         # A blank text is scored as badly as a uniform guess over the vocabulary would do.
         self.floor = -float(np.log(network.config.vocab_size))
-        self._recent = TextCache(_REMEMBERED)
+        self._recent: TextCache[str, tuple[float, int, bool]] = TextCache(_REMEMBERED)
 
     @property
     def signature_fields(self) -> dict[str, str | None]:

@@ -38,9 +38,10 @@ from mtmetrics.matching.word_errors import (
     match_evidence,
     word_faults,
 )
+from mtmetrics.models.devices import dtype_name
 from mtmetrics.models.packed import Encoder, PackedTokens
 from mtmetrics.models.pool import ModelPool
-from mtmetrics.models.runner import dtype_name, report_progress
+from mtmetrics.models.progress import report_progress
 from mtmetrics.scorers.degenerate import degenerate, policy
 from mtmetrics.scorers.metric import COLUMNS, METRICS, Column
 from mtmetrics.scorers.preset_tables import Opened, extended, signature, with_references
