@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mtmetrics.artifacts.cards import licence_of
-from mtmetrics.artifacts.catalog import download, hub_snapshot, hub_source, local_folder
+from mtmetrics.artifacts.hub import download
 from mtmetrics.artifacts.models import MODEL_FILES, TOKENIZER_FILES, model_label, refuse_code
 from mtmetrics.artifacts.pickles import answer, converted_apart, save_tensors
+from mtmetrics.artifacts.places import hub_snapshot, hub_source, local_folder
 from mtmetrics.errors import ArtifactError
 from mtmetrics.io.atomic import new_folder, write_atomic, write_json
 

@@ -17,7 +17,8 @@ from packaging.version import InvalidVersion, Version
 
 from mtmetrics._version import __version__
 from mtmetrics.artifacts.cards import check_model_card, check_space_card
-from mtmetrics.artifacts.catalog import CatalogEntry, catalog, hub_errors
+from mtmetrics.artifacts.catalog import CatalogEntry, catalog
+from mtmetrics.artifacts.hub import hub_errors
 from mtmetrics.errors import ArtifactError, InputError, MTMetricsError
 from mtmetrics.io.atomic import git_blob_file, sha256_unchanged, write_atomic
 from mtmetrics.layout import bundled_artifacts, source_tree, space_folder

@@ -8,7 +8,8 @@ from typing import Any
 
 from mtmetrics.cli.options import metric_options, pool_options, progress
 from mtmetrics.cli.output import print_json, rounded
-from mtmetrics.cluster.engine import BLOCK_ROWS, Engine, column_names, map_blocks, written
+from mtmetrics.cluster.block_folder import BlockFolder
+from mtmetrics.cluster.engine import BLOCK_ROWS, Engine, column_names, map_blocks
 from mtmetrics.cluster.row_files import absolute
 from mtmetrics.errors import InputError
 from mtmetrics.io.columns import column_names as field_names
@@ -96,7 +97,7 @@ def score(args: argparse.Namespace) -> int:
     if args.ci:
         from mtmetrics.statistics.significance import bootstrap_interval
 
-        scores = written(args.out, SCORE)
+        scores = BlockFolder(args.out).column(SCORE)
         interval = bootstrap_interval(scores[scores == scores])  # without those that are left out
         summary["ci"] = interval and interval._asdict()
     bad = sum(block["bad"] for block in done)
