@@ -120,13 +120,13 @@ def _convert_file(path: Path, target: Path) -> dict[str, Any]:
     import torch
     from safetensors.torch import load_file
 
-    found = torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
-    if not isinstance(found, dict) or not all(
-        isinstance(value, torch.Tensor) for value in found.values()
+    tensors = torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
+    if not isinstance(tensors, dict) or not all(
+        isinstance(value, torch.Tensor) for value in tensors.values()
     ):
         raise TypeError("it holds no plain table of tensors")
-    tied = _tied(path.parent, found)
-    kept = {name: tensor for name, tensor in found.items() if name not in tied}
+    tied = _tied(path.parent, tensors)
+    kept = {name: tensor for name, tensor in tensors.items() if name not in tied}
     save_tensors(kept, target)
     forms = [
         {name: (value.dtype, value.shape) for name, value in part.items()}
@@ -134,7 +134,7 @@ def _convert_file(path: Path, target: Path) -> dict[str, Any]:
     ]
     if forms[0] != forms[1]:
         raise ValueError("other tensors were written than were read")
-    return {"tensors": len(found), "tied": tied}
+    return {"tensors": len(tensors), "tied": tied}
 
 
 def _tied(folder: Path, tensors: "dict[str, torch.Tensor]") -> dict[str, str]:

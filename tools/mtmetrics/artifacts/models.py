@@ -230,13 +230,13 @@ def own_tokenizers(folder: Path) -> dict[str, Any]:
     `ArtifactError` where it cannot be read."""
     from transformers import PreTrainedTokenizerFast
 
-    found = {}
+    tokenizers = {}
     for place in sorted(path.parent for path in folder.glob("languages/*/tokenizer.json")):
         with loading(place, "tokenizer"):
-            found[place.name] = PreTrainedTokenizerFast.from_pretrained(
+            tokenizers[place.name] = PreTrainedTokenizerFast.from_pretrained(
                 place, local_files_only=True, trust_remote_code=False
             )
-    return found
+    return tokenizers
 
 
 def require_one_vocabulary(folder: Path) -> None:

@@ -39,23 +39,23 @@ class FilterWorker:
         `metrics`."""
         pairs = list(zip(*(table[name].to_pylist() for name in self.columns), strict=True))
         self.mixture.reports = {name: InputReport() for name in self.mixture.scorers}
-        found = scan(
+        result = scan(
             pairs, self.checks, self.mixture, count_tokens=self.asked.selection.tokens is not None
         )
-        for entry in found.report["removed"].values():
+        for entry in result.report["removed"].values():
             for example in entry["examples"]:
                 place = (
                     table.slice(example["row"] - 1, 1).select(["file", "segment"]).to_pylist()[0]
                 )
                 example |= {"file": place["file"], "row": place["segment"]}
-        table = table.take(found.rows)
-        for name, values in zip(self.asked.names, [found.scores, *found.values], strict=False):
+        table = table.take(result.rows)
+        for name, values in zip(self.asked.names, [result.scores, *result.values], strict=False):
             table = table.append_column(name, [values])
-        keys = [int.from_bytes(Checks.near_key(*pairs[row]), signed=True) for row in found.rows]
+        keys = [int.from_bytes(Checks.near_key(*pairs[row]), signed=True) for row in result.rows]
         table = table.append_column(_KEY, [np.array(keys, dtype=np.int64)]).append_column(
-            _TOKENS, [found.tokens]
+            _TOKENS, [result.tokens]
         )
-        return table, found.report | {"metrics": self.mixture.about()}
+        return table, result.report | {"metrics": self.mixture.about()}
 
 
 def choose(

@@ -114,7 +114,7 @@ class _OutputFile(io.FileIO):
         with _errors_about(path):
             super().__init__(temporary, "wb")
 
-    def write(self, data: Any) -> int | None:
+    def write(self, data: Any) -> int:
         """Writes bytes; an MTMetricsError says why it cannot."""
         with _errors_about(self._path):
             return super().write(data)

@@ -407,7 +407,8 @@ def _parquet_rows(path: str | Path, columns: Sequence[str] | None) -> Iterator[R
                 yield Row(f"{path}, row {number}", row)
 
 
-class Texts(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Texts:
     """Texts of a file of rows.
 
     Attributes:
@@ -507,7 +508,8 @@ def count_rows(path: str | Path) -> int | None:
         if _is_parquet(path):
             from pyarrow import parquet
 
-            return parquet.read_metadata(path).num_rows
+            rows: int = parquet.read_metadata(path).num_rows
+            return rows
         line_ends = 0
         last = b"\n"
         with open_bytes(path) as stream:

@@ -253,21 +253,21 @@ class Comet(LoadedModel):
     def _score_apart(self, columns: Mapping[str, list[str]]) -> CometScores:
         """Of texts that are encoded one by one."""
         texts = [text for column in columns.values() for text in column]
-        found = self._vectors.values(texts, self._encode)
+        encoded = self._vectors.values(texts, self._encode)
         count = len(columns["mt"])
         device = next(self._network.parameters()).device
         sides = {}
         for place, name in enumerate(columns):
-            own = found[place * count : (place + 1) * count]
+            own = encoded[place * count : (place + 1) * count]
             sides[name] = torch.from_numpy(np.stack([vector for vector, _ in own])).to(device)
         with torch.inference_mode():
             scores = self._network.compare(sides.pop("mt"), sides).double().cpu().numpy()
-        cut = np.array([was_cut for _, was_cut in found], dtype=bool).reshape(-1, count)
+        cut = np.array([was_cut for _, was_cut in encoded], dtype=bool).reshape(-1, count)
         return CometScores(scores, {}, [[] for _ in range(count)], np.any(cut, axis=0))
 
     def _encode(self, texts: list[str]) -> list[tuple[np.ndarray, bool]]:
         rows, cut, _ = self._tokenised(texts)
-        found: list[Any] = [None] * len(texts)
+        vectors_of: list[Any] = [None] * len(texts)
 
         def compute(
             network: Any, ids: torch.Tensor, mask: torch.Tensor, numbers: list[int]
@@ -275,16 +275,16 @@ class Comet(LoadedModel):
             for number, vector in zip(
                 numbers, network.vectors(ids, mask).cpu().numpy(), strict=True
             ):
-                found[number] = vector
+                vectors_of[number] = vector
 
         self._runner.run(rows, compute)
-        return list(zip(found, cut, strict=True))
+        return list(zip(vectors_of, cut, strict=True))
 
     def pieces(self, texts: Sequence[str]) -> list[tuple[np.ndarray, TextUnits]]:
         """Of each text, read alone, the (t, d) vectors of its pieces, of length 1, as scores are
         made of them, and the pieces; special tokens are left out."""
         rows, _, _ = self._tokenised(list(texts))
-        found: list[Any] = [None] * len(rows)
+        pieces_of: list[Any] = [None] * len(rows)
 
         def compute(
             network: Any, ids: torch.Tensor, mask: torch.Tensor, numbers: list[int]
@@ -295,10 +295,10 @@ class Comet(LoadedModel):
             for number, own in zip(numbers, vectors.cpu().numpy(), strict=True):
                 units = text_words(self.tokenizer, texts[number], self.limit - 2, pieces=True)
                 kept = np.flatnonzero(units.spans[:, 1])
-                found[number] = own[kept], units.take(kept)
+                pieces_of[number] = own[kept], units.take(kept)
 
         self._runner.run(rows, compute)
-        return found
+        return pieces_of
 
     def _score_joint(self, columns: Mapping[str, list[str]]) -> CometScores:
         """Of texts that are encoded as one sequence."""
@@ -341,7 +341,7 @@ class Comet(LoadedModel):
     def _judge(self, keys: list[tuple[str, ...]], known: Mapping[str, Any]) -> list[_Judged]:
         rows = [self._joined([known[text][0] for text in key])[: self.limit] for key in keys]
         first = [len(known[key[0]][0]) for key in keys]
-        found: list[Any] = [None] * len(keys)
+        judged: list[Any] = [None] * len(keys)
 
         def compute(
             network: Any, ids: torch.Tensor, mask: torch.Tensor, numbers: list[int]
@@ -353,10 +353,10 @@ class Comet(LoadedModel):
             scores, words = network.judge(ids, mask, types)
             labels = [None] * len(numbers) if words is None else words.cpu().numpy()
             for number, score, own in zip(numbers, scores.double().tolist(), labels, strict=True):
-                found[number] = _Judged(score, None if own is None else own[: first[number]])
+                judged[number] = _Judged(score, None if own is None else own[: first[number]])
 
         self._runner.run(rows, compute)
-        return found
+        return judged
 
     def _joined(self, texts: Sequence[list[int]]) -> list[int]:
         """Texts, each between its special tokens, as one sequence."""
@@ -388,7 +388,7 @@ def error_spans(
         offsets: where each token stands in the text.
         labels: severities.
     """
-    found: list[ErrorSpan] = []
+    errors: list[ErrorSpan] = []
     span: list[int] = []
     chosen = probabilities.argmax(1)
     for place, label in enumerate(chosen):
@@ -396,13 +396,13 @@ def error_spans(
             span.append(place)
         elif span:
             sure = float(probabilities[span, chosen[span]].mean())
-            found.append(
+            errors.append(
                 ErrorSpan(
                     offsets[span[0]][0], offsets[span[-1]][1], labels[chosen[span[0]] - 1], sure
                 )
             )
             span = []
-    return found
+    return errors
 
 
 def _of_errors(spans: Sequence[ErrorSpan]) -> float:

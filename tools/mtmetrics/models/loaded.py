@@ -1,4 +1,4 @@
-"""What every model that is loaded here says of itself, and the devices that it is on."""
+"""A loaded model: its name, its fingerprint, and the devices that it is on."""
 
 from pathlib import Path
 from typing import Any

@@ -68,16 +68,16 @@ class ModelPool:
             max_pieces,
             None if mix is None else (mix.shape, mix.tobytes()),
         )
-        found = self._encoders.get(key)
-        if found is None:
+        encoder = self._encoders.get(key)
+        if encoder is None:
             options = {"revision": revision, **self._encoding}
             network = self._once(
                 ("encoder", model, revision), lambda: EncoderNetwork(model, **options)
             )
-            found = self._encoders[key] = TokenEncoder(
+            encoder = self._encoders[key] = TokenEncoder(
                 network, layer=layer, mix=mix, max_pieces=max_pieces
             )
-        return found
+        return encoder
 
     def sentence_encoder(
         self, model: str, *, layer: int | None = None, revision: str | None = None
