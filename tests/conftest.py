@@ -311,7 +311,8 @@ def published(origin: Origin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     """A catalog whose ``xmoverscore-published`` holds matrices of width 16 on a loopback server,
     and an empty cache (``assets``)."""
     folder = authors_catalog(origin, tmp_path / "catalog")
-    monkeypatch.setattr("mtmetrics.artifacts.catalog.bundled_artifacts", lambda: folder)
+    for module in ("catalog", "places"):
+        monkeypatch.setattr(f"mtmetrics.artifacts.{module}.bundled_artifacts", lambda: folder)
     monkeypatch.setattr("huggingface_hub.utils._cache_assets.HF_ASSETS_CACHE", tmp_path / "assets")
     return origin
 

@@ -32,7 +32,10 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
     monkeypatch.chdir(found["here"])
     monkeypatch.setenv("MTMETRICS_ARTIFACTS", str(found["own"]))
     monkeypatch.delenv("MTMETRICS_NAMESPACE", raising=False)
-    monkeypatch.setattr("mtmetrics.artifacts.catalog.bundled_artifacts", lambda: found["bundled"])
+    for module in ("catalog", "places"):
+        monkeypatch.setattr(
+            f"mtmetrics.artifacts.{module}.bundled_artifacts", lambda: found["bundled"]
+        )
     (found["bundled"] / "catalog.toml").write_text(CATALOG)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "cache"))
     return found

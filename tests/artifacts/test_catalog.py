@@ -1,24 +1,17 @@
-"""The catalog: checksums of what is bundled, what verification finds, and what a name means on the
-Hub."""
+"""The catalog: checksums of what is bundled, and what verification finds."""
 
 import dataclasses
 import tomllib
 from pathlib import Path
 
-import httpx2
 import pytest
-from huggingface_hub import errors
 
 from mtmetrics.artifacts import catalog as module
 from mtmetrics.artifacts.catalog import (
     CatalogEntry,
-    HubSource,
     Origin,
     catalog,
     entry_toml,
-    hub_errors,
-    hub_source,
-    is_on_hub,
     update_catalog,
     verify,
 )
@@ -128,54 +121,3 @@ def test_a_catalog_of_another_layout_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(ArtifactError, match="the entry two cannot be replaced there"):
         update_catalog(path, ENTRY)
     assert path.read_text() == 'two = {kind = "encoder"}\n'
-
-
-def test_repositories_and_revisions(places, monkeypatch):
-    assert hub_source("thing") == HubSource("org/thing", "v1.2.0", {"preset.toml": "00"})
-    assert hub_source("thing", "v1.2.0").files
-    # Nothing is known of the files of another revision.
-    assert hub_source("thing", "main") == HubSource("org/thing", "main", {})
-    assert hub_source("someone/model") == HubSource("someone/model", None, {})
-    monkeypatch.setenv("MTMETRICS_NAMESPACE", "mirror")
-    assert hub_source("thing") == HubSource("mirror/thing", "v1.2.0", {"preset.toml": "00"})
-    assert hub_source("thing", namespace="other").repository == "other/thing"
-    assert hub_source("someone/model").repository == "someone/model"
-
-
-def test_what_is_worth_asking_the_hub_for(places):
-    assert is_on_hub("thing", "preset")
-    assert not is_on_hub("thing", "maps")
-    assert not is_on_hub("elsewhere", "maps")
-    assert is_on_hub("someone/model", "preset")
-    (places["here"] / "someone" / "model").mkdir(parents=True)
-    for name in ("someone/model", "plain", "/tmp/x", "./x", "a/b/c", ""):
-        assert not is_on_hub(name, "preset"), name
-
-
-REFUSED = httpx2.Response(500, request=httpx2.Request("GET", "http://127.0.0.1/api"))
-
-
-@pytest.mark.parametrize(
-    ("error", "message"),
-    [
-        (errors.HFValidationError("a/b/c"), "org/x: that is no valid name of a repository"),
-        (
-            errors.LocalTokenNotFoundError("hf_secret"),
-            "org/x: no token for the Hub; log in by 'hf auth login'",
-        ),
-        (errors.HfHubHTTPError("500\nmore", response=REFUSED), "org/x: the Hub refused (500): 500"),
-        (
-            httpx2.ConnectError("refused"),
-            "org/x: the Hub at HUB could not be asked: ConnectError: refused",
-        ),
-        (OSError(28, "No space left"), "org/x: OSError: [Errno 28] No space left"),
-    ],
-)
-def test_what_the_client_raises_becomes_one_line(error, message):
-    from huggingface_hub import constants
-
-    with pytest.raises(ArtifactError) as caught, hub_errors("org/x"):
-        raise error
-    assert str(caught.value).startswith(message.replace("HUB", constants.ENDPOINT))
-    assert "\n" not in str(caught.value)
-    assert "hf_secret" not in str(caught.value)

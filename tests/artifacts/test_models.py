@@ -7,8 +7,8 @@ import torch
 from helpers import write
 from transformers import AutoModel
 
-from mtmetrics.artifacts.catalog import local_folder
 from mtmetrics.artifacts.models import model_folder, pretrained, sentence_model
+from mtmetrics.artifacts.places import local_folder
 from mtmetrics.artifacts.presets import load_preset
 from mtmetrics.errors import ArtifactError
 from mtmetrics.layout import bundled_artifacts

@@ -7,7 +7,8 @@ import pytest
 
 from mtmetrics.cli import options
 from mtmetrics.cli.options import add_metric_options, add_model_options, metric_specs, pool_options
-from mtmetrics.models.runner import Running, report_progress
+from mtmetrics.models.progress import report_progress
+from mtmetrics.models.running import Running
 from mtmetrics.reports.metric_runs import MetricSpec
 
 

@@ -17,14 +17,8 @@ def test_paths_hold_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     for name in ("maps", "xmoverscore", "cpu"):
         Path(name).mkdir()
     given = {"metric": "xmoverscore", "preset": "mini", "maps": "maps", "layer": 4, "device": "cpu"}
-    given |= {"embedding_cache": "new", "local_files_only": True}
-    assert absolute_paths(given) == given | {
-        "maps": f"{tmp_path}/maps",
-        "embedding_cache": f"{tmp_path}/new",
-    }
-    monkeypatch.setenv("HOME", "/home/me")
-    assert absolute_paths({"embedding_cache": "~/new"}) == {"embedding_cache": "/home/me/new"}
-    assert absolute_paths({"embedding_cache": None}) == {"embedding_cache": None}
+    given |= {"local_files_only": True}
+    assert absolute_paths(given) == given | {"maps": f"{tmp_path}/maps"}
 
 
 def test_filter_hands_over_paths(
@@ -53,8 +47,6 @@ def test_filter_hands_over_paths(
         "ray",
         "--out",
         "kept",
-        "--embedding-cache",
-        "new",
     ]
     assert mtmetrics("filter", *argv, "--metric", "xmoverscore:presets/{lp}:weights=idf")[0] == 2
     [(asked, pool, settings)] = seen
@@ -63,4 +55,4 @@ def test_filter_hands_over_paths(
         f"{tmp_path}/presets/de-en",
         f"{tmp_path}/idf",
     )
-    assert pool["embedding_cache"] == settings["pool"]["embedding_cache"] == f"{tmp_path}/new"
+    assert pool == settings["pool"]

@@ -142,9 +142,7 @@ def test_a_figure_that_makes_something_takes_text_and_names_its_model(
     monkeypatch.setattr("mtmetrics.reports.recipes.load_recipe", lambda _: recipe)
     rows = write(tmp_path / "rows.tsv", "reference\ttranslation\na house\ta house\n")
     argv = ("evaluate", "--recipe", "f", "--report", tmp_path / "r", "--data", data("de-en.jsonl"))
-    code, out, _ = mtmetrics(
-        *argv, "--text", rows, "--batch-tokens", "64", "--embedding-cache", tmp_path / "c"
-    )
+    code, out, _ = mtmetrics(*argv, "--text", rows, "--batch-tokens", "64")
     assert code == 0
     assert f"mtmetrics score --metric chrf {rows} --out" in out
     assert "chrf|" in (tmp_path / "r" / "scores.json").read_text()

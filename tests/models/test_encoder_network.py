@@ -71,20 +71,6 @@ def test_a_small_cache_costs_passes_but_no_text(tiny_encoder: Path) -> None:
     assert len(passes) == 2
 
 
-def test_readers_that_share_a_pass_all_store(tiny_encoder: Path, tmp_path: Path) -> None:
-    low = TokenEncoder(tiny_encoder, layer=1, embedding_cache=tmp_path)
-    high = low.at()
-    means, passes = high.means(), note_passes(low)
-    found = [reader.encode(TEXTS).vectors for reader in (low, high, means)]
-    assert len(passes) == 1
-    again = TokenEncoder(tiny_encoder, layer=1, embedding_cache=tmp_path)
-    later = [again, again.at(), again.at().means()]
-    passes = note_passes(again)
-    for reader, vectors in zip(later, found, strict=True):
-        np.testing.assert_array_equal(reader.encode(TEXTS).vectors, vectors)
-    assert passes == []
-
-
 def test_what_is_forgotten_is_computed_again(tiny_encoder: Path) -> None:
     encoder = TokenEncoder(tiny_encoder)
     first = encoder.encode(["the house"])

@@ -187,13 +187,3 @@ def test_max_pieces_does_not_count_special_tokens(tiny_encoder: Path) -> None:
     tokens = TokenEncoder(tiny_encoder, max_pieces=3).encode(["the house is small", "the house is"])
     assert tokens.lengths.tolist() == [5, 5]
     assert tokens.truncated.tolist() == [True, False]
-
-
-def test_mixes_have_embedding_caches_of_their_own(tiny_encoder: Path, tmp_path: Path) -> None:
-    first = TokenEncoder(
-        tiny_encoder, mix=np.array([[1.0, 0.0, 0.0]]), embedding_cache=tmp_path
-    ).encode(["a dog"])
-    second = TokenEncoder(
-        tiny_encoder, mix=np.array([[0.0, 0.0, 1.0]]), embedding_cache=tmp_path
-    ).encode(["a dog"])
-    assert not np.allclose(first.vectors, second.vectors)

@@ -404,7 +404,8 @@ def test_bundled_artifacts_that_are_presets(
     (bundled / "catalog.toml").write_text(
         f"[uscore-tiny-de-en]\n{entry}[sentsim-other]\n{entry}[uscore-maps]\n{entry.replace('preset', 'maps')}"
     )
-    monkeypatch.setattr("mtmetrics.artifacts.catalog.bundled_artifacts", lambda: bundled)
+    for module in ("catalog", "places"):
+        monkeypatch.setattr(f"mtmetrics.artifacts.{module}.bundled_artifacts", lambda: bundled)
     assert preset_names("uscore") == ["mini", "mini-de-en", "paper", "uscore-tiny-de-en"]
     assert load_preset("uscore", "uscore-tiny-de-en").folder == bundled / "uscore-tiny-de-en"
     bundled, same = (

@@ -51,7 +51,7 @@ def load(metric: str, preset: str | None = None, **options: Any) -> "Scorer":
             the paper, or ``"mini"`` of UScore and the learned metrics, whose models were not
             published.
         **options: `lang_pair` and whatever else ``from_preset`` of the metric's class takes; and
-            how models are run: `device`, `dtype`, `batch_tokens`, `embedding_cache` and
+            how models are run: `device`, `dtype`, `batch_tokens` and
             `local_files_only`, see `mtmetrics.models.pool.ModelPool`.
 
     Returns:
@@ -75,7 +75,7 @@ def load(metric: str, preset: str | None = None, **options: Any) -> "Scorer":
     import dataclasses
 
     from mtmetrics.models.pool import ModelPool
-    from mtmetrics.models.runner import Running
+    from mtmetrics.models.running import Running
     from mtmetrics.scorers.registry import load_scorer
 
     of_models = {field.name for field in dataclasses.fields(Running)} & options.keys()

@@ -19,15 +19,16 @@ def check_model_card(folder: Path) -> dict[str, Any]:
 
 
 def check_space_card(folder: Path) -> dict[str, Any]:
-    """As `check_model_card`, of a metric's card, which configures its Space."""
+    """Returns the metadata of a metric's card, which configures its Space; errors as
+    `check_model_card`."""
     return _checked(folder / "README.md", _space_problems)
 
 
 def licence_of(folder: Path) -> str | None:
-    """What the card of a model says of its licence, by its name where it is another one than those
-    that the Hub knows; None where it says nothing."""
-    found = licence_fields(folder)
-    return found.get("license_name") or found.get("license")
+    """Returns the licence that the card of a model states; None where it states none. A licence that
+    the Hub does not know is told by its name."""
+    fields = licence_fields(folder)
+    return fields.get("license_name") or fields.get("license")
 
 
 def licence_fields(folder: Path) -> dict[str, str]:
@@ -56,10 +57,10 @@ def _checked(path: Path, problems: Callable[[dict[str, Any]], Iterator[str]]) ->
         raise ArtifactError(f"{path}: its metadata is no valid YAML ({error})") from error
     if not isinstance(data, dict):
         raise ArtifactError(f"{path}: its metadata is no table of keys and values")
-    found = list(problems(data))
-    if found:
+    problems_found = list(problems(data))
+    if problems_found:
         raise ArtifactError(
-            f"{path}: the metadata at its head cannot be published: {'; '.join(found)}"
+            f"{path}: the metadata at its head cannot be published: {'; '.join(problems_found)}"
         )
     return data
 

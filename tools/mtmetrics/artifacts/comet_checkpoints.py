@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mtmetrics.artifacts.cards import licence_of
-from mtmetrics.artifacts.catalog import download, hub_snapshot, hub_source, local_folder
+from mtmetrics.artifacts.hub import download
 from mtmetrics.artifacts.models import MODEL_FILES, TOKENIZER_FILES, model_label, refuse_code
 from mtmetrics.artifacts.pickles import answer, converted_apart, save_tensors
+from mtmetrics.artifacts.places import hub_snapshot, hub_source, local_folder
 from mtmetrics.errors import ArtifactError
 from mtmetrics.io.atomic import new_folder, write_atomic, write_json
 
@@ -53,7 +54,7 @@ _CORRECTED = "sparsemax_patch"
 
 @dataclasses.dataclass(frozen=True)
 class CometSettings:
-    """What a checkpoint says of its network; the defaults are those of the published package.
+    """Settings of the network of a checkpoint; the defaults are those of the published package.
 
     Attributes:
         class_identifier: its family, one of `FAMILIES`.
@@ -99,19 +100,19 @@ class CometSettings:
                 f"its class is {family!r}; what can be read is {', '.join(FAMILIES)}"
             )
         joint = family in ("unified_metric", "xcomet_metric")
-        found = dict(hparams)
-        found["layer"] = hparams.get("sent_layer" if joint else "layer", "mix")
+        values = dict(hparams)
+        values["layer"] = hparams.get("sent_layer" if joint else "layer", "mix")
         # Anything but sparsemax, such as `_CORRECTED`, is softmax.
         usual = "sparsemax" if joint else "softmax"
-        mixed = found.get("layer_transformation", usual)
-        found["layer_transformation"] = "sparsemax" if mixed == "sparsemax" else "softmax"
+        mixed = values.get("layer_transformation", usual)
+        values["layer_transformation"] = "sparsemax" if mixed == "sparsemax" else "softmax"
         if family == "xcomet_metric":
-            found |= {
+            values |= {
                 "input_segments": ["mt", "src", "ref"],
                 "error_labels": ["minor", "major", "critical"],
             }
-        elif not found.get("word_level_training"):
-            found["error_labels"] = []
+        elif not values.get("word_level_training"):
+            values["error_labels"] = []
         usually = {
             "encoder_model": "XLM-RoBERTa",
             "layer_norm": family != "xcomet_metric",
@@ -124,19 +125,20 @@ class CometSettings:
             "word_layer": 24,
         }
         names = [field.name for field in dataclasses.fields(cls)]
-        known = cls(**{name: value for name, value in (usually | found).items() if name in names})
-        known._check()
-        return known
+        values = usually | values
+        settings = cls(**{name: value for name, value in values.items() if name in names})
+        settings._check()
+        return settings
 
     @classmethod
     def read(cls, folder: Path) -> "CometSettings":
-        """Those of a converted checkpoint."""
+        """Reads the settings of a converted checkpoint."""
         try:
-            found = cls(**json.loads((folder / SETTINGS_FILE).read_text(encoding="utf-8")))
+            settings = cls(**json.loads((folder / SETTINGS_FILE).read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError) as error:
             raise ArtifactError(f"{folder}: {SETTINGS_FILE} cannot be read ({error})") from error
-        found._check()
-        return found
+        settings._check()
+        return settings
 
     def _check(self) -> None:
         numbers = [*self.hidden_sizes, self.word_layer]
@@ -164,7 +166,7 @@ class CometSettings:
 
     @property
     def sides(self) -> tuple[str, ...]:
-        """What it can compare with, the usual side first."""
+        """The sides that it can compare with, the usual one first."""
         if self.joint and len(self.input_segments) == 2:
             return ("source" if "src" in self.input_segments else "reference",)
         return FAMILIES[self.class_identifier]
@@ -367,7 +369,7 @@ def _is_plain(value: Any) -> bool:
 
 
 class _Nothing:
-    """What a pickle makes of a class that is not imported."""
+    """Stands in a pickle for a class that is not imported."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
         pass

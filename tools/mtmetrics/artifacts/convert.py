@@ -9,10 +9,11 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mtmetrics.artifacts.catalog import download, hub_snapshot, hub_source, local_folder
 from mtmetrics.artifacts.comet_checkpoints import CHECKPOINT, HPARAMS, convert_comet
+from mtmetrics.artifacts.hub import download
 from mtmetrics.artifacts.models import MODEL_FILES, model_label, refuse_code
 from mtmetrics.artifacts.pickles import answer, converted_apart, save_tensors
+from mtmetrics.artifacts.places import hub_snapshot, hub_source, local_folder
 from mtmetrics.errors import InputError
 from mtmetrics.io.atomic import new_folder, write_json
 
@@ -119,13 +120,13 @@ def _convert_file(path: Path, target: Path) -> dict[str, Any]:
     import torch
     from safetensors.torch import load_file
 
-    found = torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
-    if not isinstance(found, dict) or not all(
-        isinstance(value, torch.Tensor) for value in found.values()
+    tensors = torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
+    if not isinstance(tensors, dict) or not all(
+        isinstance(value, torch.Tensor) for value in tensors.values()
     ):
         raise TypeError("it holds no plain table of tensors")
-    tied = _tied(path.parent, found)
-    kept = {name: tensor for name, tensor in found.items() if name not in tied}
+    tied = _tied(path.parent, tensors)
+    kept = {name: tensor for name, tensor in tensors.items() if name not in tied}
     save_tensors(kept, target)
     forms = [
         {name: (value.dtype, value.shape) for name, value in part.items()}
@@ -133,7 +134,7 @@ def _convert_file(path: Path, target: Path) -> dict[str, Any]:
     ]
     if forms[0] != forms[1]:
         raise ValueError("other tensors were written than were read")
-    return {"tensors": len(found), "tied": tied}
+    return {"tensors": len(tensors), "tied": tied}
 
 
 def _tied(folder: Path, tensors: "dict[str, torch.Tensor]") -> dict[str, str]:

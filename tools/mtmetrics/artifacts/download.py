@@ -64,12 +64,12 @@ def fetch(client: "httpx2.Client", url: str, git_blob: str) -> bytes:
         f"try again later, or get {name} in another way and pass it to 'mtmetrics artifacts import'"
     )
     data = _attempted(client, url, lambda response: response.read(), advice)
-    found = git_blob_sha1(data)
-    if found != git_blob:
+    blob = git_blob_sha1(data)
+    if blob != git_blob:
         raise _unexpected(
             url,
             data,
-            f"{len(data)} bytes with the git blob hash {found}, expected {git_blob}",
+            f"{len(data)} bytes with the git blob hash {blob}, expected {git_blob}",
             advice,
         )
     return data
@@ -111,14 +111,16 @@ def fetch_file(
                     digest.update(piece)
                     on_bytes(len(piece))
                     start, size = start or piece[:_START], size + len(piece)
-            found = digest.hexdigest()
+            checksum = digest.hexdigest()
             if git_blob and (blob := git_blob_file(temporary)) != git_blob:
                 what = f"{size} bytes with the git blob hash {blob}, expected {git_blob}"
                 raise _unexpected(url, start, what, advice)
-            if (found != sha256) if sha256 else not git_blob and _is_web_page(start):
-                what = f"{size} bytes with the sha256 {found}, expected {sha256 or 'data'}"
+            is_other_file = sha256 is not None and checksum != sha256
+            is_unpinned = sha256 is None and git_blob is None
+            if is_other_file or (is_unpinned and _is_web_page(start)):
+                what = f"{size} bytes with the sha256 {checksum}, expected {sha256 or 'data'}"
                 raise _unexpected(url, start, what, advice)
-        return found
+        return checksum
 
     return _attempted(client, url, receive, advice)
 
@@ -138,7 +140,7 @@ def remote_size(client: "httpx2.Client", url: str) -> int | None:
 def _attempted(
     client: "httpx2.Client", url: str, receive: Callable[["httpx2.Response"], T], advice: str
 ) -> T:
-    """What `receive` makes of the answer, tried again where the failure may pass."""
+    """Returns the result of `receive` for the answer; tries again where the failure may pass."""
     import httpx2
 
     failure = ""

@@ -7,13 +7,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mtmetrics.artifacts.catalog import (
-    download,
-    hub_snapshot,
-    hub_source,
-    local_folder,
-    places_in_words,
-)
+from mtmetrics.artifacts.hub import download
+from mtmetrics.artifacts.places import hub_snapshot, hub_source, local_folder, places_in_words
 from mtmetrics.errors import ArtifactError
 from mtmetrics.io.atomic import sha256_unchanged
 
@@ -58,7 +53,7 @@ MODEL_FILES = [
 def model_folder(
     name: str | Path, *, revision: str | None = None, local_files_only: bool = False
 ) -> Path:
-    """The folder that holds a model, in the order of `mtmetrics.artifacts.catalog`.
+    """The folder that holds a model, in the order of `mtmetrics.artifacts.places`.
 
     Args:
         name: a folder, the name of an artifact, or a Hub repository.
@@ -235,13 +230,13 @@ def own_tokenizers(folder: Path) -> dict[str, Any]:
     `ArtifactError` where it cannot be read."""
     from transformers import PreTrainedTokenizerFast
 
-    found = {}
+    tokenizers = {}
     for place in sorted(path.parent for path in folder.glob("languages/*/tokenizer.json")):
         with loading(place, "tokenizer"):
-            found[place.name] = PreTrainedTokenizerFast.from_pretrained(
+            tokenizers[place.name] = PreTrainedTokenizerFast.from_pretrained(
                 place, local_files_only=True, trust_remote_code=False
             )
-    return found
+    return tokenizers
 
 
 def require_one_vocabulary(folder: Path) -> None:

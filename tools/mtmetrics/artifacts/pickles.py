@@ -33,8 +33,8 @@ def converted_apart(module: str, path: Path, target: Path) -> dict[str, Any]:
 
 
 def answer(convert: Callable[[Path, Path], dict[str, Any]]) -> None:
-    """What a module does that is run so: converts the file that the command line names, and prints
-    what it wrote."""
+    """Converts the file that the command line names, and prints the result as JSON. Modules that are
+    run in a process of their own call it."""
     sys.excepthook = lambda _, error, __: print(_in_one_line(error), file=sys.stderr)
     print(json.dumps(convert(*map(Path, sys.argv[1:]))))
 
@@ -60,6 +60,6 @@ def _in_one_line(error: BaseException) -> str:
     lines = str(error).strip().splitlines() or [type(error).__name__]
     if isinstance(error, pickle.UnpicklingError):
         # The other lines of PyTorch's message advise to run the code.
-        found = [line.strip() for line in lines if "GLOBAL" in line or "Unpickler error" in line]
-        return f"it holds more than tensors, which might run code: {' '.join(found)}"
+        reasons = [line.strip() for line in lines if "GLOBAL" in line or "Unpickler error" in line]
+        return f"it holds more than tensors, which might run code: {' '.join(reasons)}"
     return lines[0]

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mtmetrics.artifacts.catalog import catalog, download, hub_source, is_on_hub, local_folder
+from mtmetrics.artifacts.catalog import catalog
+from mtmetrics.artifacts.hub import download
+from mtmetrics.artifacts.places import hub_source, is_on_hub, local_folder
 from mtmetrics.errors import ArtifactError, InputError
 
 # Of the tables [agreement.SIDE], see `mtmetrics.reports.human_agreement`.
@@ -116,7 +118,7 @@ def _metric_of(artifact: str) -> str | None:
 
 def load_preset(metric: str, preset: str | Path, *, local_files_only: bool = False) -> Preset:
     """Reads a preset, or an artifact that holds a ``preset.toml``, found in the order of
-    `mtmetrics.artifacts.catalog`.
+    `mtmetrics.artifacts.places`.
 
     With ``extends = "NAME"`` a preset is another one with some keys of its own. Its table
     ``[options]`` holds options of the metric by their names.

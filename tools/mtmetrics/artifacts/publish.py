@@ -17,7 +17,8 @@ from packaging.version import InvalidVersion, Version
 
 from mtmetrics._version import __version__
 from mtmetrics.artifacts.cards import check_model_card, check_space_card
-from mtmetrics.artifacts.catalog import CatalogEntry, catalog, hub_errors
+from mtmetrics.artifacts.catalog import CatalogEntry, catalog
+from mtmetrics.artifacts.hub import hub_errors
 from mtmetrics.errors import ArtifactError, InputError, MTMetricsError
 from mtmetrics.io.atomic import git_blob_file, sha256_unchanged, write_atomic
 from mtmetrics.layout import bundled_artifacts, source_tree, space_folder
@@ -74,7 +75,8 @@ _KINDS: dict[str, Callable[[Path], bool]] = {
 
 
 class Publication(NamedTuple):
-    """What a repository, named with its namespace, is to hold: path there -> file here."""
+    """Files for a repository: path there -> file here. The repository is named with its
+    namespace."""
 
     repository: str
     kind: Literal["model", "space"]
@@ -92,8 +94,17 @@ class Change(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What a push would do, or has done: `changes` against the commit `head` of the main branch
-    (None where there is no repository), and the version tag that the result has, or is to have."""
+    """Changes that a push makes, or has made.
+
+    Attributes:
+        publication: the files.
+        head: commit of the main branch that the changes are made to; None where there is no
+            repository.
+        changes: the files that differ.
+        tag: version tag of the result.
+        tagged: whether the tag exists.
+        created: whether the repository was made.
+    """
 
     publication: Publication
     head: str | None
@@ -162,7 +173,7 @@ def published_entry(folder: Path, plan: Plan) -> CatalogEntry:
 
 
 def artifact_kind(folder: Path) -> str:
-    """What an artifact's folder holds, as the catalog calls it."""
+    """Returns the kind of the artifact in a folder, as the catalog calls it."""
     for kind, holds in _KINDS.items():
         if holds(folder):
             return kind

@@ -10,11 +10,11 @@ from mtmetrics.artifacts.catalog import (
     CatalogEntry,
     catalog,
     entry_toml,
-    hub_source,
-    pull,
     update_catalog,
     verify,
 )
+from mtmetrics.artifacts.hub import pull
+from mtmetrics.artifacts.places import hub_source
 from mtmetrics.checks import language_pair, names_of_pair
 from mtmetrics.cli import options
 from mtmetrics.cli.output import check_new, print_json, print_report

@@ -222,7 +222,7 @@ def _lacking(requirement: Any) -> str:
 def _device() -> Iterator[_Finding]:
     import torch
 
-    from mtmetrics.models.runner import pick_device
+    from mtmetrics.models.devices import pick_device
 
     about = f"torch {torch.__version__}, {torch.get_num_threads()} threads"
     yield "ok", f"device 'auto' is {pick_device('auto')} here ({about})"

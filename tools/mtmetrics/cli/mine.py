@@ -200,7 +200,7 @@ def _miner(args: argparse.Namespace) -> Callable[[list[str], list[str]], Any]:
     settings |= {"encoder": encoder.fingerprint, "map": fingerprint}
     folder = _work(args)
     run = TaskMap(engine, folder / "encoded", settings, encoding)
-    paths = absolute_paths({name: getattr(args, name) for name in ("encoder", "embedding_cache")})
+    paths = absolute_paths({"encoder": args.encoder})
     lazy = _Encoder(argparse.Namespace(**vars(args) | paths))
     encode = functools.partial(encode_side, encoder=lazy, memory_bytes=None, run=run)
     run = TaskMap(dataclasses.replace(engine, gpus=False), folder / "mined", settings, mining)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mtmetrics.errors import InputError
-from mtmetrics.models.runner import Running
+from mtmetrics.models.running import Running
 from mtmetrics.scorers.metric import METRICS
 from mtmetrics.scorers.registry import known_metric
 from mtmetrics.scorers.settings import kinds, plain_value
@@ -381,7 +381,7 @@ def progress(iterable: Any = None, **options: Any) -> Any:
 def scoring(total: int) -> Iterator[None]:
     """Shows how many segments are scored while the block runs, of how many (0: not known), and the
     time left."""
-    from mtmetrics.models.runner import listening
+    from mtmetrics.models.progress import listening
 
     with progress(total=total or None, desc="scoring", unit=" segments") as bar:
         with listening(_Meter(bar)):

@@ -8,14 +8,14 @@ from typing import Any
 
 from mtmetrics.cli.options import metric_options, pool_options, progress
 from mtmetrics.cli.output import print_json, rounded
-from mtmetrics.cluster.engine import BLOCK_ROWS, Engine, column_names, map_blocks, written
+from mtmetrics.cluster.block_folder import BlockFolder
+from mtmetrics.cluster.engine import BLOCK_ROWS, Engine, column_names, map_blocks
 from mtmetrics.cluster.row_files import absolute
 from mtmetrics.errors import InputError
 from mtmetrics.io.columns import column_names as field_names
 from mtmetrics.scorers.registry import find_metric
 from mtmetrics.scorers.side import FIELDS
 
-_TO_MAKE = {"embedding_cache"}
 _NO_PATHS = {"metric", "device", "dtype"}  # though there may be a folder of that name
 
 
@@ -95,7 +95,7 @@ def score(args: argparse.Namespace) -> int:
     if args.ci:
         from mtmetrics.statistics.significance import bootstrap_interval
 
-        scores = written(args.out, SCORE)
+        scores = BlockFolder(args.out).column(SCORE)
         interval = bootstrap_interval(scores[scores == scores])  # without those that are left out
         summary["ci"] = interval and interval._asdict()
     bad = sum(block["bad"] for block in done)
@@ -132,14 +132,10 @@ def _worker(plugins: list[str], *arguments: Any) -> Any:
 
 
 def absolute_paths(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options with paths that hold in the working folder of another process: those of what
-    exists, and of folders that workers make."""
-    texts = {
+    """Returns the options with paths that hold in the working folder of another process, too."""
+    paths = {
         name: value
         for name, value in options.items()
-        if isinstance(value, str) and name not in _NO_PATHS
-    }
-    paths = {
-        name: value for name, value in texts.items() if name in _TO_MAKE or os.path.exists(value)
+        if isinstance(value, str) and name not in _NO_PATHS and os.path.exists(value)
     }
     return {**options, **{name: absolute(value) for name, value in paths.items()}}

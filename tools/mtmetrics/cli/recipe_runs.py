@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mtmetrics.reports.recipes import Recipe
 
 _WARNING = "mtmetrics: warning: "
-_FORWARDED = ("device", "dtype", "batch_tokens", "embedding_cache")
+_FORWARDED = ("device", "dtype", "batch_tokens")
 
 
 def run_recipe(args: argparse.Namespace) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from mtmetrics.checks import InputReport
 from mtmetrics.choosing.parallel_text import EXAMPLES, Checks, Filtering, add_example, scan
-from mtmetrics.cluster.engine import parts, write_part, written
+from mtmetrics.cluster.block_folder import BlockFolder
 from mtmetrics.models.pool import ModelPool
 
 if TYPE_CHECKING:
@@ -39,23 +39,23 @@ class FilterWorker:
         `metrics`."""
         pairs = list(zip(*(table[name].to_pylist() for name in self.columns), strict=True))
         self.mixture.reports = {name: InputReport() for name in self.mixture.scorers}
-        found = scan(
+        result = scan(
             pairs, self.checks, self.mixture, count_tokens=self.asked.selection.tokens is not None
         )
-        for entry in found.report["removed"].values():
+        for entry in result.report["removed"].values():
             for example in entry["examples"]:
                 place = (
                     table.slice(example["row"] - 1, 1).select(["file", "segment"]).to_pylist()[0]
                 )
                 example |= {"file": place["file"], "row": place["segment"]}
-        table = table.take(found.rows)
-        for name, values in zip(self.asked.names, [found.scores, *found.values], strict=False):
+        table = table.take(result.rows)
+        for name, values in zip(self.asked.names, [result.scores, *result.values], strict=False):
             table = table.append_column(name, [values])
-        keys = [int.from_bytes(Checks.near_key(*pairs[row]), signed=True) for row in found.rows]
+        keys = [int.from_bytes(Checks.near_key(*pairs[row]), signed=True) for row in result.rows]
         table = table.append_column(_KEY, [np.array(keys, dtype=np.int64)]).append_column(
-            _TOKENS, [found.tokens]
+            _TOKENS, [result.tokens]
         )
-        return table, found.report | {"metrics": self.mixture.about()}
+        return table, result.report | {"metrics": self.mixture.about()}
 
 
 def choose(
@@ -68,32 +68,39 @@ def choose(
         The scores of the kept rows; the entries of the report for near duplicates, where these are
         looked for, and for pairs whose score is too low; and the number of tokens of the kept ones.
     """
-    scores, keys, tokens = (written(scored, name) for name in (asked.column, _KEY, _TOKENS))
-    first = (
-        np.sort(np.unique(keys, return_index=True)[1])
-        if _REPEATED not in asked.skip
-        else np.arange(len(keys))
-    )
-    mask = np.zeros(len(scores), dtype=bool)
-    mask[first] = asked.selection.mask(scores[first], tokens[first])
-    fresh = np.zeros(len(scores), dtype=bool)
-    fresh[first] = True
-    entries = {
-        name: {"pairs": int(count), "examples": []}
-        for name, count in ((_REPEATED, (~fresh).sum()), ("below", (fresh & ~mask).sum()))
-    }
-    done = 0
-    for name, table in parts(scored):
-        rows = slice(done, done := done + len(table))
-        for entry, wanted in ((_REPEATED, ~fresh[rows]), ("below", fresh[rows] & ~mask[rows])):
-            for row in table.take(np.flatnonzero(wanted)[:EXAMPLES]).to_pylist():
-                score = {} if entry == _REPEATED else {"score": row[asked.column]}
-                source, target = (row[column] for column in columns)
-                add_example(
-                    entries[entry], row["segment"], source, target, file=row["file"], **score
-                )
-        write_part(out, name, table.filter(mask[rows]).drop_columns([_KEY, _TOKENS]))
-    return scores[mask], entries[_REPEATED], entries["below"], int(tokens[mask].sum())
+    scored_folder, kept_folder = BlockFolder(scored), BlockFolder(out)
+    scores = scored_folder.column(asked.column)
+    keys = scored_folder.column(_KEY)
+    tokens = scored_folder.column(_TOKENS)
+    is_first = np.ones(len(scores), dtype=bool)
+    if _REPEATED not in asked.skip:
+        _, first_rows = np.unique(keys, return_index=True)
+        is_first[:] = False
+        is_first[first_rows] = True
+    is_kept = np.zeros(len(scores), dtype=bool)
+    is_kept[is_first] = asked.selection.mask(scores[is_first], tokens[is_first])
+    is_below = is_first & ~is_kept
+    repeated = {"pairs": int((~is_first).sum()), "examples": []}
+    below = {"pairs": int(is_below.sum()), "examples": []}
+    begin = 0
+    for name, table in scored_folder.tables():
+        rows = slice(begin, begin + len(table))
+        begin = rows.stop
+        for row in _examples(table, ~is_first[rows]):
+            source, target = (row[column] for column in columns)
+            add_example(repeated, row["segment"], source, target, file=row["file"])
+        for row in _examples(table, is_below[rows]):
+            source, target = (row[column] for column in columns)
+            score = row[asked.column]
+            add_example(below, row["segment"], source, target, file=row["file"], score=score)
+        kept_folder.write(name, table.filter(is_kept[rows]).drop_columns([_KEY, _TOKENS]))
+    return scores[is_kept], repeated, below, int(tokens[is_kept].sum())
+
+
+def _examples(table: "pyarrow.Table", mask: np.ndarray) -> list[dict[str, Any]]:
+    """Returns the first rows of a table where the mask is true."""
+    rows: list[dict[str, Any]] = table.take(np.flatnonzero(mask)[:EXAMPLES]).to_pylist()
+    return rows
 
 
 def merged(blocks: list[dict[str, Any]]) -> dict[str, Any]:

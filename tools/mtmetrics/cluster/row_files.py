@@ -52,14 +52,14 @@ def list_files(path: str) -> list[tuple[str, int]]:
         if not inner.endswith(ENDS):
             raise InputError(f"{path}: ends in none of {', '.join(ENDS)}, which --engine ray reads")
         return [(start + inner, info.size)]
-    found = [
+    infos = [
         info
         for info in system.get_file_info(fs.FileSelector(inner, recursive=True))
         if info.is_file
     ]
     data = [
         info
-        for info in found
+        for info in infos
         if not any(part[:1] in "_." for part in info.path[len(inner) :].split("/") if part)
     ]
     usable = sorted((start + info.path, info.size) for info in data if info.path.endswith(ENDS))
@@ -222,9 +222,9 @@ class Reader:
         with system.open_input_file(inner) as stream:
             file = parquet.ParquetFile(stream)
             if file.schema_arrow.names != self.schema.names:
-                found = ", ".join(file.schema_arrow.names)
+                names = ", ".join(file.schema_arrow.names)
                 raise InputError(
-                    f"{path}: has the columns {found}, the first file "
+                    f"{path}: has the columns {names}, the first file "
                     f"{', '.join(self.schema.names)}"
                 )
             for batch in file.iter_batches(self.block_rows):

@@ -95,7 +95,7 @@ class ScoringWorker:
 
 
 def total(blocks: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], InputReport]:
-    """What `MetricResult.as_dict` says without the scores, of all blocks, and the report.
+    """Sums up all blocks: `MetricResult.as_dict` without the scores, and the report.
 
     Raises:
         InputError: there is not a single segment.

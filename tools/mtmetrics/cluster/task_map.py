@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mtmetrics.cluster.engine import Engine, map_blocks, written
+from mtmetrics.cluster.block_folder import BlockFolder
+from mtmetrics.cluster.engine import Engine, map_blocks
 from mtmetrics.io.atomic import make_folder, sha256_file
 from mtmetrics.io.row_writer import write_rows
 from mtmetrics.io.tables import count_rows
@@ -28,8 +29,8 @@ class TaskMap:
         engine: the cluster.
         folder: where tasks and results are kept, on a disk that all its nodes share. The same calls
             in the same order with the same folder repeat no task that is finished.
-        settings: what the results depend on besides the tasks, JSON; the folder of a run with
-            others is refused.
+        settings: what the results depend on besides the tasks, JSON; a folder of a run with
+            other settings is refused.
         wrap: wraps the iteration over finished tasks, given their number as `total`, for a progress
             bar.
     """
@@ -41,7 +42,10 @@ class TaskMap:
         settings: Mapping[str, Any],
         wrap: Callable[..., Iterable[Any]],
     ) -> None:
-        self._engine, self._folder, self._settings, self._wrap = engine, folder, settings, wrap
+        self._engine = engine
+        self._folder = folder
+        self._settings = settings
+        self._wrap = wrap
         self._calls = 0
 
     def __call__(
@@ -56,12 +60,12 @@ class TaskMap:
         write_rows(file, map(_row, tasks))
         settings = {**self._settings, "tasks": sha256_file(file)}
         worker = functools.partial(_Worker, function)
-        done = map_blocks(
+        blocks = map_blocks(
             worker, str(file), str(results), engine=self._engine, settings=settings, block_rows=1
         )
-        for _ in self._wrap(done, total=count_rows(file)):
+        for _ in self._wrap(blocks, total=count_rows(file)):
             pass
-        for result in written(str(results), "result"):
+        for result in BlockFolder(str(results)).column("result"):
             with np.load(io.BytesIO(result), allow_pickle=False) as stored:
                 values = [stored[name] for name in stored.files]
             yield tuple(value if value.ndim else value.item() for value in values)

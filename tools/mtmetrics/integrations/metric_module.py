@@ -15,7 +15,7 @@ from mtmetrics.artifacts.presets import Preset, preset_names
 from mtmetrics.checks import check, choice, language_of
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.models.pool import ModelPool
-from mtmetrics.models.runner import Running
+from mtmetrics.models.running import Running
 from mtmetrics.scorers.metric import METRICS
 from mtmetrics.scorers.registry import load_scorer
 from mtmetrics.scorers.settings import kinds
@@ -65,7 +65,7 @@ class MetricModule(evaluate.Metric):
     Args:
         config_name: name of a preset; None or ``"default"`` means that of `Metric.usual_preset`.
         preset: a folder with a preset.toml, or the name of a preset, instead of `config_name`.
-        **options: how models are run, see `mtmetrics.models.runner.Running`, where
+        **options: how models are run, see `mtmetrics.models.running.Running`, where
             `local_files_only` is also what ``HF_EVALUATE_OFFLINE=1`` and a download configuration
             ask for; keywords of `evaluate.Metric`; and those of ``compute``.
 

@@ -12,7 +12,7 @@ from mtmetrics.errors import InputError
 from mtmetrics.io.columns import names_usual_columns
 from mtmetrics.io.file_kinds import bare_name
 
-# The row of a table: the number of the line where it ends, and its cells; none in a blank line.
+# A row of a table: the number of the line where it ends, and its cells; no cells in a blank line.
 Cells = tuple[int, list[str]]
 # Characters for which programs put a cell between quotes.
 _SPECIAL = re.compile(r'["\t\r\n]')
@@ -21,7 +21,7 @@ _CSV_SPECIAL = re.compile(r'[",\r\n]')
 _QUOTED = re.compile(r'"(?:[^"]|"")*"(?=\t|\Z)')
 _OPEN = re.compile(r'"(?:[^"]|"")*\Z')
 _PLAIN = re.compile(r"[^\t\n]*(?=\t|\Z)")
-_MOST_LINES = 200  # of a cell with line breaks
+_MOST_LINES = 200  # in a cell with line breaks
 
 
 class Dialect(enum.Enum):
@@ -42,24 +42,29 @@ def find_dialect(path: str | Path, lines: Iterable[str]) -> tuple[Dialect, Itera
         The dialect, and all lines.
     """
     lines = iter(lines)
-    begin: list[str] = []
+    lines_read: list[str] = []
     for line in lines:
-        begin.append(line)
+        lines_read.append(line)
         if line.strip():
             break
-    head = begin[-1] if begin else ""
-    all_lines = itertools.chain(begin, lines)
-    cells = head.split("\t")
+    first = lines_read[-1] if lines_read else ""
+    return _dialect_of(bare_name(path), first), itertools.chain(lines_read, lines)
+
+
+def _dialect_of(name: str, first: str) -> Dialect:
+    """Tells the dialect of a table by its name in lower case and its first line."""
+    cells = first.split("\t")
     if len(cells) > 1:
-        bare = [cell[1:-1] for cell in cells if len(cell) > 2 and cell[0] == cell[-1] == '"']
-        all_quoted = len(bare) == len(cells) and names_usual_columns(bare)
-        return Dialect.QUOTED_TABS if all_quoted else Dialect.TABS, all_lines
-    name = bare_name(path)
-    names_columns = (
-        name.endswith(".tsv") and "," in head and names_usual_columns(next(csv.reader([head])))
-    )
-    commas = head.strip() and (name.endswith(".csv") or names_columns)
-    return Dialect.COMMAS if commas else Dialect.TABS, all_lines
+        unquoted = [cell[1:-1] for cell in cells if len(cell) > 2 and cell[0] == cell[-1] == '"']
+        is_quoted = len(unquoted) == len(cells) and names_usual_columns(unquoted)
+        return Dialect.QUOTED_TABS if is_quoted else Dialect.TABS
+    if not first.strip():
+        return Dialect.TABS
+    if name.endswith(".csv"):
+        return Dialect.COMMAS
+    if name.endswith(".tsv") and "," in first and names_usual_columns(next(csv.reader([first]))):
+        return Dialect.COMMAS
+    return Dialect.TABS
 
 
 def iter_cells(path: str | Path, lines: Iterable[str], dialect: Dialect) -> Iterator[Cells]:
@@ -84,19 +89,23 @@ def iter_cells(path: str | Path, lines: Iterable[str], dialect: Dialect) -> Iter
 
 
 def join_tabs(texts: Iterable[str]) -> str:
-    """A line of cells between tabs; quotes texts that `iter_cells` would change otherwise. None of
-    them may hold a tab or a line break."""
-    return "\t".join(
-        _in_quotes(text) if text.endswith("\r") or _unquoted(text) != text else text
-        for text in texts
-    )
+    """Joins texts to a line of cells between tabs; quotes texts that `iter_cells` would change.
+
+    No text may hold a tab or a line break.
+    """
+    cells = []
+    for text in texts:
+        would_change = text.endswith("\r") or _unquoted(text) != text
+        cells.append(_in_quotes(text) if would_change else text)
+    return "\t".join(cells)
 
 
 def join_commas(texts: Iterable[str]) -> str:
-    """A line of CSV. (Python's `csv` writes a carriage return without quotes, which ends the line
-    for readers.)"""
-    line = ",".join(_in_quotes(text) if _CSV_SPECIAL.search(text) else text for text in texts)
-    return line or '""'
+    """Joins texts to a line of CSV."""
+    # Not by Python's `csv`: it writes a carriage return without quotes, which ends the line for
+    # readers.
+    cells = [_in_quotes(text) if _CSV_SPECIAL.search(text) else text for text in texts]
+    return ",".join(cells) or '""'
 
 
 def _in_quotes(text: str) -> str:
@@ -115,48 +124,60 @@ def _quoted(path: str | Path, lines: Iterable[str], dialect: Dialect) -> Iterato
 
 
 def _tabbed(lines: Iterator[str]) -> Iterator[Cells]:
+    """Yields the rows of a table with tabs; the first row says how many cells a row has."""
     width = number = 0
-    waiting: list[str] = []
-    while (line := waiting.pop(0) if waiting else next(lines, None)) is not None:
+    put_back: list[str] = []  # lines that were read to look for the end of a quoted cell
+    while (line := put_back.pop(0) if put_back else next(lines, None)) is not None:
         number += 1
         if "\t" not in line and not line.strip():
             yield number, []
             continue
         cells = line.split("\t")
         width = width or len(cells)
-        if '"' in line and (len(cells) != width or cells[-1].startswith('"')):
-            joined, taken = _joined(line, itertools.chain(tuple(waiting), lines), width)
-            waiting = waiting[len(taken) :]
-            if joined is None:
-                waiting = taken + waiting
+        may_go_on = '"' in line and (len(cells) != width or cells[-1].startswith('"'))
+        if may_go_on:
+            following = itertools.chain(tuple(put_back), lines)
+            joined_cells, lines_taken = _joined(line, following, width)
+            put_back = put_back[len(lines_taken) :]
+            if joined_cells is None:
+                put_back = lines_taken + put_back
             else:
-                cells, number = joined, number + len(taken)
+                cells = joined_cells
+                number += len(lines_taken)
         yield number, [_unquoted(cell) if cell[:1] == '"' else cell for cell in cells]
 
 
 def _joined(line: str, following: Iterator[str], width: int) -> tuple[list[str] | None, list[str]]:
-    """Reads a line, and those that follow, as cells of which some are quoted.
+    """Reads a line, and lines that follow, as cells of which some are quoted.
 
     Returns:
-        The `width` cells, or None where they are not so many; and the lines that were taken from
+        The `width` cells, or None where there are more or fewer; and the lines that were taken from
         `following`.
     """
-    is_whole = line.count("\t") + 1 == width
-    taken: list[str] = []
+    is_row = line.count("\t") + 1 == width
+    lines_taken: list[str] = []
     text = line
-    while (cells := _split(text)) is None and len(taken) < _MOST_LINES:
-        after = next(following, None)
-        if after is None:
+    cells = _split(text)
+    while cells is None and len(lines_taken) < _MOST_LINES:
+        next_line = next(following, None)
+        if next_line is None:
             break
-        taken.append(after)
-        if is_whole and after.count("\t") + 1 == width:
-            break  # both lines are rows as they stand: the quote is one of the text
-        text += "\n" + after
-    return (cells if cells is not None and len(cells) == width else None), taken
+        lines_taken.append(next_line)
+        if is_row and next_line.count("\t") + 1 == width:
+            break  # both lines are rows as they stand: the quote belongs to the text
+        text += "\n" + next_line
+        cells = _split(text)
+    if cells is None or len(cells) != width:
+        return None, lines_taken
+    return cells, lines_taken
 
 
 def _split(text: str) -> list[str] | None:
-    """The cells of a text, with their quotes; None where a quote is still open."""
+    """Splits a text into cells, with their quotes.
+
+    Returns:
+        The cells; none where a line ends outside of quotes; None where a quote is still open.
+    """
     cells: list[str] = []
     place = 0
     while True:
@@ -176,5 +197,6 @@ def _unquoted(cell: str) -> str:
     if len(cell) < 3 or not cell[0] == cell[-1] == '"':
         return cell
     inner = cell[1:-1]
-    is_quoted = '"' not in inner.replace('""', "") and _SPECIAL.search(inner)
+    has_lone_quote = '"' in inner.replace('""', "")
+    is_quoted = not has_lone_quote and _SPECIAL.search(inner)
     return inner.replace('""', '"') if is_quoted else cell

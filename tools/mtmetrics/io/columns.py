@@ -6,14 +6,14 @@ from pathlib import Path
 
 from mtmetrics.errors import InputError
 
-# What the columns of a table are called: as we do, then as COMET, WMT and MLQE-PE do.
+# Text -> names of its column in tables: ours first, then those of COMET, WMT and MLQE-PE.
 COLUMN_NAMES: dict[str, tuple[str, ...]] = {
     "source": ("source", "src", "original"),
     "translation": ("translation", "mt", "prediction", "hypothesis", "target"),
     "reference": ("reference", "ref"),
 }
-# What a field of judged rows is called: in our files first, then in common training files, WMT17,
-# and MLQE-PE.
+# Field of judged rows -> its names: in our files first, then in common training files, WMT17, and
+# MLQE-PE.
 FIELDS: dict[str, tuple[str, ...]] = {
     "lp": ("lp", "LP"),
     **COLUMN_NAMES,
@@ -35,12 +35,12 @@ def column_names(path: str | Path, names: Sequence[str]) -> dict[str, str]:
     """Finds source, translation and reference among the names of a table, by `COLUMN_NAMES`.
 
     Returns:
-        Field -> its name in the table; fields that the table lacks are left out.
+        Text -> the name of its column; texts that the table lacks are left out.
 
     Raises:
         InputError: two names stand for the same field.
     """
-    found = {}
+    columns = {}
     for field, synonyms in COLUMN_NAMES.items():
         matching = [name for name in names if name.strip().lower() in synonyms]
         if len(matching) > 1:
@@ -48,8 +48,8 @@ def column_names(path: str | Path, names: Sequence[str]) -> dict[str, str]:
                 f"{path}: {', '.join(map(repr, matching))} both name the {field}; leave one out"
             )
         if matching:
-            found[field] = matching[0]
-    return found
+            columns[field] = matching[0]
+    return columns
 
 
 def is_header(path: str | Path, cells: Sequence[str]) -> bool:
@@ -62,17 +62,13 @@ def is_header(path: str | Path, cells: Sequence[str]) -> bool:
     """
     if names_usual_columns(cells):
         return True
-    found = [
-        cell
-        for cell in cells
-        if any(cell.strip().lower() in names for names in COLUMN_NAMES.values())
-    ]
-    if len({cell.strip().lower() for cell in cells}) > 1 and found:
-        needed = "a header names translation (or mt), and source (src) or reference (ref)"
-        text = "where it is a segment, pass parallel files or JSON Lines"
+    words = {cell.strip().lower() for cell in cells}
+    names_of_texts = {name for names in COLUMN_NAMES.values() for name in names}
+    if len(words) > 1 and words & names_of_texts:
         raise InputError(
-            f"{path}, line 1: {' TAB '.join(cells)!r:.80} looks like half a header; {needed}; "
-            f"{text}"
+            f"{path}, line 1: {' TAB '.join(cells)!r:.80} looks like half a header; a header names "
+            "translation (or mt), and source (src) or reference (ref); where it is a segment, pass "
+            "parallel files or JSON Lines"
         )
     return False
 

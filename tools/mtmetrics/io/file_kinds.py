@@ -1,5 +1,5 @@
-"""Recognises what a file is by its name and its first bytes, and refuses what is not the text that
-is needed."""
+"""Recognises the kind of a file by its name and its first bytes, and refuses files that are not the
+text that is needed."""
 
 import csv
 import enum
@@ -12,7 +12,7 @@ from mtmetrics.checks import warn
 from mtmetrics.errors import InputError
 from mtmetrics.io.columns import USUAL_NAMES
 
-# What lines are to hold: a segment each, cells between tabs, or anything that is text.
+# Content of lines: a segment each, cells between tabs, or any text.
 Layout = Literal["segments", "cells", "any"]
 
 HEAD_SIZE = 2**16
@@ -39,7 +39,10 @@ _MARKUP_ENDS = (
     ".html",
     ".htm",
 )
-# What columns of tables are called; a header holds such names and no text.
+_SUBTITLE = re.compile(r"\d+\r?\n\d\d:\d\d:\d\d[,.]\d+ --> ")
+_PO_SOURCE = re.compile(r"^msgid \"", re.MULTILINE)
+_PO_TRANSLATION = re.compile(r"^msgstr(\[0\])? \"", re.MULTILINE)
+# Names of columns in tables; a header holds such names and no text.
 _COLUMN_NAMES = USUAL_NAMES | {"text", "sentence"}
 _LINES_PARSED = 20
 
@@ -60,14 +63,16 @@ class _Kind(enum.Enum):
 
 
 def unpacked_name(path: str | Path) -> str:
-    """Path without the ending of a compression, in whatever letters that is written."""
+    """Returns a path without the ending of a compression, in upper or lower case."""
     name = str(path)
-    packed = next((end for end in _PACKED_ENDS if name.lower().endswith(end)), "")
-    return name[: len(name) - len(packed)]
+    for end in _PACKED_ENDS:
+        if name.lower().endswith(end):
+            return name[: -len(end)]
+    return name
 
 
 def bare_name(path: str | Path) -> str:
-    """`unpacked_name` in lower case: ``Rows.JSONL.GZ`` is ``rows.jsonl``."""
+    """Returns `unpacked_name` in lower case: ``rows.jsonl`` for ``Rows.JSONL.GZ``."""
     return unpacked_name(path).lower()
 
 
@@ -77,7 +82,7 @@ def check_head(path: str | Path, head: bytes, layout: Layout) -> None:
     Args:
         path: name of the file, which also counts, and stands in messages.
         head: its first bytes, up to `HEAD_SIZE`.
-        layout: what the file should hold.
+        layout: the content that is needed.
 
     Raises:
         InputError: the file is no text in UTF-8, or another layout; the message names a call that
@@ -85,12 +90,10 @@ def check_head(path: str | Path, head: bytes, layout: Layout) -> None:
     """
     _refuse_binary(path, head)
     if b"\r" in head.rstrip(b"\r\n") and b"\n" not in head:
-        ends = (
-            "its lines end with carriage returns alone, which end no line here, so that all is "
-            "one line"
+        warn(
+            f"{path}: its lines end with carriage returns alone, which end no line here, so that "
+            f"all is one line; convert it: tr '\\r' '\\n' < {path}"
         )
-        mend = f"convert it: tr '\\r' '\\n' < {path}"
-        warn(f"{path}: {ends}; {mend}")
     if layout == "any":
         return
     kind = _kind(path, head.removeprefix(b"\xef\xbb\xbf").decode("utf-8", errors="ignore"))
@@ -138,7 +141,7 @@ def _refuse_binary(path: str | Path, head: bytes) -> None:
 
 
 def _byte_order(head: bytes) -> str:
-    """``LE`` or ``BE`` where bytes look like text in UTF-16, else nothing.
+    """Returns ``LE`` or ``BE`` where bytes look like text in UTF-16, else an empty string.
 
     Spaces and line ends of UTF-16 hold zeros on one side. Letters of many scripts share their other
     byte, which is no character of its own."""
@@ -150,19 +153,19 @@ def _byte_order(head: bytes) -> str:
     if _share_of_controls(head) < 0.2 and _is_utf8(head):
         return ""
     text = head.decode(f"utf-16-{order.lower()}", errors="replace")
-    strange = sum(
-        (letter < " " and letter not in "\t\r\n") or letter == "\ufffd" for letter in text
-    )
-    return order if strange * 20 <= len(text) else ""
+    controls = sum(letter < " " and letter not in "\t\r\n" for letter in text)
+    failures = text.count("\ufffd")
+    return order if (controls + failures) * 20 <= len(text) else ""
 
 
 def _share_of_controls(data: bytes) -> float:
-    """The share of bytes that stand for no character; of tabs, which also begin letters of
-    Devanagari, above 30 %."""
+    """Returns the share of bytes that stand for no character."""
     beginning = data[:4096]
     controls = sum(byte < 0x20 and byte not in b"\t\r\n" for byte in beginning)
     tabs = beginning.count(b"\t")
-    return (controls + (tabs if tabs > 0.3 * len(beginning) else 0)) / max(len(beginning), 1)
+    if tabs > 0.3 * len(beginning):
+        controls += tabs  # so many are no tabs: they begin letters of Devanagari
+    return controls / max(len(beginning), 1)
 
 
 def _is_utf8(data: bytes) -> bool:
@@ -174,30 +177,31 @@ def _is_utf8(data: bytes) -> bool:
 
 
 def _kind(path: str | Path, text: str) -> _Kind | None:
-    """The layout of the beginning of a text; None where it may be a segment per line."""
-    name, start = bare_name(path), text.lstrip()
-    lines = [line for line in _whole_lines(text) if line.strip()]
+    """Recognises the kind of the beginning of a text; None where it may be a segment per line."""
+    name = bare_name(path)
+    start = text.lstrip()
+    lines = [line for line in _complete_lines(text) if line.strip()]
     if _is_json(name, start, lines):
         return _Kind.JSON
-    if (
-        _MARKUP.match(start)
-        or _TAG_ALONE.match(start)
-        or (name.endswith(_MARKUP_ENDS) and start.startswith("<"))
-    ):
+    if _is_markup(name, start):
         return _markup_kind(name, start)
-    if start.startswith("WEBVTT") or re.match(r"\d+\r?\n\d\d:\d\d:\d\d[,.]\d+ --> ", start):
+    if start.startswith("WEBVTT") or _SUBTITLE.match(start):
         return _Kind.SUBTITLES
-    if re.search(r"^msgid \"", text, re.MULTILINE) and re.search(
-        r"^msgstr(\[0\])? \"", text, re.MULTILINE
-    ):
+    if _PO_SOURCE.search(text) and _PO_TRANSLATION.search(text):
         return _Kind.PO
     return _table_kind(name, lines)
 
 
-def _whole_lines(text: str) -> list[str]:
-    """The lines of the beginning of a text, without the last one where that may be cut."""
+def _complete_lines(text: str) -> list[str]:
+    """Splits the beginning of a text into lines, without the last one, which may be cut."""
     lines = text.split("\n")
     return lines[:-1] if len(lines) > 1 else lines
+
+
+def _is_markup(name: str, start: str) -> bool:
+    if _MARKUP.match(start) or _TAG_ALONE.match(start):
+        return True
+    return name.endswith(_MARKUP_ENDS) and start.startswith("<")
 
 
 def _is_json(name: str, start: str, lines: list[str]) -> bool:
@@ -205,12 +209,13 @@ def _is_json(name: str, start: str, lines: list[str]) -> bool:
         return start.startswith(("{", "["))
     if not _OBJECT.match(start):
         return False
-    # A single object may be a segment about JSON; one that names a column is none, and neither are
-    # several lines.
-    first_keys = re.findall(r'"([^"\n]*)"\s*:', start[:10_000])
-    several = len(lines) > 1 and all(map(_is_object, lines[:_LINES_PARSED]))
-    open_line = not lines[0].strip().endswith("}")
-    return several or start.startswith("[") or open_line or not _COLUMN_NAMES.isdisjoint(first_keys)
+    # A single object may be a segment about JSON, but not where it names a column, goes on in the
+    # next line, or is followed by other objects.
+    keys = re.findall(r'"([^"\n]*)"\s*:', start[:10_000])
+    names_column = not _COLUMN_NAMES.isdisjoint(keys)
+    goes_on = not lines[0].strip().endswith("}")
+    is_first_of_many = len(lines) > 1 and all(map(_is_object, lines[:_LINES_PARSED]))
+    return start.startswith("[") or names_column or goes_on or is_first_of_many
 
 
 def _is_object(line: str) -> bool:
@@ -232,14 +237,16 @@ def _markup_kind(name: str, start: str) -> _Kind:
 
 
 def _table_kind(name: str, lines: list[str]) -> _Kind | None:
-    """A table where the first line holds names of columns, or where the name says so and all lines
-    have equally many cells."""
+    """Recognises a table: its first line names columns, or its file is called so and all lines have
+    equally many cells."""
+    if not lines:
+        return None
     for separator, kind in (("\t", _Kind.TSV), (",", _Kind.CSV), (";", _Kind.CSV)):
-        named = name.endswith((".tsv", ".tab") if kind is _Kind.TSV else ".csv")
         rows = [_cells(line, separator) for line in lines[:_LINES_PARSED]]
-        known = [cell for cell in rows[0] if cell.strip().lower() in _COLUMN_NAMES] if rows else []
-        sizes = {len(row) for row in rows}
-        if len(known) > 1 or (named and (known or (len(sizes) == 1 and max(sizes) > 1))):
+        columns_named = sum(cell.strip().lower() in _COLUMN_NAMES for cell in rows[0])
+        is_even = len(rows[0]) > 1 and all(len(row) == len(rows[0]) for row in rows)
+        is_called_so = name.endswith((".tsv", ".tab") if kind is _Kind.TSV else ".csv")
+        if columns_named > 1 or (is_called_so and (columns_named or is_even)):
             return kind
     return None
 
@@ -249,7 +256,7 @@ def _cells(line: str, separator: str) -> list[str]:
 
 
 def _mend(path: str | Path, kind: _Kind, layout: Layout) -> str:
-    """The call that works for a file of a kind."""
+    """Advises a call that works for a file of a kind."""
     match kind:
         case _Kind.JSON:
             return _as_rows(path, ".json" if bare_name(path).endswith(".json") else ".jsonl")
@@ -281,7 +288,7 @@ def _selected(nodes: str, path: str | Path) -> str:
 
 
 def _as_rows(path: str | Path, end: str) -> str:
-    """Advice to pass a table by itself; its name must say what it is."""
+    """Advises to pass a table by itself, under a name with the right ending."""
     if str(path) == "-" or str(path).startswith("/dev/"):
         return f"write it to a file, and pass that alone: mtmetrics score rows{end}"
     if bare_name(path).endswith(end):

@@ -1,4 +1,4 @@
-"""The languages of texts: tokens of a sentence, scripts, and whether texts are in the language they
+"""Languages of texts: tokens of a sentence, scripts, and whether texts are in the language that they
 should be in."""
 
 import collections
@@ -13,41 +13,11 @@ from mtmetrics.checks import language_of, script_of_code, split_pair, warn
 from mtmetrics.errors import InputError
 
 _Row = TypeVar("_Row", bound=Sequence[Any])
-# Written with spaces and in letters that Moses' rules know; Sinhala, for example, it takes apart at
-# joiners in words.
-_MOSES = [
-    "bg",
-    "ca",
-    "cs",
-    "da",
-    "de",
-    "el",
-    "en",
-    "es",
-    "et",
-    "fi",
-    "fr",
-    "ga",
-    "hr",
-    "hu",
-    "is",
-    "it",
-    "lt",
-    "lv",
-    "nl",
-    "no",
-    "pl",
-    "pt",
-    "ro",
-    "ru",
-    "sk",
-    "sl",
-    "sq",
-    "sr",
-    "sv",
-    "tr",
-    "uk",
-]
+# Languages that are written with spaces and in letters that Moses' rules know. (Sinhala, for example,
+# would be taken apart at joiners in words.)
+_MOSES = (
+    "bg ca cs da de el en es et fi fr ga hr hu is it lt lv nl no pl pt ro ru sk sl sq sr sv tr uk"
+)
 # Scripts that are written without spaces: there a SentencePiece entry without the space mark is no
 # continuation.
 _UNSPACED = (
@@ -129,24 +99,23 @@ _CJK = {"CJK", "HIRAGANA", "KATAKANA"}
 _LONG, _SURE = 40, 20.0
 # Languages that it mistakes for each other.
 _ALIKE = ("bs hr sr", "da nb nn no", "id ms", "wuu yue zh")
-_FEWEST = 5
-_SHORTEST = 15
-_MOST = 100
+_FEWEST_TEXTS = 5  # that can contradict a language
+_SHORTEST_TEXT = 15  # that py3langid is asked about, in characters
+_MOST_TEXTS = 100  # that are looked at
 
 
 def tokeniser(language: str) -> Callable[[str], list[str]]:
-    """Splits a sentence into tokens: Moses' rules for European languages, jieba for Chinese, else
-    `words_and_marks`."""
+    """Returns a function that splits a sentence into tokens: by Moses' rules for European languages,
+    jieba for Chinese, else `words_and_marks`."""
     if language == "zh":
         import logging
 
         import jieba
 
-        jieba.setLogLevel(
-            logging.WARNING
-        )  # it would report on standard error how it loads its dictionary
+        # It would report on standard error how it loads its dictionary.
+        jieba.setLogLevel(logging.WARNING)
         return lambda sentence: [token for token in jieba.cut(sentence) if token.strip()]
-    if language in _MOSES:
+    if language in _MOSES.split():
         from sacremoses import MosesTokenizer
 
         moses = MosesTokenizer(lang=language)
@@ -155,9 +124,11 @@ def tokeniser(language: str) -> Callable[[str], list[str]]:
 
 
 def detokeniser(language: str) -> Callable[[str], str]:
-    """Undoes Moses' tokenisation, its entities and joined hyphens too; texts in languages that
-    Moses does not know stay as they are."""
-    if language not in _MOSES:
+    """Returns a function that undoes Moses' tokenisation, its entities and joined hyphens, too.
+
+    Texts in languages that Moses does not know stay as they are.
+    """
+    if language not in _MOSES.split():
         return lambda text: text
     from sacremoses import MosesDetokenizer
 
@@ -189,13 +160,16 @@ def _belongs_to_word(character: str) -> bool:
 
 
 def language_identifier(language: str) -> Callable[[str], str]:
-    """Tells the ISO 639 code of a sentence's language, by py3langid, which must know the one that
-    is wanted."""
+    """Returns a function that tells the ISO 639 code of a sentence's language, by py3langid.
+
+    Raises:
+        InputError: py3langid does not know `language`.
+    """
     import py3langid
 
-    known = sorted({code for code, _ in py3langid.rank("")})
-    if language not in known:
-        advice = f"so do without the language filter; it knows: {' '.join(known)}"
+    languages = sorted({code for code, _ in py3langid.rank("")})
+    if language not in languages:
+        advice = f"so do without the language filter; it knows: {' '.join(languages)}"
         raise InputError(f"language {language!r}: py3langid does not know it, {advice}")
     return lambda sentence: py3langid.classify(sentence)[0]
 
@@ -220,36 +194,47 @@ def language_checked(
         rows: of texts; of a list of texts the first one counts.
     """
     rows = iter(rows)
-    seen = []
-    for row in itertools.islice(rows, _MOST if lang_pair is not None else 0):
-        seen.append([text if isinstance(text, str) else text[0] for text in row])
+    beginning = []
+    for row in itertools.islice(rows, _MOST_TEXTS if lang_pair is not None else 0):
+        beginning.append([text if isinstance(text, str) else text[0] for text in row])
         yield row
-    if len(seen) >= _FEWEST:
-        _warn_once(str(lang_pair), columns, seen)
-    seen.clear()
+    if len(beginning) >= _FEWEST_TEXTS:
+        _warn_once(str(lang_pair), columns, beginning)
+    beginning.clear()
     yield from rows
 
 
-def _warn_once(lang_pair: str, columns: Sequence[str], seen: list[list[str]]) -> None:
+def _warn_once(lang_pair: str, columns: Sequence[str], rows: list[list[str]]) -> None:
+    """Warns of the first column whose texts contradict the language pair."""
     source, target = split_pair(lang_pair)
-    for column, texts in zip(columns, zip(*seen, strict=True), strict=True):
+    for column, texts in zip(columns, zip(*rows, strict=True), strict=True):
         language = source if column == "sources" else target
-        if found := _contradicting(language, [text for text in texts if text.strip()]):
+        contradiction = _contradiction(language, [text for text in texts if text.strip()])
+        if contradiction:
             advice = f"is --lp {lang_pair} right, and is each file where it belongs?"
-            warn(f"{column} are to be {language!r}, but {found}; {advice}")
+            warn(f"{column} are to be {language!r}, but {contradiction}; {advice}")
             return
 
 
 def expected_script(code: str) -> str | None:
-    """The script of texts in a language, as the names of its characters begin: that which the code
-    names, else the one that the language is always written in; None where that is not known."""
+    """Returns the script of texts in a language, as the names of its characters begin.
+
+    It is the script that the code names, else the one that the language is always written in; None
+    where that is not known.
+
+    Example:
+        >>> expected_script("de"), expected_script("sr_Cyrl")
+        ('LATIN', 'CYRILLIC')
+    """
     script = script_of_code(code)
-    return _SCRIPT_OF.get(language_of(code)) if script is None else _SCRIPT_CODES.get(script)
+    if script is None:
+        return _SCRIPT_OF.get(language_of(code))
+    return _SCRIPT_CODES.get(script)
 
 
 def standard_pair(lang_pair: str) -> str:
-    """A language pair by the codes of its languages, each with its script where that is not the
-    usual one: all that scores depend on.
+    """Returns a language pair by the codes of its languages, each with its script where that is not
+    the usual one. Scores depend on nothing else of it.
 
     Example:
         >>> standard_pair("deu_Latn-eng_Latn"), standard_pair("en-sr_Cyrl_RS")
@@ -264,24 +249,27 @@ def _standard_code(code: str) -> str:
     return language if is_usual else f"{language}_{script}"
 
 
-def _contradicting(code: str, texts: Sequence[str]) -> str:
-    """What speaks against the language of a code, or an empty string."""
-    expected, language = expected_script(code), language_of(code)
+def _contradiction(code: str, texts: Sequence[str]) -> str:
+    """Says how texts contradict the language of a code; an empty string where they do not."""
+    expected = expected_script(code)
     scripts = [script for text in texts if (script := _script(text))]
-    others = [script for script in scripts if script != expected]
-    if expected is not None and len(scripts) >= _FEWEST and 2 * len(others) > len(scripts):
-        [(script, _)] = collections.Counter(others).most_common(1)
-        return f"{len(others)} of {len(scripts)} segments are in {script.title()} letters"
-    texts = [text for text in texts if len(text) >= _SHORTEST]
-    if len(texts) < _FEWEST:
+    wrong_scripts = [script for script in scripts if script != expected]
+    is_most = 2 * len(wrong_scripts) > len(scripts)
+    if expected is not None and len(scripts) >= _FEWEST_TEXTS and is_most:
+        [(script, _)] = collections.Counter(wrong_scripts).most_common(1)
+        return f"{len(wrong_scripts)} of {len(scripts)} segments are in {script.title()} letters"
+    language = language_of(code)
+    texts = [text for text in texts if len(text) >= _SHORTEST_TEXT]
+    if len(texts) < _FEWEST_TEXTS:
         return ""
     try:
         identified = language_identifier(language)
     except (ImportError, InputError):  # py3langid is absent, or does not know the language
         return ""
     [(other, count)] = collections.Counter(map(identified, texts)).most_common(1)
-    found = f"{count} of {len(texts)} segments look like {other!r}"
-    return found if other != language and 2 * count > len(texts) else ""
+    if other == language or 2 * count <= len(texts):
+        return ""
+    return f"{count} of {len(texts)} segments look like {other!r}"
 
 
 def is_of_other_script(text: str, code: str | None) -> bool:
@@ -304,21 +292,25 @@ def is_of_other_language(text: str, language: str) -> bool:
 
 @functools.lru_cache(maxsize=4096)
 def is_surely_foreign(text: str, language: str) -> bool:
-    """The same of a text of any length; hardly ever of a short one."""
+    """Whether a text of any length is surely not in a language; hardly ever true of a short one."""
     import py3langid
 
     ranks = dict(py3langid.rank(text))
     if language not in ranks:
         return False
-    alike = next((group.split() for group in _ALIKE if language in group.split()), [language])
-    return max(ranks.values()) - max(ranks[code] for code in alike if code in ranks) > _SURE
+    alike = [language]
+    for group in _ALIKE:
+        if language in group.split():
+            alike = group.split()
+    rank = max(ranks[code] for code in alike if code in ranks)
+    return max(ranks.values()) - rank > _SURE
 
 
 def _script(text: str) -> str:
-    """The script of most letters, as the names of its characters begin; empty where there are no
-    letters."""
-    found = collections.Counter(map(_script_of_letter, filter(str.isalpha, text)))
-    return found.most_common(1)[0][0] if found else ""
+    """Returns the script of most letters, as the names of its characters begin; an empty string
+    where there are no letters."""
+    scripts = collections.Counter(map(_script_of_letter, filter(str.isalpha, text)))
+    return scripts.most_common(1)[0][0] if scripts else ""
 
 
 @functools.lru_cache(maxsize=4096)

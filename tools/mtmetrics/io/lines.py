@@ -12,29 +12,34 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 from mtmetrics import checks
 from mtmetrics.errors import InputError
 from mtmetrics.io.file_kinds import HEAD_SIZE, Layout, check_head
 
-# First bytes of a compressed file -> what unpacks it.
-_UNPACKERS: dict[bytes, Callable[[BinaryIO], Any]] = {
-    b"\x1f\x8b": gzip.GzipFile,
+
+def _gunzip(stream: BinaryIO) -> gzip.GzipFile:
+    return gzip.GzipFile(fileobj=stream)
+
+
+# First bytes of a compressed file -> the class or function that unpacks it.
+_UNPACKERS: dict[bytes, Callable[[BinaryIO], io.BufferedIOBase]] = {
+    b"\x1f\x8b": _gunzip,
     b"BZh": bz2.BZ2File,
     b"\xfd7zXZ\0": lzma.LZMAFile,
 }
 _ZSTANDARD = b"\x28\xb5\x2f\xfd"
-# What reading raises where a file cannot be read, or is damaged.
+# Errors of reading a file that cannot be read, or is damaged.
 UNREADABLE = (OSError, EOFError, zlib.error, lzma.LZMAError)
 
 
 class _Unpacked(io.BufferedReader):
-    """Reads what a compressed stream holds, and closes that stream, too; standard input stays
-    open."""
+    """Reads an unpacked stream. Closing it closes the compressed stream, too, but not standard
+    input."""
 
-    def __init__(self, unpacked: Any, packed: BinaryIO) -> None:
-        super().__init__(unpacked, HEAD_SIZE)
+    def __init__(self, unpacked: io.BufferedIOBase, packed: BinaryIO) -> None:
+        super().__init__(cast(io.RawIOBase, unpacked), HEAD_SIZE)
         self._packed = packed
 
     def close(self) -> None:
@@ -56,17 +61,15 @@ def open_bytes(path: str | Path) -> BinaryIO:
         if head.startswith(_ZSTANDARD):
             _close(stream)
             raise InputError(f"{path}: is compressed with Zstandard; unpack it: zstd -d {path}")
-        unpack = next(
-            (unpack for start, unpack in _UNPACKERS.items() if head.startswith(start)), None
-        )
-        if unpack is None and head and str(path).lower().endswith(".gz"):
-            unpack = gzip.GzipFile  # whose error says what is wrong
     except OSError as error:
         _close(stream)
         raise InputError(f"{path}: {error.strerror or error}") from error
-    if unpack is None:
-        return stream
-    return _Unpacked(unpack(fileobj=stream) if unpack is gzip.GzipFile else unpack(stream), stream)
+    for start, unpack in _UNPACKERS.items():
+        if head.startswith(start):
+            return _Unpacked(unpack(stream), stream)
+    if head and str(path).lower().endswith(".gz"):
+        return _Unpacked(_gunzip(stream), stream)  # reading raises an error that says what is wrong
+    return stream
 
 
 def _opened(path: str | Path) -> BinaryIO:
@@ -90,9 +93,9 @@ def _close(stream: BinaryIO) -> None:
         stream.close()
 
 
-def _head(stream: Any) -> bytes:
-    """The next bytes of a stream, which stay there."""
-    if hasattr(stream, "peek"):
+def _head(stream: BinaryIO) -> bytes:
+    """Returns the next bytes of a stream, without taking them off."""
+    if isinstance(stream, io.BufferedReader):
         return stream.peek(HEAD_SIZE)
     place = stream.tell()
     head = stream.read(HEAD_SIZE)
@@ -137,19 +140,22 @@ def _check_stream(stream: BinaryIO, path: str | Path, layout: Layout) -> None:
 
 
 def decoded_lines(stream: BinaryIO, path: str | Path) -> Iterator[str]:
-    """Yields the lines of an open stream, which messages call `path`, like `iter_lines`, and closes
-    all but standard input."""
+    """Yields the lines of an open stream like `iter_lines`, and closes all but standard input.
+
+    Args:
+        stream: the stream.
+        path: its name for messages.
+    """
     number = 0
     try:
         for number, raw in enumerate(stream, 1):
             if number == 1:
                 raw = raw.removeprefix(b"\xef\xbb\xbf")
             if b"\0" in raw:
-                what = (
-                    "holds a NUL byte, so this is no text, or not in UTF-8 (UTF-16?); convert "
-                    "it to UTF-8"
+                raise InputError(
+                    f"{path}, line {number}: holds a NUL byte, so this is no text, or not in UTF-8 "
+                    "(UTF-16?); convert it to UTF-8"
                 )
-                raise InputError(f"{path}, line {number}: {what}")
             yield raw.decode("utf-8").removesuffix("\n").removesuffix("\r")
     except UnicodeDecodeError as error:
         byte = f"byte {error.start + 1} (0x{error.object[error.start]:02x})"
@@ -163,20 +169,30 @@ def decoded_lines(stream: BinaryIO, path: str | Path) -> Iterator[str]:
 
 
 def json_object(line: str, place: str) -> dict[str, Any]:
-    """The object in a line of JSON Lines; `InputError`, which names the place, where there is
-    none."""
+    """Reads the object in a line of JSON Lines.
+
+    Raises:
+        InputError: the line holds no object; names the place.
+    """
     try:
         row = json.loads(line)
     except json.JSONDecodeError as error:
         raise InputError(f"{place}: not valid JSON ({error.msg} at column {error.colno})") from None
     except ValueError:
         raise InputError(f"{place}: holds a number that is too long to be read") from None
-    return _checked_object(row, place, escaped="\\ud" in line.lower())
+    return _checked_object(row, place, may_hold_surrogates="\\ud" in line.lower())
 
 
 def json_array(text: str, path: str) -> Iterator[dict[str, Any]]:
-    """Yields the objects of an array of JSON, which messages call `path`; `InputError` where an
-    item is none."""
+    """Yields the objects of an array of JSON.
+
+    Args:
+        text: the array.
+        path: its name for messages.
+
+    Raises:
+        InputError: the text is no JSON, or an item is no object.
+    """
     try:
         items = json.loads(text)
     except json.JSONDecodeError as error:
@@ -185,17 +201,17 @@ def json_array(text: str, path: str) -> Iterator[dict[str, Any]]:
         ) from None
     except ValueError:
         raise InputError(f"{path}: holds a number that is too long to be read") from None
-    escaped = "\\ud" in text.lower()
+    may_hold_surrogates = "\\ud" in text.lower()
     for number, item in enumerate(items, 1):
-        yield _checked_object(item, f"{path}, item {number}", escaped=escaped)
+        yield _checked_object(item, f"{path}, item {number}", may_hold_surrogates)
 
 
-def _checked_object(row: Any, place: str, *, escaped: bool) -> dict[str, Any]:
-    """An object whose texts can be written again; an escape of JSON can name half a character,
-    which cannot."""
+def _checked_object(row: object, place: str, may_hold_surrogates: bool) -> dict[str, Any]:
+    """Returns a value that is an object whose texts can be written again. Half a character, which
+    an escape of JSON can name, cannot."""
     if not isinstance(row, dict):
         raise InputError(f"{place}: a JSON object is needed, got {type(row).__name__}")
-    if escaped:
+    if may_hold_surrogates:
         try:
             json_line(row).encode("utf-8")
         except UnicodeEncodeError:
@@ -206,21 +222,29 @@ def _checked_object(row: Any, place: str, *, escaped: bool) -> dict[str, Any]:
 
 
 def json_line(row: Mapping[str, Any]) -> str:
-    """A row as a line of JSON Lines."""
+    """Writes a row as a line of JSON Lines."""
     return json.dumps(row, ensure_ascii=False) + "\n"
 
 
-def shown(value: Any) -> str:
-    """A value of JSON for messages, cut where it is long."""
+def shown(value: object) -> str:
+    """Shows a value of JSON in a message, cut where it is long."""
     return "null" if value is None else checks.shown(value)
 
 
-def first_difference(before: Any, now: Any, name: str = "") -> str | None:
-    """The first entry that two objects of JSON do not have in common, such as ``steps 60, not 70``;
-    None where they are equal. Entries of objects inside them are named alone."""
+def first_difference(before: object, now: object, name: str = "") -> str | None:
+    """Returns the first entry that two objects of JSON do not have in common; None where they are
+    equal. Entries of objects inside them are named alone.
+
+    Example:
+        >>> first_difference({"steps": 60}, {"steps": 70})
+        'steps 60, not 70'
+    """
     if isinstance(before, dict) and isinstance(now, dict):
-        found = (first_difference(before.get(key), now.get(key), key) for key in before | now)
-        return next(filter(None, found), None)
+        for key in before | now:
+            difference = first_difference(before.get(key), now.get(key), key)
+            if difference:
+                return difference
+        return None
     return None if before == now else f"{name} {shown(before)}, not {shown(now)}"
 
 
@@ -241,19 +265,21 @@ def iter_parallel(paths: Sequence[str | Path]) -> Iterator[list[str]]:
     streams = [iter_lines(path, "segments") for path in paths]
     for number in itertools.count(1):
         row = [next(stream, None) for stream in streams]
-        ended = [str(path) for path, line in zip(paths, row, strict=True) if line is None]
-        if len(ended) == len(row):
+        lines = [line for line in row if line is not None]
+        if not lines:
             return
-        if ended:
-            longer = next(
-                str(path) for path, line in zip(paths, row, strict=True) if line is not None
+        if len(lines) < len(row):
+            ended = paths[row.index(None)]
+            longer = paths[row.index(lines[0])]
+            raise InputError(
+                f"{ended} ends after {number - 1} lines, but {longer} goes on; parallel files need "
+                "equal lengths"
             )
-            after = f"{ended[0]} ends after {number - 1} lines, but {longer} goes on"
-            raise InputError(f"{after}; parallel files need equal lengths")
-        yield [line for line in row if line is not None]
+        yield lines
 
 
 def short_name(path: str | Path) -> str:
-    """Folder and name of a file: enough to tell files of one name apart, without saying where they
-    lie."""
-    return "/".join(Path(path).parts[-2:]) if len(Path(path).parts) > 1 else str(path)
+    """Returns folder and name of a file: enough to tell files of one name apart, without saying
+    where they lie."""
+    parts = Path(path).parts
+    return "/".join(parts[-2:]) if len(parts) > 1 else str(path)

@@ -33,10 +33,10 @@ class Candidate(NamedTuple):
 
 
 class _Layout(NamedTuple):
-    """What lines have between text and score: alignments, and features."""
+    """Whether lines have alignments and features between text and score."""
 
-    alignments: bool
-    features: bool
+    has_alignments: bool
+    has_features: bool
 
 
 def read_candidates(path: str | Path) -> Iterator[list[Candidate]]:
@@ -64,18 +64,20 @@ def _candidates(path: str | Path) -> Iterator[Candidate]:
         score = _pop_score(fields)
         if score is None or len(fields) < 2 or not fields[0].strip().isdecimal():
             raise InputError(f"{where}: {_NEEDED}")
-        source, *texts = fields
-        layout = _pop_details(texts, first, where)
+        source, *parts = fields
+        layout = _pop_details(parts, first, where)
         first = first or layout
         if layout != first:
             raise InputError(f"{where}: has not the same fields as line 1; {_NEEDED}")
-        yield Candidate(int(source), " ||| ".join(texts), score)
+        yield Candidate(int(source), " ||| ".join(parts), score)
 
 
 def _pop_score(fields: list[str]) -> float | None:
     """Takes the score, and alignments behind it, off the end of the fields; None where there is no
     score."""
-    if len(fields) > 2 and _score(fields[-1]) is None and _ALIGNMENTS.fullmatch(fields[-1].strip()):
+    last = fields[-1]
+    has_alignments = _score(last) is None and _ALIGNMENTS.fullmatch(last.strip())
+    if len(fields) > 2 and has_alignments:
         fields.pop()
     return _score(fields.pop())
 
@@ -87,40 +89,41 @@ def _score(field: str) -> float | None:
         return None
 
 
-def _pop_details(texts: list[str], first: _Layout | None, where: str) -> _Layout:
+def _pop_details(parts: list[str], first: _Layout | None, where: str) -> _Layout:
     """Takes features, scores of words and alignments off the end of the fields between number and
     score, so that the parts of the text are left.
 
     Args:
-        texts: the fields.
-        first: what line 1 has.
+        parts: the fields.
+        first: the layout of line 1; None for line 1 itself.
         where: the place of the line.
+
+    Returns:
+        The layout of the line.
 
     Raises:
         InputError: it cannot be told which fields are the text.
     """
-    if len(texts) == 1 or (first is not None and not first.features):
-        _refuse_features(texts[1:], where)
-        return _Layout(alignments=False, features=False)
-    features = texts.pop().strip()
-    # Of four fields, those that are always there, any single word will do for the features.
-    if not _FEATURES.fullmatch(features) and (len(texts) > 1 or " " in features):
+    if len(parts) == 1 or (first is not None and not first.has_features):
+        _refuse_features(parts[1:], where)
+        return _Layout(has_alignments=False, has_features=False)
+    features = parts.pop().strip()
+    # With four fields, which are the fewest, any single word will do for the features.
+    if not _FEATURES.fullmatch(features) and (len(parts) > 1 or " " in features):
         raise InputError(
             f"{where}: {features[:40]!r} may be a part of the text or features; {_NEEDED}"
         )
-    if len(texts) > 1 and texts[-1].lstrip().startswith("WordScores="):
-        texts.pop()
+    if len(parts) > 1 and parts[-1].lstrip().startswith("WordScores="):
+        parts.pop()
     has_alignments = False
-    last = texts[-1].strip()
-    if (
-        len(texts) > 1
-        and _ALIGNMENTS.fullmatch(last)
-        and (first is None or first.alignments or not last)
-    ):
-        texts.pop()
-        has_alignments = bool(last) or (first is not None and first.alignments)
-    _refuse_features(texts[1:], where)
-    return _Layout(has_alignments, features=True)
+    last = parts[-1].strip()
+    if len(parts) > 1 and _ALIGNMENTS.fullmatch(last):
+        in_line_1 = first is not None and first.has_alignments
+        if first is None or in_line_1 or not last:
+            parts.pop()
+            has_alignments = bool(last) or in_line_1
+    _refuse_features(parts[1:], where)
+    return _Layout(has_alignments, has_features=True)
 
 
 def _refuse_features(parts: list[str], where: str) -> None:

@@ -1,11 +1,11 @@
 """Rows out: cells between tabs or commas, JSON Lines or Parquet, for all commands.
 
-A writer knows the names and types of all columns before it writes the first row. What a format
-cannot hold is refused when `Columns` sees it, which a command does before its work."""
+A writer knows the names and types of all columns before it writes the first row. `Columns` refuses
+values that a format cannot hold; a command fills it before its work."""
 
 import itertools
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -24,13 +24,13 @@ _MEND = "write .jsonl or .parquet"
 
 
 class Columns:
-    """The columns of rows that will be written: their names in order of first sight and, for
-    Parquet, their types.
+    """Columns of rows that will be written: their names, in the order in which they come first,
+    and for Parquet their types.
 
     Args:
         form: ``tsv``, ``csv``, ``jsonl`` or ``parquet``.
-        names: of columns that come first, whatever the rows have.
-        schema: types of columns for Parquet that are known already.
+        names: names of columns that come first, whether or not rows have them.
+        schema: types for Parquet of columns whose type need not be inferred.
     """
 
     def __init__(
@@ -69,10 +69,14 @@ class Columns:
             self._add_name(name, "")
             self._types[name].add(0.0, "", name)
 
-    def check(self, values: Mapping[str, Any], what: str) -> None:
-        """Refuses values that will be in rows, and that the format cannot hold; `what` names them
-        in the message."""
-        self.add(Row(what, values))
+    def check(self, values: Mapping[str, Any], subject: str) -> None:
+        """Refuses values of future rows that the format cannot hold.
+
+        Args:
+            values: column -> value.
+            subject: name of the values in the message.
+        """
+        self.add(Row(subject, values))
 
     def check_types(self) -> None:
         """Refuses columns that Parquet has no type for, where it is written; see `schema`."""
@@ -80,20 +84,20 @@ class Columns:
             self.schema()
 
     def schema(self) -> "pyarrow.Schema":
-        """Names and types for Parquet.
+        """Returns names and types for Parquet.
 
         Raises:
             InputError: Parquet has no type for a column.
         """
         import pyarrow
 
-        given = {} if self._schema is None else {field.name: field for field in self._schema}
-        return pyarrow.schema(
-            [
-                given[name] if name in given else pyarrow.field(name, kind.arrow(name))
-                for name, kind in self._types.items()
-            ]
-        )
+        fields = []
+        for name, kind in self._types.items():
+            if self._schema is not None and name in self._schema.names:
+                fields.append(self._schema.field(name))
+            else:
+                fields.append(pyarrow.field(name, kind.arrow(name)))
+        return pyarrow.schema(fields)
 
     def _add_name(self, name: str, where: str) -> None:
         if self.form in ("tsv", "csv"):
@@ -114,7 +118,7 @@ def _check_cell(form: str, text: str, place: str) -> None:
         )
 
 
-def _check_json(value: Any, row: Row, name: str) -> None:
+def _check_json(value: object, row: Row, name: str) -> None:
     if isinstance(value, list):
         for item in value:
             _check_json(item, row, name)
@@ -128,9 +132,8 @@ def _check_json(value: Any, row: Row, name: str) -> None:
         )
 
 
-def cell_text(value: Any) -> str:
-    """A value as a cell: None is an empty one; true, false, lists and objects are written as in
-    JSON."""
+def cell_text(value: object) -> str:
+    """Writes a value as a cell: None as an empty one; true, false, lists and objects as in JSON."""
     if value is None:
         return ""
     if isinstance(value, bool | list | dict):
@@ -142,14 +145,16 @@ class RowWriter:
     """Writes rows to an open stream, as they arrive.
 
     Args:
-        stream: of bytes for Parquet, else of text.
-        columns: of all rows; cells and Parquet have each of them in every row, empty where a row
-            lacks it.
-        header: whether cells stand below the names.
+        stream: a stream of bytes for Parquet, else of text.
+        columns: the columns of all rows. Cells and Parquet have each of them in every row, empty
+            where a row lacks it.
+        header: whether the first line of a table of cells holds the names.
     """
 
     def __init__(self, stream: IO[Any], columns: Columns, *, header: bool = True) -> None:
-        self._stream, self._columns, self._form = stream, columns, columns.form
+        self._stream = stream
+        self._columns = columns
+        self._form = columns.form
         self._parquet: Any = None
         if self._form == "parquet":
             from pyarrow import parquet
@@ -184,12 +189,13 @@ class RowWriter:
     def _write_cells(self, cells: Sequence[str]) -> None:
         for cell in cells:
             _check_cell(self._form, cell, "")
-        self._stream.write((join_tabs if self._form == "tsv" else join_commas)(cells) + "\n")
+        line = join_tabs(cells) if self._form == "tsv" else join_commas(cells)
+        self._stream.write(line + "\n")
 
-    def _write_parquet(self, rows: "Iterable[Mapping[str, Any]]") -> None:
+    def _write_parquet(self, rows: Iterator[Mapping[str, Any]]) -> None:
         import pyarrow
 
-        for block in iter(lambda: list(itertools.islice(rows, _ROWS_AT_ONCE)), []):
+        while block := list(itertools.islice(rows, _ROWS_AT_ONCE)):
             self._parquet.write_table(pyarrow.Table.from_pylist(block, schema=self._parquet.schema))
 
 

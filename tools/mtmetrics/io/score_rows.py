@@ -1,5 +1,5 @@
-"""Rows of scores: what ``mtmetrics score`` writes for each segment of each system, and
-``scores:FILE`` reads."""
+"""Rows of scores: ``mtmetrics score`` writes one for each segment of each system, and
+``scores:FILE`` reads them."""
 
 import dataclasses
 import re
@@ -12,47 +12,13 @@ from mtmetrics.io.lines import shown
 from mtmetrics.io.row_writer import Columns
 from mtmetrics.io.tables import Row
 
-# What the number of a segment is called, without case and marks: by us, then by others. An index of
-# pandas is called index, indexlevel0 in Parquet, or stands in a first column without a name.
+# Names of the column that numbers the segments, without case and marks: ours, then those of others.
+# An index of pandas is called index, indexlevel0 in Parquet, or stands in a first column without a
+# name.
 _SEGMENT_NAMES = (
-    *(
-        "segment",
-        "segmentid",
-        "segmentnumber",
-        "segmentindex",
-        "segmentnr",
-        "segid",
-        "seg",
-        "segnr",
-        "segnum",
-    ),
-    *(
-        "segidx",
-        "segindex",
-        "globalsegid",
-        "sentenceid",
-        "sentid",
-        "sentence",
-        "sent",
-        "line",
-        "linenumber",
-    ),
-    *(
-        "lineno",
-        "row",
-        "rowid",
-        "index",
-        "indexlevel0",
-        "idx",
-        "id",
-        "sid",
-        "item",
-        "number",
-        "nr",
-        "no",
-        "position",
-        "column1",
-    ),
+    "segment segmentid segmentnumber segmentindex segmentnr segid seg segnr segnum segidx segindex "
+    "globalsegid sentenceid sentid sentence sent line linenumber lineno row rowid index "
+    "indexlevel0 idx id sid item number nr no position column1"
 )
 _MARKS = re.compile(r"[\W_]+")
 _KIND, _SYSTEM, _SEGMENT, _UNUSUAL = "kind", "system", "segment", "unusual"
@@ -81,16 +47,20 @@ class ScoreRow:
     unusual: str | None = None
 
     def fields(self, form: str) -> dict[str, Any]:
-        """The row as it is written in a format."""
-        kind = {_KIND: _SEGMENT} if form == "jsonl" else {}
-        unusual = {} if self.unusual is None else {_UNUSUAL: self.unusual}
-        return {**kind, _SYSTEM: self.system, _SEGMENT: self.segment, **self.values, **unusual}
+        """Returns the row as it is written in a format."""
+        row: dict[str, Any] = {}
+        if form == "jsonl":
+            row[_KIND] = _SEGMENT
+        row |= {_SYSTEM: self.system, _SEGMENT: self.segment, **self.values}
+        if self.unusual is not None:
+            row[_UNUSUAL] = self.unusual
+        return row
 
     @staticmethod
     def columns(
         form: str, systems: Iterable[str], values: Iterable[str], *, unusual: bool
     ) -> Columns:
-        """The columns of a file of such rows.
+        """Makes the columns of a file of such rows.
 
         Args:
             form: the format.
@@ -126,27 +96,35 @@ class ScoreRow:
         """
         if row.fields.get(_KIND, _SEGMENT) != _SEGMENT:
             return None
-        system = next((name for name in row.fields if name.lower() in FIELDS["system"]), None)
-        segment = None if numbered_by is None else _whole(row.fields.get(numbered_by))
-        if numbered_by is not None and segment is None:
-            number = shown(row.fields.get(numbered_by))
-            raise InputError(
-                f"{row.where}: the segment {number} is no number (column {numbered_by!r})"
-            )
-        others = [name for name in row.fields if name not in (_KIND, system, numbered_by, _UNUSUAL)]
+        system_column = next(
+            (name for name in row.fields if name.lower() in FIELDS["system"]), None
+        )
+        segment = None
+        if numbered_by is not None:
+            number = row.fields.get(numbered_by)
+            segment = _whole_number(number)
+            if segment is None:
+                raise InputError(
+                    f"{row.where}: the segment {shown(number)} is no number (column "
+                    f"{numbered_by!r})"
+                )
+        no_scores = (_KIND, system_column, numbered_by, _UNUSUAL)
         values = {
-            name: _number(row.fields[name]) for name in others if _is_numeric(row.fields[name])
+            name: _number(value)
+            for name, value in row.fields.items()
+            if name not in no_scores and _is_numeric(value)
         }
+        system = None if system_column is None else row.fields[system_column]
         unusual = row.fields.get(_UNUSUAL)
         return cls(
-            "" if system is None or row.fields[system] is None else str(row.fields[system]),
-            segment,
-            values,
-            None if unusual is None else str(unusual),
+            system="" if system is None else str(system),
+            segment=segment,
+            values=values,
+            unusual=None if unusual is None else str(unusual),
         )
 
 
-def segment_column(names: Mapping[str, Any], but: str) -> str | None:
+def segment_column(names: Mapping[str, object], but: str) -> str | None:
     """Finds the column that numbers the segments.
 
     Args:
@@ -154,17 +132,19 @@ def segment_column(names: Mapping[str, Any], but: str) -> str | None:
         but: the column of the scores.
 
     Returns:
-        The column ``segment``, else the first one with another name that is known and a whole
-        number; or None.
+        The column ``segment``, else the first one with a usual name and a whole number; or None.
     """
     by_name = {_MARKS.sub("", name.lower()): name for name in reversed([*names]) if name != but}
     if _SEGMENT in by_name:
         return by_name[_SEGMENT]
-    known = (by_name[name] for name in _SEGMENT_NAMES if name in by_name)
-    return next((name for name in known if _whole(names[name]) is not None), None)
+    for name in _SEGMENT_NAMES.split():
+        column = by_name.get(name)
+        if column is not None and _whole_number(names[column]) is not None:
+            return column
+    return None
 
 
-def _whole(value: Any) -> int | None:
+def _whole_number(value: object) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:

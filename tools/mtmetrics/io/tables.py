@@ -32,85 +32,122 @@ _LARGEST = sys.float_info.max
 
 
 class Row(NamedTuple):
-    """What stands in a row of a file, and its place, for messages."""
+    """A row of a file.
+
+    A field, such as ``translation``, is a key of `FIELDS`; a column is the name under which a file
+    holds it, such as ``mt``.
+
+    Attributes:
+        where: file and number of the row, for messages.
+        fields: column -> value.
+    """
 
     where: str
     fields: Mapping[str, Any]
 
     def name(self, field: str) -> str | None:
-        """The name under which the row has a field of `FIELDS`, or None where it has not."""
-        return next((name for name in FIELDS[field] if name in self.fields), None)
+        """Returns the column that holds a field, or None where the row lacks the field."""
+        for column in FIELDS[field]:
+            if column in self.fields:
+                return column
+        return None
 
     def null(self, field: str) -> bool:
-        """Whether the row has a field of `FIELDS` and says that there is none."""
-        name = self.name(field)
-        return name is not None and self.fields[name] is None
+        """Whether the row has a field, and its value is null."""
+        column = self.name(field)
+        return column is not None and self.fields[column] is None
 
     def required(self, field: str) -> str:
-        """The name under which the row has a field of `FIELDS`; refused where it has not."""
-        name = self.name(field)
-        if name is None:
+        """Returns the column that holds a field.
+
+        Raises:
+            InputError: the row lacks the field.
+        """
+        column = self.name(field)
+        if column is None:
             raise self.lacks(FIELDS[field])
-        return name
+        return column
 
-    def lacks(self, names: tuple[str, ...]) -> InputError:
-        """The error for a row without any field of these names."""
-        there = ", ".join(map(repr, self.fields)) or "no field at all"
-        return InputError(
-            f"{self.where}: no field {' or '.join(map(repr, names))}; the row has: {there}"
-        )
+    def lacks(self, columns: tuple[str, ...]) -> InputError:
+        """Makes the error for a row that has none of some columns."""
+        needed = " or ".join(map(repr, columns))
+        present = ", ".join(map(repr, self.fields)) or "no field at all"
+        return InputError(f"{self.where}: no field {needed}; the row has: {present}")
 
-    def text(self, name: str) -> str:
-        """The string under a name; refused, with its place, where something else is there."""
-        value = self.fields[name]
+    def text(self, column: str) -> str:
+        """Returns the string in a column.
+
+        Raises:
+            InputError: something else is there. The next two methods do the same.
+        """
+        value = self.fields[column]
         if not isinstance(value, str):
-            raise InputError(
-                f"{self.where}, field {name!r}: a string is needed, got {shown(value)}"
-            )
+            raise self._unfit(column, "a string")
         return value
 
-    def label(self, name: str) -> str:
-        """The string or whole number under a name, as a string; other values are refused."""
-        value = self.fields[name]
-        return str(value) if isinstance(value, int) and is_number(value) else self.text(name)
+    def label(self, column: str) -> str:
+        """Returns the string or whole number in a column, as a string."""
+        value = self.fields[column]
+        if isinstance(value, int) and is_number(value):
+            return str(value)
+        return self.text(column)
 
-    def number(self, name: str) -> float:
-        """The finite number under a name; other values are refused."""
-        value = self.fields[name]
+    def number(self, column: str) -> float:
+        """Returns the finite number in a column."""
+        value = self.fields[column]
         # Python's JSON reader lets NaN, Infinity and whole numbers through that no float holds.
         if not is_number(value) or not abs(value) <= _LARGEST:
-            raise InputError(
-                f"{self.where}, field {name!r}: a finite number is needed, got {shown(value)}"
-            )
+            raise self._unfit(column, "a finite number")
         return float(value)
 
     def outputs(self, systems: Collection[str] = ()) -> "Row":
-        """The object in the field ``outputs``, system -> translation; of exactly the systems given,
-        if any."""
-        found = self.fields.get("outputs")
+        """Returns the object in the field ``outputs``, system -> translation.
+
+        Args:
+            systems: the systems that it must have; () for any.
+
+        Raises:
+            InputError: there is no such object.
+        """
+        outputs = self.fields.get("outputs")
         where = f"{self.where}, field 'outputs'"
-        if not isinstance(found, dict) or (systems and found.keys() != set(systems)):
-            wanted = f" of {', '.join(systems)}, as in the first row" if systems else ""
-            raise InputError(f"{where}: an object, system name -> translation{wanted}, is needed")
-        return Row(where, found)
+        if not isinstance(outputs, dict) or (systems and outputs.keys() != set(systems)):
+            of_systems = f" of {', '.join(systems)}, as in the first row" if systems else ""
+            raise InputError(
+                f"{where}: an object, system name -> translation{of_systems}, is needed"
+            )
+        return Row(where, outputs)
 
     def checked_pair(self, pair: str) -> str:
-        """The language pair of the row, refused with its place where it is none."""
+        """Returns a language pair of the row.
+
+        Raises:
+            InputError: it is no language pair.
+        """
         try:
             language_pair(pair)
         except InputError as error:
             raise InputError(f"{self.where}, field 'lp': {error}") from None
         return pair
 
+    def _unfit(self, column: str, needed: str) -> InputError:
+        value = shown(self.fields[column])
+        return InputError(f"{self.where}, field {column!r}: {needed} is needed, got {value}")
 
-def is_number(value: Any) -> bool:
+
+def is_number(value: object) -> bool:
     """Whether a value is a number; JSON's true, which would pass for 1, is none."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def jsonl_rows(path: str | Path) -> Iterator[Row]:
-    """Yields the object in every line that is not blank of a JSON Lines file; a line that holds
-    none is refused. A file that is called ``.json`` may hold an array of objects instead."""
+    """Yields the object in every line that is not blank of a JSON Lines file.
+
+    A file that is called ``.json`` may hold an array of objects instead.
+
+    Raises:
+        InputError: a line holds no object, or as `iter_lines`.
+    """
     lines = iter_lines(path)
     if bare_name(path).endswith(".json"):
         text = "\n".join(lines)
@@ -158,11 +195,9 @@ class Table:
         return self._checked(self._read(None), texts)
 
     def texts(self, columns: Sequence[str]) -> Iterator[list[str]]:
-        """Yields the texts of some columns; errors as `rows`."""
-        return (
-            [row.fields[name] for name in columns]
-            for row in self._checked(self._read(columns), columns)
-        )
+        """Yields the texts in some columns; errors as `rows`."""
+        for row in self._checked(self._read(columns), columns):
+            yield [row.fields[name] for name in columns]
 
     @staticmethod
     def _checked(rows: Iterable[Row], texts: Sequence[str]) -> Iterator[Row]:
@@ -198,19 +233,23 @@ def open_table(
         InputError: the file is missing, damaged or no table; two of its columns have one name; its
             first line is half a header; or it has no header and fewer than two columns.
     """
-    if _is_named(path, ".parquet"):
-        schema = _parquet_schema(path)
-        return Table(
-            path,
-            schema.names,
-            True,
-            count_rows(path),
-            functools.partial(_parquet_rows, path),
-            schema,
-        )
+    if _is_parquet(path):
+        return _table_of_parquet(path)
     if is_json(path):
         return _table_of_objects(path)
     return _table_of_cells(path, unnamed)
+
+
+def _table_of_parquet(path: str | Path) -> Table:
+    schema = _parquet_schema(path)
+    return Table(
+        path,
+        names=schema.names,
+        is_named=True,
+        count=count_rows(path),
+        _read=functools.partial(_parquet_rows, path),
+        schema=schema,
+    )
 
 
 def _table_of_objects(path: str | Path) -> Table | None:
@@ -218,40 +257,57 @@ def _table_of_objects(path: str | Path) -> Table | None:
     first = next(rows, None)
     if first is None:
         return None
-    names = [name for name, value in first.fields.items() if value is not None]
-    count = None if bare_name(path).endswith(".json") else count_rows(path)
-    return Table(path, names, True, count, lambda _: itertools.chain([first], rows))
+    is_array_possible = bare_name(path).endswith(".json")
+    return Table(
+        path,
+        names=[name for name, value in first.fields.items() if value is not None],
+        is_named=True,
+        count=None if is_array_possible else count_rows(path),
+        _read=lambda _: itertools.chain([first], rows),
+    )
 
 
 def _table_of_cells(path: str | Path, unnamed: Sequence[str]) -> Table | None:
-    layout: Layout = "any" if _is_named(path, ".csv") or _is_named(path, ".tsv") else "cells"
+    is_called_table = bare_name(path).endswith((".csv", ".tsv"))
+    layout: Layout = "any" if is_called_table else "cells"
     dialect, lines = find_dialect(path, iter_lines(path, layout))
     rows = iter_cells(path, lines, dialect)
-    number, first = next(((number, cells) for number, cells in rows if cells), (0, []))
+    line, first = next(((line, cells) for line, cells in rows if cells), (0, []))
     if not first:
         return None
     count = count_rows(path)
     if dialect is not Dialect.TABS or is_header(path, first):
         header = header_names(path, first)
         return Table(
-            path, header, True, count and count - number, lambda _: named_rows(path, header, rows)
+            path,
+            names=header,
+            is_named=True,
+            count=count - line if count else count,
+            _read=lambda _: named_rows(path, header, rows),
         )
-    if number > 1 or len(first) < 2:
+    if line > 1 or len(first) < 2:
         raise InputError(f"{path}, line 1: 1 column(s), but {' TAB '.join(unnamed)} are needed")
-    names = [*unnamed, *(f"column{place}" for place in range(len(unnamed) + 1, len(first) + 1))][
-        : len(first)
-    ]
-    begin = [(number, first)]
+    names = [*unnamed[: len(first)]]
+    names += [f"column{place}" for place in range(len(names) + 1, len(first) + 1)]
+    rows_read = [(line, first)]
     if could_be_names(first):
-        begin += itertools.islice(rows, 1)
-        if look_like_names(first, begin[-1][1]):
+        rows_read += itertools.islice(rows, 1)
+        _, following = rows_read[-1]
+        if look_like_names(first, following):
             advice = "if it names the columns, call them source and translation (or reference)"
             warn(f"{path}, line 1: {' TAB '.join(first)!r} is read as texts; {advice}")
-    return Table(path, names, False, count, lambda _: _unnamed_rows(path, names, begin, rows))
+    return Table(
+        path,
+        names=names,
+        is_named=False,
+        count=count,
+        _read=lambda _: _unnamed_rows(path, names, rows_read, rows),
+    )
 
 
 def header_names(path: str | Path, cells: Sequence[str]) -> list[str]:
-    """The names in a header; a column without a name is called by its place, such as ``column3``.
+    """Returns the names in a header; a column without a name is called by its place, such as
+    ``column3``.
 
     Raises:
         InputError: two columns have the same name.
@@ -270,10 +326,10 @@ def named_rows(path: str | Path, header: Sequence[str], cells: Iterable[Cells]) 
         InputError: a row has more or fewer cells than the header; or a line is blank where a row is
             a single cell.
     """
-    for number, values in cells:
+    for line, values in cells:
         if not values and len(header) > 1:
             continue
-        where = f"{path}, line {number}"
+        where = f"{path}, line {line}"
         if len(values) != len(header):
             raise InputError(
                 f"{where}: {len(values)} field(s), but the header has {len(header)}: "
@@ -283,23 +339,26 @@ def named_rows(path: str | Path, header: Sequence[str], cells: Iterable[Cells]) 
 
 
 def _unnamed_rows(
-    path: str | Path, names: Sequence[str], begin: list[Cells], following: Iterator[Cells]
+    path: str | Path, names: Sequence[str], rows_read: list[Cells], following: Iterator[Cells]
 ) -> Iterator[Row]:
-    """Yields the rows of a table without a header, all of which have as many cells as the first
-    one; `begin` is emptied, so that no row stays in memory."""
-    while row := begin.pop(0) if begin else next(following, None):
-        number, values = row
-        if len(values) != len(names):
-            count = max(1, len(values))
-            raise InputError(
-                f"{path}, line {number}: {count} column(s), but line 1 has {len(names)}"
-            )
-        yield Row(f"{path}, line {number}", dict(zip(names, values, strict=True)))
+    """Yields the rows of a table without a header, each with as many cells as the first one.
+
+    Args:
+        path: the file.
+        names: of the columns.
+        rows_read: the rows that were read already; emptied, so that no row stays in memory.
+        following: the other rows.
+    """
+    while row := rows_read.pop(0) if rows_read else next(following, None):
+        line, cells = row
+        if len(cells) != len(names):
+            count = max(1, len(cells))
+            raise InputError(f"{path}, line {line}: {count} column(s), but line 1 has {len(names)}")
+        yield Row(f"{path}, line {line}", dict(zip(names, cells, strict=True)))
 
 
-def _is_named(path: str | Path, end: str) -> bool:
-    name = str(path).lower() if end == ".parquet" else bare_name(path)
-    return name.endswith(end)
+def _is_parquet(path: str | Path) -> bool:
+    return str(path).lower().endswith(".parquet")
 
 
 def is_json(path: str | Path) -> bool:
@@ -348,10 +407,17 @@ def _parquet_rows(path: str | Path, columns: Sequence[str] | None) -> Iterator[R
                 yield Row(f"{path}, row {number}", row)
 
 
-class Texts(NamedTuple):
-    """Texts of a file of rows: which of source, translation and reference there are; what reads
-    some of them; how many rows there are (None: not known); and whether the file tells the columns
-    apart (of two columns without names, the first may be the source or the reference)."""
+@dataclasses.dataclass(frozen=True)
+class Texts:
+    """Texts of a file of rows.
+
+    Attributes:
+        columns: which of source, translation and reference the file has.
+        read: yields the texts of some of these columns.
+        count: number of rows; None where it is not known.
+        is_decided: whether the file tells the columns apart: of two columns without names, the
+            first may be the source or the reference.
+    """
 
     columns: list[str]
     read: Callable[[Sequence[str]], Iterator[list[str]]]
@@ -360,8 +426,13 @@ class Texts(NamedTuple):
 
 
 def open_texts(path: str | Path) -> Texts | None:
-    """Opens rows with a translation and what it can be compared with, under `COLUMN_NAMES`; in
-    cells without a header in the order source, translation, reference. None where there is no row.
+    """Opens rows with a translation and the texts that it can be compared with, under
+    `COLUMN_NAMES`.
+
+    Cells without a header stand in the order source, translation, reference.
+
+    Returns:
+        The texts, or None where there is no row.
 
     Raises:
         InputError: a column is missing, or there twice, or as `open_table`.
@@ -373,24 +444,26 @@ def open_texts(path: str | Path) -> Texts | None:
         required_texts(table, [("translation",), ("source", "reference")])
         names = column_names(path, table.names)
     else:
-        names = {"source": "source", "translation": "translation", "reference": table.names[-1]}
-        if len(table.names) == 2:
-            names["reference"] = "source"
-        elif len(table.names) > 3:
-            wanted = (
-                "source TAB translation TAB reference, or source (or reference) TAB translation"
-            )
-            what = (
-                f"{len(table.names)} column(s), but {wanted} are needed, or a header row that "
-                "names the columns"
-            )
-            raise InputError(f"{path}, line 1: {what}")
+        names = _names_by_place(table)
+
+    def read(columns: Sequence[str]) -> Iterator[list[str]]:
+        return table.texts([names[column] for column in columns])
+
     is_decided = table.is_named or len(table.names) == 3
-    return Texts(
-        [*names],
-        lambda columns: table.texts([names[column] for column in columns]),
-        table.count,
-        is_decided,
+    return Texts(list(names), read, table.count, is_decided)
+
+
+def _names_by_place(table: Table) -> dict[str, str]:
+    """Returns text -> column of cells without a header."""
+    names = {"source": "source", "translation": "translation"}
+    if len(table.names) == 2:
+        return names | {"reference": "source"}
+    if len(table.names) == 3:
+        return names | {"reference": "reference"}
+    raise InputError(
+        f"{table.path}, line 1: {len(table.names)} column(s), but source TAB translation TAB "
+        "reference, or source (or reference) TAB translation are needed, or a header row that "
+        "names the columns"
     )
 
 
@@ -410,37 +483,42 @@ def required_texts(table: Table, needed: Sequence[Sequence[str]]) -> list[str]:
     names = column_names(table.path, table.names)
     required = []
     for fields in needed:
-        field = next((field for field in fields if field in names), None)
-        if field is None:
+        columns = [names[field] for field in fields if field in names]
+        if not columns:
             readable = "; ".join(
-                f"{column} ({', '.join(synonyms)})" for column, synonyms in COLUMN_NAMES.items()
+                f"{field} ({', '.join(synonyms)})" for field, synonyms in COLUMN_NAMES.items()
             )
-            what = (
-                f"no {' or '.join(fields)}; the first row has {', '.join(table.names)}; what is "
-                f"read is {readable}"
+            raise InputError(
+                f"{table.path}: no {' or '.join(fields)}; the first row has "
+                f"{', '.join(table.names)}; what is read is {readable}"
             )
-            raise InputError(f"{table.path}: {what}")
-        required.append(names[field])
+        required.append(columns[0])
     return required
 
 
 def count_rows(path: str | Path) -> int | None:
-    """The number of lines of a regular file, or of rows of a Parquet file; None for pipes and where
-    it cannot be read, which reading reports."""
+    """Counts the lines of a regular file, or the rows of a Parquet file.
+
+    Returns:
+        The number; None for pipes, and for files that cannot be read, which reading reports.
+    """
     try:
         if not stat.S_ISREG(Path(path).stat().st_mode):
             return None
-        if _is_named(path, ".parquet"):
+        if _is_parquet(path):
             from pyarrow import parquet
 
-            return parquet.read_metadata(path).num_rows
+            rows: int = parquet.read_metadata(path).num_rows
+            return rows
+        line_ends = 0
+        last = b"\n"
         with open_bytes(path) as stream:
-            lines, last = 0, b"\n"
             while block := stream.read(2**20):
-                lines, last = lines + block.count(b"\n"), block[-1:]
+                line_ends += block.count(b"\n")
+                last = block[-1:]
     except (*UNREADABLE, ValueError):
         return None
-    return lines + (last != b"\n")
+    return line_ends if last == b"\n" else line_ends + 1
 
 
 def word_rows(path: str | Path) -> Iterator[Row]:
@@ -459,8 +537,8 @@ def word_rows(path: str | Path) -> Iterator[Row]:
             raise InputError(f"{where}: 1 column(s), but word TAB translation are needed")
         fields = column_names(path, cells) if number == 1 else {}
         if {"source", "translation"} <= fields.keys():
-            places = {fields["source"]: "source", fields["translation"]: "target"}
-            names = [places.get(cell, cell.strip().lower()) for cell in cells]
+            renamed = {fields["source"]: "source", fields["translation"]: "target"}
+            names = [renamed.get(cell, cell.strip().lower()) for cell in cells]
             continue
         yield Row(where, dict(zip(names, cells, strict=False)))
 
@@ -469,7 +547,8 @@ def read_word_pairs(path: str | Path) -> list[tuple[str, str]]:
     """Reads a list of words as pairs of a word and its translation; see `word_rows`."""
     pairs = []
     for where, fields in word_rows(path):
-        word, translation = fields["source"].strip(), fields.get("target", "").strip()
+        word = fields["source"].strip()
+        translation = fields.get("target", "").strip()
         if not word or not translation:
             raise InputError(
                 f"{where}: a word and its translation are needed, one of them is blank"

@@ -1,7 +1,7 @@
 """The type that all values of a column have in common, for formats where a column has one type."""
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mtmetrics.errors import InputError
 from mtmetrics.io.lines import shown
@@ -23,12 +23,12 @@ _WORDS = {
 
 @dataclasses.dataclass
 class ValueType:
-    """The type of plain values, of which one after the other is seen.
+    """The type of plain values, which are added one after the other.
 
     Attributes:
-        kind: what they are, in words; None as long as all are null.
-        where: the place of the first one that is not null.
-        has_fraction: whether one of the numbers is no whole one.
+        kind: the type in words; None as long as all values are null.
+        where: the place of the first value that is not null.
+        has_fraction: whether one of the numbers has a fraction.
         least: the lowest whole number, at most 0.
         most: the highest whole number, at least 0.
         inexact: the place of a whole number that a number with a fraction cannot hold.
@@ -45,31 +45,29 @@ class ValueType:
     items: "ValueType | None" = None
     fields: "dict[str, ValueType]" = dataclasses.field(default_factory=dict)
 
-    def add(self, value: Any, where: str, name: str) -> None:
+    def add(self, value: object, where: str, name: str) -> None:
         """Takes a value into account.
 
         Args:
             value: text, number, true or false, list, object, or None.
             where: its place, for messages.
-            name: of its column.
+            name: name of its column.
 
         Raises:
-            InputError: no type holds this value and those before, or the number has more than 64
-                bits.
+            InputError: no type holds this value and the earlier ones, or the number has more than
+                64 bits.
         """
         if value is None:
             return
-        kind = next(
-            (word for of, word in _WORDS.items() if isinstance(value, of)), type(value).__name__
-        )
+        kind = _kind(value)
         if self.kind is None:
             self.kind, self.where = kind, where
         if kind != self.kind:
-            other = f"{self.kind} in {self.where}" if self.where else self.kind
-            what = (
-                f"{kind} ({shown(value)}), but {other}; a column of Parquet has one type; {_MEND}"
+            first = f"{self.kind} in {self.where}" if self.where else self.kind
+            raise InputError(
+                f"{where}: column {name!r} holds {kind} ({shown(value)}), but {first}; a column of "
+                f"Parquet has one type; {_MEND}"
             )
-            raise InputError(f"{where}: column {name!r} holds {what}")
         if isinstance(value, list):
             self.items = self.items or ValueType()
             for item in value:
@@ -77,17 +75,15 @@ class ValueType:
         elif isinstance(value, dict):
             for key, inner in value.items():
                 self.fields.setdefault(key, ValueType()).add(inner, where, f"{name}.{key}")
-        elif kind == _WORDS[int]:
+        elif isinstance(value, int | float) and not isinstance(value, bool):
             self._add_number(value, where, name)
 
     def _add_number(self, value: float, where: str, name: str) -> None:
         if isinstance(value, int):
-            self.least, self.most = min(self.least, value), max(self.most, value)
-            if (
-                self.least < -(2**63)
-                or self.most >= 2**64
-                or (self.least < 0 and self.most >= 2**63)
-            ):
+            self.least = min(self.least, value)
+            self.most = max(self.most, value)
+            most_allowed = 2**63 if self.least < 0 else 2**64
+            if self.least < -(2**63) or self.most >= most_allowed:
                 raise InputError(
                     f"{where}: column {name!r}: {shown(value)} has more than 64 bits; {_MEND}"
                 )
@@ -96,14 +92,13 @@ class ValueType:
         else:
             self.has_fraction = True
         if self.has_fraction and self.inexact:
-            what = (
-                f"numbers with a fraction ({shown(value)}) and {self.inexact}, which has too "
-                "many digits beside them"
+            raise InputError(
+                f"{where}: column {name!r} holds numbers with a fraction ({shown(value)}) and "
+                f"{self.inexact}, which has too many digits beside them; {_MEND}"
             )
-            raise InputError(f"{where}: column {name!r} holds {what}; {_MEND}")
 
     def arrow(self, name: str) -> "pyarrow.DataType":
-        """The type for Parquet; a column of nulls alone is one of text.
+        """Returns the type for Parquet; a column of nothing but nulls is one of text.
 
         Raises:
             InputError: all objects of a column are empty.
@@ -115,8 +110,9 @@ class ValueType:
         if self.kind == _WORDS[bool]:
             return pyarrow.bool_()
         if self.kind == _WORDS[int]:
-            whole = pyarrow.uint64() if self.most >= 2**63 else pyarrow.int64()
-            return pyarrow.float64() if self.has_fraction else whole
+            if self.has_fraction:
+                return pyarrow.float64()
+            return pyarrow.uint64() if self.most >= 2**63 else pyarrow.int64()
         if self.items is not None:
             return pyarrow.list_(self.items.arrow(name))
         if not self.fields:
@@ -124,6 +120,13 @@ class ValueType:
                 f"{self.where}: column {name!r} holds empty objects alone, which Parquet cannot; "
                 f"{_MEND}"
             )
-        return pyarrow.struct(
-            [(key, inner.arrow(f"{name}.{key}")) for key, inner in self.fields.items()]
-        )
+        fields = [(key, inner.arrow(f"{name}.{key}")) for key, inner in self.fields.items()]
+        return pyarrow.struct(fields)
+
+
+def _kind(value: object) -> str:
+    """Names the type of a value in words."""
+    for kind, words in _WORDS.items():
+        if isinstance(value, kind):
+            return words
+    return type(value).__name__

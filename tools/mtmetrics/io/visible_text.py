@@ -40,7 +40,7 @@ _NOTHING = regex.compile(r"[\s\p{Default_Ignorable_Code_Point}]*+")
 
 
 def visible(text: str) -> str:
-    """Returns a text without invisible characters that mean nothing; empty where it has no others.
+    """Returns a text without invisible characters that mean nothing; it may become empty.
 
     Joiners stay between letters of scripts that are written with them, such as Devanagari, Sinhala
     and Arabic, and in emoji.
@@ -62,27 +62,27 @@ def is_blank(text: str) -> bool:
 
 
 def spans_as_written(text: str, spans: np.ndarray) -> np.ndarray:
-    """(k, 2) where some spans of ``visible(text)`` stand in the text itself; spans of no length
-    stay."""
+    """Converts (k, 2) spans of ``visible(text)`` to spans of the text itself; empty spans stay."""
     places = _visible_places(text)
     if places is None:
         return spans
-    begin, end = spans[:, 0], spans[:, 1]
-    filled = begin < end
+    is_filled = spans[:, 0] < spans[:, 1]
+    first = spans[is_filled, 0]
+    last = spans[is_filled, 1] - 1
     written = spans.copy()
-    written[filled] = np.stack([places[begin[filled]], places[end[filled] - 1] + 1], axis=1)
+    written[is_filled] = np.stack([places[first], places[last] + 1], axis=1)
     return written
 
 
 def spans_as_seen(text: str, spans: np.ndarray) -> np.ndarray:
-    """(k, 2) where some spans of a text stand in ``visible(text)``."""
+    """Converts (k, 2) spans of a text to spans of ``visible(text)``."""
     places = _visible_places(text)
     return spans if places is None else np.searchsorted(places, spans)
 
 
 def _visible_places(text: str) -> np.ndarray | None:
-    """Where each character of ``visible(text)`` stands in the text; None where it is the same
-    text."""
+    """Returns the place of each character of ``visible(text)`` in the text; None where both are
+    equal."""
     if visible(text) == text:
         return None
     dropped = [sign.start() for sign in _SIGNS.finditer(text) if not sign["meant"]]

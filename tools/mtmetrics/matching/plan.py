@@ -92,7 +92,7 @@ class Alignment:
         if not self.source:
             return [(word, None, 0.0) for word in self.prediction]
         rows = self.mass.argmax(0)
-        found = zip(
+        best = zip(
             self.prediction,
             rows,
             self.mass.max(0),
@@ -101,7 +101,7 @@ class Alignment:
         )
         return [
             (word, self.source[row] if mass > 0 else None, float(value))
-            for word, row, mass, value in found
+            for word, row, mass, value in best
         ]
 
     @property

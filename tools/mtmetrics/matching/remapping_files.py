@@ -12,18 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from mtmetrics.artifacts.catalog import (
-    CatalogEntry,
+from mtmetrics.artifacts.catalog import CatalogEntry, catalog
+from mtmetrics.artifacts.download import assets_folder, fetch, http_client, is_offline
+from mtmetrics.artifacts.hub import download_file
+from mtmetrics.artifacts.places import (
     HubSource,
-    catalog,
-    download_file,
     hub_source,
     in_namespace,
     is_on_hub,
     local_places,
     places_in_words,
 )
-from mtmetrics.artifacts.download import assets_folder, fetch, http_client, is_offline
 from mtmetrics.checks import PAIR_IN_NAMES, choice, language_pair, names_of_pair, warn
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.io.atomic import git_blob_sha1, make_folder

@@ -1,2 +1,2 @@
-"""What runs a network: encoders, language models, translators, regressors, COMET, and their packed
+"""Networks and the code that runs them: encoders, language models, translators, regressors, COMET, and their packed
 vectors."""

@@ -5,7 +5,7 @@ Those of regression, with and without references (Rei et al., 2020 and 2021), en
 and compare the vectors. Unified ones (Wan et al., 2022; Rei et al., 2022) encode the texts as one
 sequence, and XCOMET (Guerreiro et al., 2024) finds the errors in it besides."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,8 +16,9 @@ from torch import nn
 
 from mtmetrics.artifacts.comet_checkpoints import HEADS_FILE, SEPARATORS, CometSettings
 from mtmetrics.artifacts.models import loading, pretrained_tokenizer, transformers_network
+from mtmetrics.models.devices import torch_dtype
 from mtmetrics.models.loaded import LoadedModel
-from mtmetrics.models.runner import TextCache, torch_dtype
+from mtmetrics.models.text_cache import TextCache
 from mtmetrics.models.text_units import TextUnits, text_words
 
 # Of an input with the source, with the reference, and with both: shares in the score and in the
@@ -193,7 +194,7 @@ class CometScores(NamedTuple):
 
 class _Judged(NamedTuple):
     score: float
-    words: np.ndarray | None
+    words: Any  # (n, 1 + labels) array; None where a checkpoint labels no words
 
 
 class Comet(LoadedModel):
@@ -202,7 +203,7 @@ class Comet(LoadedModel):
 
     Args:
         folder: as `mtmetrics.artifacts.comet_checkpoints` makes it.
-        **running: keywords of `mtmetrics.models.runner.Running`; the encoder computes in float32,
+        **running: keywords of `mtmetrics.models.running.Running`; the encoder computes in float32,
             whatever the checkpoint was published for, unless another dtype is asked for.
 
     Raises:
@@ -229,8 +230,10 @@ class Comet(LoadedModel):
         self.limit = encoder.config.max_position_embeddings - 2
         self._runner = self.on_devices(network, self.tokenizer.pad_token_id or 0)
         self._network: Any = self._runner.replicas[0][0]
-        self._vectors = TextCache(_REMEMBERED, lambda found: found[0].nbytes)
-        self._judged = TextCache(4096)
+        # The vector of a text, and whether the text was cut.
+        self._vectors: TextCache[str, tuple[np.ndarray, bool]]
+        self._vectors = TextCache(_REMEMBERED, lambda encoded: encoded[0].nbytes)
+        self._judged: TextCache[tuple[str, ...], _Judged] = TextCache(4096)
 
     def score(
         self, translations: Sequence[str], others: Mapping[str, Sequence[str]]
@@ -250,21 +253,21 @@ class Comet(LoadedModel):
     def _score_apart(self, columns: Mapping[str, list[str]]) -> CometScores:
         """Of texts that are encoded one by one."""
         texts = [text for column in columns.values() for text in column]
-        found = self._vectors.values(texts, self._encode)
+        encoded = self._vectors.values(texts, self._encode)
         count = len(columns["mt"])
         device = next(self._network.parameters()).device
         sides = {}
         for place, name in enumerate(columns):
-            own = found[place * count : (place + 1) * count]
+            own = encoded[place * count : (place + 1) * count]
             sides[name] = torch.from_numpy(np.stack([vector for vector, _ in own])).to(device)
         with torch.inference_mode():
             scores = self._network.compare(sides.pop("mt"), sides).double().cpu().numpy()
-        cut = np.array([was_cut for _, was_cut in found], dtype=bool).reshape(-1, count)
+        cut = np.array([was_cut for _, was_cut in encoded], dtype=bool).reshape(-1, count)
         return CometScores(scores, {}, [[] for _ in range(count)], np.any(cut, axis=0))
 
     def _encode(self, texts: list[str]) -> list[tuple[np.ndarray, bool]]:
         rows, cut, _ = self._tokenised(texts)
-        found: list[Any] = [None] * len(texts)
+        vectors_of: list[Any] = [None] * len(texts)
 
         def compute(
             network: Any, ids: torch.Tensor, mask: torch.Tensor, numbers: list[int]
@@ -272,16 +275,16 @@ class Comet(LoadedModel):
             for number, vector in zip(
                 numbers, network.vectors(ids, mask).cpu().numpy(), strict=True
             ):
-                found[number] = vector
+                vectors_of[number] = vector
 
         self._runner.run(rows, compute)
-        return list(zip(found, cut, strict=True))
+        return list(zip(vectors_of, cut, strict=True))
 
     def pieces(self, texts: Sequence[str]) -> list[tuple[np.ndarray, TextUnits]]:
         """Of each text, read alone, the (t, d) vectors of its pieces, of length 1, as scores are
         made of them, and the pieces; special tokens are left out."""
         rows, _, _ = self._tokenised(list(texts))
-        found: list[Any] = [None] * len(rows)
+        pieces_of: list[Any] = [None] * len(rows)
 
         def compute(
             network: Any, ids: torch.Tensor, mask: torch.Tensor, numbers: list[int]
@@ -292,10 +295,10 @@ class Comet(LoadedModel):
             for number, own in zip(numbers, vectors.cpu().numpy(), strict=True):
                 units = text_words(self.tokenizer, texts[number], self.limit - 2, pieces=True)
                 kept = np.flatnonzero(units.spans[:, 1])
-                found[number] = own[kept], units.take(kept)
+                pieces_of[number] = own[kept], units.take(kept)
 
         self._runner.run(rows, compute)
-        return found
+        return pieces_of
 
     def _score_joint(self, columns: Mapping[str, list[str]]) -> CometScores:
         """Of texts that are encoded as one sequence."""
@@ -323,10 +326,11 @@ class Comet(LoadedModel):
         if self.settings.error_labels:
             shares = _WORD_SHARES if len(inputs) > 1 else (1.0,)
             for row, text in enumerate(columns["mt"]):
-                labelled = [
+                weighted = [
                     share * judged[place * count + row].words for place, share in enumerate(shares)
                 ]
-                errors[row] = error_spans(sum(labelled), known[text][2], self.settings.error_labels)
+                probabilities = np.sum(weighted, axis=0)
+                errors[row] = error_spans(probabilities, known[text][2], self.settings.error_labels)
         if self.settings.class_identifier != "xcomet_metric":
             return CometScores(scores.mean(0), parts, errors, truncated)
         parts["mqm"] = np.array([_of_errors(spans) for spans in errors])
@@ -334,10 +338,10 @@ class Comet(LoadedModel):
         whole = np.array(shares) @ np.minimum(scores, 1.0) + _ERROR_SHARE * parts["mqm"]
         return CometScores(whole, parts, errors, truncated)
 
-    def _judge(self, keys: list[Hashable], known: Mapping[str, Any]) -> list[_Judged]:
-        rows = [self._joined([known[text][0] for text in key])[: self.limit] for key in keys]  # type: ignore[attr-defined]
-        first = [len(known[key[0]][0]) for key in keys]  # type: ignore[index]
-        found: list[Any] = [None] * len(keys)
+    def _judge(self, keys: list[tuple[str, ...]], known: Mapping[str, Any]) -> list[_Judged]:
+        rows = [self._joined([known[text][0] for text in key])[: self.limit] for key in keys]
+        first = [len(known[key[0]][0]) for key in keys]
+        judged: list[Any] = [None] * len(keys)
 
         def compute(
             network: Any, ids: torch.Tensor, mask: torch.Tensor, numbers: list[int]
@@ -349,10 +353,10 @@ class Comet(LoadedModel):
             scores, words = network.judge(ids, mask, types)
             labels = [None] * len(numbers) if words is None else words.cpu().numpy()
             for number, score, own in zip(numbers, scores.double().tolist(), labels, strict=True):
-                found[number] = _Judged(score, None if own is None else own[: first[number]])
+                judged[number] = _Judged(score, None if own is None else own[: first[number]])
 
         self._runner.run(rows, compute)
-        return found
+        return judged
 
     def _joined(self, texts: Sequence[list[int]]) -> list[int]:
         """Texts, each between its special tokens, as one sequence."""
@@ -384,7 +388,7 @@ def error_spans(
         offsets: where each token stands in the text.
         labels: severities.
     """
-    found: list[ErrorSpan] = []
+    errors: list[ErrorSpan] = []
     span: list[int] = []
     chosen = probabilities.argmax(1)
     for place, label in enumerate(chosen):
@@ -392,13 +396,13 @@ def error_spans(
             span.append(place)
         elif span:
             sure = float(probabilities[span, chosen[span]].mean())
-            found.append(
+            errors.append(
                 ErrorSpan(
                     offsets[span[0]][0], offsets[span[-1]][1], labels[chosen[span[0]] - 1], sure
                 )
             )
             span = []
-    return found
+    return errors
 
 
 def _of_errors(spans: Sequence[ErrorSpan]) -> float:

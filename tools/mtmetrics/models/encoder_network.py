@@ -1,9 +1,9 @@
-"""A loaded encoder, of which several readers take what they want from one pass over each text."""
+"""A loaded encoder, of which several readers take their vectors from one pass over each text."""
 
 import functools
 import threading
 import weakref
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -11,24 +11,46 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from mtmetrics.artifacts.models import own_tokenizers, pretrained_tokenizer
-from mtmetrics.models.cache import EncodedText
+from mtmetrics.models.devices import torch_dtype
 from mtmetrics.models.loaded import LoadedModel
-from mtmetrics.models.packed import Level
-from mtmetrics.models.runner import TextCache, torch_dtype
+from mtmetrics.models.text_cache import TextCache
 from mtmetrics.models.text_units import word_table
 
 if TYPE_CHECKING:
     import torch
 
 
+class TextKey(NamedTuple):
+    """A text, or the words of one, and the language of the tokenizer that reads it; None for the
+    tokenizer that reads all languages but some."""
+
+    text: str | tuple[str, ...]
+    language: str | None
+
+
+class EncodedText(NamedTuple):
+    """One text as an encoder reads it.
+
+    Attributes:
+        vectors: (n, d) float32, or (0, d) before they are computed.
+        token_ids: (n,) int64.
+        words: (n,) int64 position of the word that a token belongs to, -1 for special tokens.
+        is_truncated: whether the text was cut.
+    """
+
+    vectors: np.ndarray
+    token_ids: np.ndarray
+    words: np.ndarray
+    is_truncated: bool
+
+
 class Reading(NamedTuple):
-    """Vectors that a pass can give: of a hidden state, or of a weighted sum of them; and of each
-    token, or of texts.
+    """Vectors that a pass can give: of a hidden state, or of a weighted sum of hidden states.
 
     Attributes:
         states: number of a hidden state, 0 for the embeddings; or a weight for each layer but the
             embeddings.
-        mean: one vector for each text, the mean over all its tokens.
+        mean: whether there is one vector for each text, the mean over all its tokens.
     """
 
     states: int | tuple[float, ...]
@@ -36,10 +58,10 @@ class Reading(NamedTuple):
 
     @classmethod
     def of_weights(cls, weights: Sequence[float]) -> "Reading":
-        """A weighted sum of layers, which may be one of them."""
+        """Makes the reading of a weighted sum of layers; it may come to a single layer."""
         row = tuple(map(float, weights))
-        alone = row.count(0.0) == len(row) - 1 and 1.0 in row
-        return cls(row.index(1.0) + 1 if alone else row)
+        is_one_layer = row.count(0.0) == len(row) - 1 and 1.0 in row
+        return cls(row.index(1.0) + 1 if is_one_layer else row)
 
     @property
     def layers(self) -> list[int]:
@@ -48,32 +70,34 @@ class Reading(NamedTuple):
             return [self.states]
         return [layer for layer, weight in enumerate(self.states, 1) if weight]
 
-    def of(self, found: "dict[int, torch.Tensor]") -> "torch.Tensor":
-        """The vectors of tokens, of the hidden states that a pass found."""
+    def of(self, hidden_states: "dict[int, torch.Tensor]") -> "torch.Tensor":
+        """Returns the vectors of tokens, made of the hidden states of a pass."""
         import torch
 
         if isinstance(self.states, int):
-            return found[self.states]
+            return hidden_states[self.states]
         # One sum grows in place: as tensors of their own, the products would take the memory of all
         # layers again.
-        total = torch.zeros_like(next(iter(found.values())))
+        total = torch.zeros_like(next(iter(hidden_states.values())))
         for layer in self.layers:
-            total.add_(found[layer], alpha=self.states[layer - 1])
+            total.add_(hidden_states[layer], alpha=self.states[layer - 1])
         return total
 
 
 class Reader(Protocol):
-    """Who takes vectors from a shared network: what of a pass, of texts how long, and whether it
-    keeps them for later runs; the means of a reader of sentences are not kept."""
+    """A user of a shared network.
+
+    Attributes:
+        readings: the vectors that it takes from a pass.
+        max_length: number of tokens at which it cuts a text.
+    """
 
     readings: list[Reading]
     max_length: int
-    level: Level
 
-    @property
-    def stores(self) -> bool: ...
 
-    def store(self, texts: Iterable[tuple[Any, EncodedText]]) -> None: ...
+# Takes the index of a text, a reading, and the vectors of the text.
+Keep = Callable[[int, Reading, np.ndarray], None]
 
 
 class LayerStates:
@@ -81,62 +105,72 @@ class LayerStates:
 
     State k is the output of block k, as in ``output_hidden_states``; 0 is the input of the first
     block. Where k is the last layer, a closing normalisation of the model is applied, as the model
-    itself would."""
+    itself would.
+    """
 
     def __init__(self, network: Any) -> None:
-        import torch
-
         self._network = network
         self._depth = network.config.num_hidden_layers
-        lists = [module for module in network.modules() if isinstance(module, torch.nn.ModuleList)]
-        stacks = [
-            found
-            for found in lists
-            if len(found) == self._depth and not isinstance(found[0], type(found))
-        ]
-        self._stack: Any = stacks[0] if stacks else None
-        self._blocks = list(stacks[0]) if stacks else []
-        self._found: dict[int, Any] = {}
+        self._stack = _find_blocks(network, self._depth)
+        self._blocks = [] if self._stack is None else list(self._stack)
+        # The states that the pass which is running should note, None until they are computed.
+        self._states: dict[int, Any] = {}
         for number, block in enumerate(self._blocks, 1):
-            block.register_forward_hook(self._keeper(number))
+            block.register_forward_hook(self._noter(number))
         if self._blocks:
-            self._blocks[0].register_forward_pre_hook(self._keep_input, with_kwargs=True)
+            self._blocks[0].register_forward_pre_hook(self._note_input, with_kwargs=True)
 
-    def __call__(self, layers: Collection[int], **inputs: Any) -> "dict[int, torch.Tensor]":
-        """The hidden states of these numbers."""
+    def __call__(self, layers: Collection[int], **inputs: "torch.Tensor") -> Any:
+        """Returns the hidden states of these numbers, as a dictionary of tensors."""
         if self._stack is None:  # a model that runs one block several times
             states = self._network(**inputs, output_hidden_states=True).hidden_states
             return {layer: states[layer] for layer in layers}
-        wanted = max(1, *layers)
-        if len(self._stack) != wanted:
+        depth = max(1, *layers)
+        if len(self._stack) != depth:
             del self._stack[:]
-            self._stack.extend(self._blocks[:wanted])
-        self._found = dict.fromkeys(layers)
+            self._stack.extend(self._blocks[:depth])
+        self._states = dict.fromkeys(layers)
         try:
             result = self._network(**inputs)
             if self._depth in layers:
-                self._found[self._depth] = result.last_hidden_state
-            return self._found
+                self._states[self._depth] = result.last_hidden_state
+            return self._states
         finally:
-            self._found = {}  # also after an error: where memory ran out, it is needed
+            self._states = {}  # also after an error: where memory ran out, it is needed
 
-    def _keep_input(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        if 0 in self._found:
-            self._found[0] = args[0] if args else kwargs["hidden_states"]
+    def _note_input(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if 0 in self._states:
+            self._states[0] = args[0] if args else kwargs["hidden_states"]
 
-    def _keeper(self, number: int) -> Any:
-        def keep(module: Any, args: tuple[Any, ...], output: Any) -> None:
-            if number in self._found:
-                self._found[number] = output[0] if isinstance(output, tuple) else output
+    def _noter(self, number: int) -> Callable[..., None]:
+        def note(module: Any, args: tuple[Any, ...], output: Any) -> None:
+            if number in self._states:
+                self._states[number] = output[0] if isinstance(output, tuple) else output
 
-        return keep
+        return note
+
+
+def _find_blocks(network: Any, depth: int) -> Any:
+    """Returns the list of a network that holds its `depth` blocks; None where there is none."""
+    import torch
+
+    for module in network.modules():
+        if not isinstance(module, torch.nn.ModuleList) or len(module) != depth:
+            continue
+        if not isinstance(module[0], torch.nn.ModuleList):
+            return module
+    return None
 
 
 class EncoderNetwork(LoadedModel):
     """A loaded encoder and its tokenizers. Where several `TokenEncoder` share one, a pass over a
-    text gives what all of them want, and a cache keeps it until they ask.
+    text gives the vectors of all of them, and a cache keeps them until they are asked for.
 
     The arguments are those of `TokenEncoder`; the cache holds `cache_bytes` for each reading.
+
+    Attributes:
+        counts: texts that were asked for and that were computed; real and padded tokens that were
+            computed.
     """
 
     def __init__(
@@ -158,125 +192,126 @@ class EncoderNetwork(LoadedModel):
         self._runner.replicas = [
             (LayerStates(copy), device) for copy, device in self._runner.replicas
         ]
+        self._cache: TextCache[tuple[TextKey, Reading, int | None], EncodedText]
         self._cache = TextCache(0, lambda encoded: encoded.vectors.nbytes)
         self._cache_bytes = cache_bytes
-        # Texts asked for, read from disk, computed; real and padded tokens computed.
-        self.counts = SimpleNamespace(requested=0, loaded=0, computed=0, tokens=0, padded_tokens=0)
+        self.counts = SimpleNamespace(requested=0, computed=0, tokens=0, padded_tokens=0)
         self._readers: weakref.WeakSet[Reader] = weakref.WeakSet()
-        self._joining = (
-            threading.Lock()
-        )  # a reader may be made in one thread while another one encodes
+        # A reader may be made in one thread while another one encodes.
+        self._readers_lock = threading.Lock()
 
     @functools.cached_property
     def word_table(self) -> np.ndarray:
+        """(V,) bool, true for the tokens that the published word filter keeps."""
         return word_table(self.tokenizer)
 
     def join(self, reader: Reader) -> None:
         """Computes for one more reader, as long as it lives."""
-        with self._joining:
+        with self._readers_lock:
             self._readers.add(reader)
-            readings = {reading for other in self._readers for reading in other.readings}
+            readings = {reading for each in self._readers for reading in each.readings}
         self._cache.limit = self._cache_bytes * len(readings)
 
-    def known(self, key: Hashable, reader: Reader) -> list[EncodedText] | None:
-        """What the cache has of a text, for each reading of a reader; None where anything lacks."""
-        found = []
+    def cached(self, key: TextKey, reader: Reader) -> list[EncodedText] | None:
+        """Returns the text from the cache, once for each reading of a reader; None where one is
+        missing."""
+        texts = []
         for reading in reader.readings:
-            whole = self._cache.get((key, reading, None))
-            if whole is None or len(whole.token_ids) > reader.max_length:
-                whole = self._cache.get((key, reading, reader.max_length))
-            if whole is None:
+            text = self._cache.get((key, reading, None))
+            if text is None or len(text.token_ids) > reader.max_length:
+                text = self._cache.get((key, reading, reader.max_length))
+            if text is None:
                 return None
-            found.append(whole)
-        return found
+            texts.append(text)
+        return texts
 
     def run(
-        self, keys: Sequence[Hashable], texts: Sequence[EncodedText], reader: Reader, keep: Any
+        self, keys: Sequence[TextKey], texts: Sequence[EncodedText], reader: Reader, keep: Keep
     ) -> int:
-        """One pass over the tokens of texts; the cache gets what other readers want of them.
+        """Passes once over the tokens of texts, and caches the vectors that other readers want.
 
         Args:
-            keys: what the cache finds the texts by.
-            texts: as the reader's tokenizer gave them, with no vectors.
+            keys: by which the cache finds the texts.
+            texts: as the reader's tokenizer made them, without vectors.
             reader: who asks.
-            keep: called with the number of a text, one of the reader's readings, and its vectors;
-                refuses those that are not finite.
+            keep: is called with each vector of the reader's readings; it refuses vectors that are
+                not finite.
 
         Returns:
-            Padded tokens that were computed.
+            The number of padded tokens that were computed.
         """
-        with self._joining:
-            everybody = list(self._readers)
-        others = [other for other in everybody if other is not reader] if self._cache_bytes else []
-        others = [other for other in others if other.level == "word" or not other.stores]
-        shared = [reader, *others]
-        readings = list(dict.fromkeys(reading for other in shared for reading in other.readings))
+        readers = self._readers_with(reader)
+        readings = list(dict.fromkeys(reading for each in readers for reading in each.readings))
         layers = sorted({layer for reading in readings for layer in reading.layers})
-        cuts = {
-            reading: {other.max_length for other in shared if reading in other.readings}
+        limits = {
+            reading: {each.max_length for each in readers if reading in each.readings}
             for reading in readings
         }
-        found: dict[tuple[int, Reading], np.ndarray] = {}
-        room = self._cache.limit
+        to_cache: dict[tuple[int, Reading], np.ndarray] = {}
+        free_bytes = self._cache.limit
+
+        def is_useful(text: EncodedText, reading: Reading) -> bool:
+            """Whether a reader that wants this reading cuts the text at the same place."""
+            if not text.is_truncated and len(text.token_ids) <= max(limits[reading]):
+                return True
+            return reader.max_length in limits[reading]
 
         def compute(
-            network: Any, batch: "torch.Tensor", mask: "torch.Tensor", numbers: list[int]
+            network: Any, ids: "torch.Tensor", mask: "torch.Tensor", indices: list[int]
         ) -> None:
-            nonlocal room
-            states = network(layers, input_ids=batch, attention_mask=mask)
+            nonlocal free_bytes
+            states = network(layers, input_ids=ids, attention_mask=mask)
             for reading in readings:
-                values = reading.of(states).float().cpu().numpy()
-                for vectors, number in zip(values, numbers, strict=True):
-                    text = texts[number]
-                    vectors = vectors[: len(text.token_ids)]
+                batch = reading.of(states).float().cpu().numpy()
+                for index, row in zip(indices, batch, strict=True):
+                    text = texts[index]
+                    vectors = row[: len(text.token_ids)]
                     if reading.mean:
                         vectors = vectors.mean(0, keepdims=True)
                     if reading in reader.readings:
-                        keep(number, reading, vectors)
-                    whole = not text.truncated and len(text.token_ids) <= max(cuts[reading])
-                    if not self._cache_bytes or not (whole or reader.max_length in cuts[reading]):
+                        keep(index, reading, vectors)
+                    if not self._cache_bytes or not is_useful(text, reading):
                         continue
-                    if (
-                        reading.mean or vectors.nbytes <= room
-                    ):  # what the cache could not hold is not kept here either
-                        room -= 0 if reading.mean else vectors.nbytes
-                        found[number, reading] = vectors.copy()
+                    # Vectors that the cache could not hold are not kept here either. The mean of a
+                    # text is small and always finds room.
+                    if reading.mean:
+                        to_cache[index, reading] = vectors.copy()
+                    elif vectors.nbytes <= free_bytes:
+                        free_bytes -= vectors.nbytes
+                        to_cache[index, reading] = vectors.copy()
 
-        rows: list[Any] = [text.token_ids for text in texts]
-        padded = self._runner.run(rows, compute)
-        # What was asked for goes out already, and single vectors are small, so they come last and
-        # stay longest.
-        for (number, reading), vectors in sorted(
-            found.items(), key=lambda item: _order(item[0][1], reader)
-        ):
-            if (
-                reading in reader.readings or np.isfinite(vectors).all()
-            ):  # what was asked for is looked at by `keep`
-                self.remember(
-                    keys[number],
-                    reading,
-                    texts[number]._replace(vectors=vectors),
-                    reader.max_length,
-                )
-        for other in others:
-            if other.stores:
-                other.store(
-                    (keys[number], texts[number]) for number in {number for number, _ in found}
-                )
-        return padded
+        padded_tokens = self._runner.run([text.token_ids for text in texts], compute)
+
+        def order(item: tuple[tuple[int, Reading], np.ndarray]) -> tuple[bool, bool]:
+            # The last ones stay longest in the cache: small means, and vectors that nobody got yet.
+            (_, reading), _ = item
+            return reading.mean, reading not in reader.readings
+
+        for (index, reading), vectors in sorted(to_cache.items(), key=order):
+            if reading in reader.readings or np.isfinite(vectors).all():
+                self._remember(keys[index], reading, texts[index], vectors, reader.max_length)
+        return padded_tokens
 
     def forget(self) -> None:
-        """Empties the cache: what is asked for next is computed in batches of its own, whatever was
+        """Empties the cache: the next texts are computed in batches of their own, whatever was
         read before."""
         self._cache.clear()
 
-    def remember(
-        self, key: Hashable, reading: Reading, text: EncodedText, max_length: int | None
+    def _readers_with(self, reader: Reader) -> list[Reader]:
+        """Returns a reader and, where a cache can keep their vectors, all others."""
+        if not self._cache_bytes:
+            return [reader]
+        with self._readers_lock:
+            return [reader, *(each for each in self._readers if each is not reader)]
+
+    def _remember(
+        self,
+        key: TextKey,
+        reading: Reading,
+        text: EncodedText,
+        vectors: np.ndarray,
+        max_length: int,
     ) -> None:
-        """Keeps the vectors of a text in the cache; of one that was cut, by the length where it
-        was."""
-        self._cache.put((key, reading, max_length if text.truncated else None), text)
-
-
-def _order(reading: Reading, reader: Reader) -> tuple[bool, bool]:
-    return reading.mean, reading not in reader.readings
+        """Keeps a text in the cache; where it was cut, only for readers with the same limit."""
+        limit = max_length if text.is_truncated else None
+        self._cache.put((key, reading, limit), text._replace(vectors=vectors))

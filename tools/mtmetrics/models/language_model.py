@@ -10,8 +10,9 @@ import numpy as np
 from mtmetrics.artifacts.models import pretrained_tokenizer
 from mtmetrics.checks import choice
 from mtmetrics.errors import ArtifactError, InputError, MTMetricsError
+from mtmetrics.models.devices import dtype_name, torch_dtype
 from mtmetrics.models.loaded import LoadedModel
-from mtmetrics.models.runner import TextCache, dtype_name, torch_dtype
+from mtmetrics.models.text_cache import TextCache
 from mtmetrics.models.text_units import spans_of
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class LanguageModel(LoadedModel):
             to 1, as beam searches do: 1 is the mean, as published; below 1, of texts with the same
             mean the shorter one is better.
         revision: Hub revision.
-        **running: keywords of `mtmetrics.models.runner.Running`; by default 2,048 padded tokens per
+        **running: keywords of `mtmetrics.models.running.Running`; by default 2,048 padded tokens per
             batch. Likelihoods come in float32, whatever the number format of the network.
 
     Raises:
@@ -96,7 +97,7 @@ class LanguageModel(LoadedModel):
         self.max_length = int(min(limit, self.tokenizer.model_max_length))
         # A blank text is scored as badly as a uniform guess over the vocabulary would do.
         self.floor = -float(np.log(network.config.vocab_size))
-        self._recent = TextCache(_REMEMBERED)
+        self._recent: TextCache[str, tuple[float, int, bool]] = TextCache(_REMEMBERED)
 
     @property
     def signature_fields(self) -> dict[str, str | None]:
@@ -119,8 +120,8 @@ class LanguageModel(LoadedModel):
             ``start_token="never"``), (N,) token counts, and an (N,) mask of texts cut at the
             model's limit.
         """
-        found = self._recent.values(texts, self._score)
-        means, lengths, cut = zip(*found, strict=True) if found else ((), (), ())
+        scored = self._recent.values(texts, self._score)
+        means, lengths, cut = zip(*scored, strict=True) if scored else ((), (), ())
         return (
             np.array(means, dtype=np.float64),
             np.array(lengths, dtype=np.int64),
@@ -139,7 +140,7 @@ class LanguageModel(LoadedModel):
         )
         ids = encoded["input_ids"]
         rows = [self._framed(text) for text in ids]
-        found = [np.zeros(len(text)) for text in ids]
+        losses_of = [np.zeros(len(text)) for text in ids]
 
         def compute(
             network: Any, batch: "torch.Tensor", mask: "torch.Tensor", numbers: list[int]
@@ -147,7 +148,7 @@ class LanguageModel(LoadedModel):
             for number, losses in zip(
                 numbers, self._losses(network, batch, mask).double().cpu().numpy(), strict=True
             ):
-                own = found[number][0 if self._starts(ids[number]) else 1 :]
+                own = losses_of[number][0 if self._starts(ids[number]) else 1 :]
                 scored = min(
                     len(own), len(rows[number]) - 1
                 )  # at the limit a start token leaves no room for the last
@@ -156,7 +157,7 @@ class LanguageModel(LoadedModel):
         self._runner.run([row if len(row) > 1 else [] for row in rows], compute)
         return [
             (spans_of(spans), losses)
-            for spans, losses in zip(encoded["offset_mapping"], found, strict=True)
+            for spans, losses in zip(encoded["offset_mapping"], losses_of, strict=True)
         ]
 
     def _score(self, texts: list[str]) -> list[tuple[float, int, bool]]:
@@ -200,15 +201,15 @@ class LanguageModel(LoadedModel):
             states[:, :-1][scored].split(_TOKENS), batch[:, 1:][scored].split(_TOKENS), strict=True
         )
         entropy = torch.nn.functional.cross_entropy
-        found = torch.cat(
+        token_losses = torch.cat(
             [entropy(project(part).float(), tokens, reduction="none") for part, tokens in parts]
         )
-        if not found.isfinite().all():
+        if not token_losses.isfinite().all():
             raise MTMetricsError(
                 f"language model {self.name}: overflows in {self.dtype}; use dtype='float32'"
             )
         losses = torch.zeros(scored.shape, device=batch.device)
-        losses[scored] = found
+        losses[scored] = token_losses
         return losses
 
     def _starts(self, ids: list[int]) -> bool:

@@ -1,4 +1,4 @@
-"""What every model that is loaded here says of itself, and the devices that it is on."""
+"""A loaded model: its name, its fingerprint, and the devices that it is on."""
 
 from pathlib import Path
 from typing import Any
@@ -6,7 +6,9 @@ from typing import Any
 from mtmetrics.artifacts.models import model_fingerprint, model_folder, model_label
 from mtmetrics.checks import positive
 from mtmetrics.errors import MTMetricsError
-from mtmetrics.models.runner import BatchRunner, Running, pick_devices, pick_dtype, replicate
+from mtmetrics.models.batches import BatchRunner, replicate
+from mtmetrics.models.devices import pick_devices, pick_dtype
+from mtmetrics.models.running import Running
 
 
 class LoadedModel:

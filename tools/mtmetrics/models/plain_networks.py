@@ -66,8 +66,8 @@ class Block(nn.Module):
             self.attended(states).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
         )
         attend = nn.functional.scaled_dot_product_attention
-        found = attend(query, key, value, attn_mask=mask, is_causal=self.causal)
-        return self.output(found.transpose(1, 2).flatten(2))
+        attended = attend(query, key, value, attn_mask=mask, is_causal=self.causal)
+        return self.output(attended.transpose(1, 2).flatten(2))
 
     def _feed_forward(self, states: torch.Tensor) -> torch.Tensor:
         return self.outer(self.activation(self.inner(states)))
@@ -114,21 +114,23 @@ class Bert(nn.Module):
         """The parameters by their names here, of those that a file stores; a `KeyError` where one
         is not there."""
         stored = {name.removeprefix("bert."): tensor for name, tensor in stored.items()}
-        found = {
+        renamed = {
             f"{name}.weight": stored[f"embeddings.{name}_embeddings.weight"] for name in _EMBEDDED
         }
         for end in ("weight", "bias"):
-            found[f"norm.{end}"] = stored[f"embeddings.LayerNorm.{end}"]
+            renamed[f"norm.{end}"] = stored[f"embeddings.LayerNorm.{end}"]
             for number in range(layers):
                 own, block = f"encoder.layer.{number}.", f"blocks.{number}."
                 parts = [stored[f"{own}attention.self.{name}.{end}"] for name in _ATTENDED]
-                found[f"{block}attended.{end}"] = torch.cat(parts)
-                found[f"{block}output.{end}"] = stored[f"{own}attention.output.dense.{end}"]
-                found[f"{block}first_norm.{end}"] = stored[f"{own}attention.output.LayerNorm.{end}"]
-                found[f"{block}inner.{end}"] = stored[f"{own}intermediate.dense.{end}"]
-                found[f"{block}outer.{end}"] = stored[f"{own}output.dense.{end}"]
-                found[f"{block}second_norm.{end}"] = stored[f"{own}output.LayerNorm.{end}"]
-        return found
+                renamed[f"{block}attended.{end}"] = torch.cat(parts)
+                renamed[f"{block}output.{end}"] = stored[f"{own}attention.output.dense.{end}"]
+                renamed[f"{block}first_norm.{end}"] = stored[
+                    f"{own}attention.output.LayerNorm.{end}"
+                ]
+                renamed[f"{block}inner.{end}"] = stored[f"{own}intermediate.dense.{end}"]
+                renamed[f"{block}outer.{end}"] = stored[f"{own}output.dense.{end}"]
+                renamed[f"{block}second_norm.{end}"] = stored[f"{own}output.LayerNorm.{end}"]
+        return renamed
 
 
 class GPT2(nn.Module):
@@ -151,7 +153,7 @@ class GPT2(nn.Module):
         self.lm_head = _Linear(config.hidden_size, config.vocab_size, bias=False)
 
     def get_output_embeddings(self) -> nn.Module:
-        """What turns states into logits."""
+        """Returns the layer that turns states into logits."""
         return self.lm_head
 
     def forward(self, **given: Any) -> SimpleNamespace:
@@ -169,18 +171,18 @@ class GPT2(nn.Module):
             "inner": "mlp.c_fc",
             "outer": "mlp.c_proj",
         }
-        found = {"word.weight": stored["wte.weight"], "position.weight": stored["wpe.weight"]}
+        renamed = {"word.weight": stored["wte.weight"], "position.weight": stored["wpe.weight"]}
         for end in ("weight", "bias"):
-            found[f"norm.{end}"] = stored[f"ln_f.{end}"]
+            renamed[f"norm.{end}"] = stored[f"ln_f.{end}"]
             for number in range(layers):
                 own, block = f"h.{number}.", f"blocks.{number}."
                 for name, theirs in names.items():
                     # A matrix of GPT-2 is stored the other way round.
-                    found[f"{block}{name}.{end}"] = stored[f"{own}{theirs}.{end}"].movedim(-1, 0)
-                found[f"{block}first_norm.{end}"] = stored[f"{own}ln_1.{end}"]
-                found[f"{block}second_norm.{end}"] = stored[f"{own}ln_2.{end}"]
-        named = {f"base_model.{name}": tensor for name, tensor in found.items()}
-        return named | {"lm_head.weight": found["word.weight"]}
+                    renamed[f"{block}{name}.{end}"] = stored[f"{own}{theirs}.{end}"].movedim(-1, 0)
+                renamed[f"{block}first_norm.{end}"] = stored[f"{own}ln_1.{end}"]
+                renamed[f"{block}second_norm.{end}"] = stored[f"{own}ln_2.{end}"]
+        named = {f"base_model.{name}": tensor for name, tensor in renamed.items()}
+        return named | {"lm_head.weight": renamed["word.weight"]}
 
 
 class _GPT2States(nn.Module):

@@ -9,10 +9,11 @@ import numpy as np
 from mtmetrics.artifacts.comet_checkpoints import comet_folder
 from mtmetrics.artifacts.models import loading, model_fingerprint, model_folder
 from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.models.devices import pick_dtype
 from mtmetrics.models.encoder_network import EncoderNetwork
 from mtmetrics.models.language_model import LanguageModel
 from mtmetrics.models.packed import Encoder
-from mtmetrics.models.runner import Running, pick_dtype
+from mtmetrics.models.running import Running
 from mtmetrics.models.token_encoder import TokenEncoder
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ class ModelPool:
     """Encoders, language models and translators that were loaded already, so that several scorers
     share them.
 
-    Its keywords are those of `mtmetrics.models.runner.Running`. Translators compute in float32;
+    Its keywords are those of `mtmetrics.models.running.Running`. Translators compute in float32;
     language models and translators have batches of their own size.
 
     Attributes:
@@ -67,16 +68,16 @@ class ModelPool:
             max_pieces,
             None if mix is None else (mix.shape, mix.tobytes()),
         )
-        found = self._encoders.get(key)
-        if found is None:
+        encoder = self._encoders.get(key)
+        if encoder is None:
             options = {"revision": revision, **self._encoding}
             network = self._once(
                 ("encoder", model, revision), lambda: EncoderNetwork(model, **options)
             )
-            found = self._encoders[key] = TokenEncoder(
+            encoder = self._encoders[key] = TokenEncoder(
                 network, layer=layer, mix=mix, max_pieces=max_pieces
             )
-        return found
+        return encoder
 
     def sentence_encoder(
         self, model: str, *, layer: int | None = None, revision: str | None = None

@@ -25,7 +25,7 @@ from mtmetrics.models.networks import (
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RegressorShape:
-    """What a regressor is made of and was trained for, as its config.json holds it.
+    """The parts of a regressor and the purpose that it was trained for, as in its config.json.
 
     Attributes:
         architecture: ``"bilstm"``, ``"bilstm_attention"`` or ``"esim"``.
@@ -127,14 +127,14 @@ class Regressor(nn.Module):
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """(B, n, m) and (B, m, n) attention between the sides, as `attention`, the mean over the
         networks; of networks that have one, else as `forward`."""
-        found = []
+        directions = []
         for number, member in enumerate(self.members):
             own = slice(number * self.width, (number + 1) * self.width)
             sides = [other[:, :, own], prediction[:, :, own]]
             masks = [mask(sizes, side.shape[1]) for side, sizes in zip(sides, lengths, strict=True)]
             if self.composition:
                 pairs = ((sides, masks[1]), (sides[::-1], masks[0]))
-                found.append(
+                directions.append(
                     tuple(
                         member.pairs.attention(member.pairs.near(*both, real))
                         for both, real in pairs
@@ -142,8 +142,10 @@ class Regressor(nn.Module):
                 )
                 continue
             first, second = states_of_both(member.pairs.encoder, sides, lengths)
-            found.append((attention(first, second, masks[1]), attention(second, first, masks[0])))
-        forth, back = zip(*found, strict=True)
+            directions.append(
+                (attention(first, second, masks[1]), attention(second, first, masks[0]))
+            )
+        forth, back = zip(*directions, strict=True)
         return torch.stack(forth).mean(0), torch.stack(back).mean(0)
 
     @classmethod

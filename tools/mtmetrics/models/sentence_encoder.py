@@ -10,7 +10,7 @@ from mtmetrics.artifacts.models import sentence_model
 from mtmetrics.errors import MTMetricsError
 from mtmetrics.models.loaded import LoadedModel
 from mtmetrics.models.packed import Language, Level, PackedTokens, distinct
-from mtmetrics.models.runner import TextCache
+from mtmetrics.models.text_cache import TextCache
 
 _BATCH = 32
 _CACHE_BYTES = 32 * 2**20
@@ -22,7 +22,7 @@ class SentenceTransformerEncoder(LoadedModel):
     Args:
         model: folder, name of a bundled artifact, or Hub repository.
         revision: Hub revision.
-        **running: keywords of `mtmetrics.models.runner.Running`; of several devices the first
+        **running: keywords of `mtmetrics.models.running.Running`; of several devices the first
             computes.
 
     Raises:
@@ -43,6 +43,8 @@ class SentenceTransformerEncoder(LoadedModel):
             self._model, "get_embedding_dimension", self._model.get_sentence_embedding_dimension
         )
         self.dim: int = known()
+        # The vector of a text, and whether the text was cut.
+        self._recent: TextCache[str, tuple[np.ndarray, bool]]
         self._recent = TextCache(_CACHE_BYTES, lambda encoded: encoded[0].nbytes)
 
     def encode(self, texts: Sequence[str], language: Language = None) -> PackedTokens:

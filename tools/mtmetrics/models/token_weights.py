@@ -32,7 +32,7 @@ class TokenWeights:
         ).hexdigest()[:8]
 
     def apply(self, tokens: PackedTokens) -> PackedTokens:
-        """The same tokens, weighted."""
+        """Returns tokens with the weights of the table."""
         return dataclasses.replace(tokens, weights=self.table[tokens.token_ids].astype(np.float64))
 
     def require_vocabulary(self, size: int) -> None:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mtmetrics.artifacts.models import loading, pretrained, read_record
 from mtmetrics.checks import language_pair, positive
 from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.models.devices import torch_dtype
 from mtmetrics.models.loaded import LoadedModel
-from mtmetrics.models.runner import TextCache, torch_dtype
+from mtmetrics.models.text_cache import TextCache
 
 if TYPE_CHECKING:
     import torch
@@ -156,7 +157,7 @@ class Translator(LoadedModel):
         max_length: tokens that a translation may have, with those around the text; it is cut there.
             None for as many as the model has positions, as published.
         revision: Hub revision.
-        **running: keywords of `mtmetrics.models.runner.Running`; by default 2,048 padded tokens of
+        **running: keywords of `mtmetrics.models.running.Running`; by default 2,048 padded tokens of
             the sources in a batch of each beam.
 
     Raises:
@@ -192,7 +193,7 @@ class Translator(LoadedModel):
         self._limit = min(network.config.max_position_embeddings, self.tokenizer.model_max_length)
         room = max(1, self.running.batch_tokens // self.beams)
         self._runner = self.on_devices(network, network.config.pad_token_id, room)
-        self._recent = TextCache(_CACHED_TEXTS)
+        self._recent: TextCache[str, Translation] = TextCache(_CACHED_TEXTS)
 
     def translate(self, texts: Sequence[str]) -> list[Translation]:
         """Translates N texts; those that were translated lately only once. A blank text has a blank

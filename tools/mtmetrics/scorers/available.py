@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mtmetrics.artifacts.cards import licence_of
-from mtmetrics.artifacts.catalog import catalog, local_folder
+from mtmetrics.artifacts.catalog import catalog
 from mtmetrics.artifacts.models import model_folder
+from mtmetrics.artifacts.places import local_folder
 from mtmetrics.artifacts.presets import MODEL_KEYS, Preset, load_preset, preset_names
 from mtmetrics.checks import language_of, language_pair
 from mtmetrics.errors import ArtifactError, MTMetricsError

@@ -18,9 +18,10 @@ from mtmetrics.artifacts.presets import (
 from mtmetrics.checks import InputReport, check, choice, language_of, shown, split_pair
 from mtmetrics.errors import InputError
 from mtmetrics.io.languages import standard_pair
+from mtmetrics.models.devices import dtype_name
 from mtmetrics.models.packed import Encoder, PackedTokens
 from mtmetrics.models.pool import ModelPool
-from mtmetrics.models.runner import dtype_name, report_progress
+from mtmetrics.models.progress import report_progress
 from mtmetrics.scorers.batch import Batch, Languages
 from mtmetrics.scorers.degenerate import degenerate, policy
 from mtmetrics.scorers.metric import METRICS

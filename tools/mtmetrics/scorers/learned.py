@@ -13,8 +13,9 @@ from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.matching.greedy import bertscore
 from mtmetrics.matching.pairs import cosines
 from mtmetrics.matching.plan import Alignment, Cells, attention_plan, pieces
+from mtmetrics.models.batches import length_batches
+from mtmetrics.models.devices import pick_devices
 from mtmetrics.models.packed import PackedTokens
-from mtmetrics.models.runner import length_batches, pick_devices
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import Scorer, encoded_rows

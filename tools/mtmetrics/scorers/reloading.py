@@ -23,7 +23,7 @@ class Origin:
 
     Attributes:
         preset, lang_pair, options: its arguments.
-        running: keywords of `mtmetrics.models.runner.Running`, of the pool that it took.
+        running: keywords of `mtmetrics.models.running.Running`, of the pool that it took.
     """
 
     preset: str | None

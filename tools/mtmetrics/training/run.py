@@ -30,7 +30,7 @@ from mtmetrics.errors import InputError, MTMetricsError, require_extra
 from mtmetrics.io.atomic import make_folder, new_folder, sha256_file, write_atomic, write_json
 from mtmetrics.io.lines import first_difference, short_name
 from mtmetrics.io.row_writer import write_rows
-from mtmetrics.models.runner import Devices, pick_devices
+from mtmetrics.models.devices import Devices, pick_devices
 from mtmetrics.training.configs import TrainingConfig
 from mtmetrics.training.vocabulary import save_tokenizer
 
