@@ -143,9 +143,8 @@ def test_what_a_module_compares_with(evaluated, tokenizer, load, tiny_encoder):
         ({"against": "source"}, "source"),
         ({"sources": SOURCES}, "source"),
     ):
-        others = REFERENCES if against == "reference" else SOURCES
         scorer = load_scorer("bertr", preset="mini", lang_pair="de-en", against=against, **options)
-        expected = scorer.score(REFERENCES[::-1], references=others)
+        expected = scorer.score(REFERENCES[::-1], sources=SOURCES, references=REFERENCES)
         result = mtmetrics.make_compute_metrics(metric, tokenizer, lang_pair="de-en", **given)(
             evaluated
         )

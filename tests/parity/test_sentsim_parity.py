@@ -104,7 +104,7 @@ def scorer(case: Case, parts: str) -> SentSim:
 
 def scores(case: Case, parts: str, inputs: slice = slice(None), times: int = 1) -> np.ndarray:
     others, predictions = (side[inputs] * times for side in texts(case))
-    return scorer(case, parts).score(predictions, references=others).segments
+    return scorer(case, parts).score(predictions, sources=others, references=others).segments
 
 
 def check_scores(case: Case) -> None:

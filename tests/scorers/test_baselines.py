@@ -125,7 +125,7 @@ def test_overlap_is_sacrebleu_on_single_segments(metric: str) -> None:
     [("sentbleu", 0.0), ("chrf", 0.0), ("chrfpp", 0.0), ("ter", -1.0), ("random", 0.0)],
 )
 def test_floors(metric: str, floor: float) -> None:
-    result = load_scorer(metric).score(["", "a b"], sources=["a b", " "])
+    result = load_scorer(metric).score(["", "a b"], sources=["a b", " "], references=["a b", " "])
     assert result.segments.tolist() == [floor, floor]
     assert result.report.blank == 2
 

@@ -41,7 +41,8 @@ def _a_new_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def scored_like(scorer: Scorer, other: Scorer) -> bool:
-    results = [one.score(PREDICTIONS, sources=OTHERS) for one in (scorer, other)]
+    columns = {"sources": OTHERS, "references": OTHERS}
+    results = [one.score(PREDICTIONS, **columns) for one in (scorer, other)]
     return results[0].as_dict() == results[1].as_dict()
 
 

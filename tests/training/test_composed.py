@@ -83,7 +83,7 @@ def test_one_network_learns_to_judge_against_either(
             lang_pair="de-en",
         )
         result = scorer.score(
-            [pair.translation for pair in chosen], sources=[pair.other for pair in chosen]
+            [pair.translation for pair in chosen], **{f"{side}s": [pair.other for pair in chosen]}
         )
         assert pearson(result.segments, np.array([pair.human for pair in chosen])).value > 0.8
         assert f"against:{side}" in result.signature
