@@ -392,7 +392,7 @@ def processes(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 @pytest.fixture
 def no_plugins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """Plug-ins of one test are not known in the next; files are written in a folder of its own."""
-    from mtmetrics.cli import options, shell_words
+    from mtmetrics.cli import options
     from mtmetrics.scorers import registry
 
     monkeypatch.chdir(tmp_path)
@@ -402,7 +402,6 @@ def no_plugins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None
         registry.installed_plugins,
         options.own_options,
         options.keywords,
-        shell_words._patterns,
     )
     for one in cached:
         one.cache_clear()

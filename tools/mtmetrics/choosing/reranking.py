@@ -138,7 +138,7 @@ class Reranker:
                     NBest(texts if isinstance(texts, str) else list(texts), source, known, model)
                 )
             except InputError as error:
-                raise InputError(f"list {row}: {error}") from None
+                raise error.within(f"list {row}") from None
         return list(self.choose(lists))
 
     def choose(self, lists: Iterable[NBest]) -> Iterator[Choice]:

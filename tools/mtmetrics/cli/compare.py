@@ -81,7 +81,7 @@ def run(args: argparse.Namespace) -> None:
         try:
             scorers[name] = spec.load_for(list(others), pool, args.lp)
         except InputError as error:
-            raise InputError(f"--metric {name}: {error}") from None
+            raise error.within(f"--metric {name}") from None
     for scorer in scorers.values():
         scorer.floor_degenerate = args.degenerate == "floor"
         scorer.require_floor()

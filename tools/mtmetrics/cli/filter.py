@@ -271,6 +271,8 @@ def _rereadable(args: argparse.Namespace) -> Iterator[_Pairs]:
             text = str(error)
             for path, name in zip(paths, given, strict=True):
                 text = text.replace(path, "standard input" if name == "-" else name)
+            if text == str(error):
+                raise
             raise InputError(text) from error
 
 

@@ -21,7 +21,6 @@ from typing import IO, Any
 from mtmetrics._version import __version__
 from mtmetrics.cli import options
 from mtmetrics.cli.output import refuse_inputs_as_outputs
-from mtmetrics.cli.shell_words import in_shell_words
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.scorers.metric import METRICS
 from mtmetrics.scorers.registry import installed_plugins, known_metric
@@ -60,6 +59,8 @@ _TOGETHER = dict.fromkeys(("list", "install", "doctor"), "inventory")
 _M_TRIM_THRESHOLD = -1
 _M_MMAP_THRESHOLD = -3
 _MIB = 2**20
+# Options that hold texts, as messages write them.
+_COLUMNS = {"sources": "-s SOURCES", "references": "-r REFERENCES"}
 _STANDARD_OUTPUT = "standard output"
 # One call a line; the help of a command shows those that begin with its name. Tests parse every one
 # of them.
@@ -373,9 +374,19 @@ def _call(given: Sequence[str]) -> int:
             refuse_inputs_as_outputs(arguments, arguments.leaf._actions)
             return arguments.run(arguments) or 0
         except MTMetricsError as error:
-            return _fail(
-                in_shell_words(str(error), given), 2 if isinstance(error, InputError) else 1
-            )
+            message = error.worded(functools.partial(_flag_of, arguments.leaf))
+            return _fail(message, 2 if isinstance(error, InputError) else 1)
+
+
+def _flag_of(command: argparse.ArgumentParser, keyword: str, value: str) -> str | None:
+    """Returns a keyword of Python, with its value if there is one, as the option of a command;
+    None where the command has no such option."""
+    if keyword in _COLUMNS:
+        return _COLUMNS[keyword]
+    option = options.flag(keyword)
+    if option not in command._option_string_actions:
+        return None
+    return f"{option} {value}".rstrip()
 
 
 def _load_plugins(given: Sequence[str]) -> None:

@@ -205,7 +205,8 @@ class LanguageModel(LoadedModel):
         )
         if not found.isfinite().all():
             raise MTMetricsError(
-                f"language model {self.name}: overflows in {self.dtype}; use dtype='float32'"
+                f"language model {self.name}: overflows in {self.dtype}; use dtype='float32'",
+                mentions=["dtype='float32'"],
             )
         losses = torch.zeros(scored.shape, device=batch.device)
         losses[scored] = found

@@ -94,7 +94,9 @@ def pick_devices(device: Devices) -> "list[torch.device]":
     elif isinstance(device, list | tuple):
         named = device
     if not named:
-        raise InputError(f"device {device!r}: names no device; try 'auto' or 'cpu'")
+        raise InputError(
+            f"device {device!r}: names no device; try 'auto' or 'cpu'", option="device"
+        )
     return [pick_device(name) for name in named]
 
 
@@ -120,7 +122,8 @@ def pick_device(device: int | str) -> "torch.device":
         cuda = [f"cuda:{number}" for number in range(torch.cuda.device_count())]
         here = ", ".join(["cpu", *cuda, *(["mps"] if torch.backends.mps.is_available() else [])])
         raise InputError(
-            f"device {device!r} cannot be used here ({reason}); this machine has {here}"
+            f"device {device!r} cannot be used here ({reason}); this machine has {here}",
+            option="device",
         ) from None
     return chosen
 

@@ -68,7 +68,8 @@ class TokenEncoder:
         chosen = depth if layer is None else layer
         if isinstance(chosen, bool) or not isinstance(chosen, int) or not 0 <= chosen <= depth:
             raise InputError(
-                f"layer {layer!r}: {self.name} has the layers 0 (embeddings) to {depth}"
+                f"layer {layer!r}: {self.name} has the layers 0 (embeddings) to {depth}",
+                option="layer",
             )
         self.layer: int | None = chosen
         self.mix = None if mix is None else np.asarray(mix, dtype=np.float64)
@@ -152,7 +153,11 @@ class TokenEncoder:
         own = self._network.own_tokenizers
         if own and language is None:
             reads = f"encoder {self.name} reads {' '.join(own)} with a vocabulary of its own"
-            raise InputError(f"lang_pair is missing; {reads}: pass lang_pair=, such as 'de-en'")
+            raise InputError(
+                f"lang_pair is missing; {reads}: pass lang_pair=, such as 'de-en'",
+                option="lang_pair",
+                mentions=["lang_pair="],
+            )
         return own.get(language or "", self.tokenizer)
 
     def text_words(
@@ -270,7 +275,9 @@ class TokenEncoder:
         def keep(number: int, reading: Reading, vectors: np.ndarray) -> None:
             if not np.isfinite(vectors).all():
                 what = f"encoder {self.name}: layer {self.layer} overflows in {self.dtype}"
-                raise MTMetricsError(f"{what}; use dtype='float32'")
+                raise MTMetricsError(
+                    f"{what}; use dtype='float32'", option="encoder", mentions=["dtype='float32'"]
+                )
             for column in places[reading]:
                 rooms[number][:, column] = vectors
 

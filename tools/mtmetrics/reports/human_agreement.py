@@ -288,7 +288,7 @@ def known_agreement(spec: MetricSpec, scorer: Scorer) -> AgreementCurve | str | 
         curve = AgreementCurve(tuple(table["pairs"]), **about, **lines, **ends)
     except (KeyError, TypeError, ValueError) as error:
         raise ArtifactError(
-            f"preset {preset}: the table [{TABLE}] cannot be read ({error!r})"
+            f"preset {preset}: the table [{TABLE}] cannot be read ({error!r})", option="preset"
         ) from error
     if curve.signature != bare_signature(scorer.signature):
         return "not calibrated for these options"

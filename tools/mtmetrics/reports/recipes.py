@@ -273,7 +273,7 @@ def load_recipe(name: str) -> Recipe:
     """Reads a recipe; refuses one that does not exist or cannot be run."""
     recipe = read_recipe(choice("recipe", name, recipe_names()))
     if recipe.missing is not None:
-        raise InputError(f"recipe {name}: cannot be run: {recipe.missing}")
+        raise InputError(f"recipe {name}: cannot be run: {recipe.missing}", option="recipe")
     return recipe
 
 

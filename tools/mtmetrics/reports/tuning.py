@@ -165,7 +165,9 @@ def tune(
             f"{count} judged segments; at least {LEAST_JUDGEMENTS} are needed to tune a metric"
         )
     if not 2 <= folds <= count:
-        raise InputError(f"folds {folds}: must be from 2 to the number of judgements, {count}")
+        raise InputError(
+            f"folds {folds}: must be from 2 to the number of judgements, {count}", option="folds"
+        )
     search = _Search(files, pool, coefficient)
     values = search.values(metric, tuned_options(metric.metric) if tried is None else tried)
     for file, scores, mask in zip(files, search.scores(metric), judged, strict=True):

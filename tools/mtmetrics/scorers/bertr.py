@@ -80,7 +80,9 @@ class BERTR(Scorer):
         if remapping is not None and against == "reference":
             raise InputError(
                 "map: maps bring a source language closer, so they need against='source'; leave "
-                "it out"
+                "it out",
+                option="map",
+                mentions=["against='source'"],
             )
         self.remapping = remapping
         if remapping is not None:

@@ -80,7 +80,10 @@ class CometScore(Scorer):
         sides = model.settings.sides
         if against not in (None, *sides):
             able = " or the ".join(SIDES[side] for side in sides)
-            raise InputError(f"against {against!r}: COMET {model.label} compares with the {able}")
+            raise InputError(
+                f"against {against!r}: COMET {model.label} compares with the {able}",
+                option="against",
+            )
         self.compare_with(against or sides[0], sides)
 
     @classmethod

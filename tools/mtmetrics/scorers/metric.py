@@ -119,7 +119,8 @@ class Metric:
         [side] = [side for side, name in SETTINGS.items() if name == setting]
         if against not in (None, side):
             raise InputError(
-                f"against {against!r} and setting {setting!r} contradict; pass one of them"
+                f"against {against!r} and setting {setting!r} contradict; pass one of them",
+                option="against",
             )
         return side
 
@@ -156,10 +157,17 @@ class Metric:
                 raise InputError(f"{self.name} compares with {known} only, not with {wrong}")
             if asked not in there:
                 needed = " and ".join(COLUMNS[asked])
-                raise InputError(f"against={asked!r} compares with {needed}; pass {needed}")
+                raise InputError(
+                    f"against={asked!r} compares with {needed}; pass {needed}",
+                    option="against",
+                    mentions=[f"against={asked!r}", *COLUMNS[asked]],
+                )
             return asked
         if not there:
-            raise InputError(f"{self.name} compares predictions with {known}; pass {known}")
+            raise InputError(
+                f"{self.name} compares predictions with {known}; pass {known}",
+                mentions=["sources", "references"],
+            )
         only = None if preset is None else self.only(preset)
         if only in there:
             return str(only)
@@ -167,7 +175,10 @@ class Metric:
             both = f"{self.name}: both sources and references are given"
             if given is None:
                 both = f"{self.name} compares with the source or the reference"
-            raise InputError(f"{both}: pass against='source' or against='reference'")
+            raise InputError(
+                f"{both}: pass against='source' or against='reference'",
+                mentions=["against='source'", "against='reference'"],
+            )
         return there[0] if len(there) == 1 else str(self.usual)
 
     def side_of_preset(

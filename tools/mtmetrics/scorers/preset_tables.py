@@ -73,7 +73,9 @@ class Opened:
     def needed_pair(self) -> tuple[str, str]:
         """The languages of source and translation; an `InputError` where no pair is given."""
         if self.pair is None:
-            raise InputError("language pair None: pass lang_pair=, such as 'de-en'")
+            raise InputError(
+                "language pair None: pass lang_pair=, such as 'de-en'", mentions=["lang_pair="]
+            )
         return self.pair
 
     def wanted_side(self) -> str:
@@ -86,7 +88,7 @@ class Opened:
         side, only = self.wanted_side(), METRICS[self.bundle.metric].only(self.bundle.settings)
         if only not in (None, side):
             there = f"preset {self.bundle.name} compares with the {SIDES[only]} only"
-            raise InputError(f"against {side!r}: {there}; choose another preset")
+            raise InputError(f"against {side!r}: {there}; choose another preset", option="against")
         return side
 
     def encoder_table(self, target: str | None = None) -> dict[str, Any]:
@@ -97,7 +99,7 @@ class Opened:
             table = {"model": own}
         elif tables and target is None:
             why = f"preset {self.bundle.name} chooses its encoder by the target language"
-            raise InputError(f"lang_pair is missing; {why}")
+            raise InputError(f"lang_pair is missing; {why}", option="lang_pair")
         else:
             table = self.model_table(
                 "encoder", for_language(tables, target) or self.bundle.settings.get("encoder", {})
@@ -109,7 +111,9 @@ class Opened:
         """A table of the preset that names a model, with the place of that model; an
         `ArtifactError` if it names none."""
         if "model" not in table:
-            raise ArtifactError(f"preset {self.bundle.name}: names no model in its [{name}] table")
+            raise ArtifactError(
+                f"preset {self.bundle.name}: names no model in its [{name}] table", option="preset"
+            )
         return {**table, "model": self.bundle.path(table["model"])}
 
     def remapping(self, encoder: Encoder, level: Level = "word") -> Remapping | None:
@@ -220,20 +224,31 @@ def source_and_target_encoders(opened: Opened, usual_layer: int | None) -> tuple
     paths = (table["model"].replace("{lang}", language) for language in opened.needed_pair())
     (sources, targets), layer = map(opened.bundle.path, paths), table["layer"]
     if sources.endswith(SUFFIX) and not cosine:
-        raise InputError(f"encoder {sources}: holds a vector per text; use similarity='cosine'")
+        raise InputError(
+            f"encoder {sources}: holds a vector per text; use similarity='cosine'",
+            option="encoder",
+            mentions=["similarity='cosine'"],
+        )
     if Path(sources).is_file() and Path(targets).is_file() and not sources.endswith(SUFFIX):
         if layer is not None:
             raise InputError(
                 f"layer {layer}: {sources} is a table of word vectors, which have no layers; "
-                "leave it out"
+                "leave it out",
+                option="layer",
             )
         if cosine:
             why = f"{sources} is a table of word vectors, use similarity='mover'"
-            raise InputError(f"similarity='cosine' needs a vector per text; {why}")
+            raise InputError(
+                f"similarity='cosine' needs a vector per text; {why}",
+                option="similarity",
+                mentions=["similarity='cosine'", "similarity='mover'"],
+            )
         return pool.static_vectors(sources), pool.static_vectors(targets)
     if sources != targets:
         missing = targets if Path(sources).is_file() else sources
-        raise InputError(f"encoder {table['model']}: no such table of word vectors: {missing}")
+        raise InputError(
+            f"encoder {table['model']}: no such table of word vectors: {missing}", option="encoder"
+        )
     load, usual = (pool.sentence_encoder, None) if cosine else (pool.encoder, usual_layer)
     encoder = load(sources, layer=usual if layer is None else layer, revision=table["revision"])
     return encoder, encoder

@@ -218,7 +218,11 @@ class XMoverScore(Scorer):
             for name, value in given.items():
                 if value is not None:
                     why = "which compares whole texts; leave it out"
-                    raise InputError(f"{name} has no effect with similarity='cosine', {why}")
+                    raise InputError(
+                        f"{name} has no effect with similarity='cosine', {why}",
+                        option=name,
+                        mentions=["similarity='cosine'"],
+                    )
         self.pieces: KeptPieces = form.pieces if chosen.pieces is None else chosen.pieces
         self.ngram = form.ngram if chosen.ngram is None else chosen.ngram
         self.distance: Distance = form.distance if chosen.distance is None else chosen.distance
@@ -233,7 +237,9 @@ class XMoverScore(Scorer):
                 weights.require_vocabulary(vocabulary)
         self.drop_rate = form.drop_rate if chosen.drop_rate is None else chosen.drop_rate
         if self.drop_rate is not None and not 0.0 <= number("drop_rate", self.drop_rate) <= 1.0:
-            raise InputError(f"drop_rate {self.drop_rate!r}: must lie between 0 and 1")
+            raise InputError(
+                f"drop_rate {self.drop_rate!r}: must lie between 0 and 1", option="drop_rate"
+            )
         self.workers = settings.worker_count(chosen.workers)
         self._form = form
 
@@ -392,7 +398,8 @@ class XMoverScore(Scorer):
         if self.similarity != "mover":
             raise InputError(
                 "alignments: there is nothing to align with similarity='cosine'; use "
-                "similarity='mover'"
+                "similarity='mover'",
+                mentions=["similarity='cosine'", "similarity='mover'"],
             )
         return "cost"
 

@@ -285,10 +285,11 @@ def _check(config: Any) -> None:
         if type(value) is int and name not in _MAY_BE_ZERO:
             positive(name, value)
     if hasattr(config, "temperature") and config.temperature <= 0:
-        raise InputError(f"temperature {config.temperature}: must be above 0")
+        raise InputError(f"temperature {config.temperature}: must be above 0", option="temperature")
     if hasattr(config, "warmup") and not 0.0 <= config.warmup < 1.0:
         raise InputError(
-            f"warmup {config.warmup}: a share of the steps is needed, at least 0 and below 1"
+            f"warmup {config.warmup}: a share of the steps is needed, at least 0 and below 1",
+            option="warmup",
         )
     if hasattr(config, "decay_steps") and config.steps < config.warmup_steps + config.decay_steps:
         rates = f"{config.warmup_steps} of warm-up and {config.decay_steps} of decay"

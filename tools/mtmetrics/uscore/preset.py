@@ -47,7 +47,9 @@ def read_start(request: Request, *, local_files_only: bool = False) -> Start:
     start = bundle.settings.get("start", {})
     encoder = bundle.settings.get("encoder", {})
     if "model" not in encoder:
-        raise ArtifactError(f"preset {preset}: names no model in its [encoder] table")
+        raise ArtifactError(
+            f"preset {preset}: names no model in its [encoder] table", option="preset"
+        )
     given = {
         "sentences": start.get("sentences"),
         "translation": request.translation or start.get("translation"),
@@ -62,11 +64,13 @@ def read_start(request: Request, *, local_files_only: bool = False) -> Start:
             continue
         if model is None:
             advice = f"choose another preset, or do --without {name}"
-            raise ArtifactError(f"preset {preset}: [start] names no model for {name!r}; {advice}")
+            raise ArtifactError(
+                f"preset {preset}: [start] names no model for {name!r}; {advice}", option="preset"
+            )
         table = model if isinstance(model, dict) else {"model": model}
         if "model" not in table or table.keys() - {"model", "revision"}:
             needed = "must be a name, or a table of model and revision"
-            raise ArtifactError(f"preset {preset}: {name} in [start] {needed}")
+            raise ArtifactError(f"preset {preset}: {name} in [start] {needed}", option="preset")
         models[name] = SMALL if table["model"] == SMALL else folder(table)
     language_model = (
         for_language(bundle.settings.get("language_models", {}), request.languages[1]) or {}
