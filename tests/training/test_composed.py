@@ -209,7 +209,7 @@ def test_rows_are_read_as_often_as_asked() -> None:
 
 
 def test_translations_of_one_source_and_worsened_copies_meet() -> None:
-    config = dataclasses.replace(TINY, epochs=1, batch=4, differences=1.0)
+    config = dataclasses.replace(TINY, epochs=1, batch=4, difference_weight=1.0)
     pairs = [JudgedPair(f"o {n // 3}", "t", float(n), "f") for n in range(30)]
     pairs.append(JudgedPair("o 3", "t", 1.0, "copies", worse="t"))
     examples = Examples.of(pairs, config)
@@ -228,7 +228,7 @@ def test_losses_by_hand() -> None:
         def forward(self, other: torch.Tensor, *_: object) -> torch.Tensor:
             return other
 
-    config = dataclasses.replace(TINY, differences=2.0, worse=0.5, margin=0.5)
+    config = dataclasses.replace(TINY, difference_weight=2.0, worse_weight=0.5, margin=0.5)
     batch = {
         "other": torch.tensor([0.0, 1.0, 0.9]),
         "human": torch.tensor([0.5, 0.5, torch.nan]),
@@ -250,7 +250,7 @@ def test_a_worsened_copy_comes_to_score_less(tiny_encoder: Path, tmp_path: Path)
     valid = write_jsonl(
         tmp_path / "valid.jsonl", [row | {"source": f"is {row['source']}"} for row in rows[:4]]
     )
-    config = dataclasses.replace(TINY, against="source", epochs=15, worse=1.0)
+    config = dataclasses.replace(TINY, against="source", epochs=15, worse_weight=1.0)
     made = train_composed(
         Run(tmp_path / "esim"), JudgedFiles([judged], [valid]), str(tiny_encoder), config=config
     )

@@ -11,7 +11,7 @@ from transformers import BertModel
 from mtmetrics.training import objective
 from mtmetrics.training.corpus import Pair
 
-WEIGHTS = {"temperature": 0.05, "word_weight": 2.0, "english_weight": 4.0, "negatives": 8}
+WEIGHTS = {"temperature": 0.05, "distance_weight": 2.0, "english_weight": 4.0, "negatives": 8}
 PAIRS = [Pair("das haus", "the house", "x", "de-en"), Pair("der hund", "dog sees", "x", "de-en")]
 
 
@@ -74,7 +74,7 @@ def test_the_teacher_is_frozen_and_no_part_of_the_state(
         "source_ids": ids.flip(0),
         "source_mask": mask,
         "source_content": content,
-        "same": torch.zeros(2, 2, dtype=torch.bool),
+        "shares_text": torch.zeros(2, 2, dtype=torch.bool),
     }
     distillation.train()(**batch)["loss"].backward()
     [teacher] = distillation._teacher
@@ -97,7 +97,7 @@ def test_the_right_translation_costs_less_than_another_one(
     source = {
         "source_mask": mask,
         "source_content": content,
-        "same": torch.zeros(2, 2, dtype=torch.bool),
+        "shares_text": torch.zeros(2, 2, dtype=torch.bool),
     }
     distillation.train()(**both)  # the running mean
     distillation.eval()

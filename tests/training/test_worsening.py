@@ -56,10 +56,20 @@ def test_scripts_without_spaces_are_worsened_by_character() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "text"), [("number", "No digits here."), ("name lost", "nobody"), ("end lost", "Yes.")]
+    ("kind", "text"),
+    [("number replaced", "No digits here."), ("name lost", "nobody"), ("end lost", "Yes.")],
 )
 def test_an_error_without_a_place_is_not_made(kind: str, text: str) -> None:
     assert Worsening(ENGLISH).copy(text, SOURCE, kind) is None
+
+
+def test_added_words_are_set_apart() -> None:
+    worsening = Worsening(ENGLISH, seed=4)
+    original = {word.strip(".,") for word in " ".join(ENGLISH).split()}
+    for kind in ("addition", "phrase twice", "word twice"):
+        for _ in range(60):
+            copy = worsening.copy(ENGLISH[0], SOURCE, kind) or ""
+            assert {word.strip(".,") for word in copy.split()} <= original
 
 
 def test_copies_depend_on_the_seed_alone() -> None:

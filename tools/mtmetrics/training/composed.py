@@ -1,5 +1,9 @@
-"""Trains an ESIM whose composition begins as layers of an encoder, on the vectors of one of its
-layers."""
+"""Trains an ESIM whose composition is a transformer.
+
+ESIM compares two texts word by word (local inference), and composes what it found into a score. Here
+transformer layers compose, which begin as layers of an encoder. A trained regressor is one or several
+such networks, its members; this module trains one. Its floor is the score of a text with nothing in it.
+"""
 
 import dataclasses
 from collections import defaultdict
@@ -117,8 +121,8 @@ def train_composed(
         by_length[first : first + _EVALUATION_BATCH]
         for first in range(0, len(by_length), _EVALUATION_BATCH)
     ]
-    judged_batches = JudgedBatches(plan_of_held, store, validation)
-    trainer = _trainer(run, config, network.members[0], batches, judged_batches)
+    held_batches = JudgedBatches(plan_of_held, store, validation)
+    trainer = _trainer(run, config, network.members[0], batches, held_batches)
     run.train(trainer)
     record = {"rows": counts(train, held), "result": trainer.judgement()}
     with run.artifact("regressor", "mtmetrics train regressor", **record) as folder:
@@ -151,7 +155,7 @@ class Examples:
         better: list[int] = []
         groups: defaultdict[Any, list[int]] = defaultdict(list)
         for pair in judged:
-            is_compared = config.differences > 0 or pair.worse is not None
+            is_compared = config.difference_weight > 0 or pair.worse is not None
             key = (
                 (pair.group, pair.against, pair.other, pair.reference)
                 if is_compared
@@ -295,7 +299,7 @@ class JudgedBatches(PlannedBatches):
         pairs = self.examples.pairs
         # Of each pair the texts: what is compared with, a source perhaps with its reference, and
         # the translation.
-        self._texts = [[self.store.row[text] for text in pair_texts(pair)] for pair in pairs]
+        self._store_rows = [[self.store.row[text] for text in pair_texts(pair)] for pair in pairs]
         self._sides = [
             [
                 SIDES.index(side)
@@ -312,16 +316,17 @@ class JudgedBatches(PlannedBatches):
         rows = self.plan[step]
         batch: dict[str, Any] = {}
         for name, columns in (("other", slice(-1)), ("prediction", slice(-1, None))):
-            texts = [self._texts[row][columns] for row in rows]
+            texts = [self._store_rows[row][columns] for row in rows]
             lengths = np.array([self.store.lengths[each].sum() for each in texts])
             vectors = self.store.pieces(np.concatenate(texts))[:, 0].split(lengths.tolist())
             batch[name] = pad_sequence(list(vectors), batch_first=True)
             batch[f"{name}_lengths"] = torch.from_numpy(lengths)
-        positions = [
-            np.repeat(self._sides[row], self.store.lengths[self._texts[row][:-1]]) for row in rows
+        piece_sides = [
+            np.repeat(self._sides[row], self.store.lengths[self._store_rows[row][:-1]])
+            for row in rows
         ]
         batch["against"] = pad_sequence(
-            [torch.from_numpy(each) for each in positions], batch_first=True
+            [torch.from_numpy(each) for each in piece_sides], batch_first=True
         )
         batch["human"] = torch.from_numpy(self.examples.human[rows]).float()
         batch["unit"] = torch.from_numpy(self._unit[rows])
@@ -337,15 +342,19 @@ class Objective(torch.nn.Module):
 
     - Huber loss of each score and its judgement.
     - Huber loss of the difference of two scores and that of their judgements, over all translations
-      of one source that meet in the batch; weighted by ``differences``.
+      of one source that meet in the batch; times ``difference_weight``.
     - Hinge loss of a worsened copy and its original, whose scores should lie ``margin`` apart;
-      weighted by ``worse``.
+      times ``worse_weight``.
     """
 
     def __init__(self, member: ComposedMember, config: CompositionConfig) -> None:
         super().__init__()
         self.member = member
-        self.differences, self.worse, self.margin = config.differences, config.worse, config.margin
+        self.difference_weight, self.worse_weight, self.margin = (
+            config.difference_weight,
+            config.worse_weight,
+            config.margin,
+        )
 
     def forward(
         self,
@@ -377,16 +386,16 @@ class Objective(torch.nn.Module):
             ).float()
         is_judged = ~human.isnan()
         loss = huber_loss(scores[is_judged], human[is_judged])
-        if self.differences:
+        if self.difference_weight:
             is_pair = (unit[:, None] == unit) & is_judged[:, None] & is_judged
             first, second = is_pair.triu(1).nonzero(as_tuple=True)
             if len(first):
                 gaps = scores[first] - scores[second], human[first] - human[second]
-                loss = loss + self.differences * huber_loss(*gaps)
+                loss = loss + self.difference_weight * huber_loss(*gaps)
         is_copy = better >= 0
         if is_copy.any():
             gaps = scores[better[is_copy]] - scores[is_copy]
-            loss = loss + self.worse * (self.margin - gaps).relu().mean()
+            loss = loss + self.worse_weight * (self.margin - gaps).relu().mean()
         return {"loss": loss, "scores": scores}
 
 

@@ -71,7 +71,7 @@ class EncoderConfig(Steps):
         0.0, "peak learning rate of AdamW for the word vectors; 0 keeps those of the original"
     )
     temperature: float = setting(0.05, "temperature of the similarities that are told apart")
-    word_weight: float = setting(
+    distance_weight: float = setting(
         2.0, "weight of the distances between source words and their translations"
     )
     english_weight: float = setting(
@@ -259,14 +259,16 @@ class CompositionConfig(Epochs):
     standardise: bool = setting(False, "give the judgements of each file mean 0 and deviation 1")
     lowest: float = setting(-4.0, "lower judgements count as this")
     highest: float = setting(3.0, "higher judgements count as this")
-    differences: float = setting(
+    difference_weight: float = setting(
         0.0,
         (
             "weight of the loss of differences between translations of one source, beside that of "
             "the scores"
         ),
     )
-    worse: float = setting(0.3, "weight of the loss of worsened copies, where rows have them")
+    worse_weight: float = setting(
+        0.3, "weight of the loss of worsened copies, where rows have them"
+    )
     margin: float = setting(0.5, "a worsened copy should score that much less than its original")
     batch: int = setting(32, "pairs per step")
     layer_lr: float = setting(

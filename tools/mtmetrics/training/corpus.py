@@ -24,6 +24,8 @@ from mtmetrics.training.configs import DistilConfig, EncoderConfig
 
 log = logging.getLogger(__name__)
 UNNAMED = "unnamed"
+# Groups of pairs of single words, and not of sentences, end so.
+WORD_LISTS = ".words"
 _NO_LETTERS = re.compile(r"[\W_]+")
 _RANGES = re.compile(r"(?P<path>.+?):(?P<ranges>\d+-\d+(?:=[^,=:]+)?(?:,\d+-\d+(?:=[^,=:]+)?)*)")
 
@@ -242,7 +244,7 @@ def read_pairs(
     counts = Counts()
     seen: set[tuple[str, str, str]] = set()
     for path in paths:
-        group = Path(path).name.split(".")[0] + (".words" if ".tsv" in Path(path).name else "")
+        group = Path(path).name.split(".")[0] + (WORD_LISTS if ".tsv" in Path(path).name else "")
         by_origin: dict[str, list[Pair]] = {}
         for source, target, origin in _iter_rows(path, counts):
             key = (group, source, target)
@@ -350,7 +352,7 @@ def training_split(
     sides: set[str] = set()
     groups: dict[str, list[Pair]] = {}
     for pair in pairs:
-        if pair.group.endswith(".words"):
+        if pair.group.endswith(WORD_LISTS):
             words.append(pair)
             continue
         key = (text_key(pair.source), text_key(pair.target))
@@ -403,7 +405,7 @@ def plan_batches(
     rng = np.random.default_rng(seed)
     names, numbers = np.unique(np.asarray(groups), return_inverse=True)
     members = np.split(np.argsort(numbers, kind="stable"), np.cumsum(np.bincount(numbers))[:-1])
-    weights = [words if name.endswith(".words") else 1.0 for name in names]
+    weights = [words if name.endswith(WORD_LISTS) else 1.0 for name in names]
     share = np.array(
         [len(rows) ** 0.7 * weight for rows, weight in zip(members, weights, strict=True)]
     )

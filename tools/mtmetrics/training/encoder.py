@@ -25,7 +25,6 @@ from mtmetrics.training.run import Run, pinned, save_model
 from mtmetrics.training.trainers import Judging, decay_groups, planned_trainer, trainer_settings
 
 _TEXTS_PER_BATCH = 64
-_WORD_LISTS = ".words"
 
 
 def train_encoder(
@@ -142,17 +141,16 @@ def _texts_by_language(pairs: Sequence[corpus.Pair]) -> dict[str, list[str]]:
 
 
 def _with_vocabulary(original: Any, tokenizer: Any, original_tokenizer: Any) -> Any:
-    """The network with the word vectors of a cut vocabulary alone."""
+    """Cuts the word vectors of the network to those of a vocabulary, in place, and returns it."""
     rows = torch.from_numpy(vocabulary.original_numbers(tokenizer, original_tokenizer))
     vectors = original.embeddings.word_embeddings.weight.detach()[rows].clone()
-    network = original
-    network.embeddings.word_embeddings = torch.nn.Embedding.from_pretrained(
-        vectors, freeze=False, padding_idx=tokenizer.pad_token_id
-    )
-    network.config.vocab_size = len(tokenizer)
+    table = torch.nn.Embedding(*vectors.shape, padding_idx=tokenizer.pad_token_id)
+    table.weight = torch.nn.Parameter(vectors)
+    original.embeddings.word_embeddings = table
+    original.config.vocab_size = len(tokenizer)
     for name in ("pad", "bos", "eos"):
-        setattr(network.config, f"{name}_token_id", getattr(tokenizer, f"{name}_token_id"))
-    return network
+        setattr(original.config, f"{name}_token_id", getattr(tokenizer, f"{name}_token_id"))
+    return original
 
 
 def _trainer(
@@ -191,7 +189,7 @@ def _trainer(
             student,
             teacher,
             temperature=config.temperature,
-            word_weight=config.word_weight,
+            distance_weight=config.distance_weight,
             english_weight=config.english_weight,
             negatives=config.negatives,
         ),
@@ -237,20 +235,29 @@ def evaluate(
 def _similarities(
     student: Any, segments: Judged, tokenizers: dict[str, Any], max_pieces: int
 ) -> np.ndarray:
-    """Similarities of sources and translations by tokens and by mean vectors, `(2, segments)`."""
+    """Similarities of sources and English translations by tokens and by mean vectors, `(2, segments)`."""
+    by_length = np.argsort([len(text) for text in segments.sources], kind="stable")
+    similarities = np.zeros((2, len(segments)))
+    for begin in range(0, len(by_length), _TEXTS_PER_BATCH):
+        rows = by_length[begin : begin + _TEXTS_PER_BATCH]
+        source = _encoded(student, tokenizers["others"], segments.sources, rows, max_pieces)
+        english = _encoded(student, tokenizers["english"], segments.predictions, rows, max_pieces)
+        similarities[0, rows] = token_similarity(*source, *english).float().cpu().numpy()
+        similarities[1, rows] = (pooled(*source) * pooled(*english)).sum(-1).cpu().numpy()
+    return similarities
+
+
+def _encoded(
+    student: Any, tokenizer: Any, texts: Sequence[str], rows: np.ndarray, max_pieces: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Token vectors, (n, t, d), of the texts in some rows, and the mask of those that are no padding."""
     device = next(student.parameters()).device
-    order = np.argsort([len(text) for text in segments.sources], kind="stable")
-    result = np.zeros((2, len(segments)))
-    for begin in range(0, len(order), _TEXTS_PER_BATCH):
-        rows = order[begin : begin + _TEXTS_PER_BATCH]
-        sides = []
-        for reader, column in (("others", segments.sources), ("english", segments.predictions)):
-            texts = [column[row] for row in rows]
-            encoded = tokenizers[reader](
-                texts, truncation=True, max_length=max_pieces, padding=True, return_tensors="pt"
-            )
-            mask = encoded["attention_mask"].bool().to(device)
-            sides += [encode(student, encoded["input_ids"].to(device), mask), mask]
-        sentences = (pooled(*sides[:2]) * pooled(*sides[2:])).sum(-1)
-        result[:, rows] = torch.stack([token_similarity(*sides).float(), sentences]).cpu().numpy()
-    return result
+    encoded = tokenizer(
+        [texts[row] for row in rows],
+        truncation=True,
+        max_length=max_pieces,
+        padding=True,
+        return_tensors="pt",
+    )
+    mask = encoded["attention_mask"].bool().to(device)
+    return encode(student, encoded["input_ids"].to(device), mask), mask

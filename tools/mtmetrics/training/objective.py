@@ -10,15 +10,24 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from mtmetrics.training.corpus import Pair, text_key
+from mtmetrics.training.corpus import WORD_LISTS, Pair, text_key
 from mtmetrics.training.trainers import PlannedBatches
 
-# How often a word becomes what: an untranslated or a foreign word, nothing, two, or one in another
-# place.
-_CHANGES = {"untranslated": 0.4, "foreign": 0.25, "missing": 0.15, "doubled": 0.1, "misplaced": 0.1}
+# How often a word that changes is replaced by a word of the source, replaced by a word of another
+# translation, left out, said twice, or moved towards the beginning.
+_CHANGES = {
+    "untranslated": 0.4,
+    "unrelated": 0.25,
+    "missing": 0.15,
+    "doubled": 0.1,
+    "misplaced": 0.1,
+}
+# The greatest chance of a word of a worsened text to change.
 _MOST_CHANGED = 0.5
 # How fast the mean of the teacher's vectors follows them.
 _MEAN_MOMENTUM = 0.99
+# In place of the cosine of what does not count; below all cosines, also when a temperature divides it.
+_NO_CANDIDATE = -1e4
 
 
 class WorsenedText(NamedTuple):
@@ -33,17 +42,18 @@ class SentenceBatches(PlannedBatches):
     """Batches of sentence pairs, of which the student reads both sides, and the teacher the English
     one.
 
-    In a share `english` of the steps there are English texts alone, a share `worsened` of them
-    worsened as bad translations are. The teacher reads the same words, but the sign for an unknown
-    word in place of each one that was left untranslated: it would understand that word.
+    Some steps have English texts alone, and some of these are worsened as bad translations are. The
+    teacher reads the same text, but with the sign for an unknown word in place of each word that was
+    left untranslated: it would understand that word.
 
     Attributes:
+        plan: the numbers of the pairs of every step. A step has sentences, or pairs of single words.
         pairs: sources, and their English translations as targets.
         tokenizers: of ``english`` texts and of ``others``, with the same numbers.
         max_pieces: texts are cut there.
         seed: of what is worsened, and how.
-        english: share of the steps.
-        worsened: share of the texts of these steps.
+        english: share of the steps that have English texts alone.
+        worsened: share of the texts of these steps that are worsened.
     """
 
     pairs: Sequence[Pair]
@@ -57,110 +67,110 @@ class SentenceBatches(PlannedBatches):
         """The arguments of `Distillation.forward` in a step."""
         rng = np.random.default_rng((self.seed, step))
         pairs = [self.pairs[index] for index in self.plan[step]]
-        if rng.random() < self.english and not pairs[0].group.endswith(".words"):
+        has_words = pairs[0].group.endswith(WORD_LISTS)
+        if rng.random() < self.english and not has_words:
             return self._english_batch(pairs, rng)
         sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
-        batch = self._read("english", targets, "target") | self._read("others", sources, "source")
+        batch = _columns(self._encoded("english", targets), "target")
+        batch |= _columns(self._encoded("others", sources), "source")
         batch["teacher_ids"] = batch["target_ids"]
-        keys = [
-            np.unique([text_key(text) for text in side], return_inverse=True)[1]
-            for side in (sources, targets)
-        ]
-        is_same = np.logical_or(*(side[:, None] == side for side in keys))
-        np.fill_diagonal(is_same, False)
-        return batch | {"same": torch.from_numpy(is_same)}
+        shares_text = _equal_texts(sources) | _equal_texts(targets)
+        np.fill_diagonal(shares_text, False)
+        return batch | {"shares_text": torch.from_numpy(shares_text)}
 
     def _english_batch(self, pairs: Sequence[Pair], rng: np.random.Generator) -> dict[str, Tensor]:
         """English texts alone, some of them worsened."""
-        others = rng.permutation(len(pairs))
         texts = []
-        for pair, other in zip(pairs, others, strict=True):
+        for pair, other in zip(pairs, rng.permutation(len(pairs)), strict=True):
             words = pair.target.split()
             text = WorsenedText(words, [False] * len(words))
             if rng.random() < self.worsened:
                 text = worsen(pair.source, pair.target, pairs[other].target, _MOST_CHANGED, rng)
             texts.append(text)
-        batch = self._read("english", [" ".join(text.words) for text in texts], "target")
+        encoded = self._encoded("english", [" ".join(text.words) for text in texts])
+        batch = _columns(encoded, "target")
         teacher_ids = batch["target_ids"].clone()
-        encodings = self.tokenizers["english"].backend_tokenizer.encode_batch(
-            [" ".join(t.words) for t in texts]
-        )
-        for row, (text, encoding) in enumerate(zip(texts, encodings, strict=True)):
-            positions = _positions_of_words(text, encoding.offsets)
-            positions = positions[positions < teacher_ids.shape[1] - 1]
-            teacher_ids[row, positions] = self.tokenizers["english"].unk_token_id
+        for row, text in enumerate(texts):
+            offsets = encoded["offset_mapping"][row].tolist()
+            pieces = _untranslated_pieces(text, offsets)
+            teacher_ids[row, pieces] = self.tokenizers["english"].unk_token_id
         return batch | {"teacher_ids": teacher_ids}
 
-    def _read(self, reader: str, texts: list[str], side: str) -> dict[str, Tensor]:
-        """Numbers of the pieces of one side, (n, t), a mask of all of them, and a mask without
-        special tokens."""
-        encoded = self.tokenizers[reader](
+    def _encoded(self, language: str, texts: list[str]) -> Any:
+        """Pieces of texts, ``english`` or ``others``."""
+        return self.tokenizers[language](
             texts,
             truncation=True,
             max_length=self.max_pieces,
             padding=True,
             return_tensors="pt",
             return_special_tokens_mask=True,
+            return_offsets_mapping=True,
         )
-        return {
-            f"{side}_ids": encoded["input_ids"],
-            f"{side}_mask": encoded["attention_mask"].bool(),
-            f"{side}_content": ~encoded["special_tokens_mask"].bool(),
-        }
 
 
-def _positions_of_words(text: WorsenedText, offsets: Sequence[tuple[int, int]]) -> np.ndarray:
-    """Positions of the pieces of untranslated words in a text, of whose pieces the offsets are
-    given."""
-    is_untranslated = np.zeros(sum(map(len, text.words)) + len(text.words), dtype=bool)
-    begin = 0
+def _columns(encoded: Any, side: str) -> dict[str, Tensor]:
+    """Numbers of the pieces of one side, (n, t), a mask of those that are no padding, and a mask of
+    those that are no special tokens either."""
+    return {
+        f"{side}_ids": encoded["input_ids"],
+        f"{side}_mask": encoded["attention_mask"].bool(),
+        f"{side}_content": ~encoded["special_tokens_mask"].bool(),
+    }
+
+
+def _equal_texts(texts: Sequence[str]) -> np.ndarray:
+    """Whether two of n texts are the same sentence (`corpus.text_key`), (n, n)."""
+    _, numbers = np.unique([text_key(text) for text in texts], return_inverse=True)
+    return numbers[:, None] == numbers
+
+
+def _untranslated_pieces(text: WorsenedText, offsets: Sequence[Sequence[int]]) -> list[int]:
+    """Positions of the pieces of untranslated words, of a text whose pieces have these offsets."""
+    is_untranslated: list[bool] = []
     for word, untranslated in zip(text.words, text.is_untranslated, strict=True):
-        is_untranslated[begin : begin + len(word)] = untranslated
-        begin += len(word) + 1
-    # The piece may begin with the space before it, so its last character decides.
-    return np.array(
-        [
-            n
-            for n, (first, last) in enumerate(offsets)
-            if last > first and is_untranslated[last - 1]
-        ],
-        int,
-    )
+        is_untranslated += [untranslated] * len(word) + [False]
+    # A piece may begin with the space before it, so its last character decides.
+    return [
+        position
+        for position, (begin, end) in enumerate(offsets)
+        if end > begin and is_untranslated[end - 1]
+    ]
 
 
 def worsen(
-    source: str, target: str, other: str, share: float, rng: np.random.Generator
+    source: str, target: str, other_target: str, share: float, rng: np.random.Generator
 ) -> WorsenedText:
     """Worsens a translation as bad ones are, with words of its source and of another translation.
 
-    At least one word changes where that is possible. At most that share of the words changes, on
-    average half of it.
+    Every word changes with the same chance, which is drawn between 0 and `share`. Where none would,
+    one word is drawn.
     """
     words = target.split()
     lower_words = {word.lower() for word in words}
-    untranslated, foreign = (
+    source_words, unrelated_words = (
         [word for word in text.split() if word.lower() not in lower_words]
-        for text in (source, other)
+        for text in (source, other_target)
     )
-    chosen = rng.random(len(words)) < share * rng.random()
-    if words and not chosen.any():
-        chosen[rng.integers(len(words))] = True
+    is_changed = rng.random(len(words)) < share * rng.random()
+    if words and not is_changed.any():
+        is_changed[rng.integers(len(words))] = True
     result: list[str] = []
     is_untranslated: list[bool] = []
-    for word, change in zip(words, chosen, strict=True):
-        operation = rng.choice(list(_CHANGES), p=list(_CHANGES.values())) if change else None
-        if operation == "untranslated" and untranslated:
-            result.append(untranslated[rng.integers(len(untranslated))])
+    for word, changes in zip(words, is_changed, strict=True):
+        change = rng.choice(list(_CHANGES), p=list(_CHANGES.values())) if changes else None
+        if change == "untranslated" and source_words:
+            result.append(source_words[rng.integers(len(source_words))])
             is_untranslated.append(True)
             continue
-        if operation in ("untranslated", "foreign") and foreign:
-            result.append(foreign[rng.integers(len(foreign))])
-        elif operation == "missing" and len(words) > 1:
+        if change in ("untranslated", "unrelated") and unrelated_words:
+            result.append(unrelated_words[rng.integers(len(unrelated_words))])
+        elif change == "missing" and len(words) > 1:
             continue
-        elif operation == "doubled":
+        elif change == "doubled":
             result += [word, word]
             is_untranslated.append(False)
-        elif operation == "misplaced":
+        elif change == "misplaced":
             place = int(rng.integers(len(result) + 1))
             result.insert(place, word)
             is_untranslated.insert(place, False)
@@ -168,11 +178,9 @@ def worsen(
         else:
             result.append(word)
         is_untranslated.append(False)
-    return (
-        WorsenedText(result, is_untranslated)
-        if result
-        else WorsenedText(words, [False] * len(words))
-    )
+    if not result:
+        return WorsenedText(words, [False] * len(words))
+    return WorsenedText(result, is_untranslated)
 
 
 class Distillation(nn.Module):
@@ -195,9 +203,9 @@ class Distillation(nn.Module):
         teacher: the frozen original, cut off at the layer that teaches; its weights are no part of
             this module's state.
         temperature: of both InfoNCE losses.
-        word_weight: weight of the distances between source pieces and targets.
-        english_weight: weight of the distances between English pieces and targets.
-        negatives: number of sampled targets of other sentences.
+        distance_weight: see above.
+        english_weight: see above.
+        negatives: number of sampled goals of other sentences.
     """
 
     def __init__(
@@ -206,15 +214,16 @@ class Distillation(nn.Module):
         teacher: nn.Module,
         *,
         temperature: float,
-        word_weight: float,
+        distance_weight: float,
         english_weight: float,
         negatives: int,
     ) -> None:
         super().__init__()
         self.student = student
+        # In a tuple torch does not see it, so that it is no part of checkpoints.
         self._teacher = (teacher.eval().requires_grad_(False),)
         self.temperature, self.negatives = temperature, negatives
-        self.word_weight, self.english_weight = word_weight, english_weight
+        self.distance_weight, self.english_weight = distance_weight, english_weight
         width = student.config.hidden_size
         self.target_mean = nn.Buffer(torch.zeros(width))
         self.batches = nn.Buffer(torch.zeros((), dtype=torch.int64))
@@ -228,77 +237,70 @@ class Distillation(nn.Module):
         source_ids: Tensor | None = None,
         source_mask: Tensor | None = None,
         source_content: Tensor | None = None,
-        same: Tensor | None = None,
+        shares_text: Tensor | None = None,
     ) -> dict[str, Tensor]:
         """The loss of a batch.
 
+        Special tokens count wherever a text is looked at as a whole. They are no words that could be
+        told apart from those of other sentences.
+
         Args:
             target_ids: (n, t) pieces of the English texts.
-            target_mask: (n, t) which are real.
-            target_content: (n, t) which are no special tokens.
+            target_mask: (n, t) bool, pieces that are no padding.
+            target_content: (n, t) bool, pieces that are no special tokens either.
             teacher_ids: (n, t) the same pieces as the teacher reads them.
             source_ids: (n, s) pieces of the sources; None in a step of English texts alone.
-            source_mask: (n, s) which are real.
-            source_content: (n, s) which are no special tokens.
-            same: (n, n) pairs of the batch that have a side in common, but are not the same pair.
+            source_mask: (n, s) bool, pieces that are no padding.
+            source_content: (n, s) bool, pieces that are no special tokens either.
+            shares_text: (n, n) bool, two pairs of the batch that have a side in common.
         """
-        targets = self._targets(teacher_ids, target_mask)
+        goals = self._goals(teacher_ids, target_mask)
         english = encode(self.student, target_ids, target_mask)
-        cosines = functional.cosine_similarity(english, targets, dim=-1)
-        loss = self.english_weight * (1 - cosines[target_mask].mean())
-        if source_ids is None or source_mask is None or source_content is None or same is None:
+        english_cosines = functional.cosine_similarity(english, goals, dim=-1)
+        loss = self.english_weight * (1 - english_cosines[target_mask].mean())
+        if source_ids is None:
             return {"loss": loss}
         source = encode(self.student, source_ids, source_mask)
-        means = pooled(source, source_mask) @ pooled(targets, target_mask).T
-        loss = loss + symmetric_loss(means / self.temperature, same)
-        source, targets = (
-            functional.normalize(source, dim=-1),
-            functional.normalize(targets, dim=-1),
-        )
-        for_source, for_target = nearest(source, source_mask, targets, target_mask)
-        distances = (1 - for_source[source_mask]).mean() + (1 - for_target[target_mask]).mean()
-        word_loss = self._word_loss(
-            for_source, source, source_content, targets, target_content, same
-        )
-        return {"loss": loss + self.word_weight * distances + word_loss}
+        similarities = pooled(source, source_mask) @ pooled(goals, target_mask).T
+        loss = loss + symmetric_loss(similarities / self.temperature, shares_text)
+        source = functional.normalize(source, dim=-1)
+        goals = functional.normalize(goals, dim=-1)
+        source_cosines, goal_cosines = nearest(source, source_mask, goals, target_mask)
+        source_distance = (1 - source_cosines[source_mask]).mean()
+        goal_distance = (1 - goal_cosines[target_mask]).mean()
+        loss = loss + self.distance_weight * (source_distance + goal_distance)
+        other_cosines = self._cosines_of_others(source, goals, target_content, shares_text)
+        logits = torch.cat([source_cosines[..., None], other_cosines], -1) / self.temperature
+        # The right answer, the first column, is the nearest goal of the translation.
+        logits = logits[source_content]
+        answers = torch.zeros(len(logits), dtype=torch.int64, device=logits.device)
+        return {"loss": loss + functional.cross_entropy(logits, answers)}
 
-    def _targets(self, ids: Tensor, mask: Tensor) -> Tensor:
+    def _goals(self, ids: Tensor, mask: Tensor) -> Tensor:
         """The teacher's vectors of pieces, (n, t, d), less their running mean."""
         with torch.no_grad():
             vectors = encode(self._teacher[0].to(ids.device), ids, mask).float()
             if self.training:
                 self.batches += 1
-                # Like a running mean of all batches at first, so that its start has no weight.
+                # Like the mean of all batches at first, so that its start has no weight.
                 share = max(1 - _MEAN_MOMENTUM, 1 / float(self.batches))
                 self.target_mean += share * (vectors[mask].mean(0) - self.target_mean)
             return vectors - self.target_mean
 
-    def _word_loss(
-        self,
-        for_source: Tensor,
-        source: Tensor,
-        source_content: Tensor,
-        targets: Tensor,
-        target_content: Tensor,
-        same: Tensor,
+    def _cosines_of_others(
+        self, source: Tensor, goals: Tensor, content: Tensor, shares_text: Tensor
     ) -> Tensor:
-        """InfoNCE of the nearest target of each source piece among sampled targets of other
-        sentences."""
-        sentences, _ = target_content.nonzero(as_tuple=True)
-        candidates = targets[target_content]
+        """Cosines of source pieces with sampled goals, (n, s, `negatives`); far below any where the
+        goal is of the same sentence, or of a pair that shares a text with it."""
+        sentences, _ = content.nonzero(as_tuple=True)
+        candidates = goals[content]
         if len(candidates) > self.negatives:
             # Evenly spread: pieces of all sentences, and the same in every run.
-            chosen = torch.linspace(
-                0, len(candidates) - 1, self.negatives, device=targets.device
-            ).long()
-            candidates, sentences = candidates[chosen], sentences[chosen]
-        is_related = same | torch.eye(len(same), dtype=torch.bool, device=same.device)
-        cosines = source @ candidates.T
-        cosines = cosines.masked_fill(is_related[:, sentences][:, None], -1e4)
-        logits = torch.cat([for_source[..., None], cosines], -1)[source_content] / self.temperature
-        return functional.cross_entropy(
-            logits, torch.zeros(len(logits), dtype=torch.int64, device=logits.device)
-        )
+            places = torch.linspace(0, len(candidates) - 1, self.negatives, device=goals.device)
+            candidates, sentences = candidates[places.long()], sentences[places.long()]
+        is_same_pair = torch.eye(len(goals), dtype=torch.bool, device=goals.device)
+        is_related = (shares_text | is_same_pair)[:, sentences]
+        return (source @ candidates.T).masked_fill(is_related[:, None], _NO_CANDIDATE)
 
 
 def encode(encoder: Any, ids: Tensor, mask: Tensor) -> Tensor:
@@ -319,17 +321,17 @@ def nearest(
 
     Args:
         source: (n, s, d) vectors of unit length.
-        source_mask: (n, s) which are real.
+        source_mask: (n, s) bool, no padding.
         target: (n, t, d) vectors of unit length.
-        target_mask: (n, t) which are real.
+        target_mask: (n, t) bool, no padding.
 
     Returns:
         (n, s) and (n, t) cosines; those of padding mean nothing.
     """
     cosines = source @ target.transpose(1, 2)
-    for_source = cosines.masked_fill(~target_mask[:, None], -4.0).amax(2)
-    for_target = cosines.masked_fill(~source_mask[:, :, None], -4.0).amax(1)
-    return for_source, for_target
+    source_cosines = cosines.masked_fill(~target_mask[:, None], _NO_CANDIDATE).amax(2)
+    target_cosines = cosines.masked_fill(~source_mask[:, :, None], _NO_CANDIDATE).amax(1)
+    return source_cosines, target_cosines
 
 
 def token_similarity(
@@ -338,18 +340,17 @@ def token_similarity(
     """Mean of the `nearest` cosines of both sides of each pair, `(n,)`; vectors may have any
     length."""
     units = functional.normalize(source, dim=-1), functional.normalize(target, dim=-1)
-    for_source, for_target = nearest(units[0], source_mask, units[1], target_mask)
-    forwards = (for_source * source_mask).sum(1) / source_mask.sum(1)
-    backwards = (for_target * target_mask).sum(1) / target_mask.sum(1)
+    source_cosines, target_cosines = nearest(units[0], source_mask, units[1], target_mask)
+    forwards = (source_cosines * source_mask).sum(1) / source_mask.sum(1)
+    backwards = (target_cosines * target_mask).sum(1) / target_mask.sum(1)
     return (forwards + backwards) / 2
 
 
-def symmetric_loss(similarities: Tensor, same: Tensor) -> Tensor:
-    """Cross-entropy of the diagonal of `(n, n)` similarities over rows and columns; `same` pairs
-    are no negatives."""
-    similarities = similarities.float().masked_fill(same, -1e4)
+def symmetric_loss(similarities: Tensor, shares_text: Tensor) -> Tensor:
+    """Cross-entropy of the diagonal of `(n, n)` similarities over rows and columns; pairs that share
+    a text are no negatives of each other."""
+    similarities = similarities.float().masked_fill(shares_text, _NO_CANDIDATE)
     labels = torch.arange(len(similarities), device=similarities.device)
-    return (
-        functional.cross_entropy(similarities, labels)
-        + functional.cross_entropy(similarities.T, labels)
-    ) / 2
+    over_rows = functional.cross_entropy(similarities, labels)
+    over_columns = functional.cross_entropy(similarities.T, labels)
+    return (over_rows + over_columns) / 2

@@ -1,5 +1,7 @@
-"""Worsened copies of translations, with one error each, for networks that learn to score them below
-the originals."""
+"""Worsened copies of translations, with one error each, for regressors that learn to score them lower.
+
+`mtmetrics.training.objective.worsen` changes many words of a text instead, for an encoder.
+"""
 
 import random
 import re
@@ -9,13 +11,12 @@ from typing import NamedTuple
 
 from mtmetrics.io.languages import is_unspaced
 
-# So many of the most frequent words of a language are called function words.
+# Number of the most frequent words of a language that are called function words.
 _FUNCTION_WORDS = 60
-# In a small text there are fewer: one of so many words.
+# In a small text there are fewer: one for so many different words.
 _WORDS_PER_FUNCTION_WORD = 8
 _LONGEST_ADDITION = 4
-# A character of a script without spaces, a run of letters and digits, or a mark; each with the
-# space before it.
+# A run of letters and digits, or a mark, with the space before it.
 _TOKEN = re.compile(r"\s*(?:\w[\w'’-]*|[^\w\s])")
 _NUMBER = re.compile(r"\d+")
 
@@ -48,6 +49,11 @@ def tokens_of(text: str) -> list[Token]:
     return tokens
 
 
+def _space_before(word: str) -> str:
+    """The white space before a word inside a text."""
+    return "" if is_unspaced(word[0]) else " "
+
+
 def text_of(tokens: Sequence[Token]) -> str:
     """The text of words and marks."""
     return "".join(token.space + token.text for token in tokens).strip()
@@ -68,8 +74,9 @@ class Worsening:
         counts = Counter(
             token.text.lower() for tokens in self._texts for token in tokens if token.is_word
         )
-        usual = min(_FUNCTION_WORDS, len(counts) // _WORDS_PER_FUNCTION_WORD)
-        self._function_words = [word for word, _ in counts.most_common(usual)]
+        count = min(_FUNCTION_WORDS, len(counts) // _WORDS_PER_FUNCTION_WORD)
+        self._function_words = [word for word, _ in counts.most_common(count)]
+        # All of them take the source, which only an untranslated word needs.
         self._kinds: dict[str, Callable[[list[Token], str], list[Token] | None]] = {
             "word twice": self._word_twice,
             "phrase twice": self._phrase_twice,
@@ -81,7 +88,7 @@ class Worsening:
             "words swapped": self._words_swapped,
             "name lost": self._name_lost,
             "name replaced": self._name_replaced,
-            "number": self._number,
+            "number replaced": self._number_replaced,
             "untranslated word": self._untranslated_word,
             "end lost": self._end_lost,
             "capitals lost": self._capitals_lost,
@@ -112,42 +119,45 @@ class Worsening:
 
     def _function_places(self, tokens: list[Token]) -> list[int]:
         words = set(self._function_words)
-        return [number for number, token in enumerate(tokens) if token.text.lower() in words]
+        return [place for place, token in enumerate(tokens) if token.text.lower() in words]
 
     def _content_places(self, tokens: list[Token]) -> list[int]:
+        """Words that are neither function words nor capitalised."""
         words = set(self._function_words)
         return [
-            number
-            for number, token in enumerate(tokens)
+            place
+            for place, token in enumerate(tokens)
             if token.is_word and not token.is_capitalised and token.text.lower() not in words
         ]
 
     def _name_places(self, tokens: list[Token]) -> list[int]:
         """Capitalised words that do not begin the text."""
         return [
-            number
-            for number, token in enumerate(tokens)
-            if number and token.is_word and token.is_capitalised
+            place
+            for place, token in enumerate(tokens)
+            if place and token.is_word and token.is_capitalised
         ]
 
     def _word_places(self, tokens: list[Token]) -> list[int]:
-        return [number for number, token in enumerate(tokens) if token.is_word]
+        return [place for place, token in enumerate(tokens) if token.is_word]
 
     def _word_twice(self, tokens: list[Token], source: str) -> list[Token] | None:
         place = self._choose(self._word_places(tokens))
         if place is None:
             return None
-        token = tokens[place]
-        space = "" if is_unspaced(token.text[0]) else " "
-        return [*tokens[: place + 1], Token(space, token.text), *tokens[place + 1 :]]
+        word = tokens[place].text
+        repeated = Token(_space_before(word), word)
+        return [*tokens[: place + 1], repeated, *tokens[place + 1 :]]
 
     def _phrase_twice(self, tokens: list[Token], source: str) -> list[Token] | None:
         if len(tokens) < 5:
             return None
         length = self._rng.randint(2, 4)
-        begin = self._rng.randrange(len(tokens) - length)
+        begin = self._rng.randrange(len(tokens) - length + 1)
         phrase = tokens[begin : begin + length]
-        first = phrase[0]._replace(space=" " if any(token.space for token in tokens) else "")
+        first = phrase[0]
+        if first.is_word:
+            first = first._replace(space=_space_before(first.text))
         return [*tokens[: begin + length], first, *phrase[1:], *tokens[begin + length :]]
 
     def _addition(self, tokens: list[Token], source: str) -> list[Token] | None:
@@ -157,7 +167,8 @@ class Worsening:
             return None
         length = self._rng.randint(1, _LONGEST_ADDITION)
         begin = self._rng.randrange(max(1, len(other) - length))
-        added = [token for token in other[begin : begin + length] if token.is_word]
+        words = [token.text for token in other[begin : begin + length] if token.is_word]
+        added = [Token(_space_before(word), word) for word in words]
         place = self._rng.choice(places)
         return [*tokens[: place + 1], *added, *tokens[place + 1 :]] if added else None
 
@@ -207,15 +218,15 @@ class Worsening:
         new_place = self._choose(self._name_places(other))
         return None if new_place is None else self._replaced(tokens, place, other[new_place].text)
 
-    def _number(self, tokens: list[Token], source: str) -> list[Token] | None:
+    def _number_replaced(self, tokens: list[Token], source: str) -> list[Token] | None:
         place = self._choose(
-            [number for number, token in enumerate(tokens) if _NUMBER.search(token.text)]
+            [place for place, token in enumerate(tokens) if _NUMBER.search(token.text)]
         )
         if place is None:
             return None
         text = tokens[place].text
         digit = self._rng.choice(
-            [number for number, character in enumerate(text) if character.isdigit()]
+            [place_of_digit for place_of_digit, character in enumerate(text) if character.isdigit()]
         )
         new_digit = self._rng.choice(
             [character for character in "123456789" if character != text[digit]]
@@ -238,6 +249,7 @@ class Worsening:
         )
 
     def _end_lost(self, tokens: list[Token], source: str) -> list[Token] | None:
+        """The first half of the text, or more."""
         if len(tokens) < 6:
             return None
         return tokens[: self._rng.randint(len(tokens) // 2, len(tokens) - 3)]
@@ -246,6 +258,7 @@ class Worsening:
         return [token._replace(text=token.text.lower()) for token in tokens]
 
     def _tokenised(self, tokens: list[Token], source: str) -> list[Token] | None:
+        """A space before every mark, as tokenisers leave it."""
         if not any(token.space for token in tokens):
             return None
         return [token._replace(space=" ") for token in tokens]
