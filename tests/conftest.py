@@ -401,7 +401,6 @@ def no_plugins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None
     cached = (
         registry.installed_plugins,
         options.own_options,
-        options.keywords,
     )
     for one in cached:
         one.cache_clear()

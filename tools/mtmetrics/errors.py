@@ -2,7 +2,6 @@
 mends it."""
 
 import importlib.util
-import urllib.request
 from collections.abc import Callable, Iterable
 from typing import Self
 
@@ -109,6 +108,7 @@ def require_extra(extra: str, purpose: str) -> None:
 def install_command(extra: str) -> str:
     """Returns the command that installs an extra, in the way in which the package was installed."""
     import json
+    import urllib.request
     from importlib import metadata
 
     try:

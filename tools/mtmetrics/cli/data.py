@@ -12,13 +12,6 @@ from mtmetrics.errors import InputError
 
 if TYPE_CHECKING:
     from mtmetrics.judgements.eval_set import EvalSet
-_SCORE: options.Options = {
-    "folder DIR!": "the test set, such as mt-metrics-eval-v2/wmt22",
-    "--name NAME!": "what mt-metrics-eval shall call the metric",
-    "--lp XX-YY ...": ("only these language pairs (default: all)", {"dest": "pairs"}),
-    "--reference NAME": "the reference to compare with (default: refA or ref, else the first)",
-    "--overwrite": "replace scores of the same name",
-}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -26,8 +19,71 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "Human judgements: what public sets there are, fetching them, and scores for "
         "mt-metrics-eval."
     )
-    parsers = options.add_actions(parser, _ACTIONS)
-    options.add_metric_options(parsers["score"])
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    _add_list(actions)
+    _add_pull(actions)
+    _add_score(actions)
+
+
+def _add_list(actions: options.Subparsers) -> None:
+    parser = actions.add_parser(
+        "list", help="list public sets", description="Lists the public sets that can be pulled."
+    )
+    options.add_table_or_json(parser)
+    parser.set_defaults(run=run_list)
+
+
+def _add_pull(actions: options.Subparsers) -> None:
+    parser = actions.add_parser(
+        "pull",
+        help="fetch public sets",
+        description=(
+            "Fetches public sets from where their authors put them, and prints as JSON where "
+            "they lie, what was fetched and what was there already; 'mtmetrics evaluate "
+            "--data FOLDER' reads them. Checksums are compared where they are known, and "
+            "recorded in SHA256SUMS beside the files where they are not."
+        ),
+    )
+    parser.add_argument("names", metavar="NAME", nargs="+", help="sets")
+    parser.add_argument("--out", metavar="DIR", help="write to DIR/NAME/ instead of the cache")
+    parser.set_defaults(run=run_pull)
+
+
+def _add_score(actions: options.Subparsers) -> None:
+    parser = actions.add_parser(
+        "score",
+        help="score all systems of a test set of mt-metrics-eval",
+        description=(
+            "Scores all systems of a test set in the folder layout of mt-metrics-eval and "
+            "adds the scores to its metric-scores, so that mt-metrics-eval compares the "
+            "metric with others; the score of a system is the mean over its segments. Prints "
+            "as JSON what was written."
+        ),
+    )
+    parser.add_argument(
+        "folder", metavar="DIR", help="the test set, such as mt-metrics-eval-v2/wmt22"
+    )
+    parser.add_argument(
+        "--name", metavar="NAME", required=True, help="what mt-metrics-eval shall call the metric"
+    )
+    parser.add_argument(
+        "--lp",
+        metavar="XX-YY",
+        dest="pairs",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="only these language pairs (default: all)",
+    )
+    parser.add_argument(
+        "--reference",
+        metavar="NAME",
+        help="the reference to compare with (default: refA or ref, else the first)",
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace scores of the same name")
+    parser.set_defaults(run=run_score)
+
+    options.add_metric_options(parser)
 
 
 def run_list(args: argparse.Namespace) -> None:
@@ -124,30 +180,3 @@ def _compared(
     if named is not None:
         raise InputError(f"--reference {named}: {metric.name} compares with the sources here")
     return SOURCES_ONLY, {"against": side}
-
-
-_ACTIONS: options.Actions = {
-    "list": (
-        run_list,
-        "list public sets",
-        "Lists the public sets that can be pulled.",
-        options.TABLE_OR_JSON,
-    ),
-    "pull": (
-        run_pull,
-        "fetch public sets",
-        "Fetches public sets from where their authors put them, and prints as JSON where they "
-        "lie, what was fetched and what was there already; 'mtmetrics evaluate --data FOLDER' "
-        "reads them. Checksums are compared where they are known, and recorded in SHA256SUMS "
-        "beside the files where they are not.",
-        {"names NAME ...!": "sets", "--out DIR": "write to DIR/NAME/ instead of the cache"},
-    ),
-    "score": (
-        run_score,
-        "score all systems of a test set of mt-metrics-eval",
-        "Scores all systems of a test set in the folder layout of mt-metrics-eval and adds the "
-        "scores to its metric-scores, so that mt-metrics-eval compares the metric with others; "
-        "the score of a system is the mean over its segments. Prints as JSON what was written.",
-        _SCORE,
-    ),
-}

@@ -35,32 +35,6 @@ if TYPE_CHECKING:
     from mtmetrics.reports.metric_runs import MetricSpec
 
 _FORMATS = ("tsv", "jsonl", "parquet")
-_FILES: options.Options = {
-    **options.SOURCES,
-    "-t --predictions FILE": "its translation, one per line",
-    **options.LANG_PAIR,
-    "--out FILE": (
-        "write there: .tsv, .jsonl or .parquet, appears when all is done (default: TSV on "
-        "standard output)"
-    ),
-    "--report FILE": "write what was dropped and kept, with examples, there as JSON",
-    "--column COLUMN": ("name of the column of scores", "score"),
-}
-_KEPT: options.Options = {
-    "--threshold SCORE": ("pairs with at least this score", float),
-    "--top SHARE": ("the best share of them, such as 0.5", float),
-    "--tokens NUMBER": ("the best ones, of so many tokens on the target side", int),
-}
-_CHECKS: options.Options = {
-    "--skip CHECK+CHECK": (
-        (
-            "leave out checks: some of blank, length, copy, language, numbers and repeated, joined "
-            "by +"
-        ),
-        {"type": lambda text: text.split("+"), "default": [], "action": "extend"},
-    ),
-    "--length-ratio RATIO": ("how many times as long one side may be as the other", 3.0),
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,12 +90,62 @@ def configure(parser: argparse.ArgumentParser) -> None:
         ".parquet with source, and target or translation; - reads a table from standard input"
     )
     parser.add_argument("file", nargs="?", metavar="FILE", help=text)
-    options.add_options(parser, _FILES)
+    options.add_sources(parser)
+    parser.add_argument("-t", "--predictions", metavar="FILE", help="its translation, one per line")
+    options.add_lang_pair(parser)
+    parser.add_argument(
+        "--out",
+        metavar="FILE",
+        help=(
+            "write there: .tsv, .jsonl or .parquet, appears when all is done (default: TSV on "
+            "standard output)"
+        ),
+    )
+    parser.add_argument(
+        "--report",
+        metavar="FILE",
+        help="write what was dropped and kept, with examples, there as JSON",
+    )
+    parser.add_argument(
+        "--column",
+        metavar="COLUMN",
+        default="score",
+        help="name of the column of scores (default: %(default)s)",
+    )
     kept = parser.add_argument_group(
         "what is kept of the pairs that pass the checks (one of these)"
     )
-    options.add_options(kept, _KEPT)
-    options.add_options(parser.add_argument_group("checks"), _CHECKS)
+    kept.add_argument(
+        "--threshold", metavar="SCORE", type=float, help="pairs with at least this score"
+    )
+    kept.add_argument(
+        "--top", metavar="SHARE", type=float, help="the best share of them, such as 0.5"
+    )
+    kept.add_argument(
+        "--tokens",
+        metavar="NUMBER",
+        type=int,
+        help="the best ones, of so many tokens on the target side",
+    )
+    checks = parser.add_argument_group("checks")
+    checks.add_argument(
+        "--skip",
+        metavar="CHECK+CHECK",
+        type=lambda text: text.split("+"),
+        action="extend",
+        default=[],
+        help=(
+            "leave out checks: some of blank, length, copy, language, numbers and repeated, "
+            "joined by +"
+        ),
+    )
+    checks.add_argument(
+        "--length-ratio",
+        metavar="RATIO",
+        type=float,
+        default=3.0,
+        help="how many times as long one side may be as the other (default: %(default)s)",
+    )
     options.add_metric_options(parser, several=True)
     options.add_mix_option(parser)
     add_engine_options(parser)

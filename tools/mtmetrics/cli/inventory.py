@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 import mtmetrics
 from mtmetrics.artifacts.catalog import catalog, verify
 from mtmetrics.cli.options import (
-    PLUGIN,
     add_model_options,
-    add_options,
     add_output_options,
+    add_plugin,
     model_pool,
 )
 from mtmetrics.cli.output import print_report
@@ -47,7 +46,10 @@ def configure_list(parser: argparse.ArgumentParser) -> None:
         "what that is, with its size and licences. Loads nothing; mtmetrics doctor scores a "
         "pair with each."
     )
-    add_options(parser, {"names METRIC ...": "only these (default: all)", **PLUGIN})
+    parser.add_argument(
+        "names", metavar="METRIC", nargs="*", default=[], help="only these (default: all)"
+    )
+    add_plugin(parser)
     add_output_options(parser, ("table", "json", "markdown", "csv", "tsv"))
     parser.set_defaults(run=_list)
 
@@ -60,7 +62,9 @@ def configure_install(parser: argparse.ArgumentParser) -> None:
         '"mini") works in any folder and without a network. To be repeated after an update of mtmetrics; doing it '
         "twice does no harm."
     )
-    add_options(parser, {"names NAME ...": "metrics (default: all)"})
+    parser.add_argument(
+        "names", metavar="NAME", nargs="*", default=[], help="metrics (default: all)"
+    )
     parser.set_defaults(run=_install)
 
 
@@ -74,7 +78,7 @@ def configure_doctor(parser: argparse.ArgumentParser) -> None:
         "check instead whether the bundled metrics give the scores here that are stored of "
         "them, in any number format"
     )
-    add_options(parser, {"--scores": text})
+    parser.add_argument("--scores", action="store_true", help=text)
     add_model_options(parser)
     parser.set_defaults(run=_doctor)
 

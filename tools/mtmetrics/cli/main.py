@@ -32,27 +32,28 @@ _COMMANDS = {
     "compare": "compare systems on one test set",
     "explain": "show which words were matched with which, and which are at fault",
     "evaluate": "correlate metrics with human judgements",
-    "plot": "draw how metrics agree with human judgements",
-    "tune": "choose a metric's options by a few human judgements",
     "probe": "test a metric on parallel text, without human judgements",
     "list": "list metrics, presets, languages, and what works offline",
     "data": "list and fetch judged data, or score a test set of mt-metrics-eval",
     "filter": "keep the good sentence pairs of parallel text",
     "rerank": "take the best of several translations of each source",
     "mine": "find parallel sentences in two monolingual files",
-    "remap": "fit remapping matrices for a language pair",
-    "idf": "make a table of inverse document frequencies",
-    "uscore": "make a UScore preset from two monolingual files",
-    "label": "have metrics with references judge translations, to train one without",
-    "train": (
-        "train an encoder, a language model, a sentence encoder, a translation model or a regressor"
-    ),
+    "train": "train models, and make maps, tables of frequencies, presets of UScore and judgements",
     "artifacts": "list, verify, pull, push, import or convert models and maps",
     "space": "publish metrics as Spaces",
     "install": "register the metrics with evaluate",
     "demo": "compare systems in the browser, or try a metric there",
     "serve": "score what programs send by HTTP",
     "doctor": "check the installation",
+}
+# Old name -> the new one. They are not listed, and say the new name when they are called.
+RENAMED = {
+    "remap": "train maps",
+    "idf": "train idf",
+    "uscore": "train uscore",
+    "label": "train labels",
+    "plot": "evaluate --plot",
+    "tune": "evaluate --tune",
 }
 # Commands that share a module, whose functions are called by them.
 _TOGETHER = dict.fromkeys(("list", "install", "doctor"), "inventory")
@@ -78,12 +79,12 @@ mtmetrics evaluate --preset mini --data judged.jsonl
 mtmetrics evaluate --metric sentsim:mini --metric chrf --against reference --ci --data de-en.jsonl fi-en.jsonl
 mtmetrics evaluate --metric bertr:mini --layers all --plot layers.svg --data judged.jsonl
 mtmetrics evaluate --recipe zhao2020-table1 --preset mini --report reproduced
-mtmetrics plot scatter --metric xmoverscore:mini --data judged.jsonl --out scatter.png
-mtmetrics plot bars --metric xmoverscore:mini --metric chrf --data judged.jsonl --out bars.svg
-mtmetrics plot weights --metric xmoverscore:mini --data development.jsonl --out weights.pdf
-mtmetrics tune --metric xmoverscore:mini --data development.jsonl --out tuned
-mtmetrics tune --metric uscore:mini --data development.jsonl --try weights=tuned,+,++ --out tuned
-mtmetrics tune --metric bertr:mini:encoder=my-encoder --against reference --data development.jsonl --out tuned
+mtmetrics evaluate --metric xmoverscore:mini --data judged.jsonl --plot scatter.png --draw scatter
+mtmetrics evaluate --metric xmoverscore:mini --metric chrf --data judged.jsonl --plot bars.svg
+mtmetrics evaluate --metric xmoverscore:mini --data development.jsonl --plot weights.pdf --draw weights
+mtmetrics evaluate --metric xmoverscore:mini --data development.jsonl --tune tuned
+mtmetrics evaluate --metric uscore:mini --data development.jsonl --try weights=tuned,+,++ --tune tuned
+mtmetrics evaluate --metric bertr:mini:encoder=my-encoder --against reference --data development.jsonl --tune tuned
 mtmetrics probe preference pairs.tsv --preset mini --lp de-en --word-pairs words.tsv
 mtmetrics probe matching pairs.tsv --preset mini --lp de-en --candidates 50
 mtmetrics probe matching pairs.tsv --metric sentsim:mini --lp de-en --at 1 --plot matching.png
@@ -102,22 +103,22 @@ mtmetrics rerank --preset mini --lp de-en nbest.jsonl --tune development.jsonl
 mtmetrics mine --lp de-en --source-text de.txt --target-text en.txt --memory 4G --out pairs.jsonl
 mtmetrics mine --lp de-en --source-text de.txt --target-text en.txt --encoder my-own --level sentence --out a.jsonl
 mtmetrics mine --lp de-en --source-text de.txt --target-text en.txt --encoder my-own --map umd --maps maps --out a.jsonl
-mtmetrics remap --encoder mini-encoder --layer 4 --lp de-en --parallel de-en.jsonl --out maps
-mtmetrics remap --encoder mini-encoder --layer 4 --lp de-en --word-pairs words.tsv --map clp --out maps
-mtmetrics remap --encoder mini-encoder --lp de-en --parallel de-en.jsonl --level sentence --out maps
-mtmetrics idf --encoder mini-encoder --text de.txt en.txt --out idf.safetensors
-mtmetrics idf --encoder bert-base-multilingual-cased --text de.txt en.txt --out idf.safetensors --overwrite
-mtmetrics idf --encoder my-own --text de.txt en.txt --out idf.safetensors --dtype auto
-mtmetrics uscore --lp de-en --source-text de.txt --target-text en.txt --preset mini --without translation --out made
-mtmetrics uscore --lp de-en --source-text de.txt --target-text en.txt --parallel de-en.tsv --out made
-mtmetrics uscore --lp de-en --source-text de.txt --target-text en.txt --judged judged.jsonl --out made
-mtmetrics label --metric bilstm:mini --data outputs.jsonl --out labelled.jsonl.gz
-mtmetrics label --metric bilstm:mini --metric esim:mini --data outputs.jsonl --most 5 --failures 99 --out labels.jsonl
-mtmetrics label --data judged.jsonl --out standardised.jsonl
 mtmetrics train encoder --begin intfloat/multilingual-e5-small --parallel de-en.jsonl --out my-encoder
 mtmetrics train lm --mono en.txt --out my-lm
 mtmetrics train regressor --architecture esim --encoder my-encoder --judged judged.jsonl --out my-esim
 mtmetrics train regressor --composition transformer --encoder mini-encoder --judged labelled.jsonl.gz --out my-esim
+mtmetrics train maps --encoder mini-encoder --layer 4 --lp de-en --parallel de-en.jsonl --out maps
+mtmetrics train maps --encoder mini-encoder --layer 4 --lp de-en --word-pairs words.tsv --map clp --out maps
+mtmetrics train maps --encoder mini-encoder --lp de-en --parallel de-en.jsonl --level sentence --out maps
+mtmetrics train idf --encoder mini-encoder --text de.txt en.txt --out idf.safetensors
+mtmetrics train idf --encoder bert-base-multilingual-cased --text de.txt en.txt --out idf.safetensors --overwrite
+mtmetrics train idf --encoder my-own --text de.txt en.txt --out idf.safetensors --dtype auto
+mtmetrics train uscore --lp de-en --source-text de.txt --target-text en.txt --without translation --out made
+mtmetrics train uscore --lp de-en --source-text de.txt --target-text en.txt --parallel de-en.tsv --out made
+mtmetrics train uscore --lp de-en --source-text de.txt --target-text en.txt --judged judged.jsonl --out made
+mtmetrics train labels --metric bilstm:mini --data outputs.jsonl --out labelled.jsonl.gz
+mtmetrics train labels --metric bilstm:mini --metric esim:mini --data outputs.jsonl --failures 99 --out labels.jsonl
+mtmetrics train labels --data judged.jsonl --out standardised.jsonl
 mtmetrics artifacts list
 mtmetrics artifacts verify
 mtmetrics artifacts pull xmoverscore-published --lp de-en ru-en
@@ -221,10 +222,18 @@ def build_parser(only: str | None = None) -> argparse.ArgumentParser:
         if only in (None, name):
             module = importlib.import_module(f"mtmetrics.cli.{_TOGETHER.get(name, name)}")
             getattr(module, f"configure_{name}" if name in _TOGETHER else "configure")(command)
+    for name, new_name in RENAMED.items():
+        command = subparsers.add_parser(name)
+        command.set_defaults(renamed=(name, new_name))
+        if only in (None, name):
+            importlib.import_module(f"mtmetrics.cli.{name}").configure(command)
     for command in leaves(parser):
         command.set_defaults(leaf=command)
-        options.add_options(
-            command, {"-q --quiet": "no progress and no notes; warnings and errors stay"}
+        command.add_argument(
+            "-q",
+            "--quiet",
+            action="store_true",
+            help="no progress and no notes; warnings and errors stay",
         )
     return parser
 
@@ -360,12 +369,18 @@ def _call(given: Sequence[str]) -> int:
     except MTMetricsError as error:
         return _fail(str(error), 2 if isinstance(error, InputError) else 1)
     try:
-        parser = build_parser(next((word for word in given if word in _COMMANDS), ""))
+        parser = build_parser(
+            next((word for word in given if word in _COMMANDS or word in RENAMED), "")
+        )
     except argparse.ArgumentError as error:
         why = "an option of a plug-in is one of the command, too; rename the field of its Settings"
         return _fail(f"{error}: {why}", 2)
     arguments = parser.parse_args(given)
     options.quiet = getattr(arguments, "quiet", False)
+    if hasattr(arguments, "renamed"):
+        old_name, new_name = arguments.renamed
+        note = f"'mtmetrics {old_name}' is now 'mtmetrics {new_name}'; the old name goes in 2.1"
+        print(f"mtmetrics: {note}", file=sys.stderr)
     (keep_large_blocks if getattr(arguments, "large_blocks", False) else return_large_blocks)()
     with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)

@@ -177,7 +177,7 @@ class Remapping:
             ) from error
         if meta.pop("format", None) != _FORMAT:
             raise ArtifactError(
-                f"map {path}: not made by 'mtmetrics remap' (its metadata lacks format={_FORMAT})",
+                f"map {path}: not made by 'mtmetrics train maps' (its metadata lacks format={_FORMAT})",
                 option="map",
             )
         sides = [
@@ -210,7 +210,7 @@ class Remapping:
         if self.level != level:
             raise ArtifactError(
                 f"map {path}: fitted on {self.level} vectors, but {level} vectors are to be "
-                f"mapped; fit one with 'mtmetrics remap --level {level}'",
+                f"mapped; fit one with 'mtmetrics train maps --level {level}'",
                 option="map",
             )
         own_name, own_fingerprint = (
@@ -228,7 +228,7 @@ class Remapping:
         same_layer = self.meta.get("layer") == layer_name
         if same_model and same_layer:
             return
-        advice = "fit one with 'mtmetrics remap'"
+        advice = "fit one with 'mtmetrics train maps'"
         if own_fingerprint is None and same_layer:
             command = f"mtmetrics artifacts import {path} --encoder FOLDER --out DIR"
             advice = f"if that is a copy of {own_name}, '{command}' binds the map to it"

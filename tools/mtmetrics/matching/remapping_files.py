@@ -333,7 +333,7 @@ def _find(
     options += " --level sentence" if level == "sentence" else ""
     raise ArtifactError(
         f"no {_tag(kind, level)} map for language pair {lang_pair} in {artifact}{offered}; "
-        f"looked {places}; build one from parallel text: mtmetrics remap --encoder "
+        f"looked {places}; build one from parallel text: mtmetrics train maps --encoder "
         f"{encoder.name}{options} --lp {lang_pair} --map {kind} --parallel PAIRS.tsv --out "
         f"{out}, then pass maps={out} (or map=none to do without)",
         mentions=[f"maps={out}", "map=none"],

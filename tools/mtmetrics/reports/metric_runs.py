@@ -104,7 +104,7 @@ class MetricSpec:
         """The preset for a language pair."""
         if "{lp}" in (
             self.preset or ""
-        ):  # one folder for each language pair, as `mtmetrics uscore` makes them
+        ):  # one folder for each language pair, as `mtmetrics train uscore` makes them
             return str(self.preset).replace("{lp}", "-".join(split_pair(lang_pair)))
         return self.preset
 

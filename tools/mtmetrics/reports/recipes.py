@@ -111,7 +111,7 @@ class RecipeRow:
             )
         if self.options.get("map", "none") != "none" and "maps" not in stored:
             file = stored["encoder"]
-            made = f"mtmetrics remap --encoder {file} --level sentence"
+            made = f"mtmetrics train maps --encoder {file} --level sentence"
             return (
                 f"needs a map of these vectors ({made}): --vectors {self.vectors}={file},maps=DIR"
             )

@@ -244,7 +244,7 @@ class UScore(Scorer):
 
     @classmethod
     def from_opened(cls, opened: Opened) -> Self:
-        """A preset may be one that ``mtmetrics uscore`` makes; one that was made for a language
+        """A preset may be one that ``mtmetrics train uscore`` makes; one that was made for a language
         pair needs none.
 
         Raises:
@@ -269,7 +269,7 @@ class UScore(Scorer):
                 f"{name} ({pair[1]})" if name == "language_model" else name for name in missing
             ]
             advice = (
-                "'mtmetrics uscore' makes a preset that does, from text of both languages; or "
+                "'mtmetrics train uscore' makes a preset that does, from text of both languages; or "
                 "leave out by name"
             )
             raise ArtifactError(

@@ -178,7 +178,9 @@ def assembled(
         for model, stage in models.items():
             shutil.copytree(stage.folder / MODEL, folder / model)
         tables = _tables(production, folder, kind, list(models))
-        description = f"UScore for {pair}, made by `mtmetrics uscore` from preset {begun.preset}."
+        description = (
+            f"UScore for {pair}, made by `mtmetrics train uscore` from preset {begun.preset}."
+        )
         head = {"metric": "uscore", "description": description, "lang_pair": pair}
         write_atomic(folder / _PRESET, preset_toml(head, tables))
         made = {
