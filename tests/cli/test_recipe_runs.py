@@ -136,7 +136,7 @@ def test_a_figure_that_makes_something_takes_text_and_names_its_model(
 ):
     runs = [
         "score --metric {model} {text[0]} --out {out}/scores.json",
-        "plot bars --metric chrf --data {data} --out {out}/f.svg",
+        "evaluate --metric chrf --data {data} --plot {out}/f.svg",
     ]
     recipe = Recipe("f", "Figure", "Someone", runs=runs, text="rows", models={"paper": "chrf"})
     monkeypatch.setattr("mtmetrics.reports.recipes.load_recipe", lambda _: recipe)

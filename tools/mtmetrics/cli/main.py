@@ -8,9 +8,7 @@ import ctypes
 import functools
 import importlib
 import io
-import itertools
 import os
-import re
 import signal
 import sys
 import threading
@@ -142,17 +140,17 @@ mtmetrics doctor
 class Parser(argparse.ArgumentParser):
     """A parser whose help begins with a short usage and ends with examples.
 
-    It takes no option by the beginning of its name: `_load_plugins` reads some options before it,
+    It takes no option by the beginning of its name: `_early_options` reads some options before it,
     by their names."""
 
-    given: tuple[str, ...] = ()
+    argv: Sequence[str] = ()
 
     def __init__(self, **keywords: Any) -> None:
         super().__init__(allow_abbrev=False, **keywords)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Keeps the arguments for the help, which may come before the metric."""
-        self.given = tuple(args or ())
+        self.argv = args or ()
         return super().parse_known_args(args, namespace)
 
     def _print_message(self, message: str, file: Any = None) -> None:
@@ -161,7 +159,7 @@ class Parser(argparse.ArgumentParser):
         (file or sys.stderr).write(message)
 
     def format_usage(self) -> str:
-        """What must be given; the help lists what may."""
+        """Returns the arguments that must be given; the help lists the others."""
         formatter = self._get_formatter()
         needed = [
             action for action in self._actions if action.required or not action.option_strings
@@ -170,49 +168,53 @@ class Parser(argparse.ArgumentParser):
         return formatter.format_help().replace(self.prog, f"{self.prog} [options]", 1)
 
     def format_help(self) -> str:
-        """Without the options of metrics, unless some are named."""
+        """Returns the help, with the options of those metrics alone that the user names."""
         formatter = self._get_formatter()
         formatter.add_text(self.description)
-        own = next(
-            (group for group in self._action_groups if group.title == options.OWN_OPTIONS), None
-        )
+        own_options = None
         for group in self._action_groups:
-            if group is own:
+            if group.title == options.OWN_OPTIONS:
+                own_options = group
                 continue
             formatter.start_section(group.title)
             formatter.add_text(group.description)
             formatter.add_arguments(group._group_actions)
             formatter.end_section()
-        if own is not None:
-            self._add_own(formatter, own)
-        examples = [
-            line for line in EXAMPLES.strip().splitlines() if line.startswith(self.prog + " ")
-        ]
-        chosen = examples if self.prog != "mtmetrics" else examples[:1]
-        shown = "".join(f"  {line}\n" for line in chosen)
-        return f"{self.format_usage()}\n{formatter.format_help()}" + (
-            f"\nexamples:\n{shown}" if shown else ""
-        )
+        if own_options is not None:
+            self._add_own_options(formatter, own_options._group_actions)
+        parts = [self.format_usage(), formatter.format_help()]
+        examples = [line for line in EXAMPLES.splitlines() if line.startswith(f"{self.prog} ")]
+        if self.prog == "mtmetrics":
+            examples = examples[:1]
+        if examples:
+            parts.append("examples:\n" + "".join(f"  {line}\n" for line in examples))
+        return "\n".join(parts)
 
-    def _add_own(self, formatter: argparse.HelpFormatter, own: Any) -> None:
-        names = re.findall(r"--metric[= ]([^:\s]+)", " ".join(self.given))
+    def _add_own_options(
+        self, formatter: argparse.HelpFormatter, actions: list[argparse.Action]
+    ) -> None:
+        """Adds a section for each metric that the user names, or how to see one."""
+        names = _named_metrics(self.argv)
         if not names:
             formatter.start_section(f"{options.OWN_OPTIONS} (a metric's own options)")
             formatter.add_text(f"{self.prog} --metric NAME --help")
             formatter.end_section()
         for name in filter(known_metric, names):
-            known = METRICS[name].settings().options()
-            actions = [copy.copy(action) for action in own._group_actions if action.dest in known]
-            for action in actions:  # not what it is of other metrics
-                action.help = known[action.dest].metadata["help"].replace("%", "%%")
+            fields = METRICS[name].settings().options()
+            actions_of_metric = [copy.copy(action) for action in actions if action.dest in fields]
+            for action in actions_of_metric:  # not what it is of other metrics
+                action.help = fields[action.dest].metadata["help"].replace("%", "%%")
             formatter.start_section(f"{options.OWN_OPTIONS} ({name})")
-            formatter.add_arguments(actions)
+            formatter.add_arguments(actions_of_metric)
             formatter.end_section()
 
 
 def build_parser(only: str | None = None) -> argparse.ArgumentParser:
-    """The parser with all sub-commands; where `only` names one, the others have a line of help and
-    no options."""
+    """Returns the parser with all commands.
+
+    Args:
+        only: a command; the others have a line of help and no options then.
+    """
     text = "Machine-translation evaluation metrics: XMoverScore and its relatives."
     parser = Parser(prog="mtmetrics", description=text)
     parser.add_argument("--version", action="version", version=f"mtmetrics {__version__}")
@@ -244,14 +246,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         0, 1 if something could not be done, 2 for bad usage, 130 after Ctrl-C, 143 after SIGTERM.
     """
-    given = sys.argv[1:] if argv is None else argv
+    words = sys.argv[1:] if argv is None else argv
     if sys.stderr is None:  # `2>&-`, where messages would go to standard output
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     if sys.stdout is None:
         return _fail("standard output is closed; where it is not wanted, send it to /dev/null", 1)
     try:
         with _tolerant_output(), _ended_by_signals():
-            return _call(given)
+            return _call(words)
     except _EndedError as ended:
         return _fail("terminated", 128 + ended.number)
     except KeyboardInterrupt:
@@ -360,22 +362,22 @@ def _drop_if_broken(stream: IO[str]) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def _call(given: Sequence[str]) -> int:
+def _call(argv: Sequence[str]) -> int:
     """Runs a command; its expected errors become a line and an exit code."""
     if "_ARGCOMPLETE" in os.environ:
         complete(build_parser())
     try:
-        _load_plugins(given)
+        _load_plugins(argv)
     except MTMetricsError as error:
         return _fail(str(error), 2 if isinstance(error, InputError) else 1)
     try:
         parser = build_parser(
-            next((word for word in given if word in _COMMANDS or word in RENAMED), "")
+            next((word for word in argv if word in _COMMANDS or word in RENAMED), "")
         )
     except argparse.ArgumentError as error:
         why = "an option of a plug-in is one of the command, too; rename the field of its Settings"
         return _fail(f"{error}: {why}", 2)
-    arguments = parser.parse_args(given)
+    arguments = parser.parse_args(argv)
     options.quiet = getattr(arguments, "quiet", False)
     if hasattr(arguments, "renamed"):
         old_name, new_name = arguments.renamed
@@ -404,24 +406,32 @@ def _flag_of(command: argparse.ArgumentParser, keyword: str, value: str) -> str 
     return f"{option} {value}".rstrip()
 
 
-def _load_plugins(given: Sequence[str]) -> None:
+def _early_options(argv: Sequence[str]) -> argparse.Namespace:
+    """Reads ``--plugin`` and ``--metric``, which say which other options there are."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    for name in ("--plugin", "--metric"):
+        # A value that is missing is for the whole parser to refuse.
+        parser.add_argument(name, action="append", nargs="?", default=[])
+    early, _ = parser.parse_known_args(argv)
+    return early
+
+
+def _named_metrics(argv: Sequence[str]) -> list[str]:
+    """Returns the names of the metrics that the arguments choose."""
+    return [text.partition(":")[0] for text in _early_options(argv).metric if text]
+
+
+def _load_plugins(argv: Sequence[str]) -> None:
     """Makes metrics known whose options the parser has to have: those of --plugin, and installed
     ones that --metric names. Processes that this one starts find the files by the environment."""
-    words = [*itertools.takewhile(lambda word: word != "--", given)]
-    for place, word in enumerate(words):
-        flag, equals, value = word.partition("=")
-        if not equals:
-            value = "".join(words[place + 1 : place + 2])
-        if flag == "--plugin" and value:
-            from mtmetrics.scorers.plugins import load_plugin
+    for path in filter(None, _early_options(argv).plugin):
+        from mtmetrics.scorers.plugins import load_plugin
 
-            load_plugin(value)
-            known = os.environ.get("MTMETRICS_PLUGINS")
-            os.environ["MTMETRICS_PLUGINS"] = os.pathsep.join(
-                filter(None, [known, os.path.abspath(value)])
-            )
-        elif flag == "--metric":
-            known_metric(value.partition(":")[0])
+        load_plugin(path)
+        paths = [os.environ.get("MTMETRICS_PLUGINS"), os.path.abspath(path)]
+        os.environ["MTMETRICS_PLUGINS"] = os.pathsep.join(filter(None, paths))
+    for name in _named_metrics(argv):
+        known_metric(name)
 
 
 def keep_large_blocks() -> None:

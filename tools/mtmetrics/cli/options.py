@@ -108,7 +108,7 @@ def add_settings(
 
 def _add_setting(group: Container, field: dataclasses.Field, help_text: str) -> None:
     """Adds the option of one field, without a default."""
-    types = {str} if isinstance(field.default, str) else kinds(field) or {str}
+    types = kinds(field) or {str}
     if types == {bool}:
         action = argparse.BooleanOptionalAction
         group.add_argument(flag(field.name), action=action, default=None, help=help_text)
