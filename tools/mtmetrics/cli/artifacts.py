@@ -282,17 +282,17 @@ def run_verify(args: argparse.Namespace) -> int:
         raise InputError(f"--folder {args.folder}: no such folder")
     else:
         folders = {args.names[0]: Path(args.folder)}
-    found = {name: list(verify(name, folder)) for name, folder in folders.items()}
-    whole = not any(found.values())
+    problems_of = {name: list(verify(name, folder)) for name, folder in folders.items()}
+    is_whole = not any(problems_of.values())
     if args.format == "json":
-        print_json({"whole": whole, "problems": found})
+        print_json({"whole": is_whole, "problems": problems_of})
     else:
-        for name, problems in found.items():
+        for name, problems in problems_of.items():
             as_listed = (
                 f"{name}: {len(entries[name].files)} files as in the catalog ({folders[name]})"
             )
             print("\n".join(problems or [as_listed]))
-    return 0 if whole else 1
+    return 0 if is_whole else 1
 
 
 def _folders(given: str, entries: dict[str, CatalogEntry]) -> dict[str, Path]:
@@ -325,9 +325,11 @@ def run_pull(args: argparse.Namespace) -> None:
             raise InputError(f"unknown artifact {name!r}; there are: {', '.join(entries)}")
     names = args.names or [name for name, entry in entries.items() if entry.repository]
     maps = {name: _wanted_maps(entries[name], args.lp) for name in names if entries[name].origin}
-    others = [name for name in names if name not in maps]
-    if args.lp and others:
-        raise InputError(f"--lp: only for published maps, which {', '.join(others)} does not hold")
+    names_without_maps = [name for name in names if name not in maps]
+    if args.lp and names_without_maps:
+        raise InputError(
+            f"--lp: only for published maps, which {', '.join(names_without_maps)} does not hold"
+        )
     out = Path(args.out) if args.out else None
     done = {}
     for name in names:
@@ -390,7 +392,7 @@ def run_import(args: argparse.Namespace) -> None:
     from mtmetrics.artifacts.models import model_fingerprint, model_folder, model_label, model_size
     from mtmetrics.matching.remapping_files import import_map, map_file_name
 
-    given = {
+    meta = {
         name: str(value) for name in ("lp", "layer") if (value := getattr(args, name)) is not None
     }
     if args.lp is not None:
@@ -399,18 +401,18 @@ def run_import(args: argparse.Namespace) -> None:
         raise InputError(f"--layer {args.layer}: must be a whole number of at least 0")
     if args.encoder:
         folder = model_folder(args.encoder)
-        given |= {
+        meta |= {
             "encoder": model_label(args.encoder),
             "encoder_fingerprint": model_fingerprint(folder),
         }
         width, layers = model_size(folder)
     targets: dict[Path, tuple[str, Remapping]] = {}
     for file in args.files:
-        remapping = import_map(Path(file), given)
-        own, layer = remapping.source[0].shape[0], remapping.meta["layer"]
-        if args.encoder and own != width:
+        remapping = import_map(Path(file), meta)
+        map_width, layer = remapping.source[0].shape[0], remapping.meta["layer"]
+        if args.encoder and map_width != width:
             raise InputError(
-                f"{file}: for vectors of {own} numbers, but --encoder {args.encoder} gives {width}"
+                f"{file}: for vectors of {map_width} numbers, but --encoder {args.encoder} gives {width}"
             )
         if args.encoder and layer.isdigit() and int(layer) > layers:
             raise InputError(

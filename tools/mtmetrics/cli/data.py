@@ -93,11 +93,11 @@ def run_list(args: argparse.Namespace) -> None:
     rows = []
     for dataset in datasets().values():
         files = dataset.files.values()
-        known = sum(file.is_pinned for file in files)
+        pinned = sum(file.is_pinned for file in files)
         counted = {
             "name": dataset.name,
             "files": len(files),
-            "with_checksum": known,
+            "with_checksum": pinned,
             "licence": dataset.licence,
         }
         rows.append(counted | {"what": dataset.what, "urls": [file.url for file in files]})
@@ -110,8 +110,8 @@ def run_list(args: argparse.Namespace) -> None:
 def run_pull(args: argparse.Namespace) -> None:
     from mtmetrics.judgements.public_sets import datasets
 
-    known = list(datasets())
-    print_json({name: pulled(choice("data", name, known), args.out) for name in args.names})
+    names = list(datasets())
+    print_json({name: pulled(choice("data", name, names), args.out) for name in args.names})
 
 
 def pulled(name: str, out: str | None = None) -> dict[str, Any]:
@@ -136,21 +136,21 @@ def run_score(args: argparse.Namespace) -> None:
 
     # Everything is read and checked before the first pair is scored, so that a mistake does not
     # cost an hour.
-    there = lang_pairs(args.folder)
+    available_pairs = lang_pairs(args.folder)
     wanted = (
-        [name for pair in args.pairs for name in names_of_pair(pair, there) or [pair]]
+        [name for pair in args.pairs for name in names_of_pair(pair, available_pairs) or [pair]]
         if args.pairs
-        else there
+        else available_pairs
     )
     sets = [EvalSet.read(args.folder, pair) for pair in wanted]
-    asked = options.metric_options(args)
-    jobs = [(eval_set, *_compared(args.reference, asked, eval_set)) for eval_set in sets]
+    loader = options.metric_options(args)
+    jobs = [(eval_set, *_compared(args.reference, loader, eval_set)) for eval_set in sets]
     for eval_set, references, _ in jobs:
         eval_set.metric_files(args.name, references, overwrite=args.overwrite)
     pool = options.model_pool(args)
     done = []
     for eval_set, references, compared in options.progress(jobs, desc="scoring", unit=" pairs"):
-        scorer = load_scorer(pool=pool, **asked | compared | {"lang_pair": eval_set.lang_pair})
+        scorer = load_scorer(pool=pool, **loader | compared | {"lang_pair": eval_set.lang_pair})
         texts = {"sources": eval_set.sources, "references": eval_set.references.get(references, [])}
         results = scorer.score_systems(scorer.compared(texts), eval_set.scored_systems(references))
         scores = {system: result.segments.tolist() for system, result in results.items()}
@@ -164,19 +164,21 @@ def run_score(args: argparse.Namespace) -> None:
 
 
 def _compared(
-    named: str | None, asked: dict[str, Any], eval_set: "EvalSet"
+    reference_name: str | None, loader: dict[str, Any], eval_set: "EvalSet"
 ) -> tuple[str, dict[str, Any]]:
-    """What mt-metrics-eval calls the side that the metric compares with, and the option that says
-    so to its loader."""
+    """Returns the name that mt-metrics-eval has for the side that the metric compares with, and the
+    keyword of `load_scorer` for that side."""
     from mtmetrics.judgements.eval_set import SOURCES_ONLY
     from mtmetrics.scorers.registry import find_metric
 
-    metric = find_metric(asked["metric"])
-    reference = eval_set.reference(named)
-    given = ["sources", *([] if reference is None else ["references"])]
-    side = metric.side_of_preset(asked.get("preset"), asked, given)
+    metric = find_metric(loader["metric"])
+    reference = eval_set.reference(reference_name)
+    columns = ["sources", *([] if reference is None else ["references"])]
+    side = metric.side_of_preset(loader.get("preset"), loader, columns)
     if side != "source":
         return str(reference), {"against": side}
-    if named is not None:
-        raise InputError(f"--reference {named}: {metric.name} compares with the sources here")
+    if reference_name is not None:
+        raise InputError(
+            f"--reference {reference_name}: {metric.name} compares with the sources here"
+        )
     return SOURCES_ONLY, {"against": side}

@@ -157,8 +157,8 @@ def run(args: argparse.Namespace) -> None:
 
     selection = Selection(args.threshold, args.top, args.tokens)
     metrics = options.metric_specs(args), options.mix_weights(args)
-    asked = Filtering(selection, args.lp, args.skip, args.length_ratio, *metrics, args.column)
-    checks = asked.checks()
+    filtering = Filtering(selection, args.lp, args.skip, args.length_ratio, *metrics, args.column)
+    checks = filtering.checks()
     if args.engine is None:
         if _form(args.out) not in _FORMATS:
             raise InputError(
@@ -167,7 +167,7 @@ def run(args: argparse.Namespace) -> None:
             )
         check_target(args.out, "--out")
     check_target(args.report, "--report")
-    report, scores = (_here if args.engine is None else _on_engine)(args, asked)
+    report, scores = (_here if args.engine is None else _on_engine)(args, filtering)
     if not report["pairs"]:
         raise InputError(f"{args.file or args.sources}: empty; there is nothing to filter")
     kept = {"pairs": len(scores), "tokens": report.pop("tokens")}
@@ -193,43 +193,45 @@ def run(args: argparse.Namespace) -> None:
     print(f"mtmetrics: {text}", file=sys.stderr)
 
 
-def _here(args: argparse.Namespace, asked: "Filtering") -> "tuple[dict[str, Any], np.ndarray]":
+def _here(args: argparse.Namespace, filtering: "Filtering") -> "tuple[dict[str, Any], np.ndarray]":
     """Filters in this process: the report, and the scores of what is kept."""
     from mtmetrics.choosing.parallel_text import scan
 
     with _rereadable(args) as pairs:
         form = _form(args.out)
-        columns = pairs.columns(form, asked.names)
-        mixture = asked.mixture(options.model_pool(args, dtype="auto"))
+        columns = pairs.columns(form, filtering.names)
+        mixture = filtering.mixture(options.model_pool(args, dtype="auto"))
         texts = options.progress(pairs.texts(), unit=" pairs", desc="scoring")
-        found = scan(texts, asked.checks(), mixture, count_tokens=args.tokens is not None)
-        mask = asked.selection.mask(found.scores, found.tokens)
+        scanned = scan(texts, filtering.checks(), mixture, count_tokens=args.tokens is not None)
+        mask = filtering.selection.mask(scanned.scores, scanned.tokens)
         below: dict[str, Any] = {"pairs": int((~mask).sum()), "examples": []}
-        if found.report["pairs"]:
+        if scanned.report["pairs"]:
             with (
                 opened(args.out, binary=form == "parquet") as stream,
                 contextlib.closing(RowWriter(stream, columns, header=pairs.is_named)) as writer,
             ):
-                writer.write(_kept(pairs, found, mask, asked.names, below))
-    report = found.report | {
+                writer.write(_kept(pairs, scanned, mask, filtering.names, below))
+    report = scanned.report | {
         "below": below,
         "metrics": mixture.about(),
-        "tokens": int(found.tokens[mask].sum()),
+        "tokens": int(scanned.tokens[mask].sum()),
     }
-    return report, found.scores[mask]
+    return report, scanned.scores[mask]
 
 
-def _on_engine(args: argparse.Namespace, asked: "Filtering") -> "tuple[dict[str, Any], np.ndarray]":
+def _on_engine(
+    args: argparse.Namespace, filtering: "Filtering"
+) -> "tuple[dict[str, Any], np.ndarray]":
     """Filters on the cluster: scored blocks are kept in OUT/_scored, so that another choice costs
     no scoring."""
     from mtmetrics.cluster.filtering import FilterWorker, choose, merged
 
     engine = chosen_engine(args)
-    known = column_names(args.file)
-    columns = text_columns(args.file, known, ["source", "translation"])
-    _refuse_columns(asked.names, known)
-    asked = dataclasses.replace(
-        asked, specs={name: _elsewhere(spec, args.lp) for name, spec in asked.specs.items()}
+    names = column_names(args.file)
+    columns = text_columns(args.file, names, ["source", "translation"])
+    _refuse_columns(filtering.names, names)
+    filtering = dataclasses.replace(
+        filtering, specs={name: _elsewhere(spec, args.lp) for name, spec in filtering.specs.items()}
     )
     pool = absolute_paths(options.pool_options(args, dtype="auto"))
     checked = [
@@ -239,17 +241,17 @@ def _on_engine(args: argparse.Namespace, asked: "Filtering") -> "tuple[dict[str,
         args.tokens is not None,
     ]
     settings = {
-        "metrics": [*map(str, asked.specs.values())],
-        "weights": asked.weights,
-        "names": asked.names,
+        "metrics": [*map(str, filtering.specs.values())],
+        "weights": filtering.weights,
+        "names": filtering.names,
     }
     settings |= {"pool": pool, "checks": checked}
-    make_worker = functools.partial(FilterWorker, asked, columns, pool)
+    make_worker = functools.partial(FilterWorker, filtering, columns, pool)
     scored = f"{args.out}/_scored"
     report = merged(
         run_blocks(args, engine, make_worker, out=scored, texts=columns, settings=settings)
     )
-    scores, repeated, below, tokens = choose(scored, args.out, asked, columns)
+    scores, repeated, below, tokens = choose(scored, args.out, filtering, columns)
     if "repeated" not in args.skip:
         report["removed"]["repeated"] = repeated
     return report | {
@@ -338,22 +340,22 @@ def _regular(path: str) -> Iterator[str]:
 
 
 def _kept(
-    pairs: _Pairs, found: "Scan", mask: "np.ndarray", names: list[str], below: dict[str, Any]
+    pairs: _Pairs, scanned: "Scan", mask: "np.ndarray", names: list[str], below: dict[str, Any]
 ) -> Iterator[dict[str, Any]]:
     """The rows that are kept, with their scores; of the others, examples."""
     from mtmetrics.choosing.parallel_text import add_example
 
     numbered = enumerate(row.fields for row in pairs.rows())
-    for place, number in enumerate(found.rows.tolist()):
+    for place, number in enumerate(scanned.rows.tolist()):
         row = next((row for other, row in numbered if other == number), None)
         if row is None:
             raise MTMetricsError(
                 "the input became shorter while it was read; run again when it is complete"
             )
-        score = float(found.scores[place])
+        score = float(scanned.scores[place])
         if mask[place]:
             yield dict(row) | dict(
-                zip(names, [score, *found.values[:, place].tolist()], strict=False)
+                zip(names, [score, *scanned.values[:, place].tolist()], strict=False)
             )
         else:
             add_example(below, number + 1, row[pairs.source], row[pairs.target], score=score)

@@ -1,4 +1,4 @@
-"""What there is here: ``mtmetrics list``, ``mtmetrics install`` and ``mtmetrics doctor``."""
+"""Metrics and packages on this machine: ``mtmetrics list``, ``mtmetrics install`` and ``mtmetrics doctor``."""
 
 import argparse
 import functools
@@ -160,14 +160,14 @@ def _python() -> Iterator[_Finding]:
 
 
 def _packages() -> Iterator[_Finding]:
-    """What the package requires, then each of its extras, in the versions that are there."""
+    """Yields the requirements of the package, then its extras, with the installed versions."""
     from importlib import metadata
 
     from packaging.requirements import Requirement
 
     name = f"mtmetrics {mtmetrics._version.__version__}"
     try:
-        own = metadata.metadata("mtmetrics")
+        package = metadata.metadata("mtmetrics")
     except metadata.PackageNotFoundError:
         yield (
             "note",
@@ -175,8 +175,8 @@ def _packages() -> Iterator[_Finding]:
         )
         return
     yield "ok", name
-    requirements = [Requirement(line) for line in own.get_all("Requires-Dist") or ()]
-    extras = own.get_all("Provides-Extra") or ()
+    requirements = [Requirement(line) for line in package.get_all("Requires-Dist") or ()]
+    extras = package.get_all("Provides-Extra") or ()
     always = [
         item for item in requirements if item.marker is None or item.marker.evaluate({"extra": ""})
     ]
@@ -196,8 +196,8 @@ def _packages() -> Iterator[_Finding]:
 def _of_extra(
     extra: str, requirements: "Sequence[Requirement]", seen: frozenset[str] = frozenset()
 ) -> "list[Requirement]":
-    """What an extra requires, and what the extras require that it consists of; `seen` are those
-    that it is part of."""
+    """Returns the requirements of an extra and of the extras that it consists of; `seen` are the
+    extras that it is part of."""
     items = []
     for item in requirements:
         if item.marker is None or not item.marker.evaluate({"extra": extra}):
@@ -274,7 +274,7 @@ def _presets() -> Iterator[_Finding]:
 
 
 def _tried(row: "Listed", side: str, pool: "ModelPool") -> _Finding:
-    """What comes of scoring a pair of texts with the files that are here."""
+    """Scores a pair of texts with the files of this machine, and says how that went."""
     problem = row.lacks.get(side)
     if problem is None:
         problem = _problem_in_scoring(row, side, pool)

@@ -116,8 +116,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def _size(text: str) -> int:
     """Bytes of a size such as 4G or 1500M."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([MGT])i?B?", text, re.IGNORECASE)
-    size = int(float(found[1]) * 2 ** {"M": 20, "G": 30, "T": 40}[found[2].upper()]) if found else 0
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([MGT])i?B?", text, re.IGNORECASE)
+    size = int(float(match[1]) * 2 ** {"M": 20, "G": 30, "T": 40}[match[2].upper()]) if match else 0
     if size < _LEAST_MEMORY:
         raise InputError(
             f"--memory {text!r}: give at least 2G, for models and one block, such as 4G"

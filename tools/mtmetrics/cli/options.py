@@ -311,18 +311,18 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
 
 
 def metric_options(args: argparse.Namespace) -> dict[str, Any]:
-    """As `loader_options`, of the one metric that the arguments name; `InputError` where they name
-    several."""
-    first, *others = metric_specs(args).values()
+    """Returns the keywords for `load_scorer` of the metric that the arguments name; raises
+    `InputError` where they name several."""
+    spec, *others = metric_specs(args).values()
     if others:
         text = "this command takes one metric; score, compare and evaluate take several"
         raise InputError(f"--metric {others[0]}: {text}")
-    return loader_options(first, args)
+    return loader_options(spec, args)
 
 
 def loader_options(spec: "MetricSpec", args: argparse.Namespace) -> dict[str, Any]:
-    """The keywords for `mtmetrics.scorers.registry.load_scorer` of a metric, with the language pair
-    that is given."""
+    """Returns the keywords for `mtmetrics.scorers.registry.load_scorer` of a metric, with the
+    language pair of the arguments."""
     lang_pair = {"lang_pair": args.lp} if hasattr(args, "lp") else {}
     return {"metric": spec.metric, "preset": spec.preset, **dict(spec.options), **lang_pair}
 
@@ -330,12 +330,18 @@ def loader_options(spec: "MetricSpec", args: argparse.Namespace) -> dict[str, An
 def metric_specs(
     args: argparse.Namespace, *, usual: Sequence[str] = (USUAL_METRIC,)
 ) -> "dict[str, MetricSpec]":
-    """The metrics as the user names them, with --preset and, for a single metric, the other
-    options.
+    """Reads the metrics, with --preset and, for a single metric, the other options.
 
-    Returns what the user wrote for each metric -> the metric; without any they are `usual`. An
-    `InputError` where a metric is given twice, options could belong to several metrics, or as
-    `MetricSpec.parse`."""
+    Args:
+        usual: the metrics where the user names none.
+
+    Returns:
+        The text that the user wrote for a metric -> the metric.
+
+    Raises:
+        InputError: a metric comes twice, an option could belong to several metrics, or
+            `MetricSpec.parse` refuses a text.
+    """
     from mtmetrics.reports.metric_runs import MetricSpec
 
     named = args.metric or [*usual]

@@ -1,4 +1,4 @@
-"""What commands print and write: formats, digits, tables, warnings, and files that appear only when
+"""Output of commands: formats, digits, tables, warnings, and files that appear only when
 they are whole."""
 
 import argparse

@@ -185,21 +185,21 @@ def _chosen_parts(names: str | None, whole: "Entry", *parts: "Entry") -> "list[E
     """Returns the parts to weigh, those of the `names` joined by commas, as rows of their own."""
     from mtmetrics.scorers.uscore import WORD_PARTS
 
-    known = [part.part for part in parts]
+    available = [part.part for part in parts]
     if names is not None:
         chosen = [name.strip() for name in names.split(",")]
     elif whole.metric is not None and whole.metric.metric == "uscore":
         # Fig. 4 of Belouadi and Eger (2023): the other parts of UScore hold these, or are of
         # another level.
-        chosen = [name for name in known if name in WORD_PARTS]
+        chosen = [name for name in available if name in WORD_PARTS]
     else:
-        chosen = known
+        chosen = available
     different = {name.removeprefix("-") for name in chosen}
     if not 2 <= len(chosen) <= 3 or len(different) != len(chosen):
-        if not known:
+        if not available:
             raise InputError(f"{whole.title}: has no parts to weigh; take another metric")
         raise InputError(
-            f"--weigh: two or three of {', '.join(known)} are needed, got {', '.join(chosen)}"
+            f"--weigh: two or three of {', '.join(available)} are needed, got {', '.join(chosen)}"
         )
     return [
         dataclasses.replace(

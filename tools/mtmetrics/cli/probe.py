@@ -168,7 +168,7 @@ def _run_preference(args: argparse.Namespace) -> None:
     from mtmetrics.reports import figures, plots
     from mtmetrics.reports.metric_runs import SCORE
 
-    sources, references, *own = map(
+    sources, references, *user_texts = map(
         list, zip(*_drawn(_read(args, args.predictions), args), strict=True)
     )
     modified = {"random order": [probes.random_order(text, args.seed) for text in references]}
@@ -181,26 +181,28 @@ def _run_preference(args: argparse.Namespace) -> None:
         literal = [dictionary.translate(text) for text in sources]
         modified["word by word"] = [translation.text for translation in literal]
         about["coverage"] = probes.coverage(literal)
-        known = f"{about['coverage']:.1%} of the words of the sources have a translation"
-        print(f"{known}; the others stay as they are", file=sys.stderr)
-    modified |= zip(args.predictions, own, strict=True)
+        share = f"{about['coverage']:.1%} of the words of the sources have a translation"
+        print(f"{share}; the others stay as they are", file=sys.stderr)
+    modified |= zip(args.predictions, user_texts, strict=True)
     with options.scoring((1 + len(modified)) * len(sources)):
-        found, result = probes.preferences(scorer, sources, references, modified)
-    found = [preference for preference in found if args.parts or preference.measure == SCORE]
-    document = about | {"preferences": [preference.as_dict() for preference in found]}
-    _print(args, document, result, probes.preference_table(found))
+        preferences, result = probes.preferences(scorer, sources, references, modified)
+    preferences = [
+        preference for preference in preferences if args.parts or preference.measure == SCORE
+    ]
+    document = about | {"preferences": [preference.as_dict() for preference in preferences]}
+    _print(args, document, result, probes.preference_table(preferences))
     if args.plot is not None:
         title = (
             f"{_name(about)}, {len(sources)} sentences: d > 0 where the modified one is preferred"
         )
-        figures.save_figure(plots.draw_preferences(found, title=title), args.plot)
+        figures.save_figure(plots.draw_preferences(preferences, title=title), args.plot)
 
 
 def _word_pairs(args: argparse.Namespace, pool: "ModelPool") -> list[tuple[str, str]]:
     from mtmetrics.io.tables import read_word_pairs
     from mtmetrics.probes.probing import bare_words
 
-    found = [pair for path in args.word_pairs for pair in read_word_pairs(path)]
+    word_pairs = [pair for path in args.word_pairs for pair in read_word_pairs(path)]
     if args.parallel:
         from mtmetrics.mining.word_level import words_from_sentences
         from mtmetrics.training.corpus import read_pairs
@@ -208,10 +210,10 @@ def _word_pairs(args: argparse.Namespace, pool: "ModelPool") -> list[tuple[str, 
         rows, _ = read_pairs(args.parallel)
         sentences = [(bare_words(row.source), bare_words(row.target)) for row in rows]
         wrap = functools.partial(options.progress, desc="aligning", unit=" batches")
-        found += words_from_sentences(
+        word_pairs += words_from_sentences(
             sentences, pool.encoder(args.aligner), _languages(args), wrap=wrap
         )
-    return found
+    return word_pairs
 
 
 def _languages(args: argparse.Namespace) -> tuple[str | None, str | None]:
@@ -259,12 +261,12 @@ def _run_robustness(args: argparse.Namespace) -> None:
     sources, references = map(list, zip(*_drawn(_read(args), args), strict=True))
     scorer, about = _scorer(args, options.model_pool(args))
     with options.scoring((1 + len(probes.CHANGES)) * len(sources)):
-        found, result = probes.robustness(
+        changes, result = probes.robustness(
             scorer, sources, references, _languages(args)[1] or "en", args.seed
         )
-    found = [one for one in found if args.parts or one.measure == SCORE]
-    document = about | {"sentences": len(sources), "changes": [one.as_dict() for one in found]}
-    _print(args, document, result, probes.robustness_table(found))
+    changes = [one for one in changes if args.parts or one.measure == SCORE]
+    document = about | {"sentences": len(sources), "changes": [one.as_dict() for one in changes]}
+    _print(args, document, result, probes.robustness_table(changes))
 
 
 def _read(args: argparse.Namespace, modified: Sequence[str] = ()) -> list[Any]:
@@ -275,11 +277,11 @@ def _read(args: argparse.Namespace, modified: Sequence[str] = ()) -> list[Any]:
         from mtmetrics.reports.figures import check_plot_file
 
         check_plot_file(args.plot, "--plot")
-    given = [args.sources, args.references]
-    if (args.file is None) != all(given) or (args.file is not None and (any(given) or modified)):
+    paths = [args.sources, args.references]
+    if (args.file is None) != all(paths) or (args.file is not None and (any(paths) or modified)):
         latter = " (-t needs the latter)" if modified else ""
         raise InputError(f"pass either one FILE or -s SOURCES and -r REFERENCES{latter}")
-    rows = iter_parallel([*given, *modified]) if args.file is None else _sentence_pairs(args.file)
+    rows = iter_parallel([*paths, *modified]) if args.file is None else _sentence_pairs(args.file)
     # The sets of people's judgements have a row for each translation of a source.
     distinct = list(dict.fromkeys(map(tuple, rows)))
     if not distinct:
@@ -317,12 +319,12 @@ def _scorer(args: argparse.Namespace, pool: "ModelPool") -> "tuple[Scorer, dict[
     """The metric, told to compare with the source where it can, and what is printed of it."""
     from mtmetrics.scorers.registry import find_metric, load_scorer
 
-    asked = options.metric_options(args)
-    metric = find_metric(asked["metric"])
+    loader = options.metric_options(args)
+    metric = find_metric(loader["metric"])
     if "source" in metric.sides:
-        asked["against"] = metric.side(asked, ["sources"])
-    preset = asked["preset"] if metric.takes_presets else None
-    return load_scorer(pool=pool, **asked), {
+        loader["against"] = metric.side(loader, ["sources"])
+    preset = loader["preset"] if metric.takes_presets else None
+    return load_scorer(pool=pool, **loader), {
         "metric": metric.name,
         "preset": preset,
         "seed": args.seed,

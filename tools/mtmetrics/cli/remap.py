@@ -188,7 +188,7 @@ def _vectors(
         encoder if args.align_layer is None else pool.encoder(args.encoder, layer=args.align_layer)
     )
     wrap = functools.partial(options.progress, desc="aligning", unit=" batches")
-    found = vectors_from_sentences(
+    vectors = vectors_from_sentences(
         pairs, encoder, aligner, languages, threshold=args.threshold, wrap=wrap
     )
-    return *found, encoder
+    return *vectors, encoder

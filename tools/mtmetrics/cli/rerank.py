@@ -130,9 +130,9 @@ def run(args: argparse.Namespace) -> None:
     from mtmetrics.choosing.reranking import Reranker
 
     columns = {"sources": first[1].source, "references": first[1].references}
-    given = [name for name, value in columns.items() if value is not None]
+    columns_given = [name for name, value in columns.items() if value is not None]
     pool = options.model_pool(args, dtype="auto")
-    scorers = load_scorers(specs, given, pool, args.lp, args.mbr)
+    scorers = load_scorers(specs, columns_given, pool, args.lp, args.mbr)
     reranker = Reranker(scorers, weights, mbr=args.mbr, model_scores=first[1].scores)
     report: dict[str, Any] = {}
     if args.tune:
@@ -163,9 +163,9 @@ def run(args: argparse.Namespace) -> None:
     counts, mixture = reranker.counts, reranker.mixture
     report |= {**counts, "mbr": args.mbr, "weights": mixture.weights, "metrics": mixture.about()}
     write_report(args.report, report)
-    found = "".join(f", {counts[name]} {name}" for name in ("blank", "repeated") if counts[name])
+    unusual = "".join(f", {counts[name]} {name}" for name in ("blank", "repeated") if counts[name])
     text = (
-        f"{counts['sources']} sources with {counts['candidates']} candidates{found}; "
+        f"{counts['sources']} sources with {counts['candidates']} candidates{unusual}; "
         f"{counts['changed']} times not "
     )
     text += f"the first one is chosen, {counts['tied']} times several are best"
@@ -237,11 +237,11 @@ def _numbered(path: str) -> _Rows:
 
 
 def _with_sources(lists: _Rows, args: argparse.Namespace) -> _Rows:
-    for number, (source, found) in enumerate(
+    for number, (source, candidates) in enumerate(
         itertools.zip_longest(iter_lines(args.sources, "segments"), lists), 1
     ):
-        if source is None or found is None:
+        if source is None or candidates is None:
             shorter, longer = (args.sources, args.predictions[0])[:: 1 if source is None else -1]
             raise InputError(f"{shorter} ends after {number - 1} sources, but {longer} goes on")
-        found[1].source = source
-        yield {"source": source}, found[1]
+        candidates[1].source = source
+        yield {"source": source}, candidates[1]

@@ -91,7 +91,7 @@ def pushed(
 
 
 def as_text(plan: "Plan") -> str:
-    """What a push does, or has done, for the terminal."""
+    """Describes a push, planned or done, for the terminal."""
     repository, kind, files = plan.publication
     what = (
         "create"
