@@ -378,7 +378,7 @@ def wmt99(tmp_path: Path) -> Path:
 @pytest.fixture
 def no_plugins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """Plug-ins of one test are not known in the next; files are written in a folder of its own."""
-    from mtmetrics.cli import options, shell_words
+    from mtmetrics.cli import options
     from mtmetrics.scorers import registry
 
     monkeypatch.chdir(tmp_path)
@@ -387,8 +387,6 @@ def no_plugins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None
     cached = (
         registry.installed_plugins,
         options.own_options,
-        options.keywords,
-        shell_words._patterns,
     )
     for one in cached:
         one.cache_clear()

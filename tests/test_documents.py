@@ -21,7 +21,7 @@ NOT_RUN = {
     r"^(pip|pytest|ruff|\.ci/run)\b": "sets up an environment, or is the checks themselves",
     r"^python tests/benchmarks/\w+\.py": "measures for long, on data that is not part of the repository",
     r"^mtmetrics (serve|demo)\b|^curl ": "runs until it is stopped; tests/cli/test_serve.py, tests/page",
-    r"^mtmetrics train |^mtmetrics uscore ": "a long training; tests/training, tests/uscore",
+    r"^mtmetrics train (?!maps|idf|labels)": "a long training; tests/training, tests/uscore",
     r"--engine ray": "starts a cluster; tests/cluster",
     r"^mtmetrics (artifacts (pull|push|convert|import)|space push|data pull)": "needs the Hub; tests/hub",
     r"google-bert/|sentence-transformers/|\bpaper\b|comet:": "models of the Hub",

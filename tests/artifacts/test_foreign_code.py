@@ -150,7 +150,16 @@ def test_the_command_line(
             "source",
             rows,
         ],
-        ["idf", "--encoder", folder, "--text", rows, "--out", tmp_path / "idf.safetensors"],
+        [
+            "train",
+            "idf",
+            "--encoder",
+            folder,
+            "--text",
+            rows,
+            "--out",
+            tmp_path / "idf.safetensors",
+        ],
     ):
         refused(mtmetrics(*argv), "config.json: names code of its own", code=1)
     assert not ran.exists()

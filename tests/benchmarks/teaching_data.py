@@ -5,7 +5,7 @@ The files are parallel text into one language (JSON Lines with source, target an
 their language pair. A target that has a source in the model's language gets two outputs: its
 translation, greedy or sampled, and the target itself with some words replaced by those that the
 model would have said there, and now and then a span left out. Each is written beside sources of up
-to two languages that share the target, as rows for ``mtmetrics label``. So the outputs of other
+to two languages that share the target, as rows for ``mtmetrics train labels``. So the outputs of other
 sources were made from which `esim-mini` learned."""
 
 import json

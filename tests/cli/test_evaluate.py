@@ -122,7 +122,7 @@ def test_a_bad_row_in_the_last_file_stops_before_anything_is_scored(
         (["--layer", "99"], "layer 99"),
         (["--map", "xyz"], "map 'xyz'"),
         (["none.jsonl"], "none.jsonl: no such file"),
-        (["--plot", "x.svg"], "--plot draws the correlation against the layer"),
+        (["--draw", "bars"], "--draw and --weigh say what --plot draws"),
         (["--layers", "1", "--plot", "x.gif"], "must end in .png, .svg, .pdf"),
     ],
 )

@@ -1,4 +1,4 @@
-"""``mtmetrics idf``: the table that it writes weighs the words of XMoverScore."""
+"""``mtmetrics train idf``: the table that it writes weighs the words of XMoverScore."""
 
 import json
 from pathlib import Path
@@ -19,7 +19,7 @@ def test_a_table_for_the_weights_of_xmoverscore(
     write(tmp_path / "en.txt.gz", "the house is small\n")
     out = tmp_path / "idf.safetensors"
     texts = ("--text", tmp_path / "de.txt", tmp_path / "en.txt.gz")
-    call = ("idf", "--encoder", tiny_encoder, *texts, "--out", out)
+    call = ("train", "idf", "--encoder", tiny_encoder, *texts, "--out", out)
     code, printed, _ = mtmetrics(*call)
     weights, encoder = TokenWeights.load(out), TokenEncoder(tiny_encoder)
     assert (code, json.loads(printed)["fingerprint"]) == (0, weights.fingerprint)
@@ -37,6 +37,7 @@ def test_a_table_for_the_weights_of_xmoverscore(
         "--languages: 1 for 2 file(s) of --text",
     )
     blank = (
+        "train",
         "idf",
         "--encoder",
         tiny_encoder,
@@ -45,7 +46,7 @@ def test_a_table_for_the_weights_of_xmoverscore(
         "--out",
     )
     refused(mtmetrics(*blank, tmp_path / "none" / "idf"), "there is no folder")
-    languages = ("idf", "--encoder", "mini-encoder", *texts, "--out", tmp_path / "mini")
+    languages = ("train", "idf", "--encoder", "mini-encoder", *texts, "--out", tmp_path / "mini")
     refused(mtmetrics(*languages), "pass --languages, one for each file of --text")
     refused(mtmetrics(*blank, tmp_path / "idf"), "no texts, so there is")
     assert not (tmp_path / "idf").exists()

@@ -1,4 +1,4 @@
-"""``mtmetrics label``."""
+"""``mtmetrics train labels``."""
 
 import gzip
 import json
@@ -45,7 +45,9 @@ def test_labels_are_standardised_scores_against_references(
     mtmetrics: Run, outputs: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "labels.jsonl.gz"
-    code, printed, _ = mtmetrics("label", "--metric", "chrf", "--data", outputs, "--out", out)
+    code, printed, _ = mtmetrics(
+        "train", "labels", "--metric", "chrf", "--data", outputs, "--out", out
+    )
     assert code == 0
     rows = read(out)
     assert len(rows) == 6 * 3 - 1
@@ -65,7 +67,12 @@ def test_at_most_so_many_of_a_source_and_failures_with_low_labels(
 ) -> None:
     out = tmp_path / "labels.jsonl"
     options = ("--most", 2, "--failures", 40, "--keep", "both", "--seed", 3)
-    assert mtmetrics("label", "--metric", "chrf", "--data", outputs, "--out", out, *options)[0] == 0
+    assert (
+        mtmetrics("train", "labels", "--metric", "chrf", "--data", outputs, "--out", out, *options)[
+            0
+        ]
+        == 0
+    )
     rows = read(out)
     real, failed = rows[:12], rows[12:]
     assert {row["system"] for row in real} <= {"a", "b", "c"}
@@ -74,7 +81,7 @@ def test_at_most_so_many_of_a_source_and_failures_with_low_labels(
     assert all(row["translation"] == row["source"] for row in failed if row["system"] == "copy")
     assert all(row["reference"] for row in rows)
     again = tmp_path / "again.jsonl"
-    mtmetrics("label", "--metric", "chrf", "--data", outputs, "--out", again, *options)
+    mtmetrics("train", "labels", "--metric", "chrf", "--data", outputs, "--out", again, *options)
     assert again.read_text() == out.read_text()
 
 
@@ -83,7 +90,7 @@ def test_worsened_copies_stand_beside_the_better_outputs(
 ) -> None:
     out = tmp_path / "labels.jsonl"
     options = ("--metric", "chrf", "--worsened", 6, "--seed", 2)
-    code, printed, _ = mtmetrics("label", "--data", outputs, "--out", out, *options)
+    code, printed, _ = mtmetrics("train", "labels", "--data", outputs, "--out", out, *options)
     assert code == 0
     rows = read(out)
     copies = [row for row in rows if row["worse"] is not None]
@@ -105,7 +112,7 @@ def test_entities_are_undone_and_rows_without_reference_left_out(
     data.write_text("".join(json.dumps(row) + "\n" for row in rows))
     out = tmp_path / "labels.jsonl"
     options = ("--metric", "chrf", "--escaped", "google", "--out", out)
-    assert mtmetrics("label", "--data", data, *options)[0] == 0
+    assert mtmetrics("train", "labels", "--data", data, *options)[0] == 0
     assert {row["system"]: row["translation"] for row in read(out)} == {
         "google": '"the house\'s"',
         "other": "a &amp; b",
@@ -119,7 +126,7 @@ def test_judgements_are_standardised_without_a_metric(mtmetrics: Run, tmp_path: 
     ]
     data = tmp_path / "judged.jsonl"
     data.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert mtmetrics("label", "--data", data, "--out", tmp_path / "out.jsonl")[0] == 0
+    assert mtmetrics("train", "labels", "--data", data, "--out", tmp_path / "out.jsonl")[0] == 0
     assert [row["human"] for row in read(tmp_path / "out.jsonl")] == [-1.0, 1.0]
 
 
@@ -159,7 +166,7 @@ def test_what_cannot_be_labelled_is_one_line(
 ) -> None:
     data, out = tmp_path / "data.jsonl", tmp_path / "out.jsonl"
     data.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    code, _, error = mtmetrics("label", "--data", data, "--out", out, *options)
+    code, _, error = mtmetrics("train", "labels", "--data", data, "--out", out, *options)
     assert code == 2
     assert message in error
     assert error.count("\n") == 1

@@ -5,7 +5,7 @@ import dataclasses
 
 import pytest
 
-from mtmetrics.cli import options
+from mtmetrics.cli import options, probe
 from mtmetrics.cli.options import add_metric_options, add_model_options, metric_specs, pool_options
 from mtmetrics.models.progress import report_progress
 from mtmetrics.models.running import Running
@@ -72,19 +72,27 @@ def test_every_setting_is_an_option_of_the_command_line_with_the_same_default() 
     assert pool_options(given) == dataclasses.asdict(changed)
 
 
-def test_a_list_that_is_given_again_grows_and_replaces_its_default() -> None:
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [("--at 1 5 --at 7 -s s", [1, 5, 7]), ("--at 3", [3]), ("", [])],
+)
+def test_a_list_that_is_given_again_grows(words: str, expected: list[int]) -> None:
     parser = argparse.ArgumentParser()
-    options.add_options(
-        parser,
-        {
-            "--at N ...": ("N of Precision@N", {"type": int, "default": [1, 5]}),
-            "--data FILE ...": "",
-        },
-    )
-    for words, expected in (
-        ("--data a --at 1 --data b c", ([1], ["a", "b", "c"])),
-        ("--at 1 5 --at 7", ([1, 5, 7], [])),
-        ("", ([1, 5], [])),
-    ):
-        found = parser.parse_args(words.split())
-        assert (found.at, found.data) == expected
+    probe.configure(parser)
+    for _ in range(2):  # the default stays as it is
+        assert parser.parse_args(["matching", *words.split()]).at == expected
+
+
+def test_owners_that_describe_a_setting_differently_are_named() -> None:
+    parser = argparse.ArgumentParser()
+    owners = {"a": [setting(1)], "b": [setting(2)], "c": [setting(1)]}
+    options.add_settings(parser, owners)
+    [action] = [action for action in parser._actions if action.dest == "size"]
+    assert action.help == "a, c: of it, 5 %% (default: 1); b: of it, 5 %% (default: 2)"
+    assert (action.default, parser.parse_args(["--size", "3"]).size) == (None, 3)
+
+
+def setting(default: int) -> dataclasses.Field:
+    metadata = {"help": "of it, 5 %"}
+    field = ("size", int, dataclasses.field(default=default, metadata=metadata))
+    return dataclasses.fields(dataclasses.make_dataclass("Made", [field]))[0]

@@ -1,4 +1,4 @@
-"""``mtmetrics plot`` in process: what is handed to the plots, what is printed, what is refused."""
+"""``mtmetrics evaluate --plot`` in process: what is handed to the plots, what is printed, what is refused."""
 
 import json
 import re
@@ -30,8 +30,8 @@ def plot(tmp_path: Path, tiny_preset: Path, mtmetrics, monkeypatch: pytest.Monke
     for pair in ("de-en", "fi-en"):
         rows = zip([pair] * 5, SOURCES, PREDICTIONS, HUMAN, range(5), strict=True)
         write_jsonl(Path(f"{pair}.jsonl"), (dict(zip(columns, row, strict=True)) for row in rows))
-    given = ("--out", "plot.png", "--device", "cpu", "--preset", tiny_preset)
-    return lambda kind, *argv: mtmetrics("plot", kind, *given, *argv)
+    given = ("--plot", "plot.png", "--device", "cpu", "--preset", tiny_preset)
+    return lambda kind, *argv: mtmetrics("evaluate", "--draw", kind, *given, *argv)
 
 
 @pytest.fixture
@@ -55,7 +55,10 @@ def parts(tiny_preset: Path) -> dict[str, np.ndarray]:
     return {name: values[:4] for name, values in {"score": result.segments, **result.parts}.items()}
 
 
-def test_scatter_shows_the_judged_segments(plot, parts: dict[str, np.ndarray], drawn: list) -> None:
+def test_scatter_shows_the_judged_segments(
+    plot, parts: dict[str, np.ndarray], drawn: list, tiny_preset: Path
+) -> None:
+    title = f"xmoverscore:{tiny_preset}"
     argv = [
         "--data",
         "de-en.jsonl",
@@ -65,11 +68,13 @@ def test_scatter_shows_the_judged_segments(plot, parts: dict[str, np.ndarray], d
         "--column",
         "sentbleu",
     ]
-    assert plot("scatter", *argv) == (0, "", "")
+    code, out, err = plot("scatter", *argv)
+    assert (code, err) == (0, "")
+    assert out
     [(panels, _)] = drawn
     assert list(panels) == ["de-en", "fi-en"]
-    assert list(panels["de-en"]) == ["xmoverscore", "sentbleu (column)"]
-    scores, human = panels["de-en"]["xmoverscore"]
+    assert list(panels["de-en"]) == [title, "sentbleu (column)"]
+    scores, human = panels["de-en"][title]
     assert scores == pytest.approx(parts["score"].tolist())
     assert human.tolist() == HUMAN[:4]
     assert panels["fi-en"]["sentbleu (column)"][0] == [0, 1, 2, 3]
@@ -77,12 +82,12 @@ def test_scatter_shows_the_judged_segments(plot, parts: dict[str, np.ndarray], d
 
 
 def test_bars_are_correlations_with_intervals_and_their_mean(
-    plot, parts: dict[str, np.ndarray], drawn: list
+    plot, parts: dict[str, np.ndarray], drawn: list, tiny_preset: Path
 ) -> None:
     assert plot("bars", "--data", "de-en.jsonl", "fi-en.jsonl")[0] == 0
     [(bars, groups, labels)] = drawn
     assert groups == ["de-en", "fi-en", "mean"]
-    first, second, mean = bars["xmoverscore"]
+    first, second, mean = bars[f"xmoverscore:{tiny_preset}"]
     assert first.value == pytest.approx(pearson(parts["score"], HUMAN[:4]).value)
     assert first.low <= first.high
     assert mean.value == pytest.approx((first.value + second.value) / 2)
@@ -101,13 +106,13 @@ def test_bars_are_correlations_with_intervals_and_their_mean(
 
 
 def test_weights_are_printed_with_the_best_and_a_warning(
-    plot, parts: dict[str, np.ndarray]
+    plot, parts: dict[str, np.ndarray], tiny_preset: Path
 ) -> None:
     code, out, err = plot("weights", "--data", "de-en.jsonl", "--steps", "4")
     assert code == 0
     shown = json.loads(out)
     assert (shown["metric"], shown["parts"], len(shown["grid"])) == (
-        "xmoverscore",
+        f"xmoverscore:{tiny_preset}",
         ["mover", "lm"],
         5,
     )
@@ -125,7 +130,7 @@ def test_weights_are_printed_with_the_best_and_a_warning(
 
 def test_the_sign_of_a_part_can_be_turned(plot) -> None:
     plain, turned = (
-        json.loads(plot("weights", "--data", "de-en.jsonl", "--steps", "1", f"--parts={parts}")[1])[
+        json.loads(plot("weights", "--data", "de-en.jsonl", "--steps", "1", f"--weigh={parts}")[1])[
             "grid"
         ]
         for parts in ("lm,mover", "lm,-mover")
@@ -153,8 +158,11 @@ def test_the_weights_of_uscore_are_those_of_its_word_level(plot, tiny_encoder, t
     ("argv", "message"),
     [
         (["scatter", "--data", "none.jsonl"], "none.jsonl: no such file"),
-        (["scatter", "--data", "de-en.jsonl", "--out", "plot.gif"], "must end in .png, .svg, .pdf"),
-        (["scatter", "--data", "de-en.jsonl", "--out", "no/plot.png"], "there is no folder no"),
+        (
+            ["scatter", "--data", "de-en.jsonl", "--plot", "plot.gif"],
+            "must end in .png, .svg, .pdf",
+        ),
+        (["scatter", "--data", "de-en.jsonl", "--plot", "no/plot.png"], "there is no folder no"),
         (
             ["bars", "--data", "de-en.jsonl", "--lp", "fi-en"],
             "holds no row of the language pair fi-en",
@@ -165,14 +173,14 @@ def test_the_weights_of_uscore_are_those_of_its_word_level(plot, tiny_encoder, t
             "the parts of one metric",
         ),
         (
-            ["weights", "--data", "de-en.jsonl", "--parts", "lm"],
+            ["weights", "--data", "de-en.jsonl", "--weigh", "lm"],
             "two or three of mover, lm are needed, got lm",
         ),
         (
-            ["weights", "--data", "de-en.jsonl", "--parts", "lm,-lm"],
+            ["weights", "--data", "de-en.jsonl", "--weigh", "lm,-lm"],
             "two or three of mover, lm are needed",
         ),
-        (["weights", "--data", "de-en.jsonl", "--parts", "lm,wmd"], "no part 'wmd'"),
+        (["weights", "--data", "de-en.jsonl", "--weigh", "lm,wmd"], "no part 'wmd'"),
         (
             ["weights", "--data", "de-en.jsonl", "--metric", "prediction_length"],
             "has no parts to weigh",

@@ -124,7 +124,7 @@ def test_a_figure_is_drawn_by_the_commands_of_its_recipe(mtmetrics, data, tmp_pa
     code, out, err = mtmetrics("evaluate", *argv, "--data", data("de-en.jsonl"))
     assert code == 1
     assert (
-        "```bash\nmtmetrics plot scatter --metric sentsim:none:against=source,combine=bertscore "
+        "```bash\nmtmetrics evaluate --draw scatter --metric sentsim:none:against=source,combine="
         in out
     )
     assert "nothing could be run; the lines above say why" in err
@@ -136,7 +136,7 @@ def test_a_figure_that_makes_something_takes_text_and_names_its_model(
 ):
     runs = [
         "score --metric {model} {text[0]} --out {out}/scores.json",
-        "plot bars --metric chrf --data {data} --out {out}/f.svg",
+        "evaluate --metric chrf --data {data} --plot {out}/f.svg",
     ]
     recipe = Recipe("f", "Figure", "Someone", runs=runs, text="rows", models={"paper": "chrf"})
     monkeypatch.setattr("mtmetrics.reports.recipes.load_recipe", lambda _: recipe)
@@ -223,7 +223,7 @@ def test_a_figure_of_averages_is_drawn_from_files(mtmetrics, system_files, tmp_p
 
 def test_pictures_of_a_figure_stand_in_its_report(mtmetrics, data, tmp_path, monkeypatch):
     recipe = Recipe(
-        "f", "Figure", "Someone", runs=["plot bars --metric chrf --data {data} --out {out}/f.svg"]
+        "f", "Figure", "Someone", runs=["evaluate --metric chrf --data {data} --plot {out}/f.svg"]
     )
     monkeypatch.setattr("mtmetrics.reports.recipes.load_recipe", lambda _: recipe)
     code, out, _ = mtmetrics(
@@ -272,7 +272,8 @@ def test_rows_of_vectors_that_somebody_computed(mtmetrics, data, tmp_path):
         ],
     )
     remap = (
-        "remap",
+        "train",
+        "maps",
         "--encoder",
         tmp_path / "l.parquet",
         "--level",

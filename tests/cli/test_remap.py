@@ -1,4 +1,4 @@
-"""``mtmetrics remap``: what it writes is what it should have fitted, and what it refuses."""
+"""``mtmetrics train maps``: what it writes is what it should have fitted, and what it refuses."""
 
 import functools
 import json
@@ -30,7 +30,7 @@ def call(
     tiny_encoder: Path, parallel: str, tmp_path: Path, mtmetrics, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.chdir(tmp_path)
-    return functools.partial(mtmetrics, "remap", "--encoder", tiny_encoder, "--lp", "de-en")
+    return functools.partial(mtmetrics, "train", "maps", "--encoder", tiny_encoder, "--lp", "de-en")
 
 
 def test_maps_from_parallel_text(call, tiny_encoder):

@@ -43,7 +43,18 @@ def test_output_that_is_an_input_is_refused(mtmetrics: Command, files: Path, out
         [*SCORE, "--out", out],
         ["rerank", "-s", "s", "-t", "t", "t", "--metric", "chrf", "--out", out],
         ["rerank", "-s", "s", "-t", "t", "t", "--metric", "chrf", "--report", out],
-        ["idf", "--encoder", "mini-encoder", "--text", "s", "t", "--out", out, "--overwrite"],
+        [
+            "train",
+            "idf",
+            "--encoder",
+            "mini-encoder",
+            "--text",
+            "s",
+            "t",
+            "--out",
+            out,
+            "--overwrite",
+        ],
         ["score", "-s", "s", "-t", "t", "--metric", "scores:t", "--format", "json", "--out", out],
     ):
         refused(mtmetrics(*argv), f"{out}: is the input ")

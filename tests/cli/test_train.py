@@ -16,6 +16,16 @@ from mtmetrics.training.corpus import ParallelText
 from mtmetrics.training.judged_pairs import JudgedFiles
 from mtmetrics.training.run import Run
 
+# Name of the command -> the function that trains.
+TRAININGS = {
+    "encoder": "encoder.train_encoder",
+    "lm": "lm.train_lm",
+    "distil": "sentence.train_distil",
+    "contrastive": "sentence.train_contrastive",
+    "translation": "translation.train_translation",
+    "regressor": "recurrent.train_regressor",
+}
+
 
 def parse(*argv: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
@@ -108,8 +118,9 @@ def test_options_reach_the_training(
         calls.append((run, kwargs))
         return run.output
 
-    functions, *_ = train._KINDS[argv.split()[0]]
-    function = functions.split()["--composition transformer" in argv]
+    function = TRAININGS[argv.split()[0]]
+    if "--composition transformer" in argv:
+        function = "composed.train_composed"
     module, name = f"mtmetrics.training.{function}".rsplit(".", 1)
     # The options become the training's arguments.
     accepted = inspect.signature(getattr(importlib.import_module(module), name)).parameters

@@ -1,4 +1,4 @@
-"""``mtmetrics tune`` in process: what it finds, what it gains, the preset that it writes, and what
+"""``mtmetrics evaluate --tune`` in process: what it finds, what it gains, the preset that it writes, and what
 is refused."""
 
 import functools
@@ -52,7 +52,7 @@ def judged(rows, tiny_preset, tmp_path):
 def tune(mtmetrics, tiny_preset, tmp_path):
     metric = ("--metric", f"xmoverscore:{tiny_preset}:map=none")
     return functools.partial(
-        mtmetrics, "tune", *metric, "--device", "cpu", "--out", tmp_path / "tuned"
+        mtmetrics, "evaluate", *metric, "--device", "cpu", "--tune", tmp_path / "tuned"
     )
 
 
@@ -122,7 +122,7 @@ def tune_words(mtmetrics, tiny_preset, tmp_path):
     """As `tune`, without the language model, which sees nothing of encoders."""
     metric = ("--metric", f"xmoverscore:{tiny_preset}:map=none,lm=none")
     return functools.partial(
-        mtmetrics, "tune", *metric, "--folds", "2", "--out", tmp_path / "tuned", "--overwrite"
+        mtmetrics, "evaluate", *metric, "--folds", "2", "--tune", tmp_path / "tuned", "--overwrite"
     )
 
 
@@ -180,10 +180,10 @@ def test_a_layer_that_another_encoder_lacks_does_not_rule_it_out(
         "2",
         "--format",
         "json",
-        "--out",
+        "--tune",
         tmp_path / "tuned",
     )
-    code, out, err = mtmetrics("tune", *call)
+    code, out, err = mtmetrics("evaluate", *call)
     assert (code, err) == (0, "")
     chosen = {step["option"]: step["chosen"] for step in json.loads(out)["steps"]}
     assert chosen == {"encoder": str(tiny_encoder), "layer": 1}
@@ -231,7 +231,7 @@ def test_a_plugin_is_tuned_without_a_preset(no_plugins, mtmetrics, rows) -> None
     judged = [row | {"human": len(row["translation"])} for row in rows]
     write_jsonl(Path("judged.jsonl"), judged)
     call = ("--plugin", "lengths.py", "--metric", "lengths", "--try", "unit=words,characters")
-    code, _, err = mtmetrics("tune", *call, "--data", "judged.jsonl", "--out", "tuned")
+    code, _, err = mtmetrics("evaluate", *call, "--data", "judged.jsonl", "--tune", "tuned")
     assert (code, err) == (0, "")
     write_jsonl(Path("rows.jsonl"), rows[:2])
     code, out, err = mtmetrics(
@@ -251,8 +251,8 @@ def test_a_plugin_is_tuned_without_a_preset(no_plugins, mtmetrics, rows) -> None
         (["--try", "layer=one"], "'layer=one' cannot be used; a whole number is needed"),
         (["--try", "layers=1"], "xmoverscore has no option 'layers'"),
         (["--folds", "1"], "folds 1: must be from 2 to the number of judgements, 80"),
-        (["--out", "no/where/tuned"], "there is no folder no/where"),
-        (["--out", __file__, "--overwrite"], "test_tune.py: is a file; a folder is needed"),
+        (["--tune", "no/where/tuned"], "there is no folder no/where"),
+        (["--tune", __file__, "--overwrite"], "test_tune.py: is a file; a folder is needed"),
         (["--metric", "chrf"], "one metric is tuned at a time"),
     ],
 )
@@ -266,10 +266,10 @@ def test_too_few_judgements_are_refused(tune, judged, mtmetrics, tmp_path) -> No
     data, out = judged(), tmp_path / "out"
     random = ("--metric", "random", "--try", "seed=1,2")
     refused(
-        mtmetrics("tune", *random, "--data", data, "--out", out),
+        mtmetrics("evaluate", *random, "--data", data, "--tune", out),
         "--metric random: takes no presets",
     )
     refused(
-        mtmetrics("tune", "--metric", "esim", "--data", data, "--out", out),
+        mtmetrics("evaluate", "--metric", "esim", "--data", data, "--tune", out),
         "esim: no options are tuned by",
     )

@@ -155,7 +155,16 @@ def test_models_and_preset_are_repositories_that_name_each_other(
 def test_what_cannot_be_published_is_refused_before_the_work(
     mtmetrics, tmp_path, options, message
 ) -> None:
-    given = ["uscore", "--lp", "de-en", "--source-text", "de.txt", "--target-text", "en.txt"]
+    given = [
+        "train",
+        "uscore",
+        "--lp",
+        "de-en",
+        "--source-text",
+        "de.txt",
+        "--target-text",
+        "en.txt",
+    ]
     code, _, err = mtmetrics(*given, "--out", tmp_path / "made", *options)
     assert code == 2
     assert err.startswith(f"mtmetrics: {message}")

@@ -157,7 +157,7 @@ def test_damaged_and_foreign_files(tmp_path: Path) -> None:
         ):
             Remapping.load(path)
     save_file({"x": np.eye(2)}, path)
-    with pytest.raises(ArtifactError, match="not made by 'mtmetrics remap'"):
+    with pytest.raises(ArtifactError, match="not made by 'mtmetrics train maps'"):
         Remapping.load(path)
     save_file(
         {"source.0": np.ones((2, 3), dtype=np.float32)},
@@ -193,7 +193,7 @@ def test_a_map_without_fingerprint_is_known_by_the_name_of_its_encoder() -> None
         message = r"multilingual-cased \(fingerprint not recorded\) layer 12, .*artifacts import m "
         with pytest.raises(ArtifactError, match=message):
             remapping.require_encoder("m", name, "01234567", 12)
-    message = "layer 12, but the encoder in use is .* layer 8; fit one with 'mtmetrics remap'$"
+    message = "layer 12, but the encoder in use is .* layer 8; fit one with 'mtmetrics train maps'$"
     with pytest.raises(ArtifactError, match=message):
         remapping.require_encoder("m", "bert-base-multilingual-cased", "01234567", 8)
     # A recorded fingerprint decides, whatever the names say.

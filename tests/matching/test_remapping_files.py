@@ -160,7 +160,7 @@ def test_what_was_never_published(published, model, pair, kind, layer, offer):
         f"no {kind} map for language pair {pair} in {NAME}; {offer}; looked as "
     )
     assert (
-        f"mtmetrics remap --encoder {model} --layer {layer} --lp {pair} --map {kind} --parallel"
+        f"mtmetrics train maps --encoder {model} --layer {layer} --lp {pair} --map {kind} --parallel"
         in str(error.value)
     )
     assert published.requests == []
@@ -225,9 +225,7 @@ def test_sentence_maps_are_kept_apart(tmp_path):
     message = "fitted on sentence vectors, but word vectors are to be mapped; .*--level word"
     with pytest.raises(ArtifactError, match=message):
         load_map(tmp_path / "de-en.sentence-clp.safetensors", "de-en", "clp", Sentences())
-    message = (
-        "no sentence-umd map .*: mtmetrics remap --encoder models/labse --level sentence --lp de-en"
-    )
+    message = "no sentence-umd map .*: mtmetrics train maps --encoder models/labse --level sentence --lp de-en"
     with pytest.raises(ArtifactError, match=message):
         load_map(tmp_path, "de-en", "umd", Sentences(), level="sentence")
     message = "no sentence-clp map .* it has sentence-clp for: de-en; looked as a folder"

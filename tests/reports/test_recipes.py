@@ -306,7 +306,7 @@ def test_vectors_of_other_models_are_brought() -> None:
     assert mapped.lm
     lacking = mapped.entry("paper", {}, stored).why_not
     assert lacking == (
-        "needs a map of these vectors (mtmetrics remap --encoder l.parquet --level sentence): "
+        "needs a map of these vectors (mtmetrics train maps --encoder l.parquet --level sentence): "
         "--vectors LASER=l.parquet,maps=DIR"
     )
     metric = mapped.entry("paper", {}, {"LASER": {"encoder": "l.parquet", "maps": "m"}}).metric

@@ -59,7 +59,7 @@ def words(encoder: TokenEncoder, remapping: Remapping, tiny_lm: Path) -> XMoverS
 def folder(
     tmp_path: Path, encoder: TokenEncoder, tiny_encoder: Path, tiny_lm: Path, remapping: Remapping
 ) -> Path:
-    """A preset folder as `mtmetrics uscore` leaves it, for de-en."""
+    """A preset folder as `mtmetrics train uscore` leaves it, for de-en."""
     import torch
     from transformers import MBartConfig, MBartForConditionalGeneration
 
@@ -372,7 +372,9 @@ def test_what_a_preset_lacks(folder: Path) -> None:
     path = folder / "preset.toml"
     text = path.read_text()
     path.write_text(text.replace('[translation]\nmodel = "translation"\nmax_length = 12\n', ""))
-    message = "names no model for translation; 'mtmetrics uscore' makes .* without='translation'"
+    message = (
+        "names no model for translation; 'mtmetrics train uscore' makes .* without='translation'"
+    )
     with pytest.raises(ArtifactError, match=message):
         load_scorer("uscore", preset=str(folder))
     path.write_text(path.read_text() + 'without = ["translation"]\n')
@@ -388,7 +390,7 @@ def test_what_a_preset_lacks(folder: Path) -> None:
 
 
 def test_the_preset_of_the_paper_names_the_command() -> None:
-    message = "preset paper: names no model for translation and sentences; 'mtmetrics uscore'"
+    message = "preset paper: names no model for translation and sentences; 'mtmetrics train uscore'"
     with pytest.raises(ArtifactError, match=message):
         load_scorer(
             "uscore", preset="paper", lang_pair="de-en", pool=ModelPool(local_files_only=True)

@@ -282,7 +282,7 @@ def test_preset_folder(preset: Path) -> None:
             {"lang_pair": "ru-en"},
             ArtifactError,
             (
-                "no clp map for language pair ru-en .* it has clp for: de-en; .* mtmetrics remap "
+                "no clp map for language pair ru-en .* it has clp for: de-en; .* mtmetrics train maps "
                 "--encoder"
             ),
         ),

@@ -1,4 +1,4 @@
-"""Runs `mtmetrics uscore` in child processes, which are killed; started by a test, as a program of
+"""Runs `mtmetrics train uscore` in child processes, which are killed; started by a test, as a program of
 its own.
 
 The arguments are a folder to make without kills, training stages to kill at, after their third

@@ -460,7 +460,7 @@ def command(folder, out, *options):
         "--remap-share",
         "0.5",
     ]
-    return ["uscore", *map(str, common), *options]
+    return ["train", "uscore", *map(str, common), *options]
 
 
 def lines_of(lines, end):

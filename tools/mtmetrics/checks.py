@@ -389,14 +389,18 @@ def for_language(tables: Mapping[str, Any], wanted: str | None) -> Any:
 def choice(name: str, value: Any, allowed: Sequence[Any]) -> Any:
     """Returns `value` if it is one of `allowed`; otherwise an `InputError` lists them."""
     if value not in allowed:
-        raise InputError(f"{name} {shown(value)}: must be one of {', '.join(map(str, allowed))}")
+        raise InputError(
+            f"{name} {shown(value)}: must be one of {', '.join(map(str, allowed))}", option=name
+        )
     return value
 
 
 def positive(name: str, value: Any) -> int:
     """Returns `value` if it is a whole number of at least 1, otherwise raises `InputError`."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InputError(f"{name} {shown(value)}: must be a whole number of at least 1")
+        raise InputError(
+            f"{name} {shown(value)}: must be a whole number of at least 1", option=name
+        )
     return value
 
 
@@ -409,7 +413,7 @@ def number(name: str, value: Any) -> float:
     except OverflowError:  # a whole number that no float holds
         is_number = False
     if not is_number:
-        raise InputError(f"{name} {shown(value)}: must be a finite number")
+        raise InputError(f"{name} {shown(value)}: must be a finite number", option=name)
     return float(value)
 
 
@@ -417,7 +421,9 @@ def port(name: str, value: int) -> int:
     """Returns `value` if it is the number of a port, or 0 for any that is free, otherwise raises
     `InputError`."""
     if not 0 <= value < 2**16:
-        raise InputError(f"{name} {value}: must be from 0, for any that is free, to 65535")
+        raise InputError(
+            f"{name} {value}: must be from 0, for any that is free, to 65535", option=name
+        )
     return value
 
 
@@ -425,7 +431,7 @@ def share(name: str, value: Any) -> float:
     """Returns `value` as a float if it is a number above 0 and at most 1, otherwise raises
     `InputError`."""
     if not 0.0 < number(name, value) <= 1.0:
-        raise InputError(f"{name} {shown(value)}: must be above 0 and at most 1")
+        raise InputError(f"{name} {shown(value)}: must be above 0 and at most 1", option=name)
     return float(value)
 
 

@@ -2,7 +2,10 @@
 mends it."""
 
 import importlib.util
-import urllib.request
+from collections.abc import Callable, Iterable
+from typing import Self
+
+_QUOTE = "'"
 
 # Extra -> the modules that its packages bring.
 _MODULES = {
@@ -19,11 +22,62 @@ _MODULES = {
 
 
 class MTMetricsError(Exception):
-    """Something could not be done; the command line exits with code 1."""
+    """Something could not be done; the command line exits with code 1.
+
+    The message names options as keywords of Python. Who shows it elsewhere, as the command line
+    does, asks for it in other words: `worded`.
+
+    Args:
+        message: what is wrong, where, and what mends it.
+        option: the keyword with which the message begins: "layer" of "layer 77: …".
+        mentions: keywords further on, exactly as the message writes them: "lang_pair=" or
+            "normalize='batch'". Of several equal ones in the message the last is meant.
+    """
+
+    def __init__(
+        self, message: str = "", *, option: str | None = None, mentions: Iterable[str] = ()
+    ) -> None:
+        super().__init__(message)
+        self.option = option
+        self.mentions = tuple(mentions)
+        self.inner: MTMetricsError | None = None
+
+    def worded(self, name_option: Callable[[str, str], str | None]) -> str:
+        """Returns the message with other names of options.
+
+        Args:
+            name_option: gets a keyword and the value that the message pairs with it, which may be
+                empty; returns what stands for both, or None to leave them as they are.
+        """
+        message, inner = str(self), ""
+        if self.inner is not None:
+            message = message.removesuffix(str(self.inner))
+            inner = self.inner.worded(name_option)
+        for mention in self.mentions:
+            keyword, _, value = mention.partition("=")
+            option = name_option(keyword, value.strip(_QUOTE))
+            before, is_there, after = message.rpartition(mention)
+            if is_there and option is not None:
+                message = f"{before}{option}{after}"
+        if self.option is not None and message.startswith(self.option):
+            option = name_option(self.option, "") or self.option
+            message = option + message.removeprefix(self.option)
+        return message + inner
+
+    def within(self, subject: str, *, option: str | None = None) -> Self:
+        """Returns an error of the same kind that begins with the `subject` it belongs to.
+
+        Example:
+            >>> str(InputError("layer 77: too high").within("metric bertr", option="metric"))
+            'metric bertr: layer 77: too high'
+        """
+        outer = type(self)(f"{subject}: {self}", option=option)
+        outer.inner = self
+        return outer
 
 
 class InputError(MTMetricsError, ValueError):
-    """What the user passed cannot be used; the command line exits with code 2."""
+    """A value that the user passed cannot be used; the command line exits with code 2."""
 
 
 class ArtifactError(MTMetricsError):
@@ -31,7 +85,7 @@ class ArtifactError(MTMetricsError):
 
 
 class MissingExtraError(ArtifactError):
-    """It comes with an optional extra of the package that is not installed."""
+    """A package of an optional extra is not installed."""
 
 
 def require_extra(extra: str, purpose: str) -> None:
@@ -52,8 +106,9 @@ def require_extra(extra: str, purpose: str) -> None:
 
 
 def install_command(extra: str) -> str:
-    """What installs an extra of the package in the way in which the package was installed."""
+    """Returns the command that installs an extra, in the way in which the package was installed."""
     import json
+    import urllib.request
     from importlib import metadata
 
     try:

@@ -92,13 +92,16 @@ class Preset:
 
     def _refuse_others(self, what: str, name: str, table: Any, known: set[str]) -> None:
         if not isinstance(table, dict):
-            raise ArtifactError(f"preset {self.name}: {name} must be a table, [{name}]")
+            raise ArtifactError(
+                f"preset {self.name}: {name} must be a table, [{name}]", option="preset"
+            )
         for key in table:
             if key not in known:
                 place = f" in [{name}]" if name else ""
                 listed = ", ".join(sorted(known))
                 raise ArtifactError(
-                    f"preset {self.name}: unknown {what} {key!r}{place}; known are: {listed}"
+                    f"preset {self.name}: unknown {what} {key!r}{place}; known are: {listed}",
+                    option="preset",
                 )
 
 

@@ -33,14 +33,16 @@ def load_scorers(
                 f"{spec.metric} compares with sources; expected utility (mbr) needs a metric "
                 "that compares with "
             )
-            raise InputError(f"metric {name}: {why}references, such as chrf or sentsim:mini")
+            raise InputError(
+                f"metric {name}: {why}references, such as chrf or sentsim:mini", option="metric"
+            )
         try:
             columns = (
                 {"references", *(given if _reads_both(metric, spec) else ())} if mbr else given
             )
             scorers[name] = spec.load_for(columns, pool, lang_pair)
         except InputError as error:
-            raise InputError(f"metric {name}: {error}") from None
+            raise error.within(f"metric {name}", option="metric") from None
     return scorers
 
 

@@ -141,7 +141,7 @@ class Reranker:
             try:
                 lists.append(NBest(texts, source, row_references, model_scores))
             except InputError as error:
-                raise InputError(f"list {row}: {error}") from None
+                raise error.within(f"list {row}") from None
         return list(self.choose(lists))
 
     def choose(self, lists: Iterable[NBest]) -> Iterator[Choice]:

@@ -18,7 +18,7 @@ from mtmetrics.artifacts.places import hub_source
 from mtmetrics.checks import language_pair, names_of_pair
 from mtmetrics.cli import options
 from mtmetrics.cli.output import check_new, print_json, print_report
-from mtmetrics.cli.space import PUSH, pushed
+from mtmetrics.cli.space import add_push_options, pushed
 from mtmetrics.errors import InputError
 from mtmetrics.io.atomic import make_folder
 from mtmetrics.layout import bundled_artifacts, source_tree
@@ -32,7 +32,206 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Models and maps: what there is, whether its files are whole, getting and publishing them."
     )
-    options.add_actions(parser, _ACTIONS)
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    _add_list(actions)
+    _add_verify(actions)
+    _add_pull(actions)
+    _add_import_published(actions)
+    _add_import(actions)
+    _add_convert(actions)
+    _add_push(actions)
+
+
+def _add_list(actions: options.Subparsers) -> None:
+    parser = actions.add_parser(
+        "list", help="list the catalog", description="Lists the artifacts of the catalog."
+    )
+    options.add_table_or_json(parser)
+    parser.set_defaults(run=run_list)
+
+
+def _add_verify(actions: options.Subparsers) -> None:
+    parser = actions.add_parser(
+        "verify",
+        help="compare files with the catalog",
+        description=(
+            "Compares files with the checksums of the catalog, and prints a line per problem; "
+            "the exit code is 1 if there is one."
+        ),
+    )
+    parser.add_argument(
+        "names",
+        metavar="NAME|DIR",
+        nargs="*",
+        default=[],
+        help="artifacts, or a folder of artifacts that were pulled (default: all that are bundled)",
+    )
+    parser.add_argument(
+        "--folder", metavar="DIR", help="where the files of the one NAME lie, if not in the package"
+    )
+    options.add_table_or_json(parser)
+    parser.set_defaults(run=run_verify)
+
+
+def _add_pull(actions: options.Subparsers) -> None:
+    parser = actions.add_parser(
+        "pull",
+        help="fetch artifacts",
+        description=(
+            "Fetches artifacts from the Hub at the revision that the catalog pins, and "
+            "compares them with its checksums; or gets the maps that the authors of "
+            "XMoverScore published (xmoverscore-published), and converts them. Prints as JSON "
+            "what was fetched and what was there already. Scoring fetches what it needs by "
+            "itself, and takes what is bundled first."
+        ),
+    )
+    parser.add_argument("names", metavar="NAME", nargs="*", default=[], help="artifacts")
+    parser.add_argument("--all", action="store_true", help="all artifacts that are on the Hub")
+    parser.add_argument(
+        "--namespace",
+        metavar="ORG",
+        help="user or organisation on the Hub (default: MTMETRICS_NAMESPACE, then the catalog)",
+    )
+    parser.add_argument(
+        "--lp",
+        metavar="XX-YY",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="published maps: only these language pairs (default: all)",
+    )
+    parser.add_argument(
+        "--out",
+        metavar="DIR",
+        help=(
+            "write to DIR/NAME/ instead of the cache, for MTMETRICS_ARTIFACTS=DIR (published "
+            "maps: to DIR/layer-N/)"
+        ),
+    )
+    parser.set_defaults(run=run_pull)
+
+
+def _add_import_published(actions: options.Subparsers) -> None:
+    parser = actions.add_parser(
+        "import-published",
+        help="make a folder of the published maps, to publish",
+        description=(
+            "Fetches the matrices that the authors of XMoverScore published, each with a "
+            "known hash, converts them to maps, and adds an index and a card: a folder for "
+            "artifacts push. The preset paper takes one map at a time from the repository "
+            "xmoverscore-maps of MTMETRICS_NAMESPACE, and from the authors where that fails."
+        ),
+    )
+    parser.add_argument(
+        "--out",
+        metavar="DIR",
+        required=True,
+        help="the folder to make; what it holds already is not fetched again",
+    )
+    parser.add_argument(
+        "--lp",
+        metavar="XX-YY",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="only these language pairs (default: all)",
+    )
+    parser.set_defaults(run=run_import_published)
+
+
+def _add_import(actions: options.Subparsers) -> None:
+    parser = actions.add_parser(
+        "import",
+        help="convert the authors' matrices to maps",
+        description=(
+            "Converts matrices that the authors of XMoverScore published (.BAM, .GBDD) to "
+            "maps. What a file is, is known by its content or its name "
+            "(CORPUS.XX-YY.2k.LAYER.BAM); the options override that."
+        ),
+    )
+    parser.add_argument(
+        "files",
+        metavar="FILE",
+        nargs="+",
+        help="*.BAM, *.GBDD, or a map made of one, to bind it with --encoder",
+    )
+    parser.add_argument(
+        "--encoder",
+        metavar="MODEL",
+        help="folder or Hub repository of the model that the maps are for",
+    )
+    parser.add_argument("--layer", metavar="N", type=int, help="layer of the encoder")
+    parser.add_argument("--lp", metavar="XX-YY", help="language pair")
+    parser.add_argument(
+        "--out", metavar="DIR", required=True, help="folder for the maps; other maps in it stay"
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace maps of the same name")
+    parser.set_defaults(run=run_import)
+
+
+def _add_convert(actions: options.Subparsers) -> None:
+    parser = actions.add_parser(
+        "convert",
+        help="convert a model's pytorch_model.bin to safetensors",
+        description=(
+            "Converts the weights of a model that exist only as pytorch_model.bin to "
+            "safetensors, which run no code when they are loaded, and copies its other files. "
+            "Reads tensors alone, in a process of its own, and compares their shapes and "
+            "types with what was written. A checkpoint of COMET (hparams.yaml, "
+            "checkpoints/model.ckpt) becomes a preset: --metric comet:DIR. Pass DIR in place "
+            "of the model then, or make it NAME in the folder of MTMETRICS_ARTIFACTS, and "
+            "presets that name the model find it."
+        ),
+    )
+    parser.add_argument(
+        "model", metavar="REPO|FOLDER", help="Hub repository, or a folder that holds the model"
+    )
+    parser.add_argument("--out", metavar="DIR", required=True, help="the folder to make")
+    parser.add_argument("--overwrite", action="store_true", help="replace an existing one")
+    parser.add_argument(
+        "--revision", metavar="NAME", help="branch, tag or commit of the repository (default: main)"
+    )
+    parser.add_argument(
+        "--encoder",
+        metavar="MODEL",
+        help=(
+            "of a checkpoint of COMET, where configuration and tokenizer of its encoder lie "
+            "(default: as it says)"
+        ),
+    )
+    parser.add_argument("--local-files-only", action="store_true", help="never ask the Hub")
+    parser.set_defaults(run=run_convert)
+
+
+def _add_push(actions: options.Subparsers) -> None:
+    parser = actions.add_parser(
+        "push",
+        help="publish artifacts on the Hub",
+        description=(
+            "Publishes artifacts on the Hub, one repository each: creates it, sends the files "
+            "that differ, and tags it, from v1.0.0 up. The card's metadata must be complete. "
+            "Without --execute it prints what would be done."
+        ),
+    )
+    parser.add_argument(
+        "names",
+        metavar="NAME|DIR",
+        nargs="*",
+        default=[],
+        help="bundled artifacts, or folders; a folder 'work' in one is left out",
+    )
+    parser.add_argument("--all", action="store_true", help="all bundled artifacts")
+    parser.add_argument(
+        "--catalog",
+        metavar="FILE",
+        help=(
+            "catalog to record what was published in (default: that of the checkout, for bundled "
+            "artifacts; else the entry is printed)"
+        ),
+    )
+    parser.add_argument("--private", action="store_true", help="create private repositories")
+    add_push_options(parser)
+    parser.set_defaults(run=run_push)
 
 
 def run_list(args: argparse.Namespace) -> None:
@@ -83,17 +282,17 @@ def run_verify(args: argparse.Namespace) -> int:
         raise InputError(f"--folder {args.folder}: no such folder")
     else:
         folders = {args.names[0]: Path(args.folder)}
-    found = {name: list(verify(name, folder)) for name, folder in folders.items()}
-    whole = not any(found.values())
+    problems_of = {name: list(verify(name, folder)) for name, folder in folders.items()}
+    is_whole = not any(problems_of.values())
     if args.format == "json":
-        print_json({"whole": whole, "problems": found})
+        print_json({"whole": is_whole, "problems": problems_of})
     else:
-        for name, problems in found.items():
+        for name, problems in problems_of.items():
             as_listed = (
                 f"{name}: {len(entries[name].files)} files as in the catalog ({folders[name]})"
             )
             print("\n".join(problems or [as_listed]))
-    return 0 if whole else 1
+    return 0 if is_whole else 1
 
 
 def _folders(given: str, entries: dict[str, CatalogEntry]) -> dict[str, Path]:
@@ -126,9 +325,11 @@ def run_pull(args: argparse.Namespace) -> None:
             raise InputError(f"unknown artifact {name!r}; there are: {', '.join(entries)}")
     names = args.names or [name for name, entry in entries.items() if entry.repository]
     maps = {name: _wanted_maps(entries[name], args.lp) for name in names if entries[name].origin}
-    others = [name for name in names if name not in maps]
-    if args.lp and others:
-        raise InputError(f"--lp: only for published maps, which {', '.join(others)} does not hold")
+    names_without_maps = [name for name in names if name not in maps]
+    if args.lp and names_without_maps:
+        raise InputError(
+            f"--lp: only for published maps, which {', '.join(names_without_maps)} does not hold"
+        )
     out = Path(args.out) if args.out else None
     done = {}
     for name in names:
@@ -191,7 +392,7 @@ def run_import(args: argparse.Namespace) -> None:
     from mtmetrics.artifacts.models import model_fingerprint, model_folder, model_label, model_size
     from mtmetrics.matching.remapping_files import import_map, map_file_name
 
-    given = {
+    meta = {
         name: str(value) for name in ("lp", "layer") if (value := getattr(args, name)) is not None
     }
     if args.lp is not None:
@@ -200,18 +401,18 @@ def run_import(args: argparse.Namespace) -> None:
         raise InputError(f"--layer {args.layer}: must be a whole number of at least 0")
     if args.encoder:
         folder = model_folder(args.encoder)
-        given |= {
+        meta |= {
             "encoder": model_label(args.encoder),
             "encoder_fingerprint": model_fingerprint(folder),
         }
         width, layers = model_size(folder)
     targets: dict[Path, tuple[str, Remapping]] = {}
     for file in args.files:
-        remapping = import_map(Path(file), given)
-        own, layer = remapping.source[0].shape[0], remapping.meta["layer"]
-        if args.encoder and own != width:
+        remapping = import_map(Path(file), meta)
+        map_width, layer = remapping.source[0].shape[0], remapping.meta["layer"]
+        if args.encoder and map_width != width:
             raise InputError(
-                f"{file}: for vectors of {own} numbers, but --encoder {args.encoder} gives {width}"
+                f"{file}: for vectors of {map_width} numbers, but --encoder {args.encoder} gives {width}"
             )
         if args.encoder and layer.isdigit() and int(layer) > layers:
             raise InputError(
@@ -265,111 +466,3 @@ def _record(entry: CatalogEntry, path: str | None) -> None:
         print(f"mtmetrics: for the catalog:\n{entry_toml(entry)}", file=sys.stderr)
     elif update_catalog(target, entry):
         print(f"mtmetrics: {entry.name} recorded in {target}", file=sys.stderr)
-
-
-_ACTIONS: options.Actions = {
-    "list": (
-        run_list,
-        "list the catalog",
-        "Lists the artifacts of the catalog.",
-        options.TABLE_OR_JSON,
-    ),
-    "verify": (
-        run_verify,
-        "compare files with the catalog",
-        "Compares files with the checksums of the catalog, and prints a line per problem; the "
-        "exit code is 1 if there is one.",
-        {
-            "names NAME|DIR ...": (
-                "artifacts, or a folder of artifacts that were pulled (default: all that are "
-                "bundled)"
-            ),
-            "--folder DIR": "where the files of the one NAME lie, if not in the package",
-            **options.TABLE_OR_JSON,
-        },
-    ),
-    "pull": (
-        run_pull,
-        "fetch artifacts",
-        "Fetches artifacts from the Hub at the revision that the catalog pins, and compares "
-        "them with its checksums; or gets the maps that the authors of XMoverScore published "
-        "(xmoverscore-published), and converts them. Prints as JSON what was fetched and what "
-        "was there already. Scoring fetches what it needs by itself, and takes what is bundled "
-        "first.",
-        {
-            "names NAME ...": "artifacts",
-            "--all": "all artifacts that are on the Hub",
-            "--namespace ORG": (
-                "user or organisation on the Hub (default: MTMETRICS_NAMESPACE, then the catalog)"
-            ),
-            "--lp XX-YY ...": "published maps: only these language pairs (default: all)",
-            "--out DIR": (
-                "write to DIR/NAME/ instead of the cache, for MTMETRICS_ARTIFACTS=DIR "
-                "(published maps: to DIR/layer-N/)"
-            ),
-        },
-    ),
-    "import-published": (
-        run_import_published,
-        "make a folder of the published maps, to publish",
-        "Fetches the matrices that the authors of XMoverScore published, each with a known "
-        "hash, converts them to maps, and adds an index and a card: a folder for artifacts "
-        "push. The preset paper takes one map at a time from the repository xmoverscore-maps of "
-        "MTMETRICS_NAMESPACE, and from the authors where that fails.",
-        {
-            "--out DIR!": "the folder to make; what it holds already is not fetched again",
-            "--lp XX-YY ...": "only these language pairs (default: all)",
-        },
-    ),
-    "import": (
-        run_import,
-        "convert the authors' matrices to maps",
-        "Converts matrices that the authors of XMoverScore published (.BAM, .GBDD) to maps. "
-        "What a file is, is known by its content or its name (CORPUS.XX-YY.2k.LAYER.BAM); the "
-        "options override that.",
-        {
-            "files FILE ...!": "*.BAM, *.GBDD, or a map made of one, to bind it with --encoder",
-            "--encoder MODEL": "folder or Hub repository of the model that the maps are for",
-            "--layer N": ("layer of the encoder", int),
-            "--lp XX-YY": "language pair",
-            "--out DIR!": "folder for the maps; other maps in it stay",
-            "--overwrite": "replace maps of the same name",
-        },
-    ),
-    "convert": (
-        run_convert,
-        "convert a model's pytorch_model.bin to safetensors",
-        "Converts the weights of a model that exist only as pytorch_model.bin to safetensors, "
-        "which run no code when they are loaded, and copies its other files. Reads tensors "
-        "alone, in a process of its own, and compares their shapes and types with what was "
-        "written. A checkpoint of COMET (hparams.yaml, checkpoints/model.ckpt) becomes a "
-        "preset: --metric comet:DIR. Pass DIR in place of the model then, or make it NAME in "
-        "the folder of MTMETRICS_ARTIFACTS, and presets that name the model find it.",
-        {
-            "model REPO|FOLDER!": "Hub repository, or a folder that holds the model",
-            "--out DIR!": "the folder to make",
-            "--overwrite": "replace an existing one",
-            "--revision NAME": "branch, tag or commit of the repository (default: main)",
-            "--encoder MODEL": "of a checkpoint of COMET, where configuration and tokenizer of "
-            "its encoder lie (default: as it says)",
-            "--local-files-only": "never ask the Hub",
-        },
-    ),
-    "push": (
-        run_push,
-        "publish artifacts on the Hub",
-        "Publishes artifacts on the Hub, one repository each: creates it, sends the files that "
-        "differ, and tags it, from v1.0.0 up. The card's metadata must be complete. Without "
-        "--execute it prints what would be done.",
-        {
-            "names NAME|DIR ...": "bundled artifacts, or folders; a folder 'work' in one is left out",
-            "--all": "all bundled artifacts",
-            "--catalog FILE": (
-                "catalog to record what was published in (default: that of the checkout, for "
-                "bundled artifacts; else the entry is printed)"
-            ),
-            "--private": "create private repositories",
-            **PUSH,
-        },
-    ),
-}

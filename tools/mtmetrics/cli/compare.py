@@ -21,34 +21,47 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     keys = "source, reference or both, and outputs, an object: system name -> translation"
     options.add_row_options(parser, one_file=f"JSON Lines, plain or .gz, with the keys {keys}")
-    test: options.Options = {
-        "--test": (
-            (
-                "paired test between every two systems: permutation (approximate randomisation) or "
-                "bootstrap"
-            ),
-            ("permutation", "bootstrap"),
+
+    test = parser.add_argument_group("test")
+    test.add_argument(
+        "--test",
+        choices=("permutation", "bootstrap"),
+        default="permutation",
+        help=(
+            "paired test between every two systems: permutation (approximate randomisation) or "
+            "bootstrap (default: %(default)s)"
         ),
-        "--correction": (
-            (
-                "of the p-values of a metric for the number of pairs of systems; WMT's clusters are "
-                "made without"
-            ),
-            ("none", "holm"),
+    )
+    test.add_argument(
+        "--correction",
+        choices=("none", "holm"),
+        default="none",
+        help=(
+            "of the p-values of a metric for the number of pairs of systems; WMT's clusters are "
+            "made without (default: %(default)s)"
         ),
-        "--degenerate": (
+    )
+    test.add_argument(
+        "--degenerate",
+        choices=("keep", "floor"),
+        default="keep",
+        help=(
             "output that is no translation (copies of the source, loops, another language, odd "
-            "lengths) keeps its score, or gets the floor score",
-            ("keep", "floor"),
+            "lengths) keeps its score, or gets the floor score (default: %(default)s)"
         ),
-        "--resamples N": (
+    )
+    test.add_argument(
+        "--resamples",
+        metavar="N",
+        type=int,
+        help=(
             "resamples of tests and intervals (default: 1000, or as many as Holm's correction "
-            "needs for the number of systems: 49,000 for 50)",
-            int,
+            "needs for the number of systems: 49,000 for 50)"
         ),
-        "--seed": ("of the resamples", 12345),
-    }
-    options.add_options(parser.add_argument_group("test"), test)
+    )
+    test.add_argument(
+        "--seed", type=int, default=12345, help="of the resamples (default: %(default)s)"
+    )
     options.add_metric_options(parser, several=True)
     options.add_output_options(parser, TABLE_FORMATS)
     parser.set_defaults(run=run)
@@ -81,7 +94,7 @@ def run(args: argparse.Namespace) -> None:
         try:
             scorers[name] = spec.load_for(list(others), pool, args.lp)
         except InputError as error:
-            raise InputError(f"--metric {name}: {error}") from None
+            raise error.within(f"--metric {name}") from None
     for scorer in scorers.values():
         scorer.floor_degenerate = args.degenerate == "floor"
         scorer.require_floor()

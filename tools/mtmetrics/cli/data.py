@@ -12,13 +12,6 @@ from mtmetrics.errors import InputError
 
 if TYPE_CHECKING:
     from mtmetrics.judgements.eval_set import EvalSet
-_SCORE: options.Options = {
-    "folder DIR!": "the test set, such as mt-metrics-eval-v2/wmt22",
-    "--name NAME!": "what mt-metrics-eval shall call the metric",
-    "--lp XX-YY ...": ("only these language pairs (default: all)", {"dest": "pairs"}),
-    "--reference NAME": "the reference to compare with (default: refA or ref, else the first)",
-    "--overwrite": "replace scores of the same name",
-}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -26,8 +19,71 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "Human judgements: what public sets there are, fetching them, and scores for "
         "mt-metrics-eval."
     )
-    parsers = options.add_actions(parser, _ACTIONS)
-    options.add_metric_options(parsers["score"])
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    _add_list(actions)
+    _add_pull(actions)
+    _add_score(actions)
+
+
+def _add_list(actions: options.Subparsers) -> None:
+    parser = actions.add_parser(
+        "list", help="list public sets", description="Lists the public sets that can be pulled."
+    )
+    options.add_table_or_json(parser)
+    parser.set_defaults(run=run_list)
+
+
+def _add_pull(actions: options.Subparsers) -> None:
+    parser = actions.add_parser(
+        "pull",
+        help="fetch public sets",
+        description=(
+            "Fetches public sets from where their authors put them, and prints as JSON where "
+            "they lie, what was fetched and what was there already; 'mtmetrics evaluate "
+            "--data FOLDER' reads them. Checksums are compared where they are known, and "
+            "recorded in SHA256SUMS beside the files where they are not."
+        ),
+    )
+    parser.add_argument("names", metavar="NAME", nargs="+", help="sets")
+    parser.add_argument("--out", metavar="DIR", help="write to DIR/NAME/ instead of the cache")
+    parser.set_defaults(run=run_pull)
+
+
+def _add_score(actions: options.Subparsers) -> None:
+    parser = actions.add_parser(
+        "score",
+        help="score all systems of a test set of mt-metrics-eval",
+        description=(
+            "Scores all systems of a test set in the folder layout of mt-metrics-eval and "
+            "adds the scores to its metric-scores, so that mt-metrics-eval compares the "
+            "metric with others; the score of a system is the mean over its segments. Prints "
+            "as JSON what was written."
+        ),
+    )
+    parser.add_argument(
+        "folder", metavar="DIR", help="the test set, such as mt-metrics-eval-v2/wmt22"
+    )
+    parser.add_argument(
+        "--name", metavar="NAME", required=True, help="what mt-metrics-eval shall call the metric"
+    )
+    parser.add_argument(
+        "--lp",
+        metavar="XX-YY",
+        dest="pairs",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="only these language pairs (default: all)",
+    )
+    parser.add_argument(
+        "--reference",
+        metavar="NAME",
+        help="the reference to compare with (default: refA or ref, else the first)",
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace scores of the same name")
+    parser.set_defaults(run=run_score)
+
+    options.add_metric_options(parser)
 
 
 def run_list(args: argparse.Namespace) -> None:
@@ -37,11 +93,11 @@ def run_list(args: argparse.Namespace) -> None:
     rows = []
     for dataset in datasets().values():
         files = dataset.files.values()
-        known = sum(file.is_pinned for file in files)
+        pinned = sum(file.is_pinned for file in files)
         counted = {
             "name": dataset.name,
             "files": len(files),
-            "with_checksum": known,
+            "with_checksum": pinned,
             "licence": dataset.licence,
         }
         rows.append(counted | {"what": dataset.what, "urls": [file.url for file in files]})
@@ -54,8 +110,8 @@ def run_list(args: argparse.Namespace) -> None:
 def run_pull(args: argparse.Namespace) -> None:
     from mtmetrics.judgements.public_sets import datasets
 
-    known = list(datasets())
-    print_json({name: pulled(choice("data", name, known), args.out) for name in args.names})
+    names = list(datasets())
+    print_json({name: pulled(choice("data", name, names), args.out) for name in args.names})
 
 
 def pulled(name: str, out: str | None = None) -> dict[str, Any]:
@@ -80,21 +136,21 @@ def run_score(args: argparse.Namespace) -> None:
 
     # Everything is read and checked before the first pair is scored, so that a mistake does not
     # cost an hour.
-    there = lang_pairs(args.folder)
+    available_pairs = lang_pairs(args.folder)
     wanted = (
-        [name for pair in args.pairs for name in names_of_pair(pair, there) or [pair]]
+        [name for pair in args.pairs for name in names_of_pair(pair, available_pairs) or [pair]]
         if args.pairs
-        else there
+        else available_pairs
     )
     sets = [EvalSet.read(args.folder, pair) for pair in wanted]
-    asked = options.metric_options(args)
-    jobs = [(eval_set, *_compared(args.reference, asked, eval_set)) for eval_set in sets]
+    loader = options.metric_options(args)
+    jobs = [(eval_set, *_compared(args.reference, loader, eval_set)) for eval_set in sets]
     for eval_set, references, _ in jobs:
         eval_set.metric_files(args.name, references, overwrite=args.overwrite)
     pool = options.model_pool(args)
     done = []
     for eval_set, references, compared in options.progress(jobs, desc="scoring", unit=" pairs"):
-        scorer = load_scorer(pool=pool, **asked | compared | {"lang_pair": eval_set.lang_pair})
+        scorer = load_scorer(pool=pool, **loader | compared | {"lang_pair": eval_set.lang_pair})
         texts = {"sources": eval_set.sources, "references": eval_set.references.get(references, [])}
         results = scorer.score_systems(eval_set.scored_systems(references), **texts)
         scores = {system: result.segments.tolist() for system, result in results.items()}
@@ -108,46 +164,21 @@ def run_score(args: argparse.Namespace) -> None:
 
 
 def _compared(
-    named: str | None, asked: dict[str, Any], eval_set: "EvalSet"
+    reference_name: str | None, loader: dict[str, Any], eval_set: "EvalSet"
 ) -> tuple[str, dict[str, Any]]:
-    """What mt-metrics-eval calls the side that the metric compares with, and the option that says
-    so to its loader."""
+    """Returns the name that mt-metrics-eval has for the side that the metric compares with, and the
+    keyword of `load_scorer` for that side."""
     from mtmetrics.judgements.eval_set import SOURCES_ONLY
     from mtmetrics.scorers.registry import find_metric
 
-    metric = find_metric(asked["metric"])
-    reference = eval_set.reference(named)
-    given = ["sources", *([] if reference is None else ["references"])]
-    side = metric.side_of_preset(asked.get("preset"), asked, given)
+    metric = find_metric(loader["metric"])
+    reference = eval_set.reference(reference_name)
+    columns = ["sources", *([] if reference is None else ["references"])]
+    side = metric.side_of_preset(loader.get("preset"), loader, columns)
     if side != "source":
         return str(reference), {"against": side}
-    if named is not None:
-        raise InputError(f"--reference {named}: {metric.name} compares with the sources here")
+    if reference_name is not None:
+        raise InputError(
+            f"--reference {reference_name}: {metric.name} compares with the sources here"
+        )
     return SOURCES_ONLY, {"against": side}
-
-
-_ACTIONS: options.Actions = {
-    "list": (
-        run_list,
-        "list public sets",
-        "Lists the public sets that can be pulled.",
-        options.TABLE_OR_JSON,
-    ),
-    "pull": (
-        run_pull,
-        "fetch public sets",
-        "Fetches public sets from where their authors put them, and prints as JSON where they "
-        "lie, what was fetched and what was there already; 'mtmetrics evaluate --data FOLDER' "
-        "reads them. Checksums are compared where they are known, and recorded in SHA256SUMS "
-        "beside the files where they are not.",
-        {"names NAME ...!": "sets", "--out DIR": "write to DIR/NAME/ instead of the cache"},
-    ),
-    "score": (
-        run_score,
-        "score all systems of a test set of mt-metrics-eval",
-        "Scores all systems of a test set in the folder layout of mt-metrics-eval and adds the "
-        "scores to its metric-scores, so that mt-metrics-eval compares the metric with others; "
-        "the score of a system is the mean over its segments. Prints as JSON what was written.",
-        _SCORE,
-    ),
-}

@@ -5,16 +5,6 @@ import argparse
 from mtmetrics.checks import port
 from mtmetrics.cli import options
 
-_PAGE: options.Options = {
-    "name NAME": "metric (default: the page that compares systems)",
-    "--metric SPEC": (
-        "offer this metric, too, such as comet:DIR, cmd:NAME or scores:FILE; repeatable",
-        {"action": "append", "default": []},
-    ),
-    **options.PLUGIN,
-    "--port": ("TCP port (default: the first free one from 7860 up)", int),
-}
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = (
@@ -23,7 +13,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "segments with the words at fault. With the name of a metric it offers that one alone. "
         "The page offers what works here, and asks nothing of the network."
     )
-    options.add_options(parser, _PAGE)
+    parser.add_argument(
+        "name", metavar="NAME", nargs="?", help="metric (default: the page that compares systems)"
+    )
+    parser.add_argument(
+        "--metric",
+        metavar="SPEC",
+        action="append",
+        default=[],
+        help="offer this metric, too, such as comet:DIR, cmd:NAME or scores:FILE; repeatable",
+    )
+    options.add_plugin(parser)
+    parser.add_argument(
+        "--port", type=int, help="TCP port (default: the first free one from 7860 up)"
+    )
     parser.set_defaults(run=run)
 
 

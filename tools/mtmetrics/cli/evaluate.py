@@ -7,9 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mtmetrics.checks import choice
 from mtmetrics.cli import options
 from mtmetrics.cli.judged_files import judge, judged_files
 from mtmetrics.cli.output import TABLE_FORMATS, check_target, print_report, print_warnings
+from mtmetrics.cli.plot import COEFFICIENTS, PICTURES, STEPS, STEPS_HELP, WEIGH, check_picture, draw
+from mtmetrics.cli.tune import add_tuning_options, tune_metric
 from mtmetrics.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,66 +22,6 @@ if TYPE_CHECKING:
     from mtmetrics.reports.recipes import Recipe
 
 
-_INPUT: options.Options = {
-    "--data FILE ...": (
-        "JSON Lines, plain or .gz, with the fields lp, source, translation and human; or tables "
-        "with a header, MLQE-PE, WMT's metrics tasks, mt-metrics-eval, or a folder; for --level "
-        "system judgements XX-YY.jsonl beside XX-YY.outputs.jsonl, DA-syslevel.csv, or a folder "
-        "of them; a table of a paper whose data is public needs none"
-    ),
-    **options.JUDGED,
-    "--column NAME": (
-        "judge scores that stand in the data; repeatable",
-        {"action": "append", "default": []},
-    ),
-}
-_AGREEMENT: options.Options = {
-    "--level": (
-        "judged segments, or judged systems (default: segment, or as the recipe says)",
-        {"choices": ("segment", "system")},
-    ),
-    "--coefficient NAME": (
-        "pearson, spearman, kendall-b or kendall-c; or, for several translations of each "
-        "source, darr (of raw scores, 25 points apart), acc23 (pairwise accuracy with tie "
-        "calibration) or spa (soft pairwise accuracy of systems) (default: pearson, or as the "
-        "recipe says)"
-    ),
-    "--group none|item|system": (
-        "mean over the coefficients of each source segment, or of each system",
-        "none",
-    ),
-    "--significance williams|perm-both|none": (
-        "test the others against the best metric of each column, at 5 %% (default: williams for "
-        "pearson, else none)"
-    ),
-    "--ci": "95 %% bootstrap intervals (1,000 resamples)",
-    "--agreement DIR": (
-        "with --level system: fit how often people agree with a difference of two systems, and "
-        "write a preset that knows it, for mtmetrics compare"
-    ),
-    "--layers all|N,N,...": "compare layers of the encoder: the correlation at each (a map belongs to one layer)",
-}
-_RECIPES: options.Options = {
-    "--recipe NAME": (
-        "run a table or figure, such as zhao2020-table1, and print its numbers beside ours; "
-        "--metric NAME:PRESET says what its rows of that metric are run with, where {lp} stands "
-        "for the language pair: --metric uscore:made/{lp}"
-    ),
-    "--vectors MODEL=FILE[,maps=DIR] ...": (
-        "with --recipe: sentence vectors of a model that is not part of this package, such as "
-        "LASER (Parquet, columns text and vector), and maps of them (mtmetrics remap --level "
-        "sentence)"
-    ),
-    "--text FILE ...": "with --recipe: text that a figure's models learn from; --recipes says which",
-    "--report DIR": "with --recipe: also write the report as Markdown there, with the pictures",
-    "--recipes": "list all tables and figures, with their data or why they cannot be run, and exit",
-}
-_OUTPUT: options.Options = {
-    "--parts": "correlate each part of the score too",
-    "--plot FILE": "with --layers: also draw the mean correlation against the layer, as .png, .svg or .pdf",
-}
-
-
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Scores translations that people have judged, and prints how well the scores agree with "
@@ -86,12 +29,156 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "column of the data, a recipe, systems, intervals or a test give a table as the papers "
         "print it: rows metrics, columns language pairs, average, the best in bold."
     )
-    options.add_options(parser.add_argument_group("input"), _INPUT)
-    options.add_options(parser.add_argument_group("agreement"), _AGREEMENT)
+    inputs = parser.add_argument_group("input")
+    inputs.add_argument(
+        "--data",
+        metavar="FILE",
+        nargs="+",
+        action="extend",
+        default=[],
+        help=(
+            "JSON Lines, plain or .gz, with the fields lp, source, translation and human; or "
+            "tables with a header, MLQE-PE, WMT's metrics tasks, mt-metrics-eval, or a folder; "
+            "for --level system judgements XX-YY.jsonl beside XX-YY.outputs.jsonl, "
+            "DA-syslevel.csv, or a folder of them; a table of a paper whose data is public needs "
+            "none"
+        ),
+    )
+    options.add_judged_options(inputs)
+    inputs.add_argument(
+        "--column",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="judge scores that stand in the data; repeatable",
+    )
+    agreement = parser.add_argument_group("agreement")
+    agreement.add_argument(
+        "--level",
+        choices=("segment", "system"),
+        help="judged segments, or judged systems (default: segment, or as the recipe says)",
+    )
+    agreement.add_argument(
+        "--coefficient",
+        metavar="NAME",
+        help=(
+            "pearson, spearman, kendall-b or kendall-c; or, for several translations of each "
+            "source, darr (of raw scores, 25 points apart), acc23 (pairwise accuracy with tie "
+            "calibration) or spa (soft pairwise accuracy of systems) (default: pearson, or as the "
+            "recipe says)"
+        ),
+    )
+    agreement.add_argument(
+        "--group",
+        metavar="none|item|system",
+        default="none",
+        help=(
+            "mean over the coefficients of each source segment, or of each system (default: "
+            "%(default)s)"
+        ),
+    )
+    agreement.add_argument(
+        "--significance",
+        metavar="williams|perm-both|none",
+        help=(
+            "test the others against the best metric of each column, at 5 %% (default: williams "
+            "for pearson, else none)"
+        ),
+    )
+    agreement.add_argument(
+        "--ci", action="store_true", help="95 %% bootstrap intervals (1,000 resamples)"
+    )
+    agreement.add_argument(
+        "--agreement",
+        metavar="DIR",
+        help=(
+            "with --level system: fit how often people agree with a difference of two systems, "
+            "and write a preset that knows it, for mtmetrics compare"
+        ),
+    )
+    agreement.add_argument(
+        "--layers",
+        metavar="all|N,N,...",
+        help="compare layers of the encoder: the correlation at each (a map belongs to one layer)",
+    )
     options.add_metric_options(parser, several=True)
-    options.add_options(parser.add_argument_group("tables of the papers"), _RECIPES)
-    options.add_options(options.add_output_options(parser, TABLE_FORMATS), _OUTPUT)
+    tables = parser.add_argument_group("tables of the papers")
+    tables.add_argument(
+        "--recipe",
+        metavar="NAME",
+        help=(
+            "run a table or figure, such as zhao2020-table1, and print its numbers beside ours; "
+            "--metric NAME:PRESET says what its rows of that metric are run with, where {lp} "
+            "stands for the language pair: --metric uscore:made/{lp}"
+        ),
+    )
+    tables.add_argument(
+        "--vectors",
+        metavar="MODEL=FILE[,maps=DIR]",
+        nargs="+",
+        action="extend",
+        default=[],
+        help=(
+            "with --recipe: sentence vectors of a model that is not part of this package, such as "
+            "LASER (Parquet, columns text and vector), and maps of them (mtmetrics train maps --level "
+            "sentence)"
+        ),
+    )
+    tables.add_argument(
+        "--text",
+        metavar="FILE",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="with --recipe: text that a figure's models learn from; --recipes says which",
+    )
+    tables.add_argument(
+        "--report",
+        metavar="DIR",
+        help="with --recipe: also write the report as Markdown there, with the pictures",
+    )
+    tables.add_argument(
+        "--recipes",
+        action="store_true",
+        help="list all tables and figures, with their data or why they cannot be run, and exit",
+    )
+    output = options.add_output_options(parser, TABLE_FORMATS)
+    output.add_argument("--parts", action="store_true", help="correlate each part of the score too")
+    _add_plot_options(parser)
+    _add_tuning_options(parser)
     parser.set_defaults(run=run)
+
+
+def _add_plot_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("plot")
+    group.add_argument(
+        "--plot", metavar="FILE", help="also draw the agreement, as .png, .svg or .pdf"
+    )
+    group.add_argument(
+        "--draw",
+        choices=PICTURES,
+        help="with --plot: scores against judgements; bars of the correlations with intervals; or "
+        "the correlation as a function of the weights of two or three parts of a score, whose "
+        "numbers are printed then (default: bars; with --layers the correlation against the layer)",
+    )
+    group.add_argument("--weigh", metavar="A,B[,C]", help=f"with --draw weights: {WEIGH}")
+    group.add_argument(
+        "--steps", type=int, default=STEPS, help=f"with --draw weights: {STEPS_HELP}"
+    )
+
+
+def _add_tuning_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("tuning")
+    group.add_argument(
+        "--tune",
+        metavar="DIR",
+        dest="tuned",
+        help="choose options of the metric by the judgements, at least 50 and no test set, such as "
+        "the layer of an encoder, the weights of parts, or one of several encoders, and write them "
+        "as a preset, a new folder for --preset; cross-validation says what the choice gains on "
+        "judgements that had no part in it, with its 95 %% interval",
+    )
+    add_tuning_options(group)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -115,6 +202,11 @@ def run(args: argparse.Namespace) -> None:
         raise InputError("--text is what a figure of a paper learns from; pass --recipe too")
     measure = Measure(args.coefficient or "pearson", args.group)
     args.level = args.level or "segment"
+    if args.tuned is not None:
+        _tune(args)
+        return
+    if args.tried:
+        raise InputError("--try says which values --tune tries; pass --tune too")
     specs = list(
         options.metric_specs(args, usual=() if args.column else (options.USUAL_METRIC,)).values()
     )
@@ -126,18 +218,20 @@ def run(args: argparse.Namespace) -> None:
                 f"--agreement: {specs[0].metric} has no presets, where it could be written"
             )
         check_target(args.agreement, "--agreement", overwrite=False, mend="choose another name")
-    if args.plot is not None and args.layers is None:
-        raise InputError("--plot draws the correlation against the layer; pass --layers too")
+    if args.plot is None and (args.draw or args.weigh):
+        raise InputError("--draw and --weigh say what --plot draws; pass --plot too")
     tested = args.significance not in (None, "none")
-    several = len(specs) != 1 or args.column or args.level == "system" or args.ci or tested
-    if args.layers is not None and several:
+    needs_table = (
+        len(specs) != 1 or args.column or args.level == "system" or args.ci or tested or args.draw
+    )
+    if args.layers is not None and needs_table:
         raise InputError(
             "--layers compares the layers of one metric; leave out what asks for a table of metrics"
         )
     if args.layers is not None:
         _compare_layers(args, specs[0], measure)
     else:
-        _print_table(args, specs, measure, one=not several)
+        _print_table(args, specs, measure, one=not needs_table and args.plot is None)
 
 
 def _list_recipes() -> None:
@@ -145,6 +239,44 @@ def _list_recipes() -> None:
     from mtmetrics.reports.styles import terminal
 
     print(terminal(list_recipes(), ()))
+
+
+def _tune(args: argparse.Namespace) -> None:
+    """Writes a preset whose options the judgements chose."""
+    refused = {
+        "--level system": args.level == "system",
+        "--column": args.column,
+        "--group": args.group != "none",
+        "--significance": args.significance,
+        "--ci": args.ci,
+        "--agreement": args.agreement,
+        "--layers": args.layers,
+        "--parts": args.parts,
+        "--plot": args.plot,
+        "--draw": args.draw,
+        "--weigh": args.weigh,
+    }
+    for option, is_given in refused.items():
+        if is_given:
+            raise InputError(
+                f"--tune chooses options of one metric by judged segments; leave out {option}"
+            )
+    tune_metric(args, args.tuned, "--tune", args.coefficient or "pearson")
+
+
+def _check_picture(args: argparse.Namespace, measure: "Measure") -> None:
+    """Refuses a picture that cannot be drawn, before anything is scored."""
+    from mtmetrics.reports.figures import check_plot_file
+
+    check_plot_file(args.plot, "--plot")
+    args.draw = args.draw or "bars"
+    if args.level != "segment":
+        raise InputError(f"--plot: {args.draw} are drawn of judged segments; leave out --level")
+    if args.draw == "weights":
+        choice("coefficient", measure.name, COEFFICIENTS)
+        if args.group != "none" or args.column:
+            raise InputError("--draw weights: leave out --group and --column")
+    check_picture(args)
 
 
 def _print_table(
@@ -155,12 +287,19 @@ def _print_table(
     from mtmetrics.reports.agreement_report import report_files, report_metrics
     from mtmetrics.reports.metric_runs import Entry
 
+    if args.plot is not None:
+        _check_picture(args, measure)
     test = "none" if one else args.significance or usual_test(measure)
-    check_table(measure, test, intervals=args.ci)
+    intervals = args.ci or args.draw == "bars"
+    check_table(measure, test, intervals=intervals)
     entries = [*(Entry(str(spec), spec) for spec in specs), *map(Entry.of_column, args.column)]
     files = judged_files(args)
-    settings = {"parts": args.parts, "one": one, "test": test, "intervals": args.ci}
+    settings = {"parts": args.parts, "one": one, "test": test, "intervals": intervals}
     runs, table = judge(args, entries, files, measure, **settings)
+    if args.draw == "weights":
+        print_warnings([*runs.notes(), *remarks(table)])
+        draw(args, args.plot, runs, entries, table)
+        return
     if one:
         results = [systems[0] for systems in runs.results[specs[0]]]
         report = report_files(table, results, _about(args, specs[0]))
@@ -168,6 +307,8 @@ def _print_table(
         report = report_metrics(table, {"field": args.field})
     print_report(report, args)
     print_warnings([*runs.notes(), *remarks(table)])
+    if args.plot is not None:
+        draw(args, args.plot, runs, entries, table)
     if args.agreement is not None:
         _write_agreement(args, specs[0], table)
 

@@ -58,21 +58,6 @@ class Explained(NamedTuple):
     faults: "list[Fault] | None"
 
 
-_CHOSEN: options.Options = {
-    "--segments LIST": "numbers and ranges, counted from 1, such as 1,4-6 (default: all)",
-    "--worst N": ("the N lowest-scored segments of the input, the lowest first", int),
-}
-_DRAWN: options.Options = {
-    "--plot PATH": (
-        "also draw heatmaps: PATH/segment-0001.png and so on; or, where PATH ends in .png, .svg "
-        "or .pdf, that file, with the number of the segment before the ending if there are "
-        f"several; more than {_UNASKED_PLOTS} only where --segments or --worst asks for them"
-    ),
-    "--plot-special-tokens": "such as [CLS] in the heatmaps too",
-    "--overwrite": "replace heatmaps that exist already",
-}
-
-
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Shows, for every segment, its score, the parts of the score, the words of the "
@@ -89,8 +74,34 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "terminal, else json)"
     )
     output = options.add_output_options(parser, ("text", "json", "jsonl"), text=text)
-    options.add_options(output.add_mutually_exclusive_group(), _CHOSEN)
-    options.add_options(output, _DRAWN)
+    segments = output.add_mutually_exclusive_group()
+    segments.add_argument(
+        "--segments",
+        metavar="LIST",
+        help="numbers and ranges, counted from 1, such as 1,4-6 (default: all)",
+    )
+    segments.add_argument(
+        "--worst",
+        metavar="N",
+        type=int,
+        help="the N lowest-scored segments of the input, the lowest first",
+    )
+    output.add_argument(
+        "--plot",
+        metavar="PATH",
+        help=(
+            "also draw heatmaps: PATH/segment-0001.png and so on; or, where PATH ends in .png, "
+            ".svg or .pdf, that file, with the number of the segment before the ending if there "
+            f"are several; more than {_UNASKED_PLOTS} only where --segments or --worst asks for "
+            "them"
+        ),
+    )
+    output.add_argument(
+        "--plot-special-tokens", action="store_true", help="such as [CLS] in the heatmaps too"
+    )
+    output.add_argument(
+        "--overwrite", action="store_true", help="replace heatmaps that exist already"
+    )
     parser.set_defaults(run=run)
 
 

@@ -35,32 +35,6 @@ if TYPE_CHECKING:
     from mtmetrics.reports.metric_runs import MetricSpec
 
 _FORMATS = ("tsv", "jsonl", "parquet")
-_FILES: options.Options = {
-    **options.SOURCES,
-    "-t --predictions FILE": "its translation, one per line",
-    **options.LANG_PAIR,
-    "--out FILE": (
-        "write there: .tsv, .jsonl or .parquet, appears when all is done (default: TSV on "
-        "standard output)"
-    ),
-    "--report FILE": "write what was dropped and kept, with examples, there as JSON",
-    "--column COLUMN": ("name of the column of scores", "score"),
-}
-_KEPT: options.Options = {
-    "--threshold SCORE": ("pairs with at least this score", float),
-    "--top SHARE": ("the best share of them, such as 0.5", float),
-    "--tokens NUMBER": ("the best ones, of so many tokens on the target side", int),
-}
-_CHECKS: options.Options = {
-    "--skip CHECK+CHECK": (
-        (
-            "leave out checks: some of blank, length, copy, language, numbers and repeated, joined "
-            "by +"
-        ),
-        {"type": lambda text: text.split("+"), "default": [], "action": "extend"},
-    ),
-    "--length-ratio RATIO": ("how many times as long one side may be as the other", 3.0),
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,12 +90,62 @@ def configure(parser: argparse.ArgumentParser) -> None:
         ".parquet with source, and target or translation; - reads a table from standard input"
     )
     parser.add_argument("file", nargs="?", metavar="FILE", help=text)
-    options.add_options(parser, _FILES)
+    options.add_sources(parser)
+    parser.add_argument("-t", "--predictions", metavar="FILE", help="its translation, one per line")
+    options.add_lang_pair(parser)
+    parser.add_argument(
+        "--out",
+        metavar="FILE",
+        help=(
+            "write there: .tsv, .jsonl or .parquet, appears when all is done (default: TSV on "
+            "standard output)"
+        ),
+    )
+    parser.add_argument(
+        "--report",
+        metavar="FILE",
+        help="write what was dropped and kept, with examples, there as JSON",
+    )
+    parser.add_argument(
+        "--column",
+        metavar="COLUMN",
+        default="score",
+        help="name of the column of scores (default: %(default)s)",
+    )
     kept = parser.add_argument_group(
         "what is kept of the pairs that pass the checks (one of these)"
     )
-    options.add_options(kept, _KEPT)
-    options.add_options(parser.add_argument_group("checks"), _CHECKS)
+    kept.add_argument(
+        "--threshold", metavar="SCORE", type=float, help="pairs with at least this score"
+    )
+    kept.add_argument(
+        "--top", metavar="SHARE", type=float, help="the best share of them, such as 0.5"
+    )
+    kept.add_argument(
+        "--tokens",
+        metavar="NUMBER",
+        type=int,
+        help="the best ones, of so many tokens on the target side",
+    )
+    checks = parser.add_argument_group("checks")
+    checks.add_argument(
+        "--skip",
+        metavar="CHECK+CHECK",
+        type=lambda text: text.split("+"),
+        action="extend",
+        default=[],
+        help=(
+            "leave out checks: some of blank, length, copy, language, numbers and repeated, "
+            "joined by +"
+        ),
+    )
+    checks.add_argument(
+        "--length-ratio",
+        metavar="RATIO",
+        type=float,
+        default=3.0,
+        help="how many times as long one side may be as the other (default: %(default)s)",
+    )
     options.add_metric_options(parser, several=True)
     options.add_mix_option(parser)
     add_engine_options(parser)
@@ -133,8 +157,8 @@ def run(args: argparse.Namespace) -> None:
 
     selection = Selection(args.threshold, args.top, args.tokens)
     metrics = options.metric_specs(args), options.mix_weights(args)
-    asked = Filtering(selection, args.lp, args.skip, args.length_ratio, *metrics, args.column)
-    checks = asked.checks()
+    filtering = Filtering(selection, args.lp, args.skip, args.length_ratio, *metrics, args.column)
+    checks = filtering.checks()
     if args.engine is None:
         if _form(args.out) not in _FORMATS:
             raise InputError(
@@ -143,7 +167,7 @@ def run(args: argparse.Namespace) -> None:
             )
         check_target(args.out, "--out")
     check_target(args.report, "--report")
-    report, scores = (_here if args.engine is None else _on_engine)(args, asked)
+    report, scores = (_here if args.engine is None else _on_engine)(args, filtering)
     if not report["pairs"]:
         raise InputError(f"{args.file or args.sources}: empty; there is nothing to filter")
     kept = {"pairs": len(scores), "tokens": report.pop("tokens")}
@@ -169,43 +193,45 @@ def run(args: argparse.Namespace) -> None:
     print(f"mtmetrics: {text}", file=sys.stderr)
 
 
-def _here(args: argparse.Namespace, asked: "Filtering") -> "tuple[dict[str, Any], np.ndarray]":
+def _here(args: argparse.Namespace, filtering: "Filtering") -> "tuple[dict[str, Any], np.ndarray]":
     """Filters in this process: the report, and the scores of what is kept."""
     from mtmetrics.choosing.parallel_text import scan
 
     with _rereadable(args) as pairs:
         form = _form(args.out)
-        columns = pairs.columns(form, asked.names)
-        mixture = asked.mixture(options.model_pool(args, dtype="auto"))
+        columns = pairs.columns(form, filtering.names)
+        mixture = filtering.mixture(options.model_pool(args, dtype="auto"))
         texts = options.progress(pairs.texts(), unit=" pairs", desc="scoring")
-        found = scan(texts, asked.checks(), mixture, count_tokens=args.tokens is not None)
-        mask = asked.selection.mask(found.scores, found.tokens)
+        scanned = scan(texts, filtering.checks(), mixture, count_tokens=args.tokens is not None)
+        mask = filtering.selection.mask(scanned.scores, scanned.tokens)
         below: dict[str, Any] = {"pairs": int((~mask).sum()), "examples": []}
-        if found.report["pairs"]:
+        if scanned.report["pairs"]:
             with (
                 opened(args.out, binary=form == "parquet") as stream,
                 contextlib.closing(RowWriter(stream, columns, header=pairs.is_named)) as writer,
             ):
-                writer.write(_kept(pairs, found, mask, asked.names, below))
-    report = found.report | {
+                writer.write(_kept(pairs, scanned, mask, filtering.names, below))
+    report = scanned.report | {
         "below": below,
         "metrics": mixture.about(),
-        "tokens": int(found.tokens[mask].sum()),
+        "tokens": int(scanned.tokens[mask].sum()),
     }
-    return report, found.scores[mask]
+    return report, scanned.scores[mask]
 
 
-def _on_engine(args: argparse.Namespace, asked: "Filtering") -> "tuple[dict[str, Any], np.ndarray]":
+def _on_engine(
+    args: argparse.Namespace, filtering: "Filtering"
+) -> "tuple[dict[str, Any], np.ndarray]":
     """Filters on the cluster: scored blocks are kept in OUT/_scored, so that another choice costs
     no scoring."""
     from mtmetrics.cluster.filtering import FilterWorker, choose, merged
 
     engine = chosen_engine(args)
-    known = column_names(args.file)
-    columns = text_columns(args.file, known, ["source", "translation"])
-    _refuse_columns(asked.names, known)
-    asked = dataclasses.replace(
-        asked, specs={name: _elsewhere(spec, args.lp) for name, spec in asked.specs.items()}
+    names = column_names(args.file)
+    columns = text_columns(args.file, names, ["source", "translation"])
+    _refuse_columns(filtering.names, names)
+    filtering = dataclasses.replace(
+        filtering, specs={name: _elsewhere(spec, args.lp) for name, spec in filtering.specs.items()}
     )
     pool = absolute_paths(options.pool_options(args, dtype="auto"))
     checked = [
@@ -215,17 +241,17 @@ def _on_engine(args: argparse.Namespace, asked: "Filtering") -> "tuple[dict[str,
         args.tokens is not None,
     ]
     settings = {
-        "metrics": [*map(str, asked.specs.values())],
-        "weights": asked.weights,
-        "names": asked.names,
+        "metrics": [*map(str, filtering.specs.values())],
+        "weights": filtering.weights,
+        "names": filtering.names,
     }
     settings |= {"pool": pool, "checks": checked}
-    make_worker = functools.partial(FilterWorker, asked, columns, pool)
+    make_worker = functools.partial(FilterWorker, filtering, columns, pool)
     scored = f"{args.out}/_scored"
     report = merged(
         run_blocks(args, engine, make_worker, out=scored, texts=columns, settings=settings)
     )
-    scores, repeated, below, tokens = choose(scored, args.out, asked, columns)
+    scores, repeated, below, tokens = choose(scored, args.out, filtering, columns)
     if "repeated" not in args.skip:
         report["removed"]["repeated"] = repeated
     return report | {
@@ -271,6 +297,8 @@ def _rereadable(args: argparse.Namespace) -> Iterator[_Pairs]:
             text = str(error)
             for path, name in zip(paths, given, strict=True):
                 text = text.replace(path, "standard input" if name == "-" else name)
+            if text == str(error):
+                raise
             raise InputError(text) from error
 
 
@@ -312,22 +340,22 @@ def _regular(path: str) -> Iterator[str]:
 
 
 def _kept(
-    pairs: _Pairs, found: "Scan", mask: "np.ndarray", names: list[str], below: dict[str, Any]
+    pairs: _Pairs, scanned: "Scan", mask: "np.ndarray", names: list[str], below: dict[str, Any]
 ) -> Iterator[dict[str, Any]]:
     """The rows that are kept, with their scores; of the others, examples."""
     from mtmetrics.choosing.parallel_text import add_example
 
     numbered = enumerate(row.fields for row in pairs.rows())
-    for place, number in enumerate(found.rows.tolist()):
+    for place, number in enumerate(scanned.rows.tolist()):
         row = next((row for other, row in numbered if other == number), None)
         if row is None:
             raise MTMetricsError(
                 "the input became shorter while it was read; run again when it is complete"
             )
-        score = float(found.scores[place])
+        score = float(scanned.scores[place])
         if mask[place]:
             yield dict(row) | dict(
-                zip(names, [score, *found.values[:, place].tolist()], strict=False)
+                zip(names, [score, *scanned.values[:, place].tolist()], strict=False)
             )
         else:
             add_example(below, number + 1, row[pairs.source], row[pairs.target], score=score)

@@ -1,4 +1,4 @@
-"""``mtmetrics idf``: counts in how many texts each piece of an encoder's vocabulary occurs, for
+"""``mtmetrics train idf``: counts in how many texts each piece of an encoder's vocabulary occurs, for
 weights of tokens."""
 
 import argparse
@@ -8,20 +8,6 @@ from mtmetrics.cli import options
 from mtmetrics.cli.output import check_target, print_json
 from mtmetrics.errors import InputError
 
-_OPTIONS: options.Options = {
-    **options.ENCODER,
-    "--text FILE ...!": (
-        "text of source and target language, one segment per line, each of which counts as a "
-        "document"
-    ),
-    "--languages XX ...": (
-        "of each file, such as --languages de en; where the encoder reads some languages "
-        "differently"
-    ),
-    "--out FILE!": "the table, such as idf.safetensors",
-    "--overwrite": "replace a file of that name",
-}
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = (
@@ -29,7 +15,33 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--weights of xmoverscore: ln((M + 1) / (df + 1)) + 1, where df of M texts hold the "
         "piece. Prints what it wrote as JSON."
     )
-    options.add_options(parser, _OPTIONS)
+    options.add_encoder(parser)
+    parser.add_argument(
+        "--text",
+        metavar="FILE",
+        nargs="+",
+        action="extend",
+        required=True,
+        help=(
+            "text of source and target language, one segment per line, each of which counts as a "
+            "document"
+        ),
+    )
+    parser.add_argument(
+        "--languages",
+        metavar="XX",
+        nargs="+",
+        action="extend",
+        default=[],
+        help=(
+            "of each file, such as --languages de en; where the encoder reads some languages "
+            "differently"
+        ),
+    )
+    parser.add_argument(
+        "--out", metavar="FILE", required=True, help="the table, such as idf.safetensors"
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace a file of that name")
     options.add_model_options(parser)
     parser.set_defaults(run=run)
 

@@ -1,4 +1,4 @@
-"""What there is here: ``mtmetrics list``, ``mtmetrics install`` and ``mtmetrics doctor``."""
+"""Metrics and packages on this machine: ``mtmetrics list``, ``mtmetrics install`` and ``mtmetrics doctor``."""
 
 import argparse
 import functools
@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 import mtmetrics
 from mtmetrics.artifacts.catalog import catalog, verify
 from mtmetrics.cli.options import (
-    PLUGIN,
     add_model_options,
-    add_options,
     add_output_options,
+    add_plugin,
     model_pool,
 )
 from mtmetrics.cli.output import print_report
@@ -48,7 +47,10 @@ def configure_list(parser: argparse.ArgumentParser) -> None:
         "what that is, with its size and licences. Loads nothing; mtmetrics doctor scores a "
         "pair with each."
     )
-    add_options(parser, {"names METRIC ...": "only these (default: all)", **PLUGIN})
+    parser.add_argument(
+        "names", metavar="METRIC", nargs="*", default=[], help="only these (default: all)"
+    )
+    add_plugin(parser)
     add_output_options(parser, ("table", "json", "markdown", "csv", "tsv"))
     parser.set_defaults(run=_list)
 
@@ -61,7 +63,9 @@ def configure_install(parser: argparse.ArgumentParser) -> None:
         '"mini") works in any folder and without a network. To be repeated after an update of mtmetrics; doing it '
         "twice does no harm."
     )
-    add_options(parser, {"names NAME ...": "metrics (default: all)"})
+    parser.add_argument(
+        "names", metavar="NAME", nargs="*", default=[], help="metrics (default: all)"
+    )
     parser.set_defaults(run=_install)
 
 
@@ -75,7 +79,7 @@ def configure_doctor(parser: argparse.ArgumentParser) -> None:
         "check instead whether the bundled metrics give the scores here that are stored of "
         "them, in any number format"
     )
-    add_options(parser, {"--scores": text})
+    parser.add_argument("--scores", action="store_true", help=text)
     add_model_options(parser)
     parser.set_defaults(run=_doctor)
 
@@ -157,14 +161,14 @@ def _python() -> Iterator[_Finding]:
 
 
 def _packages() -> Iterator[_Finding]:
-    """What the package requires, then each of its extras, in the versions that are there."""
+    """Yields the requirements of the package, then its extras, with the installed versions."""
     from importlib import metadata
 
     from packaging.requirements import Requirement
 
     name = f"mtmetrics {mtmetrics._version.__version__}"
     try:
-        own = metadata.metadata("mtmetrics")
+        package = metadata.metadata("mtmetrics")
     except metadata.PackageNotFoundError:
         yield (
             "note",
@@ -172,8 +176,8 @@ def _packages() -> Iterator[_Finding]:
         )
         return
     yield "ok", name
-    requirements = [Requirement(line) for line in own.get_all("Requires-Dist") or ()]
-    extras = own.get_all("Provides-Extra") or ()
+    requirements = [Requirement(line) for line in package.get_all("Requires-Dist") or ()]
+    extras = package.get_all("Provides-Extra") or ()
     always = [
         item for item in requirements if item.marker is None or item.marker.evaluate({"extra": ""})
     ]
@@ -193,8 +197,8 @@ def _packages() -> Iterator[_Finding]:
 def _of_extra(
     extra: str, requirements: "Sequence[Requirement]", seen: frozenset[str] = frozenset()
 ) -> "list[Requirement]":
-    """What an extra requires, and what the extras require that it consists of; `seen` are those
-    that it is part of."""
+    """Returns the requirements of an extra and of the extras that it consists of; `seen` are the
+    extras that it is part of."""
     items = []
     for item in requirements:
         if item.marker is None or not item.marker.evaluate({"extra": extra}):
@@ -271,7 +275,7 @@ def _presets() -> Iterator[_Finding]:
 
 
 def _tried(row: "Listed", side: str, pool: "ModelPool") -> _Finding:
-    """What comes of scoring a pair of texts with the files that are here."""
+    """Scores a pair of texts with the files of this machine, and says how that went."""
     problem = row.lacks.get(side)
     if problem is None:
         problem = _problem_in_scoring(row, side, pool)

@@ -47,8 +47,8 @@ def judge(
     measure: "Measure",
     **settings: Any,
 ) -> "tuple[MetricRuns, MetricTable]":
-    """As `mtmetrics.reports.agreement.judge_entries`, with the models that the arguments name, and
-    a bar."""
+    """Runs the metrics of the rows on judged data, with the models that the arguments name, and
+    shows a bar; see `mtmetrics.reports.agreement.judge_entries`."""
     from mtmetrics.reports.agreement import judge_entries
 
     with options.scoring(sum(entry.metric is not None for entry in entries) * sum(map(len, files))):

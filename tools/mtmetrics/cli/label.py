@@ -1,4 +1,4 @@
-"""``mtmetrics label``: judged rows for a metric without references, made by metrics that have
+"""``mtmetrics train labels``: judged rows for a metric without references, made by metrics that have
 them."""
 
 import argparse
@@ -9,33 +9,6 @@ from mtmetrics.errors import InputError
 from mtmetrics.io.atomic import write_json
 from mtmetrics.io.row_writer import write_rows
 
-_OPTIONS: options.Options = {
-    "--data FILE ...!": (
-        "JSON Lines: lp, source, reference, and translation or outputs (an object, system -> "
-        "translation)"
-    ),
-    "--out FILE!": (
-        "judged rows to train on: JSON Lines, .gz to compress; OUT.json beside it says how they "
-        "were made"
-    ),
-    "--most N": ("of the different translations of a source draw at most so many", {"type": int}),
-    "--keep": ("which text to compare with goes into the rows", ("source", "reference", "both")),
-    "--failures N": (
-        "add so many outputs that are no translations, with low labels",
-        {"type": int, "default": 0},
-    ),
-    "--worsened N": (
-        (
-            "add so many of the better outputs once more, each with a copy that has an error, to be "
-            "scored below it"
-        ),
-        {"type": int, "default": 0},
-    ),
-    "--escaped SYSTEM ...": "outputs of these systems hold HTML entities such as &quot;, which are undone",
-    "--seed N": ("of everything random", 1),
-    "--overwrite": "replace a file of that name",
-}
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = (
@@ -44,12 +17,74 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "averaged. Without --metric, judgements that the rows hold are standardised. Prints "
         "what it wrote as JSON."
     )
-    options.add_options(parser.add_argument_group("rows"), _OPTIONS)
-    text = "a teacher, such as bilstm:mini; repeatable"
-    metric: options.Options = {
-        "--metric NAME[:PRESET[:OPTION=VALUE,...]]": (text, {"action": "append", "default": []})
-    }
-    options.add_options(parser.add_argument_group("metric"), metric)
+    rows = parser.add_argument_group("rows")
+    rows.add_argument(
+        "--data",
+        metavar="FILE",
+        nargs="+",
+        action="extend",
+        required=True,
+        help=(
+            "JSON Lines: lp, source, reference, and translation or outputs (an object, system -> "
+            "translation)"
+        ),
+    )
+    rows.add_argument(
+        "--out",
+        metavar="FILE",
+        required=True,
+        help=(
+            "judged rows to train on: JSON Lines, .gz to compress; OUT.json beside it says how "
+            "they were made"
+        ),
+    )
+    rows.add_argument(
+        "--most",
+        metavar="N",
+        type=int,
+        help="of the different translations of a source draw at most so many",
+    )
+    rows.add_argument(
+        "--keep",
+        choices=("source", "reference", "both"),
+        default="source",
+        help="which text to compare with goes into the rows (default: %(default)s)",
+    )
+    rows.add_argument(
+        "--failures",
+        metavar="N",
+        type=int,
+        default=0,
+        help="add so many outputs that are no translations, with low labels",
+    )
+    rows.add_argument(
+        "--worsened",
+        metavar="N",
+        type=int,
+        default=0,
+        help=(
+            "add so many of the better outputs once more, each with a copy that has an error, to "
+            "be scored below it"
+        ),
+    )
+    rows.add_argument(
+        "--escaped",
+        metavar="SYSTEM",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="outputs of these systems hold HTML entities such as &quot;, which are undone",
+    )
+    rows.add_argument(
+        "--seed",
+        metavar="N",
+        type=int,
+        default=1,
+        help="of everything random (default: %(default)s)",
+    )
+    rows.add_argument("--overwrite", action="store_true", help="replace a file of that name")
+    metric = parser.add_argument_group("metric")
+    options.add_metric(metric, "a teacher, such as bilstm:mini; repeatable")
     options.add_model_options(parser)
     parser.set_defaults(run=run)
 
@@ -67,7 +102,7 @@ def run(args: argparse.Namespace) -> None:
     ):
         if value is not None and value < least:
             raise InputError(f"--{name} {value}: must be at least {least}")
-    metrics = [MetricSpec.parse(text).filled(None, {}) for text in args.metric]
+    metrics = [MetricSpec.parse(text).filled(None, {}) for text in args.metric or []]
     outputs = read_outputs(args.data, args.most, args.seed, args.escaped)
     labels, signatures = labelled(outputs, metrics, options.model_pool(args))
     rows = [(output, label, None) for output, label in zip(outputs, labels.tolist(), strict=True)]

@@ -8,9 +8,7 @@ import ctypes
 import functools
 import importlib
 import io
-import itertools
 import os
-import re
 import signal
 import sys
 import threading
@@ -21,7 +19,6 @@ from typing import IO, Any
 from mtmetrics._version import __version__
 from mtmetrics.cli import options
 from mtmetrics.cli.output import refuse_inputs_as_outputs
-from mtmetrics.cli.shell_words import in_shell_words
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.scorers.metric import METRICS
 from mtmetrics.scorers.registry import installed_plugins, known_metric
@@ -33,21 +30,13 @@ _COMMANDS = {
     "compare": "compare systems on one test set",
     "explain": "show which words were matched with which, and which are at fault",
     "evaluate": "correlate metrics with human judgements",
-    "plot": "draw how metrics agree with human judgements",
-    "tune": "choose a metric's options by a few human judgements",
     "probe": "test a metric on parallel text, without human judgements",
     "list": "list metrics, presets, languages, and what works offline",
     "data": "list and fetch judged data, or score a test set of mt-metrics-eval",
     "filter": "keep the good sentence pairs of parallel text",
     "rerank": "take the best of several translations of each source",
     "mine": "find parallel sentences in two monolingual files",
-    "remap": "fit remapping matrices for a language pair",
-    "idf": "make a table of inverse document frequencies",
-    "uscore": "make a UScore preset from two monolingual files",
-    "label": "have metrics with references judge translations, to train one without",
-    "train": (
-        "train an encoder, a language model, a sentence encoder, a translation model or a regressor"
-    ),
+    "train": "train models, and make maps, tables of frequencies, presets of UScore and judgements",
     "artifacts": "list, verify, pull, push, import or convert models and maps",
     "space": "publish metrics as Spaces",
     "install": "register the metrics with evaluate",
@@ -55,11 +44,22 @@ _COMMANDS = {
     "serve": "score what programs send by HTTP",
     "doctor": "check the installation",
 }
+# Old name -> the new one. They are not listed, and say the new name when they are called.
+RENAMED = {
+    "remap": "train maps",
+    "idf": "train idf",
+    "uscore": "train uscore",
+    "label": "train labels",
+    "plot": "evaluate --plot",
+    "tune": "evaluate --tune",
+}
 # Commands that share a module, whose functions are called by them.
 _TOGETHER = dict.fromkeys(("list", "install", "doctor"), "inventory")
 _M_TRIM_THRESHOLD = -1
 _M_MMAP_THRESHOLD = -3
 _MIB = 2**20
+# Options that hold texts, as messages write them.
+_COLUMNS = {"sources": "-s SOURCES", "references": "-r REFERENCES"}
 _STANDARD_OUTPUT = "standard output"
 # One call a line; the help of a command shows those that begin with its name. Tests parse every one
 # of them.
@@ -77,12 +77,12 @@ mtmetrics evaluate --preset mini --data judged.jsonl
 mtmetrics evaluate --metric sentsim:mini --metric chrf --against reference --ci --data de-en.jsonl fi-en.jsonl
 mtmetrics evaluate --metric bertr:mini --layers all --plot layers.svg --data judged.jsonl
 mtmetrics evaluate --recipe zhao2020-table1 --preset mini --report reproduced
-mtmetrics plot scatter --metric xmoverscore:mini --data judged.jsonl --out scatter.png
-mtmetrics plot bars --metric xmoverscore:mini --metric chrf --data judged.jsonl --out bars.svg
-mtmetrics plot weights --metric xmoverscore:mini --data development.jsonl --out weights.pdf
-mtmetrics tune --metric xmoverscore:mini --data development.jsonl --out tuned
-mtmetrics tune --metric uscore:mini --data development.jsonl --try weights=tuned,+,++ --out tuned
-mtmetrics tune --metric bertr:mini:encoder=my-encoder --against reference --data development.jsonl --out tuned
+mtmetrics evaluate --metric xmoverscore:mini --data judged.jsonl --plot scatter.png --draw scatter
+mtmetrics evaluate --metric xmoverscore:mini --metric chrf --data judged.jsonl --plot bars.svg
+mtmetrics evaluate --metric xmoverscore:mini --data development.jsonl --plot weights.pdf --draw weights
+mtmetrics evaluate --metric xmoverscore:mini --data development.jsonl --tune tuned
+mtmetrics evaluate --metric uscore:mini --data development.jsonl --try weights=tuned,+,++ --tune tuned
+mtmetrics evaluate --metric bertr:mini:encoder=my-encoder --against reference --data development.jsonl --tune tuned
 mtmetrics probe preference pairs.tsv --preset mini --lp de-en --word-pairs words.tsv
 mtmetrics probe matching pairs.tsv --preset mini --lp de-en --candidates 50
 mtmetrics probe matching pairs.tsv --metric sentsim:mini --lp de-en --at 1 --plot matching.png
@@ -101,22 +101,22 @@ mtmetrics rerank --preset mini --lp de-en nbest.jsonl --tune development.jsonl
 mtmetrics mine --lp de-en --source-text de.txt --target-text en.txt --memory 4G --out pairs.jsonl
 mtmetrics mine --lp de-en --source-text de.txt --target-text en.txt --encoder my-own --level sentence --out a.jsonl
 mtmetrics mine --lp de-en --source-text de.txt --target-text en.txt --encoder my-own --map umd --maps maps --out a.jsonl
-mtmetrics remap --encoder mini-encoder --layer 4 --lp de-en --parallel de-en.jsonl --out maps
-mtmetrics remap --encoder mini-encoder --layer 4 --lp de-en --word-pairs words.tsv --map clp --out maps
-mtmetrics remap --encoder mini-encoder --lp de-en --parallel de-en.jsonl --level sentence --out maps
-mtmetrics idf --encoder mini-encoder --text de.txt en.txt --out idf.safetensors
-mtmetrics idf --encoder bert-base-multilingual-cased --text de.txt en.txt --out idf.safetensors --overwrite
-mtmetrics idf --encoder my-own --text de.txt en.txt --out idf.safetensors --dtype auto
-mtmetrics uscore --lp de-en --source-text de.txt --target-text en.txt --preset mini --without translation --out made
-mtmetrics uscore --lp de-en --source-text de.txt --target-text en.txt --parallel de-en.tsv --out made
-mtmetrics uscore --lp de-en --source-text de.txt --target-text en.txt --judged judged.jsonl --out made
-mtmetrics label --metric bilstm:mini --data outputs.jsonl --out labelled.jsonl.gz
-mtmetrics label --metric bilstm:mini --metric esim:mini --data outputs.jsonl --most 5 --failures 99 --out labels.jsonl
-mtmetrics label --data judged.jsonl --out standardised.jsonl
 mtmetrics train encoder --begin intfloat/multilingual-e5-small --parallel de-en.jsonl --out my-encoder
 mtmetrics train lm --mono en.txt --out my-lm
 mtmetrics train regressor --architecture esim --encoder my-encoder --judged judged.jsonl --out my-esim
 mtmetrics train regressor --composition transformer --encoder mini-encoder --judged labelled.jsonl.gz --out my-esim
+mtmetrics train maps --encoder mini-encoder --layer 4 --lp de-en --parallel de-en.jsonl --out maps
+mtmetrics train maps --encoder mini-encoder --layer 4 --lp de-en --word-pairs words.tsv --map clp --out maps
+mtmetrics train maps --encoder mini-encoder --lp de-en --parallel de-en.jsonl --level sentence --out maps
+mtmetrics train idf --encoder mini-encoder --text de.txt en.txt --out idf.safetensors
+mtmetrics train idf --encoder bert-base-multilingual-cased --text de.txt en.txt --out idf.safetensors --overwrite
+mtmetrics train idf --encoder my-own --text de.txt en.txt --out idf.safetensors --dtype auto
+mtmetrics train uscore --lp de-en --source-text de.txt --target-text en.txt --without translation --out made
+mtmetrics train uscore --lp de-en --source-text de.txt --target-text en.txt --parallel de-en.tsv --out made
+mtmetrics train uscore --lp de-en --source-text de.txt --target-text en.txt --judged judged.jsonl --out made
+mtmetrics train labels --metric bilstm:mini --data outputs.jsonl --out labelled.jsonl.gz
+mtmetrics train labels --metric bilstm:mini --metric esim:mini --data outputs.jsonl --failures 99 --out labels.jsonl
+mtmetrics train labels --data judged.jsonl --out standardised.jsonl
 mtmetrics artifacts list
 mtmetrics artifacts verify
 mtmetrics artifacts pull xmoverscore-published --lp de-en ru-en
@@ -140,17 +140,17 @@ mtmetrics doctor
 class Parser(argparse.ArgumentParser):
     """A parser whose help begins with a short usage and ends with examples.
 
-    It takes no option by the beginning of its name: `_load_plugins` reads some options before it,
+    It takes no option by the beginning of its name: `_early_options` reads some options before it,
     by their names."""
 
-    given: tuple[str, ...] = ()
+    argv: Sequence[str] = ()
 
     def __init__(self, **keywords: Any) -> None:
         super().__init__(allow_abbrev=False, **keywords)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Keeps the arguments for the help, which may come before the metric."""
-        self.given = tuple(args or ())
+        self.argv = args or ()
         return super().parse_known_args(args, namespace)
 
     def _print_message(self, message: str, file: Any = None) -> None:
@@ -159,7 +159,7 @@ class Parser(argparse.ArgumentParser):
         (file or sys.stderr).write(message)
 
     def format_usage(self) -> str:
-        """What must be given; the help lists what may."""
+        """Returns the arguments that must be given; the help lists the others."""
         formatter = self._get_formatter()
         needed = [
             action for action in self._actions if action.required or not action.option_strings
@@ -168,49 +168,53 @@ class Parser(argparse.ArgumentParser):
         return formatter.format_help().replace(self.prog, f"{self.prog} [options]", 1)
 
     def format_help(self) -> str:
-        """Without the options of metrics, unless some are named."""
+        """Returns the help, with the options of those metrics alone that the user names."""
         formatter = self._get_formatter()
         formatter.add_text(self.description)
-        own = next(
-            (group for group in self._action_groups if group.title == options.OWN_OPTIONS), None
-        )
+        own_options = None
         for group in self._action_groups:
-            if group is own:
+            if group.title == options.OWN_OPTIONS:
+                own_options = group
                 continue
             formatter.start_section(group.title)
             formatter.add_text(group.description)
             formatter.add_arguments(group._group_actions)
             formatter.end_section()
-        if own is not None:
-            self._add_own(formatter, own)
-        examples = [
-            line for line in EXAMPLES.strip().splitlines() if line.startswith(self.prog + " ")
-        ]
-        chosen = examples if self.prog != "mtmetrics" else examples[:1]
-        shown = "".join(f"  {line}\n" for line in chosen)
-        return f"{self.format_usage()}\n{formatter.format_help()}" + (
-            f"\nexamples:\n{shown}" if shown else ""
-        )
+        if own_options is not None:
+            self._add_own_options(formatter, own_options._group_actions)
+        parts = [self.format_usage(), formatter.format_help()]
+        examples = [line for line in EXAMPLES.splitlines() if line.startswith(f"{self.prog} ")]
+        if self.prog == "mtmetrics":
+            examples = examples[:1]
+        if examples:
+            parts.append("examples:\n" + "".join(f"  {line}\n" for line in examples))
+        return "\n".join(parts)
 
-    def _add_own(self, formatter: argparse.HelpFormatter, own: Any) -> None:
-        names = re.findall(r"--metric[= ]([^:\s]+)", " ".join(self.given))
+    def _add_own_options(
+        self, formatter: argparse.HelpFormatter, actions: list[argparse.Action]
+    ) -> None:
+        """Adds a section for each metric that the user names, or how to see one."""
+        names = _named_metrics(self.argv)
         if not names:
             formatter.start_section(f"{options.OWN_OPTIONS} (a metric's own options)")
             formatter.add_text(f"{self.prog} --metric NAME --help")
             formatter.end_section()
         for name in filter(known_metric, names):
-            known = METRICS[name].settings().options()
-            actions = [copy.copy(action) for action in own._group_actions if action.dest in known]
-            for action in actions:  # not what it is of other metrics
-                action.help = known[action.dest].metadata["help"].replace("%", "%%")
+            fields = METRICS[name].settings().options()
+            actions_of_metric = [copy.copy(action) for action in actions if action.dest in fields]
+            for action in actions_of_metric:  # not what it is of other metrics
+                action.help = fields[action.dest].metadata["help"].replace("%", "%%")
             formatter.start_section(f"{options.OWN_OPTIONS} ({name})")
-            formatter.add_arguments(actions)
+            formatter.add_arguments(actions_of_metric)
             formatter.end_section()
 
 
 def build_parser(only: str | None = None) -> argparse.ArgumentParser:
-    """The parser with all sub-commands; where `only` names one, the others have a line of help and
-    no options."""
+    """Returns the parser with all commands.
+
+    Args:
+        only: a command; the others have a line of help and no options then.
+    """
     text = "Machine-translation evaluation metrics: XMoverScore and its relatives."
     parser = Parser(prog="mtmetrics", description=text)
     parser.add_argument("--version", action="version", version=f"mtmetrics {__version__}")
@@ -220,10 +224,18 @@ def build_parser(only: str | None = None) -> argparse.ArgumentParser:
         if only in (None, name):
             module = importlib.import_module(f"mtmetrics.cli.{_TOGETHER.get(name, name)}")
             getattr(module, f"configure_{name}" if name in _TOGETHER else "configure")(command)
+    for name, new_name in RENAMED.items():
+        command = subparsers.add_parser(name)
+        command.set_defaults(renamed=(name, new_name))
+        if only in (None, name):
+            importlib.import_module(f"mtmetrics.cli.{name}").configure(command)
     for command in leaves(parser):
         command.set_defaults(leaf=command)
-        options.add_options(
-            command, {"-q --quiet": "no progress and no notes; warnings and errors stay"}
+        command.add_argument(
+            "-q",
+            "--quiet",
+            action="store_true",
+            help="no progress and no notes; warnings and errors stay",
         )
     return parser
 
@@ -234,14 +246,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         0, 1 if something could not be done, 2 for bad usage, 130 after Ctrl-C, 143 after SIGTERM.
     """
-    given = sys.argv[1:] if argv is None else argv
+    words = sys.argv[1:] if argv is None else argv
     if sys.stderr is None:  # `2>&-`, where messages would go to standard output
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     if sys.stdout is None:
         return _fail("standard output is closed; where it is not wanted, send it to /dev/null", 1)
     try:
         with _tolerant_output(), _ended_by_signals():
-            return _call(given)
+            return _call(words)
     except _EndedError as ended:
         return _fail("terminated", 128 + ended.number)
     except KeyboardInterrupt:
@@ -350,21 +362,27 @@ def _drop_if_broken(stream: IO[str]) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def _call(given: Sequence[str]) -> int:
+def _call(argv: Sequence[str]) -> int:
     """Runs a command; its expected errors become a line and an exit code."""
     if "_ARGCOMPLETE" in os.environ:
         complete(build_parser())
     try:
-        _load_plugins(given)
+        _load_plugins(argv)
     except MTMetricsError as error:
         return _fail(str(error), 2 if isinstance(error, InputError) else 1)
     try:
-        parser = build_parser(next((word for word in given if word in _COMMANDS), ""))
+        parser = build_parser(
+            next((word for word in argv if word in _COMMANDS or word in RENAMED), "")
+        )
     except argparse.ArgumentError as error:
         why = "an option of a plug-in is one of the command, too; rename the field of its Settings"
         return _fail(f"{error}: {why}", 2)
-    arguments = parser.parse_args(given)
+    arguments = parser.parse_args(argv)
     options.quiet = getattr(arguments, "quiet", False)
+    if hasattr(arguments, "renamed"):
+        old_name, new_name = arguments.renamed
+        note = f"'mtmetrics {old_name}' is now 'mtmetrics {new_name}'; the old name goes in 2.1"
+        print(f"mtmetrics: {note}", file=sys.stderr)
     (keep_large_blocks if getattr(arguments, "large_blocks", False) else return_large_blocks)()
     with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
@@ -373,29 +391,47 @@ def _call(given: Sequence[str]) -> int:
             refuse_inputs_as_outputs(arguments, arguments.leaf._actions)
             return arguments.run(arguments) or 0
         except MTMetricsError as error:
-            return _fail(
-                in_shell_words(str(error), given), 2 if isinstance(error, InputError) else 1
-            )
+            message = error.worded(functools.partial(_flag_of, arguments.leaf))
+            return _fail(message, 2 if isinstance(error, InputError) else 1)
 
 
-def _load_plugins(given: Sequence[str]) -> None:
+def _flag_of(command: argparse.ArgumentParser, keyword: str, value: str) -> str | None:
+    """Returns a keyword of Python, with its value if there is one, as the option of a command;
+    None where the command has no such option."""
+    if keyword in _COLUMNS:
+        return _COLUMNS[keyword]
+    option = options.flag(keyword)
+    if option not in command._option_string_actions:
+        return None
+    return f"{option} {value}".rstrip()
+
+
+def _early_options(argv: Sequence[str]) -> argparse.Namespace:
+    """Reads ``--plugin`` and ``--metric``, which say which other options there are."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    for name in ("--plugin", "--metric"):
+        # A value that is missing is for the whole parser to refuse.
+        parser.add_argument(name, action="append", nargs="?", default=[])
+    early, _ = parser.parse_known_args(argv)
+    return early
+
+
+def _named_metrics(argv: Sequence[str]) -> list[str]:
+    """Returns the names of the metrics that the arguments choose."""
+    return [text.partition(":")[0] for text in _early_options(argv).metric if text]
+
+
+def _load_plugins(argv: Sequence[str]) -> None:
     """Makes metrics known whose options the parser has to have: those of --plugin, and installed
     ones that --metric names. Processes that this one starts find the files by the environment."""
-    words = [*itertools.takewhile(lambda word: word != "--", given)]
-    for place, word in enumerate(words):
-        flag, equals, value = word.partition("=")
-        if not equals:
-            value = "".join(words[place + 1 : place + 2])
-        if flag == "--plugin" and value:
-            from mtmetrics.scorers.plugins import load_plugin
+    for path in filter(None, _early_options(argv).plugin):
+        from mtmetrics.scorers.plugins import load_plugin
 
-            load_plugin(value)
-            known = os.environ.get("MTMETRICS_PLUGINS")
-            os.environ["MTMETRICS_PLUGINS"] = os.pathsep.join(
-                filter(None, [known, os.path.abspath(value)])
-            )
-        elif flag == "--metric":
-            known_metric(value.partition(":")[0])
+        load_plugin(path)
+        paths = [os.environ.get("MTMETRICS_PLUGINS"), os.path.abspath(path)]
+        os.environ["MTMETRICS_PLUGINS"] = os.pathsep.join(filter(None, paths))
+    for name in _named_metrics(argv):
+        known_metric(name)
 
 
 def keep_large_blocks() -> None:

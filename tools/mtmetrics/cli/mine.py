@@ -19,59 +19,105 @@ _MEMORY, _LEAST_MEMORY = "12G", 2 * 2**30
 _ENCODER, _WORD_LAYER = "mini-encoder", 4
 
 
-_FILES: options.Options = {
-    "--lp XX-YY!": "language pair, such as de-en",
-    "--source-text FILE!": "sentences of the source language, one per line",
-    "--target-text FILE!": "sentences of the target language",
-    "--out FILE!": "the pairs, as JSON Lines",
-    "--encoder MODEL": ("folder, bundled artifact or Hub repository", _ENCODER),
-    "--layer": (
-        (
-            f"hidden state of the encoder (default: last; with word and {_ENCODER} {_WORD_LAYER}, "
-            "which knows words best)"
-        ),
-        int,
-    ),
-    "--level": ("what is compared", ("word", "sentence")),
-    "--k": ("nearest neighbours to look at (default: 20 with word, 5 with sentence)", int),
-    "--share": ("word: pairs to keep, as a share of the sources (default: 0.05)", float),
-    "--limit": ("sentence: pairs to keep (default: 100000)", int),
-    "--map MAP": "word: map of the source side, clp or umd (default: none)",
-    "--maps PATH|NAME": "word: a map file, a folder of maps, or a map artifact",
-    "--memory SIZE": (
-        "stay below it, such as 4G; vectors that need more go to files beside --out, and are "
-        "mined block by block (default: 12G)"
-    ),
-    "--engine ray[=ADDRESS]": (
-        "ray, or ray=ADDRESS of a cluster: blocks are its tasks; --out must be on a disk that "
-        "all nodes share"
-    ),
-    "--cpus-per-worker N": ("with --engine on nodes without GPUs: CPUs that a task takes", 1),
-}
-_TEXT: options.Options = {
-    "--sentences": ("sentences to draw from each file", 40_000),
-    "--seed": ("of the draw", 1),
-    "--prepared": "the files hold clean sentences: do not filter them",
-    "--no-language-filter": "keep sentences that seem to be of another language",
-}
-
-
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Finds pairs of sentences that are likely translations of each other: by Word Mover's "
         "Distance (word) or by the ratio margin of sentence vectors (sentence). Writes source, "
         "target and score as JSON Lines, best first; prints what was read, left out and kept."
     )
-    options.add_options(parser, _FILES)
-    options.add_options(parser.add_argument_group("text"), _TEXT)
+    parser.add_argument("--lp", metavar="XX-YY", required=True, help="language pair, such as de-en")
+    parser.add_argument(
+        "--source-text",
+        metavar="FILE",
+        required=True,
+        help="sentences of the source language, one per line",
+    )
+    parser.add_argument(
+        "--target-text", metavar="FILE", required=True, help="sentences of the target language"
+    )
+    parser.add_argument("--out", metavar="FILE", required=True, help="the pairs, as JSON Lines")
+    parser.add_argument(
+        "--encoder",
+        metavar="MODEL",
+        default=_ENCODER,
+        help="folder, bundled artifact or Hub repository (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--layer",
+        type=int,
+        help=(
+            f"hidden state of the encoder (default: last; with word and {_ENCODER} {_WORD_LAYER}, "
+            "which knows words best)"
+        ),
+    )
+    parser.add_argument(
+        "--level",
+        choices=("word", "sentence"),
+        default="word",
+        help="what is compared (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--k",
+        type=int,
+        help="nearest neighbours to look at (default: 20 with word, 5 with sentence)",
+    )
+    parser.add_argument(
+        "--share", type=float, help="word: pairs to keep, as a share of the sources (default: 0.05)"
+    )
+    parser.add_argument("--limit", type=int, help="sentence: pairs to keep (default: 100000)")
+    parser.add_argument(
+        "--map", metavar="MAP", help="word: map of the source side, clp or umd (default: none)"
+    )
+    parser.add_argument(
+        "--maps", metavar="PATH|NAME", help="word: a map file, a folder of maps, or a map artifact"
+    )
+    parser.add_argument(
+        "--memory",
+        metavar="SIZE",
+        help=(
+            "stay below it, such as 4G; vectors that need more go to files beside --out, and are "
+            "mined block by block (default: 12G)"
+        ),
+    )
+    parser.add_argument(
+        "--engine",
+        metavar="ray[=ADDRESS]",
+        help=(
+            "ray, or ray=ADDRESS of a cluster: blocks are its tasks; --out must be on a disk that "
+            "all nodes share"
+        ),
+    )
+    parser.add_argument(
+        "--cpus-per-worker",
+        metavar="N",
+        type=int,
+        default=1,
+        help="with --engine on nodes without GPUs: CPUs that a task takes (default: %(default)s)",
+    )
+    text = parser.add_argument_group("text")
+    text.add_argument(
+        "--sentences",
+        type=int,
+        default=40000,
+        help="sentences to draw from each file (default: %(default)s)",
+    )
+    text.add_argument("--seed", type=int, default=1, help="of the draw (default: %(default)s)")
+    text.add_argument(
+        "--prepared", action="store_true", help="the files hold clean sentences: do not filter them"
+    )
+    text.add_argument(
+        "--no-language-filter",
+        action="store_true",
+        help="keep sentences that seem to be of another language",
+    )
     options.add_model_options(parser)
     parser.set_defaults(run=run)
 
 
 def _size(text: str) -> int:
     """Bytes of a size such as 4G or 1500M."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([MGT])i?B?", text, re.IGNORECASE)
-    size = int(float(found[1]) * 2 ** {"M": 20, "G": 30, "T": 40}[found[2].upper()]) if found else 0
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([MGT])i?B?", text, re.IGNORECASE)
+    size = int(float(match[1]) * 2 ** {"M": 20, "G": 30, "T": 40}[match[2].upper()]) if match else 0
     if size < _LEAST_MEMORY:
         raise InputError(
             f"--memory {text!r}: give at least 2G, for models and one block, such as 4G"
@@ -171,7 +217,7 @@ def _miner(args: argparse.Namespace) -> Callable[[list[str], list[str]], Any]:
         args.layer = _WORD_LAYER
     encoder = _Encoder(args).loaded  # before the texts are prepared, which takes longer
     if args.maps is not None:
-        known = {"local_files_only": args.local_files_only}
+        known = {"local_files_only": bool(args.local_files_only)}
         given["remapping"] = load_map(args.maps, args.lp, args.map, encoder, **known)
     languages = language_pair(args.lp)
     bar = functools.partial(options.progress, unit=" blocks")
@@ -193,7 +239,7 @@ def _miner(args: argparse.Namespace) -> Callable[[list[str], list[str]], Any]:
     from mtmetrics.cluster.task_map import TaskMap
 
     engine = Engine.parse(
-        args.engine, cpus_per_worker=args.cpus_per_worker, gpus=args.device == "auto"
+        args.engine, cpus_per_worker=args.cpus_per_worker, gpus=args.device in (None, "auto")
     )
     fingerprint = given["remapping"].fingerprint if "remapping" in given else None
     settings = {name: getattr(args, name) for name in ("level", "layer", "dtype", "k")}

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mtmetrics.errors import InputError
 from mtmetrics.models.running import Running
@@ -18,46 +18,22 @@ if TYPE_CHECKING:
     from mtmetrics.models.pool import ModelPool
     from mtmetrics.reports.metric_runs import MetricSpec
 
+T = TypeVar("T")
+# A parser, or a group of options of one.
+Container = argparse._ActionsContainer
+# The parsers of the actions of a command.
+Subparsers = argparse._SubParsersAction
 USUAL_METRIC = "xmoverscore"
 # Set by `main`: no bars and no notes, but warnings and errors.
 quiet = False
 _MOST_AHEAD = 1000
-# As its usage is written -> help, and what else is said of it; see `add_options`.
-Options = Mapping[str, str | tuple[str, Any]]
-# Name -> what runs it, a line for the list of all, description and options; see `add_actions`.
-Actions = Mapping[str, tuple[Callable[[argparse.Namespace], int | None], str, str, Options]]
-_FLAG = {"action": argparse.BooleanOptionalAction, "default": None}
-LANG_PAIR: Options = {"--lp XX-YY": "language pair, such as de-en, deu_Latn-eng_Latn or en-pt_BR"}
-SOURCES: Options = {"-s --sources FILE": "one source segment per line"}
-ENCODER: Options = {"--encoder MODEL!": "folder, bundled artifact or Hub repository"}
-TABLE_OR_JSON: Options = {"--format": ("output format", ("table", "json"))}
-PLUGIN: Options = {
-    "--plugin FILE.py": ("metrics of this file, too; repeatable", {"action": "append"})
-}
-WHERE: Options = {
-    "--where CONDITION": (
-        "only rows whose field has a value, or a number that is not below one, such as "
-        "year=2020, system=NAME or 'judgements>=2'"
-    )
-}
-JUDGED: Options = {
-    "--lp XX-YY": ("read this language pair only", {"dest": "pair"}),
-    "--field FIELD": ("the field that holds the translation", "translation"),
-    **WHERE,
-    "--detokenize": (
-        "first make running text of texts that Moses tokenised (extra [mining]); the signature "
-        "says so"
-    ),
-}
-_AGAINST: Options = {
-    "--against SIDE": "compare with the source or the reference, for metrics that can do both"
-}
 _ROWS = (
     "TSV (source, translation and reference in this order, or named by a header row), .csv with "
     "a header row, .jsonl or .parquet (source, translation, reference; or src, mt, ref); - "
     "reads TSV from standard input"
 )
-_SAME = (
+# Keywords that are no option of a single metric, but of a command.
+_COMMON = (
     "lang_pair",
     "against",
     "metric",
@@ -71,70 +47,7 @@ _SAME = (
 )
 # Help shows this group only for a metric that is named.
 OWN_OPTIONS = "instead of what the preset says"
-
-
-def _merged(
-    owners: Mapping[str, Iterable[dataclasses.Field]], tell: Callable[[dataclasses.Field], str]
-) -> dict[str, tuple[dataclasses.Field, dict[str, list[str]]]]:
-    """Fields of several classes by name: the first one, and what is told of them -> the owners of
-    whom it is told."""
-    merged: dict[str, tuple[dataclasses.Field, dict[str, list[str]]]] = {}
-    for owner, fields in owners.items():
-        for field in fields:
-            _, told = merged.setdefault(field.name, (field, {}))
-            told.setdefault(tell(field), []).append(owner)
-    return merged
-
-
-@functools.cache
-def own_options() -> Options:
-    """What metrics take instead of what their presets say, from the settings of all of them."""
-    fields = {metric.name: metric.settings().options().values() for metric in METRICS.values()}
-    found: dict[str, tuple[str, Any]] = {}
-    for name, (field, told) in _merged(fields, lambda field: field.metadata["help"]).items():
-        if name in _SAME:  # the seed, which commands have for all that is drawn
-            continue
-        possible = kinds(field) or {str}
-        usage = flag(name) + (
-            "" if possible == {bool} else f" {field.metadata['usage'] or name.upper()}"
-        )
-        texts = (
-            [*told]
-            if len(told) == 1
-            else [f"{', '.join(names)}: {text}" for text, names in told.items()]
-        )
-        found[usage] = ("; ".join(texts), _value_of(possible))
-    return found
-
-
-def _value_of(possible: set[type]) -> type | dict[str, Any]:
-    """How the command line reads an option that may have values of these types."""
-    if possible == {bool}:
-        return _FLAG
-    if len(possible) == 1:
-        return next(iter(possible))
-
-    def read(text: str) -> Any:
-        try:
-            return plain_value(possible, text)
-        except InputError as error:
-            raise argparse.ArgumentTypeError(f"invalid value: {text!r}; {error}") from None
-
-    return {"type": read}
-
-
-def _model_options() -> Options:
-    told: dict[str, str | tuple[str, Any]] = {}
-    for field in dataclasses.fields(Running):
-        text, default = field.metadata["help"], field.default
-        if field.name == "dtype":  # where the user says none, the command does
-            text, default = (
-                f"{text} (default: float32; auto in filter and rerank, and with --engine ray)",
-                None,
-            )
-        usage = f"{flag(field.name)} {field.metadata['usage']}".strip()
-        told[usage] = text if default in (None, False) else (text, default)
-    return told
+_DTYPE_DEFAULT = "float32; auto in filter and rerank, and with --engine ray"
 
 
 def flag(keyword: str) -> str:
@@ -143,101 +56,196 @@ def flag(keyword: str) -> str:
 
 
 @functools.cache
-def keywords() -> list[str]:
-    """Keywords of Python that messages of the package name and that are options here."""
-    return [*_SAME, *(usage.split()[0][2:].replace("-", "_") for usage in own_options())]
+def own_options() -> dict[str, list[dataclasses.Field]]:
+    """Returns metric -> the fields of its settings that replace what a preset says."""
+    options = {}
+    for metric in METRICS.values():
+        fields = metric.settings().options().values()
+        options[metric.name] = [field for field in fields if field.name not in _COMMON]
+    return options
 
 
-class _Several(argparse.Action):
-    """A list of values, to which an option that is given again adds; the first replaces the
-    default."""
-
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: Any,
-        option_string: Any = None,
-    ) -> None:
-        before = getattr(namespace, self.dest)
-        setattr(namespace, self.dest, [*values] if before is self.default else [*before, *values])
+def own_keywords() -> list[str]:
+    """Returns the names of the options that replace what a preset says, each once."""
+    names = [field.name for fields in own_options().values() for field in fields]
+    return list(dict.fromkeys(names))
 
 
-def add_options(parser: Any, options: Options) -> list[str]:
-    """Adds options to a parser or a group of one, and returns the names of their values.
-
-    Each usage belongs to a help text, or to a help text and a specification.
-
-    A usage lists the names of the option and the placeholder of its value: ``-t --predictions
-    FILE``. One without a dash is a positional argument, one without a placeholder a flag. ``...``
-    behind the placeholder stands for a list of values, empty by default, to which an option that is
-    given again adds; ``!`` at the end says that it must be given.
-
-    A specification is a type; a default value; a truth value, which is the default of a flag that
-    has a ``--no-`` form; a tuple of choices, of which the first is the default; or a dictionary of
-    keywords for ``add_argument``."""
-    added = []
-    for usage, told in options.items():
-        text, more = (told, None) if isinstance(told, str) else told
-        words = usage.removesuffix("!").split()
-        names = sum(word.startswith("-") for word in words) or 1
-        metavar, *several = words[names:] or [None]
-        settings: dict[str, Any] = {"metavar": metavar} if metavar else {}
-        settings |= {"nargs": "+", "default": [], "action": _Several} if several else {}
-        if words[0].startswith("-"):
-            settings |= {"required": True} if usage.endswith("!") else {}
-        elif not usage.endswith("!"):
-            settings["nargs"] = "*" if several else "?"
-        if more is None:
-            settings |= {} if metavar else {"action": "store_true"}
-        elif isinstance(more, type):
-            settings["type"] = more
-        elif isinstance(more, bool):
-            settings |= {"action": argparse.BooleanOptionalAction, "default": more}
-        elif isinstance(more, dict):
-            settings |= more
-        else:
-            kind = (
-                {"choices": more, "default": more[0]}
-                if isinstance(more, tuple)
-                else {"default": more}
-            )
-            settings |= {"type": type(kind["default"])} | kind
-            text += " (default: %(default)s)"
-        added.append(parser.add_argument(*words[:names], help=text, **settings).dest)
-    return added
+def default_text(field: dataclasses.Field) -> str:
+    """Returns the default of a setting as help shows it; nothing where there is none."""
+    if field.default is None or field.default is False:
+        return ""
+    return f" (default: {field.default})"
 
 
-def add_actions(
-    parser: argparse.ArgumentParser,
-    actions: Actions,
-    *,
-    title: str = "actions",
-    metavar: str = "ACTION",
-) -> dict[str, argparse.ArgumentParser]:
-    """Adds the actions of a command, one of which must be named, and returns their parsers by
-    name."""
-    several = parser.add_subparsers(title=title, metavar=metavar, required=True)
-    parsers = {}
-    for name, (run, summary, description, own) in actions.items():
-        # Unlike a description, help is a format.
-        parsers[name] = several.add_parser(
-            name, help=summary.replace("%", "%%"), description=description
-        )
-        add_options(parsers[name], own)
-        parsers[name].set_defaults(run=run)
-    return parsers
+def add_settings(
+    group: Container,
+    owners: Mapping[str, Iterable[dataclasses.Field]],
+    shown_default: Callable[[dataclasses.Field], str] = default_text,
+) -> None:
+    """Adds an option for each field of settings: of metrics, trainings, productions or models.
+
+    An option that is not given is None; `settings_of` keeps the default of the settings then.
+
+    Args:
+        owners: what has the settings -> their fields, with a `help` in the metadata. The help of
+            the option names the owners that describe a field in different words.
+        shown_default: gives the end of a help text.
+    """
+    fields: dict[str, dataclasses.Field] = {}
+    descriptions: dict[str, dict[str, list[str]]] = {}
+    for owner, owned in owners.items():
+        for field in owned:
+            fields.setdefault(field.name, field)
+            text = field.metadata["help"] + shown_default(field)
+            descriptions.setdefault(field.name, {}).setdefault(text, []).append(owner)
+    for name, field in fields.items():
+        texts = list(descriptions[name])
+        if len(texts) > 1:
+            texts = [f"{', '.join(names)}: {text}" for text, names in descriptions[name].items()]
+        _add_setting(group, field, "; ".join(texts).replace("%", "%%"))
+
+
+def _add_setting(group: Container, field: dataclasses.Field, help_text: str) -> None:
+    """Adds the option of one field, without a default."""
+    types = kinds(field) or {str}
+    if types == {bool}:
+        action = argparse.BooleanOptionalAction
+        group.add_argument(flag(field.name), action=action, default=None, help=help_text)
+        return
+    is_number = types <= {int, float}
+    metavar = field.metadata.get("usage", "N" if is_number else None) or None
+    group.add_argument(flag(field.name), metavar=metavar, type=_value_reader(types), help=help_text)
+
+
+def _value_reader(types: set[type]) -> Callable[[str], Any]:
+    """Returns the function that reads a value of one of these types."""
+    if len(types) == 1:
+        return next(iter(types))
+
+    def read(text: str) -> Any:
+        try:
+            return plain_value(types, text)
+        except InputError as error:
+            raise argparse.ArgumentTypeError(f"invalid value: {text!r}; {error}") from None
+
+    return read
+
+
+def settings_of(args: argparse.Namespace, config: type[T]) -> T:
+    """Returns settings of a class, with those that the user gave."""
+    names = [field.name for field in dataclasses.fields(config)]  # type: ignore[arg-type]
+    values = {name: getattr(args, name) for name in names}
+    return config(**{name: value for name, value in values.items() if value is not None})
+
+
+def add_lang_pair(group: Container) -> None:
+    """Adds ``--lp``."""
+    group.add_argument(
+        "--lp",
+        metavar="XX-YY",
+        help="language pair, such as de-en, deu_Latn-eng_Latn or en-pt_BR",
+    )
+
+
+def add_sources(group: Container) -> None:
+    """Adds ``-s FILE``."""
+    group.add_argument("-s", "--sources", metavar="FILE", help="one source segment per line")
+
+
+def add_encoder(group: Container) -> None:
+    """Adds ``--encoder MODEL``, which must be given."""
+    group.add_argument(
+        "--encoder",
+        metavar="MODEL",
+        required=True,
+        help="folder, bundled artifact or Hub repository",
+    )
+
+
+def add_table_or_json(group: Container) -> None:
+    """Adds ``--format``, a table or JSON."""
+    group.add_argument(
+        "--format",
+        choices=("table", "json"),
+        default="table",
+        help="output format (default: %(default)s)",
+    )
+
+
+def add_plugin(group: Container) -> None:
+    """Adds ``--plugin FILE.py``."""
+    group.add_argument(
+        "--plugin",
+        metavar="FILE.py",
+        action="append",
+        help="metrics of this file, too; repeatable",
+    )
+
+
+def add_where(group: Container) -> None:
+    """Adds ``--where CONDITION``."""
+    group.add_argument(
+        "--where",
+        metavar="CONDITION",
+        help="only rows whose field has a value, or a number that is not below one, such as "
+        "year=2020, system=NAME or 'judgements>=2'",
+    )
+
+
+def add_judged_options(group: Container) -> None:
+    """Adds the choice of rows and fields of judged data."""
+    group.add_argument("--lp", metavar="XX-YY", dest="pair", help="read this language pair only")
+    group.add_argument(
+        "--field",
+        metavar="FIELD",
+        default="translation",
+        help="the field that holds the translation (default: %(default)s)",
+    )
+    add_where(group)
+    group.add_argument(
+        "--detokenize",
+        action="store_true",
+        help="first make running text of texts that Moses tokenised (extra [mining]); the "
+        "signature says so",
+    )
+
+
+def add_seed(group: Container, drawn: str) -> None:
+    """Adds ``--seed``; the help says what is `drawn`."""
+    group.add_argument(
+        "--seed", metavar="SEED", type=int, default=1, help=f"of {drawn} (default: %(default)s)"
+    )
 
 
 def add_row_options(parser: argparse.ArgumentParser, *, one_file: str = _ROWS) -> None:
-    """Adds the files to read (`one_file` says what a single FILE holds) and the language pair."""
-    files: Options = {
-        "file FILE": one_file,
-        **SOURCES,
-        "-t --predictions FILE ...": "one translation per line; several files are several systems",
-        "-r --references FILE ...": "one reference per line; of several files the best one counts",
-    }
-    add_options(parser.add_argument_group("input"), {**files, **LANG_PAIR})
+    """Adds the files to read and the language pair.
+
+    Args:
+        one_file: rows that a single FILE holds, for the help.
+    """
+    group = parser.add_argument_group("input")
+    group.add_argument("file", metavar="FILE", nargs="?", help=one_file)
+    add_sources(group)
+    group.add_argument(
+        "-t",
+        "--predictions",
+        metavar="FILE",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="one translation per line; several files are several systems",
+    )
+    group.add_argument(
+        "-r",
+        "--references",
+        metavar="FILE",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="one reference per line; of several files the best one counts",
+    )
+    add_lang_pair(group)
 
 
 def add_output_options(
@@ -248,48 +256,73 @@ def add_output_options(
 ) -> Any:
     """Adds the group of output options, with `--format`, and returns it."""
     group = parser.add_argument_group("output")
-    digits = "all digits of numbers; 6 significant ones without it"
-    add_options(group, {"--format": (text, {"choices": formats}), "--full-precision": digits})
+    group.add_argument("--format", choices=formats, help=text)
+    group.add_argument(
+        "--full-precision",
+        action="store_true",
+        help="all digits of numbers; 6 significant ones without it",
+    )
     return group
 
 
 def add_metric_options(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
-    """Adds the choice of a metric, or `several`, and preset, what overrides the preset, and how
-    models are run."""
+    """Adds the choice of a metric, or `several`, and preset, the options that replace what the
+    preset says, and how models are run."""
+    group = parser.add_argument_group("metric")
     repeatable = "; repeatable, each is run once" if several else ""
-    text = (
+    add_metric(
+        group,
         f"metric, such as sentsim:mini or sentsim:mini:variant=wmd{repeatable} (default: "
-        f"{USUAL_METRIC})"
+        f"{USUAL_METRIC})",
     )
-    metric: Options = {
-        "--metric NAME[:PRESET[:OPTION=VALUE,...]]": (text, {"action": "append"}),
-        **PLUGIN,
-        "--preset NAME|DIR": (
-            "preset, or a folder with a preset.toml (default: paper; mini of uscore, esim, bilstm*)"
-        ),
-    }
-    add_options(parser.add_argument_group("metric"), {**metric, **_AGAINST})
-    add_options(parser.add_argument_group(OWN_OPTIONS), own_options())
+    add_plugin(group)
+    group.add_argument(
+        "--preset",
+        metavar="NAME|DIR",
+        help="preset, or a folder with a preset.toml (default: paper; mini of uscore, esim, "
+        "bilstm*)",
+    )
+    group.add_argument(
+        "--against",
+        metavar="SIDE",
+        help="compare with the source or the reference, for metrics that can do both",
+    )
+    add_settings(parser.add_argument_group(OWN_OPTIONS), own_options(), lambda field: "")
     add_model_options(parser)
 
 
+def add_metric(group: Container, text: str) -> None:
+    """Adds ``--metric``, which may be given several times."""
+    group.add_argument(
+        "--metric", metavar="NAME[:PRESET[:OPTION=VALUE,...]]", action="append", help=text
+    )
+
+
 def add_model_options(parser: argparse.ArgumentParser) -> None:
-    add_options(parser.add_argument_group("models"), _model_options())
+    """Adds how models are run."""
+
+    def shown_default(field: dataclasses.Field) -> str:
+        if field.name == "dtype":  # where the user names none, the command chooses
+            return f" (default: {_DTYPE_DEFAULT})"
+        return default_text(field)
+
+    group = parser.add_argument_group("models")
+    add_settings(group, {"": dataclasses.fields(Running)}, shown_default)
 
 
 def metric_options(args: argparse.Namespace) -> dict[str, Any]:
-    """As `loader_options`, of the one metric that the arguments name; `InputError` where they name
-    several."""
-    first, *others = metric_specs(args).values()
+    """Returns the keywords for `load_scorer` of the metric that the arguments name; raises
+    `InputError` where they name several."""
+    spec, *others = metric_specs(args).values()
     if others:
         text = "this command takes one metric; score, compare and evaluate take several"
         raise InputError(f"--metric {others[0]}: {text}")
-    return loader_options(first, args)
+    return loader_options(spec, args)
 
 
 def loader_options(spec: "MetricSpec", args: argparse.Namespace) -> dict[str, Any]:
-    """The keywords for `mtmetrics.scorers.registry.load_scorer` of a metric, with the language pair
-    that is given."""
+    """Returns the keywords for `mtmetrics.scorers.registry.load_scorer` of a metric, with the
+    language pair of the arguments."""
     lang_pair = {"lang_pair": args.lp} if hasattr(args, "lp") else {}
     return {"metric": spec.metric, "preset": spec.preset, **dict(spec.options), **lang_pair}
 
@@ -297,20 +330,26 @@ def loader_options(spec: "MetricSpec", args: argparse.Namespace) -> dict[str, An
 def metric_specs(
     args: argparse.Namespace, *, usual: Sequence[str] = (USUAL_METRIC,)
 ) -> "dict[str, MetricSpec]":
-    """The metrics as the user names them, with --preset and, for a single metric, the other
-    options.
+    """Reads the metrics, with --preset and, for a single metric, the other options.
 
-    Returns what the user wrote for each metric -> the metric; without any they are `usual`. An
-    `InputError` where a metric is given twice, options could belong to several metrics, or as
-    `MetricSpec.parse`."""
+    Args:
+        usual: the metrics where the user names none.
+
+    Returns:
+        The text that the user wrote for a metric -> the metric.
+
+    Raises:
+        InputError: a metric comes twice, an option could belong to several metrics, or
+            `MetricSpec.parse` refuses a text.
+    """
     from mtmetrics.reports.metric_runs import MetricSpec
 
     named = args.metric or [*usual]
     twice = [text for text in named if named.count(text) > 1]
     if twice:
         raise InputError(f"--metric {twice[0]}: given twice")
-    given = {name: getattr(args, name) for name in keywords() if name not in _SAME}
-    options = {name: value for name, value in given.items() if value is not None}
+    values = {name: getattr(args, name) for name in own_keywords()}
+    options = {name: value for name, value in values.items() if value is not None}
     if len(named) != 1 and options:
         shown = flag(next(iter(options)))
         form = f"{USUAL_METRIC}:{args.preset or 'paper'}:{shown[2:]}=VALUE"
@@ -328,8 +367,8 @@ def metric_specs(
 def pool_options(args: argparse.Namespace, *, dtype: str = "float32") -> dict[str, Any]:
     """How models are run, for `mtmetrics.models.pool.ModelPool`; `dtype` is the usual number
     format."""
-    given = {field.name: getattr(args, field.name) for field in dataclasses.fields(Running)}
-    return given | {"dtype": args.dtype or dtype}
+    running = settings_of(args, Running)
+    return dataclasses.asdict(running) | {"dtype": args.dtype or dtype}
 
 
 def model_pool(args: argparse.Namespace, *, dtype: str = "float32") -> "ModelPool":
@@ -389,41 +428,19 @@ def scoring(total: int) -> Iterator[None]:
         bar.update(max(total - bar.n, 0))
 
 
-def add_settings(parser: Any, *configs: type) -> None:
-    """Adds an option for each field of dataclasses of settings, which has a default, and its `help`
-    in the metadata.
-
-    Of several classes the user takes one; a field that differs between them is described as each
-    has it."""
-    metavars = {str: " NAME", bool: ""}
-    alone = len(configs) == 1
-    owners = {config.__name__: dataclasses.fields(config) for config in configs}
-    default = "" if alone else " (default: {.default})"
-    for name, (field, told) in _merged(
-        owners, lambda one: one.metadata["help"] + default.format(one)
-    ).items():
-        usage = flag(name) + metavars.get(type(field.default), " N")
-        how = _FLAG if isinstance(field.default, bool) else {"type": type(field.default)}
-        add_options(
-            parser,
-            {usage: ("; or ".join(told).replace("%", "%%"), field.default if alone else how)},
-        )
-
-
-def settings_of(args: argparse.Namespace, config: type) -> Any:
-    """The settings that `add_settings` asked for, of one of its classes."""
-    given = {field.name: getattr(args, field.name) for field in dataclasses.fields(config)}
-    return config(**{name: value for name, value in given.items() if value is not None})
-
-
 def add_mix_option(parser: argparse.ArgumentParser, others: str = "") -> None:
-    """Adds the weights of the sum of several scores; `others` says what else than a metric may have
-    one."""
-    text = (
-        f"weight of a metric, as it was named with --metric{others}, in the sum that decides; "
-        "repeatable (default: "
+    """Adds the weights of the sum of several scores.
+
+    Args:
+        others: scores other than those of metrics that may have a weight, for the help.
+    """
+    parser.add_argument(
+        "--mix",
+        metavar="NAME=WEIGHT",
+        action="append",
+        help=f"weight of a metric, as it was named with --metric{others}, in the sum that decides; "
+        "repeatable (default: 1 for each metric)",
     )
-    add_options(parser, {"--mix NAME=WEIGHT": (text + "1 for each metric)", {"action": "append"})})
 
 
 def mix_weights(args: argparse.Namespace) -> dict[str, float]:

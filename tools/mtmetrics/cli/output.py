@@ -1,4 +1,4 @@
-"""What commands print and write: formats, digits, tables, warnings, and files that appear only when
+"""Output of commands: formats, digits, tables, warnings, and files that appear only when
 they are whole."""
 
 import argparse
@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any
 from mtmetrics.errors import InputError
 from mtmetrics.io.atomic import is_stream
 
-_OUTPUTS = ("out", "report", "plot")
+_OUTPUTS = ("out", "report", "plot", "tuned")
 # A placeholder of options that name files or folders, perhaps with ranges of lines.
 _FILE = re.compile(r"\b(FILE|DIR)\b")
 

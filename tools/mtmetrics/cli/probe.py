@@ -19,47 +19,148 @@ if TYPE_CHECKING:
     from mtmetrics.scorers.base import Scorer
     from mtmetrics.scorers.results import MetricResult
 
-_PAIRS: options.Options = {
-    **options.SOURCES,
-    "-r --references FILE": "one human translation per line",
-    **options.LANG_PAIR,
-    "--sentences N": ("draw so many sentence pairs (default: all)", int),
-    "--seed SEED": ("of everything that is drawn", 1),
-}
-_OWN: options.Options = {
-    "-t --predictions FILE ...": "modified sentences of your own, one per line; needs -s and -r"
-}
-_WORDS: options.Options = {
-    "--word-pairs FILE ...": "TSV of words and their translations",
-    "--parallel FILE ...": "parallel text whose words are aligned: JSONL (source, target) or TSV",
-    "--aligner MODEL": ("encoder that aligns them", "mini-encoder"),
-}
-_MATCHING: options.Options = {
-    "--candidates K": ("targets per source, the right one among them", 100),
-    "--nearest MODEL": "take the targets whose mean vectors in this encoder are nearest (default: random ones)",
-    "--at N ...": ("each N of Precision@N (default: 1 5 10)", {"type": int, "default": [1, 5, 10]}),
-}
-_PARTS: options.Options = {"--parts": "show the parts of the score too"}
-_PLOT: options.Options = {"--plot FILE": "also draw the result, as .png, .svg or .pdf"}
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = "Tests a metric on sentences and their human translations."
-    for name, probe in options.add_actions(
-        parser, _PROBES, title="probes", metavar="PROBE"
-    ).items():
-        other = "target" if name == "matching" else "reference"
-        file = {
-            "file FILE": f"sentence pairs: TSV, CSV, .jsonl or .parquet with source and {other}"
-        }
-        options.add_options(probe.add_argument_group("input"), file | _PAIRS)
-        if name == "preference":
-            options.add_options(
-                probe.add_argument_group("word-by-word translations, from either or both"), _WORDS
-            )
-        options.add_metric_options(probe)
-        output = options.add_output_options(probe, ("table", "json", "markdown"))
-        options.add_options(output, _PARTS | ({} if name == "robustness" else _PLOT))
+    probes = parser.add_subparsers(title="probes", metavar="PROBE", required=True)
+    _add_preference(probes)
+    _add_matching(probes)
+    _add_robustness(probes)
+
+
+def _add_preference(probes: options.Subparsers) -> None:
+    parser = probes.add_parser(
+        "preference",
+        help="does the metric prefer modified sentences to references?",
+        description=(
+            "Compares the scores of modified sentences with those of the references: words in "
+            "random order, word-by-word translations, and files of your own (Sec. 5.1 of Zhao et "
+            "al., 2020). Prints the share of modified sentences that the metric prefers, which "
+            "for word-by-word translations is the W2W statistic, and the score differences d."
+        ),
+    )
+    parser.add_argument(
+        "-t",
+        "--predictions",
+        metavar="FILE",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="modified sentences of your own, one per line; needs -s and -r",
+    )
+    _add_pairs(parser, "reference")
+    words = parser.add_argument_group("word-by-word translations, from either or both")
+    words.add_argument(
+        "--word-pairs",
+        metavar="FILE",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="TSV of words and their translations",
+    )
+    words.add_argument(
+        "--parallel",
+        metavar="FILE",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="parallel text whose words are aligned: JSONL (source, target) or TSV",
+    )
+    words.add_argument(
+        "--aligner",
+        metavar="MODEL",
+        default="mini-encoder",
+        help="encoder that aligns them (default: %(default)s)",
+    )
+    options.add_metric_options(parser)
+    _add_output(parser, plot=True)
+    parser.set_defaults(run=_run_preference)
+
+
+def _add_matching(probes: options.Subparsers) -> None:
+    parser = probes.add_parser(
+        "matching",
+        help="does the metric find the translation of a sentence among others?",
+        description=(
+            "For every source ranks its translation and other targets by their scores, and "
+            "prints Precision@N: the share of sources whose translation is among the first N "
+            "(Sec. 4.1 of Belouadi and Eger, 2023). A metric that compares with references is "
+            "given the source in their place."
+        ),
+    )
+    parser.add_argument(
+        "--candidates",
+        metavar="K",
+        type=int,
+        default=100,
+        help="targets per source, the right one among them (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--nearest",
+        metavar="MODEL",
+        help="take the targets whose mean vectors in this encoder are nearest (default: random "
+        "ones)",
+    )
+    parser.add_argument(
+        "--at",
+        metavar="N",
+        type=int,
+        nargs="+",
+        action="extend",
+        default=[],
+        help="each N of Precision@N (default: 1 5 10)",
+    )
+    _add_pairs(parser, "target")
+    options.add_metric_options(parser)
+    _add_output(parser, plot=True)
+    parser.set_defaults(run=_run_matching)
+
+
+def _add_robustness(probes: options.Subparsers) -> None:
+    parser = probes.add_parser(
+        "robustness",
+        help="does the metric notice a small error?",
+        description=(
+            "Changes each human translation in one place: another number, name or word, a "
+            "negation more or less (English and German), a word less or more, two words swapped. "
+            "Prints how often a metric that compares with sources gives the changed text the "
+            "lower score, with a 95 % bootstrap interval."
+        ),
+    )
+    _add_pairs(parser, "reference")
+    options.add_metric_options(parser)
+    _add_output(parser, plot=False)
+    parser.set_defaults(run=_run_robustness)
+
+
+def _add_pairs(parser: argparse.ArgumentParser, second: str) -> None:
+    """Adds the sentence pairs to read; `second` names the second column of a file of pairs."""
+    group = parser.add_argument_group("input")
+    group.add_argument(
+        "file",
+        metavar="FILE",
+        nargs="?",
+        help=f"sentence pairs: TSV, CSV, .jsonl or .parquet with source and {second}",
+    )
+    options.add_sources(group)
+    group.add_argument("-r", "--references", metavar="FILE", help="one human translation per line")
+    options.add_lang_pair(group)
+    group.add_argument(
+        "--sentences",
+        metavar="N",
+        type=int,
+        help="draw so many sentence pairs (default: all)",
+    )
+    options.add_seed(group, "everything that is drawn")
+
+
+def _add_output(parser: argparse.ArgumentParser, *, plot: bool) -> None:
+    group = options.add_output_options(parser, ("table", "json", "markdown"))
+    group.add_argument("--parts", action="store_true", help="show the parts of the score too")
+    if plot:
+        group.add_argument(
+            "--plot", metavar="FILE", help="also draw the result, as .png, .svg or .pdf"
+        )
 
 
 def _run_preference(args: argparse.Namespace) -> None:
@@ -67,7 +168,7 @@ def _run_preference(args: argparse.Namespace) -> None:
     from mtmetrics.reports import figures, plots
     from mtmetrics.reports.metric_runs import SCORE
 
-    sources, references, *own = map(
+    sources, references, *user_texts = map(
         list, zip(*_drawn(_read(args, args.predictions), args), strict=True)
     )
     modified = {"random order": [probes.random_order(text, args.seed) for text in references]}
@@ -80,26 +181,28 @@ def _run_preference(args: argparse.Namespace) -> None:
         literal = [dictionary.translate(text) for text in sources]
         modified["word by word"] = [translation.text for translation in literal]
         about["coverage"] = probes.coverage(literal)
-        known = f"{about['coverage']:.1%} of the words of the sources have a translation"
-        print(f"{known}; the others stay as they are", file=sys.stderr)
-    modified |= zip(args.predictions, own, strict=True)
+        share = f"{about['coverage']:.1%} of the words of the sources have a translation"
+        print(f"{share}; the others stay as they are", file=sys.stderr)
+    modified |= zip(args.predictions, user_texts, strict=True)
     with options.scoring((1 + len(modified)) * len(sources)):
-        found, result = probes.preferences(scorer, sources, references, modified)
-    found = [preference for preference in found if args.parts or preference.measure == SCORE]
-    document = about | {"preferences": [preference.as_dict() for preference in found]}
-    _print(args, document, result, probes.preference_table(found))
+        preferences, result = probes.preferences(scorer, sources, references, modified)
+    preferences = [
+        preference for preference in preferences if args.parts or preference.measure == SCORE
+    ]
+    document = about | {"preferences": [preference.as_dict() for preference in preferences]}
+    _print(args, document, result, probes.preference_table(preferences))
     if args.plot is not None:
         title = (
             f"{_name(about)}, {len(sources)} sentences: d > 0 where the modified one is preferred"
         )
-        figures.save_figure(plots.draw_preferences(found, title=title), args.plot)
+        figures.save_figure(plots.draw_preferences(preferences, title=title), args.plot)
 
 
 def _word_pairs(args: argparse.Namespace, pool: "ModelPool") -> list[tuple[str, str]]:
     from mtmetrics.io.tables import read_word_pairs
     from mtmetrics.probes.probing import bare_words
 
-    found = [pair for path in args.word_pairs for pair in read_word_pairs(path)]
+    word_pairs = [pair for path in args.word_pairs for pair in read_word_pairs(path)]
     if args.parallel:
         from mtmetrics.mining.word_level import words_from_sentences
         from mtmetrics.training.corpus import read_pairs
@@ -107,10 +210,10 @@ def _word_pairs(args: argparse.Namespace, pool: "ModelPool") -> list[tuple[str, 
         rows, _ = read_pairs(args.parallel)
         sentences = [(bare_words(row.source), bare_words(row.target)) for row in rows]
         wrap = functools.partial(options.progress, desc="aligning", unit=" batches")
-        found += words_from_sentences(
+        word_pairs += words_from_sentences(
             sentences, pool.encoder(args.aligner), _languages(args), wrap=wrap
         )
-    return found
+    return word_pairs
 
 
 def _languages(args: argparse.Namespace) -> tuple[str | None, str | None]:
@@ -137,7 +240,9 @@ def _run_matching(args: argparse.Namespace) -> None:
         )
     scorer, about = _scorer(args, pool)
     with options.scoring(candidates.size):
-        precision, result = probes.match(scorer, sources, targets, candidates, sorted(set(args.at)))
+        precision, result = probes.match(
+            scorer, sources, targets, candidates, sorted(set(args.at or [1, 5, 10]))
+        )
     precision = {name: values for name, values in precision.items() if args.parts or name == SCORE}
     about |= {"sentences": len(sources), "candidates": candidates.shape[1], "nearest": args.nearest}
     _print(args, about | {"precision": precision}, result, probes.matching_table(precision))
@@ -156,12 +261,12 @@ def _run_robustness(args: argparse.Namespace) -> None:
     sources, references = map(list, zip(*_drawn(_read(args), args), strict=True))
     scorer, about = _scorer(args, options.model_pool(args))
     with options.scoring((1 + len(probes.CHANGES)) * len(sources)):
-        found, result = probes.robustness(
+        changes, result = probes.robustness(
             scorer, sources, references, _languages(args)[1] or "en", args.seed
         )
-    found = [one for one in found if args.parts or one.measure == SCORE]
-    document = about | {"sentences": len(sources), "changes": [one.as_dict() for one in found]}
-    _print(args, document, result, probes.robustness_table(found))
+    changes = [one for one in changes if args.parts or one.measure == SCORE]
+    document = about | {"sentences": len(sources), "changes": [one.as_dict() for one in changes]}
+    _print(args, document, result, probes.robustness_table(changes))
 
 
 def _read(args: argparse.Namespace, modified: Sequence[str] = ()) -> list[Any]:
@@ -172,11 +277,11 @@ def _read(args: argparse.Namespace, modified: Sequence[str] = ()) -> list[Any]:
         from mtmetrics.reports.figures import check_plot_file
 
         check_plot_file(args.plot, "--plot")
-    given = [args.sources, args.references]
-    if (args.file is None) != all(given) or (args.file is not None and (any(given) or modified)):
+    paths = [args.sources, args.references]
+    if (args.file is None) != all(paths) or (args.file is not None and (any(paths) or modified)):
         latter = " (-t needs the latter)" if modified else ""
         raise InputError(f"pass either one FILE or -s SOURCES and -r REFERENCES{latter}")
-    rows = iter_parallel([*given, *modified]) if args.file is None else _sentence_pairs(args.file)
+    rows = iter_parallel([*paths, *modified]) if args.file is None else _sentence_pairs(args.file)
     # The sets of people's judgements have a row for each translation of a source.
     distinct = list(dict.fromkeys(map(tuple, rows)))
     if not distinct:
@@ -214,12 +319,12 @@ def _scorer(args: argparse.Namespace, pool: "ModelPool") -> "tuple[Scorer, dict[
     """The metric, told to compare with the source where it can, and what is printed of it."""
     from mtmetrics.scorers.registry import find_metric, load_scorer
 
-    asked = options.metric_options(args)
-    metric = find_metric(asked["metric"])
+    loader = options.metric_options(args)
+    metric = find_metric(loader["metric"])
     if "source" in metric.sides:
-        asked["against"] = metric.side_of_options(asked, ["sources"])
-    preset = asked["preset"] if metric.takes_presets else None
-    return load_scorer(pool=pool, **asked), {
+        loader["against"] = metric.side_of_options(loader, ["sources"])
+    preset = loader["preset"] if metric.takes_presets else None
+    return load_scorer(pool=pool, **loader), {
         "metric": metric.name,
         "preset": preset,
         "seed": args.seed,
@@ -241,34 +346,3 @@ def _print(
 
     pinned = {"signature": result.signature, "report": result.report.as_dict()}
     print_report(Report(document | pinned, [table], [table, result.signature]), args)
-
-
-_PROBES: options.Actions = {
-    "preference": (
-        _run_preference,
-        "does the metric prefer modified sentences to references?",
-        "Compares the scores of modified sentences with those of the references: words in "
-        "random order, word-by-word translations, and files of your own (Sec. 5.1 of Zhao et "
-        "al., 2020). Prints the share of modified sentences that the metric prefers, which for "
-        "word-by-word translations is the W2W statistic, and the score differences d.",
-        _OWN,
-    ),
-    "matching": (
-        _run_matching,
-        "does the metric find the translation of a sentence among others?",
-        "For every source ranks its translation and other targets by their scores, and prints "
-        "Precision@N: the share of sources whose translation is among the first N (Sec. 4.1 of "
-        "Belouadi and Eger, 2023). A metric that compares with references is given the source "
-        "in their place.",
-        _MATCHING,
-    ),
-    "robustness": (
-        _run_robustness,
-        "does the metric notice a small error?",
-        "Changes each human translation in one place: another number, name or word, a negation "
-        "more or less (English and German), a word less or more, two words swapped. Prints how "
-        "often a metric that compares with sources gives the changed text the lower score, with "
-        "a 95 % bootstrap interval.",
-        {},
-    ),
-}

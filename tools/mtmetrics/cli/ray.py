@@ -57,12 +57,12 @@ def chosen_engine(args: argparse.Namespace) -> Engine:
         raise InputError(
             "--engine ray writes a folder of Parquet: pass --out FOLDER, and no other --format"
         )
-    if args.device not in ("auto", "cpu"):
+    if args.device not in (None, "auto", "cpu"):
         raise InputError(
             f"--device {args.device}: --engine ray gives each worker its device; pass auto or cpu"
         )
     return Engine.parse(
-        args.engine, cpus_per_worker=args.cpus_per_worker, gpus=args.device == "auto"
+        args.engine, cpus_per_worker=args.cpus_per_worker, gpus=args.device in (None, "auto")
     )
 
 

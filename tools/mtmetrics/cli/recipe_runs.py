@@ -80,8 +80,8 @@ def _find_data(args: argparse.Namespace, recipe: "Recipe", *, as_sets: bool = Fa
             for.
     """
     folders = [(name, Path(path) / name) for path in args.data or [] for name in recipe.pull]
-    found = [(name, folder) for name, folder in folders if folder.is_dir()]
-    if args.data and not found:
+    sets = [(name, folder) for name, folder in folders if folder.is_dir()]
+    if args.data and not sets:
         if as_sets:
             needed = (
                 f"a folder with {' or '.join(recipe.pull)}, as 'mtmetrics data pull --out' makes "
@@ -95,13 +95,13 @@ def _find_data(args: argparse.Namespace, recipe: "Recipe", *, as_sets: bool = Fa
         raise InputError(
             f"--recipe {recipe.name}: its data cannot be pulled; pass --data: {recipe.data}"
         )
-    if not found:
+    if not sets:
         for name in recipe.pull:
             _announce(name)
-        found = [(name, Path(pulled(name)["folder"])) for name in recipe.pull]
-    args.data = [str(folder) for _, folder in found]
+        sets = [(name, Path(pulled(name)["folder"])) for name in recipe.pull]
+    args.data = [str(folder) for _, folder in sets]
     args.where = args.where or next(
-        (recipe.where[name] for name, _ in found if name in recipe.where), None
+        (recipe.where[name] for name, _ in sets if name in recipe.where), None
     )
 
 
@@ -351,8 +351,8 @@ def _picture_of_averages(
 
 
 def _called(args: argparse.Namespace, recipe: "Recipe") -> list[str]:
-    """What the calls of a figure print, each under its command line; one that fails says why, and
-    the others go on."""
+    """Runs the calls of a figure, and returns their output, each under its command line, and the
+    pictures. A call that fails says why, and the others go on."""
     from mtmetrics.cli.main import build_parser, main
 
     folder = Path(args.report)

@@ -1,10 +1,10 @@
-"""``mtmetrics remap``: fits CLP and UMD maps for a language pair and an encoder."""
+"""``mtmetrics train maps``: fits CLP and UMD maps for a language pair and an encoder."""
 
 import argparse
 import functools
 import os
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,32 +22,6 @@ if TYPE_CHECKING:
     from mtmetrics.models.pool import ModelPool
 
 _SENTENCES = 2000
-_SPACE: options.Options = {
-    **options.ENCODER,
-    "--layer": ("layer to remap (default: last)", int),
-    "--level": (
-        "word vectors, for --similarity mover, or sentence vectors, for --similarity cosine",
-        ("word", "sentence"),
-    ),
-    "--lp XX-YY!": "language pair, such as de-en; the map is for the source side",
-}
-_PAIRS: options.Options = {
-    "--parallel FILE ...": "parallel text: JSONL (source, target, origin) or TSV",
-    "--word-pairs FILE": "TSV of words and their translations",
-}
-_FIT: options.Options = {
-    "--exclude-origin NAME ...": "origins of --parallel to leave out; NAME* is a prefix",
-    "--sentences": (f"sentence pairs to draw from --parallel (default: {_SENTENCES})", int),
-    "--align-layer": ("layer that aligns words (default: --layer)", int),
-    "--threshold": ("alignment probability, both directions", 1e-3),
-    "--map KIND ...": (
-        "clp, umd, clp+umd, umd+clp (default: clp umd)",
-        {"default": ["clp", "umd"]},
-    ),
-    "--out DIR!": "folder for the maps; maps of other pairs in it stay",
-    "--overwrite": "replace maps of the same name",
-    "--seed": ("of the choice of sentences", 1),
-}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -55,9 +29,73 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "Fits CLP and UMD on word pairs, aligned in parallel sentences or given, or on the "
         "sentence pairs themselves. Writes one safetensors file per map."
     )
-    options.add_options(parser, _SPACE)
-    options.add_options(parser.add_mutually_exclusive_group(required=True), _PAIRS)
-    options.add_options(parser, _FIT)
+    options.add_encoder(parser)
+    parser.add_argument("--layer", type=int, help="layer to remap (default: last)")
+    parser.add_argument(
+        "--level",
+        choices=("word", "sentence"),
+        default="word",
+        help=(
+            "word vectors, for --similarity mover, or sentence vectors, for --similarity cosine "
+            "(default: %(default)s)"
+        ),
+    )
+    parser.add_argument(
+        "--lp",
+        metavar="XX-YY",
+        required=True,
+        help="language pair, such as de-en; the map is for the source side",
+    )
+    group = parser.add_mutually_exclusive_group(required=True)
+    group.add_argument(
+        "--parallel",
+        metavar="FILE",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="parallel text: JSONL (source, target, origin) or TSV",
+    )
+    group.add_argument("--word-pairs", metavar="FILE", help="TSV of words and their translations")
+    parser.add_argument(
+        "--exclude-origin",
+        metavar="NAME",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="origins of --parallel to leave out; NAME* is a prefix",
+    )
+    parser.add_argument(
+        "--sentences",
+        type=int,
+        help=f"sentence pairs to draw from --parallel (default: {_SENTENCES})",
+    )
+    parser.add_argument(
+        "--align-layer", type=int, help="layer that aligns words (default: --layer)"
+    )
+    parser.add_argument(
+        "--threshold",
+        type=float,
+        default=0.001,
+        help="alignment probability, both directions (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--map",
+        metavar="KIND",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="clp, umd, clp+umd, umd+clp (default: clp umd)",
+    )
+    parser.add_argument(
+        "--out",
+        metavar="DIR",
+        required=True,
+        help="folder for the maps; maps of other pairs in it stay",
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace maps of the same name")
+    parser.add_argument(
+        "--seed", type=int, default=1, help="of the choice of sentences (default: %(default)s)"
+    )
     options.add_model_options(parser)
     parser.set_defaults(run=run)
 
@@ -69,20 +107,21 @@ def run(args: argparse.Namespace) -> None:
     language_pair(args.lp)
     if args.sentences is not None:
         positive("--sentences", args.sentences)
-    for kind in args.map:
+    kinds = args.map or ["clp", "umd"]
+    for kind in kinds:
         choice("--map", kind, KINDS)
     if args.level == "sentence" and not args.parallel:
         raise InputError("--level sentence needs --parallel FILE, sentences and their translations")
-    files = [Path(args.out, map_file_name(args.lp, kind, args.level)) for kind in args.map]
-    check_new(files, "--out", overwrite=args.overwrite)
+    files = {kind: Path(args.out, map_file_name(args.lp, kind, args.level)) for kind in kinds}
+    check_new(list(files.values()), "--out", overwrite=args.overwrite)
     with filled_folder(args.out):
         if not os.access(args.out, os.W_OK):
             raise InputError(f"--out {args.out}: no permission to write there")
         print_json(_fitted(args, files))
 
 
-def _fitted(args: argparse.Namespace, files: Sequence[Path]) -> list[dict[str, Any]]:
-    """Fits and writes the maps, and returns what is said of each file."""
+def _fitted(args: argparse.Namespace, files: Mapping[str, Path]) -> list[dict[str, Any]]:
+    """Fits the map of each kind, writes it to its file, and describes the files."""
     from mtmetrics.matching.remapping import Remapping
     from mtmetrics.matching.remapping_files import map_meta
 
@@ -98,7 +137,7 @@ def _fitted(args: argparse.Namespace, files: Sequence[Path]) -> list[dict[str, A
         encoder, args.lp, level=args.level, corpus=corpus, sentences=sentences, seed=str(args.seed)
     )
     written = []
-    for kind, path in zip(args.map, files, strict=True):
+    for kind, path in files.items():
         remapping = Remapping.fit(kind, source, target, meta)
         remapping.save(path)
         about = {
@@ -149,7 +188,7 @@ def _vectors(
         encoder if args.align_layer is None else pool.encoder(args.encoder, layer=args.align_layer)
     )
     wrap = functools.partial(options.progress, desc="aligning", unit=" batches")
-    found = vectors_from_sentences(
+    vectors = vectors_from_sentences(
         pairs, encoder, aligner, languages, threshold=args.threshold, wrap=wrap
     )
-    return *found, encoder
+    return *vectors, encoder

@@ -20,47 +20,8 @@ if TYPE_CHECKING:
 
 # Name of the translation model's score where the input gives it none.
 _MODEL = "model"
-_FILES: options.Options = {
-    "file FILE": (
-        "JSON Lines with candidates (a list), and where there are any source, references (a "
-        "list), scores (a list, called model, or an object of lists; higher is better); - reads "
-        "it from standard input"
-    ),
-    **options.SOURCES,
-    "-t --predictions FILE ...": (
-        "instead of FILE: --nbest lines per source, or lines as Moses and Marian write them "
-        "(NUMBER ||| TEXT ||| FEATURES ||| SCORE); of several files each gives candidates of "
-        "the same sources"
-    ),
-    "--nbest N": (
-        "lines per source in each file of -t (default: 1 where there are several files)",
-        int,
-    ),
-    **options.LANG_PAIR,
-    "--out FILE": "write there instead of to standard output; appears when all is done",
-    "--format": (
-        (
-            "jsonl, or text: the chosen translations alone (default: jsonl, or text where --out "
-            "does not end in .jsonl)"
-        ),
-        {"choices": ("jsonl", "text")},
-    ),
-    "--report FILE": "write counts, weights and signatures there as JSON",
-    "--mbr": (
-        "minimum Bayes risk: the candidate that is on average most like all candidates, by "
-        "metrics that compare with references (--metric; default: chrf)"
-    ),
-}
-_TUNING: options.Options = {
-    "--tune FILE": (
-        "choose the weights on this development set first: JSON Lines as FILE, with human "
-        "(judgements of all candidates) or references"
-    ),
-    "--objective NAME[:PRESET[:OPTION=VALUE,...]]": (
-        "metric that tuning makes high where the set has references but no judgements",
-        "chrf",
-    ),
-}
+
+
 _Rows = Iterator[
     tuple[dict[str, Any], "NBest"]
 ]  # what the output keeps of the input, and candidates
@@ -74,10 +35,80 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "first candidate wins. Writes a row per source with translation, index (from 0), score, "
         "and the scores of all candidates (null for blank ones)."
     )
-    options.add_options(parser, _FILES)
+    parser.add_argument(
+        "file",
+        metavar="FILE",
+        nargs="?",
+        help=(
+            "JSON Lines with candidates (a list), and where there are any source, references (a "
+            "list), scores (a list, called model, or an object of lists; higher is better); - "
+            "reads it from standard input"
+        ),
+    )
+    options.add_sources(parser)
+    parser.add_argument(
+        "-t",
+        "--predictions",
+        metavar="FILE",
+        nargs="+",
+        action="extend",
+        default=[],
+        help=(
+            "instead of FILE: --nbest lines per source, or lines as Moses and Marian write them "
+            "(NUMBER ||| TEXT ||| FEATURES ||| SCORE); of several files each gives candidates of "
+            "the same sources"
+        ),
+    )
+    parser.add_argument(
+        "--nbest",
+        metavar="N",
+        type=int,
+        help="lines per source in each file of -t (default: 1 where there are several files)",
+    )
+    options.add_lang_pair(parser)
+    parser.add_argument(
+        "--out",
+        metavar="FILE",
+        help="write there instead of to standard output; appears when all is done",
+    )
+    parser.add_argument(
+        "--format",
+        choices=("jsonl", "text"),
+        help=(
+            "jsonl, or text: the chosen translations alone (default: jsonl, or text where --out "
+            "does not end in .jsonl)"
+        ),
+    )
+    parser.add_argument(
+        "--report", metavar="FILE", help="write counts, weights and signatures there as JSON"
+    )
+    parser.add_argument(
+        "--mbr",
+        action="store_true",
+        help=(
+            "minimum Bayes risk: the candidate that is on average most like all candidates, by "
+            "metrics that compare with references (--metric; default: chrf)"
+        ),
+    )
     options.add_metric_options(parser, several=True)
     options.add_mix_option(parser, ", or of a model score (default: 0)")
-    options.add_options(parser, _TUNING)
+    parser.add_argument(
+        "--tune",
+        metavar="FILE",
+        help=(
+            "choose the weights on this development set first: JSON Lines as FILE, with human "
+            "(judgements of all candidates) or references"
+        ),
+    )
+    parser.add_argument(
+        "--objective",
+        metavar="NAME[:PRESET[:OPTION=VALUE,...]]",
+        default="chrf",
+        help=(
+            "metric that tuning makes high where the set has references but no judgements "
+            "(default: %(default)s)"
+        ),
+    )
     parser.set_defaults(run=run)
 
 
@@ -99,9 +130,9 @@ def run(args: argparse.Namespace) -> None:
     from mtmetrics.choosing.reranking import Reranker
 
     columns = {"sources": first[1].source, "references": first[1].references}
-    given = [name for name, value in columns.items() if value is not None]
+    columns_given = [name for name, value in columns.items() if value is not None]
     pool = options.model_pool(args, dtype="auto")
-    scorers = load_scorers(specs, given, pool, args.lp, args.mbr)
+    scorers = load_scorers(specs, columns_given, pool, args.lp, args.mbr)
     reranker = Reranker(scorers, weights, mbr=args.mbr, model_scores=first[1].scores)
     report: dict[str, Any] = {}
     if args.tune:
@@ -132,9 +163,9 @@ def run(args: argparse.Namespace) -> None:
     counts, mixture = reranker.counts, reranker.mixture
     report |= {**counts, "mbr": args.mbr, "weights": mixture.weights, "metrics": mixture.about()}
     write_report(args.report, report)
-    found = "".join(f", {counts[name]} {name}" for name in ("blank", "repeated") if counts[name])
+    unusual = "".join(f", {counts[name]} {name}" for name in ("blank", "repeated") if counts[name])
     text = (
-        f"{counts['sources']} sources with {counts['candidates']} candidates{found}; "
+        f"{counts['sources']} sources with {counts['candidates']} candidates{unusual}; "
         f"{counts['changed']} times not "
     )
     text += f"the first one is chosen, {counts['tied']} times several are best"
@@ -206,11 +237,11 @@ def _numbered(path: str) -> _Rows:
 
 
 def _with_sources(lists: _Rows, args: argparse.Namespace) -> _Rows:
-    for number, (source, found) in enumerate(
+    for number, (source, candidates) in enumerate(
         itertools.zip_longest(iter_lines(args.sources, "segments"), lists), 1
     ):
-        if source is None or found is None:
+        if source is None or candidates is None:
             shorter, longer = (args.sources, args.predictions[0])[:: 1 if source is None else -1]
             raise InputError(f"{shorter} ends after {number - 1} sources, but {longer} goes on")
-        found[1].source = source
-        yield {"source": source}, found[1]
+        candidates[1].source = source
+        yield {"source": source}, candidates[1]

@@ -1,4 +1,4 @@
-"""What several commands read: rows to score and systems to compare, in the languages that the user
+"""Input of several commands: rows to score and systems to compare, in the languages that the user
 says they are in."""
 
 import argparse

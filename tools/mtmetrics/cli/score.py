@@ -34,18 +34,7 @@ if TYPE_CHECKING:
 
 _SUMMARIES = ("table", "markdown")
 _LOWEST = 10
-_OUTPUT: options.Options = {
-    "--out FILE": "write there instead of to standard output; appears when all is scored",
-    "--parts": "also print the parts of the scores; in tables, their means",
-    "--ci": "95 %% bootstrap interval of the system score (1,000 resamples of the segments)",
-    "--degenerate": (
-        "of output that is no translation (copies of the source, loops, another language, odd "
-        "lengths): keep the score, give the floor score, or leave it out of the mean (null); "
-        "rows of segments then say what is unusual",
-        {"choices": ("keep", "floor", "null")},
-    ),
-    "--segments": f"below the table, the {_LOWEST} lowest-scored segments of each system with their texts",
-}
+
 _UNUSUAL = {
     "blank": "blank",
     "truncated": "cut",
@@ -66,7 +55,38 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_row_options(parser)
     options.add_metric_options(parser, several=True)
     text = "output format (default: as --out ends, else table on a terminal and json elsewhere)"
-    options.add_options(options.add_output_options(parser, FORMATS, text=text), _OUTPUT)
+    output = options.add_output_options(parser, FORMATS, text=text)
+    output.add_argument(
+        "--out",
+        metavar="FILE",
+        help="write there instead of to standard output; appears when all is scored",
+    )
+    output.add_argument(
+        "--parts",
+        action="store_true",
+        help="also print the parts of the scores; in tables, their means",
+    )
+    output.add_argument(
+        "--ci",
+        action="store_true",
+        help="95 %% bootstrap interval of the system score (1,000 resamples of the segments)",
+    )
+    output.add_argument(
+        "--degenerate",
+        choices=("keep", "floor", "null"),
+        help=(
+            "of output that is no translation (copies of the source, loops, another language, odd "
+            "lengths): keep the score, give the floor score, or leave it out of the mean (null); "
+            "rows of segments then say what is unusual"
+        ),
+    )
+    output.add_argument(
+        "--segments",
+        action="store_true",
+        help=(
+            f"below the table, the {_LOWEST} lowest-scored segments of each system with their texts"
+        ),
+    )
     add_engine_options(parser)
     parser.set_defaults(run=run)
 

@@ -19,15 +19,38 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "the names of what it listens on; it knows no passwords."
     )
     options.add_metric_options(parser)
-    limits: options.Options = {
-        **options.LANG_PAIR,
-        "--threshold X": ("scores from X up are accepted; a request may set another", float),
-        "--port N": ("TCP port", 8765),
-        "--host ADDRESS": ("address to listen on", _HOST),
-        "--most-segments N": ("segments that a request may have", 1024),
-        "--most-waiting N": ("requests that may wait; further ones are refused", 64),
-    }
-    options.add_options(parser.add_argument_group("service"), limits)
+
+    service = parser.add_argument_group("service")
+    options.add_lang_pair(service)
+    service.add_argument(
+        "--threshold",
+        metavar="X",
+        type=float,
+        help="scores from X up are accepted; a request may set another",
+    )
+    service.add_argument(
+        "--port", metavar="N", type=int, default=8765, help="TCP port (default: %(default)s)"
+    )
+    service.add_argument(
+        "--host",
+        metavar="ADDRESS",
+        default=_HOST,
+        help="address to listen on (default: %(default)s)",
+    )
+    service.add_argument(
+        "--most-segments",
+        metavar="N",
+        type=int,
+        default=1024,
+        help="segments that a request may have (default: %(default)s)",
+    )
+    service.add_argument(
+        "--most-waiting",
+        metavar="N",
+        type=int,
+        default=64,
+        help="requests that may wait; further ones are refused (default: %(default)s)",
+    )
     parser.set_defaults(run=run)
 
 

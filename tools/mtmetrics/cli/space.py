@@ -17,23 +17,6 @@ if TYPE_CHECKING:
 _SIGNS = {"add": "+", "update": "~", "delete": "-"}
 
 
-# Those of every push.
-PUSH: options.Options = {
-    "--namespace ORG!": "user or organisation on the Hub",
-    "--execute": "do it; otherwise what would be done is printed",
-    **options.TABLE_OR_JSON,
-}
-_SPACES: options.Options = {
-    "names NAME ...!": "metrics, or compare",
-    "--wheel FILE": "wheel of mtmetrics (default: built from the checkout)",
-    "--package-url URL": (
-        "where pip finds this package, such as git+https://HOST/ORG/mtmetrics@TAG: "
-        "evaluate.load says so without it"
-    ),
-    **PUSH,
-}
-
-
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = "Metrics as Spaces on the Hub."
     about = (
@@ -41,7 +24,33 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "and the page of mtmetrics demo as compare. A Space holds a copy of this package, taken "
         "from a wheel. Without --execute it prints what would be done."
     )
-    options.add_actions(parser, {"push": (run_push, "publish Spaces", about, _SPACES)})
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    push = actions.add_parser("push", help="publish Spaces", description=about)
+    push.add_argument("names", metavar="NAME", nargs="+", help="metrics, or compare")
+    push.add_argument(
+        "--wheel", metavar="FILE", help="wheel of mtmetrics (default: built from the checkout)"
+    )
+    push.add_argument(
+        "--package-url",
+        metavar="URL",
+        help=(
+            "where pip finds this package, such as git+https://HOST/ORG/mtmetrics@TAG: "
+            "evaluate.load says so without it"
+        ),
+    )
+    add_push_options(push)
+    push.set_defaults(run=run_push)
+
+
+def add_push_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options that every push has."""
+    parser.add_argument(
+        "--namespace", metavar="ORG", required=True, help="user or organisation on the Hub"
+    )
+    parser.add_argument(
+        "--execute", action="store_true", help="do it; otherwise what would be done is printed"
+    )
+    options.add_table_or_json(parser)
 
 
 def run_push(args: argparse.Namespace) -> int:
@@ -82,7 +91,7 @@ def pushed(
 
 
 def as_text(plan: "Plan") -> str:
-    """What a push does, or has done, for the terminal."""
+    """Describes a push, planned or done, for the terminal."""
     repository, kind, files = plan.publication
     what = (
         "create"

@@ -1,98 +1,440 @@
-"""``mtmetrics train``: makes the small models that ship with the package, or others of their
+"""``mtmetrics train``: makes the models and tables that ship with the package, or others of their
 kind."""
 
 import argparse
 import dataclasses
-import functools
-import importlib
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mtmetrics.cli import options
 from mtmetrics.errors import InputError
 
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    from mtmetrics.training import configs
-
-    parser.description = (
-        "Trains models on your own text. An interrupted run goes on when the same command is "
-        "given again."
-    )
-    kinds = parser.add_subparsers(title="what to train", metavar="MODEL", required=True)
-    for name, (functions, config_names, own, text, description) in _KINDS.items():
-        kind = kinds.add_parser(name, help=text, description=description)
-        data, output = kind.add_argument_group("data"), kind.add_argument_group("output")
-        names = options.add_options(data, own)
-        options.add_options(output, _OUTPUT)
-        group, classes = (
-            kind.add_argument_group("settings"),
-            [getattr(configs, one) for one in config_names.split()],
-        )
-        if "seeds" not in names:
-            options.add_options(group, {"--seed SEED": ("of everything random", 1)})
-        options.add_settings(group, *classes)
-        train = functools.partial(_train, functions=functions.split(), names=names, configs=classes)
-        kind.set_defaults(run=train, large_blocks=True)
-
-
-def _train(
-    args: argparse.Namespace, *, functions: list[str], names: list[str], configs: list[type]
-) -> None:
-    """Calls the training with the options of these names and its settings, and prints the
-    folder."""
-    from mtmetrics.judgements.readers import Condition
-    from mtmetrics.training.corpus import ParallelText, parse_numbers
-    from mtmetrics.training.judged_pairs import JudgedFiles
+if TYPE_CHECKING:
+    from mtmetrics.training.corpus import ParallelText
     from mtmetrics.training.run import Run
 
-    given = {name: getattr(args, name) for name in names}
-    composed = given.pop("composition", "lstm") == "transformer"
-    config, function = configs[composed], functions[composed]
-    _refuse_others(args, config, configs)
-    for name, option in (("caps", "--cap"), ("weights", "--weight"), ("repeats", "--repeat")):
-        if name in given:
-            given[name] = parse_numbers(given[name], option, whole=name != "repeats")
-    seed = given["seeds"][0] if "seeds" in given else args.seed
-    if len(functions) > 1:
-        given = _of_composition(given, composed)
-        where = given.pop("where")
-        condition = None if where is None else Condition.parse(where)
-        given["files"] = JudgedFiles(given.pop("judged"), given.pop("valid"), condition)
-    if "caps" in given:
-        given["text"] = ParallelText(*(given.pop(name) for name in ("parallel", "exclude", "caps")))
-    places = {name: getattr(args, name) for name in ("work", "overwrite", "restart", "device")}
-    run = Run(args.out, seed=seed, **places)
-    options.show_notes(run.is_main)
-    module, _, train = function.rpartition(".")
-    train = getattr(importlib.import_module(f"mtmetrics.training.{module}"), train)
-    made = train(run, **given, config=options.settings_of(args, config))
-    if run.is_main:
-        print(made)
+_ANY = "folder, bundled artifact, or Hub repository"
 
 
-def _refuse_others(args: argparse.Namespace, config: type, configs: list[type]) -> None:
-    """Refuses settings of another class than the one that is asked for."""
-    own = {field.name for field in dataclasses.fields(config)}
-    for other in configs:
-        for field in dataclasses.fields(other):
-            if field.name not in own and getattr(args, field.name) is not None:
-                flag = f"--{field.name.replace('_', '-')}"
-                raise InputError(
-                    f"{flag}: is for the other --composition, not for {args.composition}; leave "
-                    "it out"
-                )
+def configure(parser: argparse.ArgumentParser) -> None:
+    from mtmetrics.cli import idf, label, remap, uscore
+
+    parser.description = (
+        "Trains models on your own text, and makes the maps, tables and judgements that metrics "
+        "need. An interrupted run goes on when the same command is given again."
+    )
+    kinds = parser.add_subparsers(title="what to train", metavar="MODEL", required=True)
+    _add_encoder(kinds)
+    _add_lm(kinds)
+    _add_distil(kinds)
+    _add_contrastive(kinds)
+    _add_translation(kinds)
+    _add_regressor(kinds)
+    maps = kinds.add_parser("maps", help="remapping matrices for a language pair")
+    remap.configure(maps)
+    table = kinds.add_parser("idf", help="a table of inverse document frequencies")
+    idf.configure(table)
+    preset = kinds.add_parser("uscore", help="a UScore preset, from two monolingual files")
+    uscore.configure(preset)
+    labels = kinds.add_parser(
+        "labels", help="judgements by metrics with references, to train one without"
+    )
+    label.configure(labels)
 
 
-def _of_composition(given: dict[str, Any], composed: bool) -> dict[str, Any]:
-    """The options of one composition of a regressor; refuses those of the other."""
-    if composed and (len(given["seeds"]) > 1 or given["curve"] is not None):
+def _add_encoder(kinds: options.Subparsers) -> None:
+    from mtmetrics.training.configs import EncoderConfig
+
+    parser = kinds.add_parser(
+        "encoder",
+        help="a small multilingual encoder, from a large one and parallel text",
+        description=(
+            "Cuts a multilingual encoder to the languages of parallel text and to its lower "
+            "layers, and teaches them which words are translations of each other."
+        ),
+    )
+    data = parser.add_argument_group("data")
+    _add_parallel_text(data)
+    _add_judged_for_evaluation(data)
+    data.add_argument(
+        "--begin",
+        metavar="MODEL",
+        required=True,
+        help="multilingual encoder of the BERT architecture with a Unigram vocabulary, such as "
+        "intfloat/multilingual-e5-small: folder, or Hub repository",
+    )
+    _add_output(parser)
+    _add_settings(parser, EncoderConfig)
+    parser.set_defaults(run=_train_encoder)
+
+
+def _train_encoder(args: argparse.Namespace) -> None:
+    from mtmetrics.training.configs import EncoderConfig
+    from mtmetrics.training.encoder import train_encoder
+
+    text = _parallel_text(args)
+    run = _opened_run(args, args.seed)
+    folder = train_encoder(
+        run,
+        text=text,
+        begin=args.begin,
+        judged=args.judged,
+        config=options.settings_of(args, EncoderConfig),
+    )
+    _print_folder(run, folder)
+
+
+def _add_lm(kinds: options.Subparsers) -> None:
+    from mtmetrics.training.configs import LMConfig
+
+    parser = kinds.add_parser(
+        "lm",
+        help="a language model, from text of one language",
+        description=(
+            "Trains a small GPT-2 model on single sentences, for the fluency term of a metric."
+        ),
+    )
+    data = parser.add_argument_group("data")
+    data.add_argument(
+        "--mono",
+        metavar="FILE[:START-END[=ORIGIN],...]",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="text, one sentence per line; with line ranges, only those lines",
+    )
+    data.add_argument(
+        "--parallel",
+        metavar="FILE",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="JSON Lines of which one side is used",
+    )
+    data.add_argument(
+        "--side",
+        choices=("source", "target"),
+        default="target",
+        help="that side (default: %(default)s)",
+    )
+    data.add_argument(
+        "--weight",
+        metavar="ORIGIN=N",
+        dest="weights",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="sentences of this origin occur N times per epoch; ORIGIN may end in *",
+    )
+    _add_excluded_origins(data)
+    _add_output(parser)
+    _add_settings(parser, LMConfig)
+    parser.set_defaults(run=_train_lm)
+
+
+def _train_lm(args: argparse.Namespace) -> None:
+    from mtmetrics.training.configs import LMConfig
+    from mtmetrics.training.corpus import parse_numbers
+    from mtmetrics.training.lm import train_lm
+
+    weights = parse_numbers(args.weights, "--weight")
+    run = _opened_run(args, args.seed)
+    folder = train_lm(
+        run,
+        mono=args.mono,
+        parallel=args.parallel,
+        side=args.side,
+        exclude=args.exclude,
+        weights=weights,
+        config=options.settings_of(args, LMConfig),
+    )
+    _print_folder(run, folder)
+
+
+def _add_distil(kinds: options.Subparsers) -> None:
+    from mtmetrics.training.configs import DistilConfig
+
+    parser = kinds.add_parser(
+        "distil",
+        help="a multilingual sentence encoder, from an English one and parallel text",
+        description=(
+            "Teaches a multilingual student the sentence vectors of an English teacher (Reimers "
+            "and Gurevych, 2020)."
+        ),
+    )
+    data = parser.add_argument_group("data")
+    _add_parallel_text(data)
+    _add_judged_for_evaluation(data)
+    data.add_argument(
+        "--teacher",
+        metavar="MODEL",
+        required=True,
+        help=f"a sentence-transformers model for English: {_ANY}",
+    )
+    data.add_argument(
+        "--student",
+        metavar="MODEL",
+        required=True,
+        help="a multilingual encoder, e.g. mini-encoder, likewise; it is mean-pooled",
+    )
+    _add_output(parser)
+    _add_settings(parser, DistilConfig)
+    parser.set_defaults(run=_train_distil)
+
+
+def _train_distil(args: argparse.Namespace) -> None:
+    from mtmetrics.training.configs import DistilConfig
+    from mtmetrics.training.sentence import train_distil
+
+    text = _parallel_text(args)
+    run = _opened_run(args, args.seed)
+    folder = train_distil(
+        run,
+        text=text,
+        teacher=args.teacher,
+        student=args.student,
+        judged=args.judged,
+        config=options.settings_of(args, DistilConfig),
+    )
+    _print_folder(run, folder)
+
+
+def _add_contrastive(kinds: options.Subparsers) -> None:
+    from mtmetrics.training.configs import ContrastiveConfig
+
+    parser = kinds.add_parser(
+        "contrastive",
+        help="a sentence encoder, from sentence pairs alone",
+        description=(
+            "Pulls the vectors of a sentence and of its translation together, and pushes those "
+            "of other sentences away (the sentence level of UScore; Belouadi and Eger, 2023)."
+        ),
+    )
+    data = parser.add_argument_group("data")
+    _add_pairs(data)
+    data.add_argument(
+        "--model",
+        metavar="MODEL",
+        required=True,
+        help="the encoder to begin with: a folder, bundled artifact or Hub repository",
+    )
+    _add_output(parser)
+    _add_settings(parser, ContrastiveConfig)
+    parser.set_defaults(run=_train_contrastive)
+
+
+def _train_contrastive(args: argparse.Namespace) -> None:
+    from mtmetrics.training.configs import ContrastiveConfig
+    from mtmetrics.training.sentence import train_contrastive
+
+    run = _opened_run(args, args.seed)
+    folder = train_contrastive(
+        run,
+        parallel=args.parallel,
+        model=args.model,
+        config=options.settings_of(args, ContrastiveConfig),
+    )
+    _print_folder(run, folder)
+
+
+def _add_translation(kinds: options.Subparsers) -> None:
+    from mtmetrics.training.configs import TranslationConfig
+
+    parser = kinds.add_parser(
+        "translation",
+        help="a translation model for pseudo-references, from sentence pairs",
+        description=(
+            "Trains an MBart for the translation of one language pair (Belouadi and Eger, 2023)."
+        ),
+    )
+    data = parser.add_argument_group("data")
+    _add_pairs(data)
+    _add_caps(data)
+    _add_excluded_origins(data)
+    data.add_argument(
+        "--lp",
+        metavar="XX-YY",
+        dest="lang_pair",
+        required=True,
+        help="language pair of the files, such as de-en",
+    )
+    data.add_argument(
+        "--model",
+        metavar="MODEL",
+        required=True,
+        help="the MBart to begin with, such as facebook/mbart-large-cc25, or a folder; or an "
+        "encoder, such as mini-encoder, for a new small MBart that begins with its word vectors",
+    )
+    _add_output(parser)
+    _add_settings(parser, TranslationConfig)
+    parser.set_defaults(run=_train_translation)
+
+
+def _train_translation(args: argparse.Namespace) -> None:
+    from mtmetrics.training.configs import TranslationConfig
+    from mtmetrics.training.translation import train_translation
+
+    text = _parallel_text(args)
+    run = _opened_run(args, args.seed)
+    folder = train_translation(
+        run,
+        text=text,
+        model=args.model,
+        lang_pair=args.lang_pair,
+        config=options.settings_of(args, TranslationConfig),
+    )
+    _print_folder(run, folder)
+
+
+def _add_regressor(kinds: options.Subparsers) -> None:
+    from mtmetrics.training.configs import CompositionConfig, RegressorConfig
+
+    parser = kinds.add_parser(
+        "regressor",
+        help="BiLSTM, BiLSTM with attention or ESIM, from human judgements",
+        description=(
+            "Trains a network on the vectors of a frozen encoder to predict human judgements "
+            "(Mathur et al., 2019)."
+        ),
+    )
+    data = parser.add_argument_group("data")
+    data.add_argument(
+        "--judged",
+        metavar="FILE",
+        nargs="+",
+        action="extend",
+        required=True,
+        help="JSON Lines: reference or ref (source or src), translation or mt, human or score; or "
+        "judged segments as shared tasks published them",
+    )
+    options.add_where(data)
+    data.add_argument(
+        "--valid",
+        metavar="FILE",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="judged segments that decide when to stop",
+    )
+    data.add_argument("--encoder", metavar="MODEL", required=True, help=_ANY)
+    data.add_argument(
+        "--composition",
+        choices=("lstm", "transformer"),
+        default="lstm",
+        help="what composes an ESIM: LSTMs as in the paper, or the encoder's upper layers "
+        "(default: %(default)s)",
+    )
+    data.add_argument(
+        "--begin",
+        metavar="MODEL",
+        help="of a transformer composition: a regressor to begin with, instead of the encoder's "
+        "layers",
+    )
+    data.add_argument(
+        "--original",
+        metavar="MODEL",
+        help="of a transformer composition: the encoder whose layers it begins as (default: the "
+        "encoder that is read)",
+    )
+    data.add_argument(
+        "--repeat",
+        metavar="NAME=N",
+        dest="repeats",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="of a transformer composition: how often in an epoch the rows of files whose name "
+        "begins so are read",
+    )
+    data.add_argument(
+        "--vectors",
+        metavar="DIR",
+        help="folder for the outputs of the encoder, to share between runs (default: WORK/vectors)",
+    )
+    data.add_argument(
+        "--curve",
+        metavar="N,N,...",
+        type=_numbers,
+        help="instead of an artifact, make a table and a plot of the validation against that "
+        "many training instances",
+    )
+    data.add_argument(
+        "--seeds",
+        metavar="N",
+        type=int,
+        nargs="+",
+        action="extend",
+        default=[],
+        help="a network each, averaged (default: 1)",
+    )
+    _add_output(parser)
+    owners = {
+        "lstm": dataclasses.fields(RegressorConfig),
+        "transformer": dataclasses.fields(CompositionConfig),
+    }
+    options.add_settings(parser.add_argument_group("settings"), owners)
+    parser.set_defaults(run=_train_regressor, large_blocks=True)
+
+
+def _train_regressor(args: argparse.Namespace) -> None:
+    from mtmetrics.judgements.readers import Condition
+    from mtmetrics.training.configs import CompositionConfig, RegressorConfig
+    from mtmetrics.training.corpus import parse_numbers
+    from mtmetrics.training.judged_pairs import JudgedFiles
+
+    composed = args.composition == "transformer"
+    if composed:
+        _refuse_settings(args, own=CompositionConfig, other=RegressorConfig)
+    else:
+        _refuse_settings(args, own=RegressorConfig, other=CompositionConfig)
+    repeats = parse_numbers(args.repeats, "--repeat", whole=False)
+    if composed and (len(args.seeds) > 1 or args.curve is not None):
         raise InputError(
             "a transformer composition has one network; leave out curve, and pass one seed"
         )
-    if not composed and (given["begin"] or given["repeats"] or given["original"]):
+    if not composed and (args.begin or repeats or args.original):
         raise InputError("begin, original and repeats are for a transformer composition")
-    others = ("seeds", "curve") if composed else ("begin", "original", "repeats")
-    return {name: value for name, value in given.items() if name not in others}
+    condition = None if args.where is None else Condition.parse(args.where)
+    files = JudgedFiles(args.judged, args.valid, condition)
+    seeds = args.seeds or [1]
+    run = _opened_run(args, seeds[0])
+    if composed:
+        from mtmetrics.training.composed import train_composed
+
+        folder = train_composed(
+            run,
+            files=files,
+            encoder=args.encoder,
+            original=args.original,
+            vectors=args.vectors,
+            begin=args.begin,
+            repeats=repeats,
+            config=options.settings_of(args, CompositionConfig),
+        )
+    else:
+        from mtmetrics.training.recurrent import train_regressor
+
+        folder = train_regressor(
+            run,
+            files=files,
+            encoder=args.encoder,
+            seeds=seeds,
+            vectors=args.vectors,
+            curve=args.curve,
+            config=options.settings_of(args, RegressorConfig),
+        )
+    _print_folder(run, folder)
+
+
+def _refuse_settings(args: argparse.Namespace, *, own: type, other: type) -> None:
+    """Refuses settings that only the other composition has."""
+    own_names = {field.name for field in dataclasses.fields(own)}
+    for field in dataclasses.fields(other):
+        if field.name not in own_names and getattr(args, field.name) is not None:
+            raise InputError(
+                f"{options.flag(field.name)}: is for the other --composition, not for "
+                f"{args.composition}; leave it out"
+            )
 
 
 def _numbers(text: str) -> list[int]:
@@ -104,165 +446,115 @@ def _numbers(text: str) -> list[int]:
         ) from None
 
 
-_OUTPUT: options.Options = {
-    "--out DIR!": "the artifact folder to make",
-    "--overwrite": "replace an existing one",
-    "--work DIR": "folder for checkpoints (default: OUT.work)",
-    "--restart": "discard what an earlier run left in the work folder",
-    "--device NAME": ("where to compute: auto, cpu, cuda, cuda:1 or 1, mps", "auto"),
-}
-# The names of the options are those of the training's arguments, or of the files that it takes as
-# one.
-_EXCLUDE: options.Options = {
-    "--exclude-origin ORIGIN ...": (
-        "leave out rows of these origins; a name may end in *",
-        {"dest": "exclude"},
+def _add_pairs(group: options.Container) -> None:
+    group.add_argument(
+        "--parallel",
+        metavar="FILE",
+        nargs="+",
+        action="extend",
+        required=True,
+        help="sentence pairs: TSV, or JSON Lines with source and target",
     )
-}
-_CAP: options.Options = {
-    "--cap ORIGIN=N ...": (
-        "use at most N rows of this origin per file; ORIGIN may end in *",
-        {"dest": "caps"},
-    )
-}
-_DISTILLATION: options.Options = {
-    "--parallel FILE ...!": (
-        "JSON Lines (source, target, origin) or .tsv word lists; the name begins with the "
-        "language pair, e.g. de-en.jsonl.gz"
-    ),
-    **_CAP,
-    **_EXCLUDE,
-    "--judged FILE ...": (
-        "segments with human judgements (JSON Lines), to evaluate with; what they share with "
-        "the parallel text is left out of it"
-    ),
-}
-_LM: options.Options = {
-    "--mono FILE[:START-END[=ORIGIN],...] ...": "text, one sentence per line; with line ranges, only those lines",
-    "--parallel FILE ...": "JSON Lines of which one side is used",
-    "--side": (
-        "that side (default: %(default)s)",
-        {"choices": ("source", "target"), "default": "target"},
-    ),
-    "--weight ORIGIN=N ...": (
-        "sentences of this origin occur N times per epoch; ORIGIN may end in *",
-        {"dest": "weights"},
-    ),
-    **_EXCLUDE,
-}
-_PAIRS: options.Options = {
-    "--parallel FILE ...!": "sentence pairs: TSV, or JSON Lines with source and target"
-}
-_TRANSLATION: options.Options = {
-    **_PAIRS,
-    **_CAP,
-    **_EXCLUDE,
-    "--lp XX-YY!": ("language pair of the files, such as de-en", {"dest": "lang_pair"}),
-    "--model MODEL!": (
-        "the MBart to begin with, such as facebook/mbart-large-cc25, or a folder; or an "
-        "encoder, such as mini-encoder, for a new small MBart that begins with its word vectors"
-    ),
-}
-_ANY = "folder, bundled artifact, or Hub repository"
-_REGRESSOR: options.Options = {
-    "--judged FILE ...!": (
-        "JSON Lines: reference or ref (source or src), translation or mt, human or score; or "
-        "judged segments as shared tasks published them"
-    ),
-    **options.WHERE,
-    "--valid FILE ...": "judged segments that decide when to stop",
-    "--encoder MODEL!": _ANY,
-    "--composition": (
-        "what composes an ESIM: LSTMs as in the paper, or the encoder's upper layers",
-        ("lstm", "transformer"),
-    ),
-    "--begin MODEL": (
-        "of a transformer composition: a regressor to begin with, instead of the encoder's layers"
-    ),
-    "--original MODEL": (
-        "of a transformer composition: the encoder whose layers it begins as (default: the "
-        "encoder that is read)"
-    ),
-    "--repeat NAME=N ...": (
-        (
-            "of a transformer composition: how often in an epoch the rows of files whose name "
-            "begins so are read"
-        ),
-        {"dest": "repeats"},
-    ),
-    "--vectors DIR": "folder for the outputs of the encoder, to share between runs (default: WORK/vectors)",
-    "--curve N,N,...": (
-        (
-            "instead of an artifact, make a table and a plot of the validation against that many "
-            "training instances"
-        ),
-        {"type": _numbers},
-    ),
-    "--seeds N ...": ("a network each, averaged (default: 1)", {"type": int, "default": [1]}),
-}
-_MULTILINGUAL = (
-    "multilingual encoder of the BERT architecture with a Unigram vocabulary, such as "
-    "intfloat/multilingual-e5-small: folder, or Hub repository"
-)
-_STUDENT: options.Options = {
-    "--teacher MODEL!": f"a sentence-transformers model for English: {_ANY}",
-    "--student MODEL!": "a multilingual encoder, e.g. mini-encoder, likewise; it is mean-pooled",
-}
 
-# Name of the command -> function that trains, class of its settings, options, help and description;
-# of a regressor two functions and classes, for either composition.
-_KINDS: dict[str, tuple[str, str, options.Options, str, str]] = {
-    "encoder": (
-        "encoder.train_encoder",
-        "EncoderConfig",
-        {**_DISTILLATION, "--begin MODEL!": _MULTILINGUAL},
-        "a small multilingual encoder, from a large one and parallel text",
-        "Cuts a multilingual encoder to the languages of parallel text and to its lower layers, "
-        "and teaches them which words are translations of each other.",
-    ),
-    "lm": (
-        "lm.train_lm",
-        "LMConfig",
-        _LM,
-        "a language model, from text of one language",
-        "Trains a small GPT-2 model on single sentences, for the fluency term of a metric.",
-    ),
-    "distil": (
-        "sentence.train_distil",
-        "DistilConfig",
-        {**_DISTILLATION, **_STUDENT},
-        "a multilingual sentence encoder, from an English one and parallel text",
-        (
-            "Teaches a multilingual student the sentence vectors of an English teacher (Reimers and "
-            "Gurevych, 2020)."
-        ),
-    ),
-    "contrastive": (
-        "sentence.train_contrastive",
-        "ContrastiveConfig",
-        {
-            **_PAIRS,
-            "--model MODEL!": "the encoder to begin with: a folder, bundled artifact or Hub repository",
-        },
-        "a sentence encoder, from sentence pairs alone",
-        "Pulls the vectors of a sentence and of its translation together, and pushes those of "
-        "other sentences away (the sentence level of UScore; Belouadi and Eger, 2023).",
-    ),
-    "translation": (
-        "translation.train_translation",
-        "TranslationConfig",
-        _TRANSLATION,
-        "a translation model for pseudo-references, from sentence pairs",
-        "Trains an MBart for the translation of one language pair (Belouadi and Eger, 2023).",
-    ),
-    "regressor": (
-        "recurrent.train_regressor composed.train_composed",
-        "RegressorConfig CompositionConfig",
-        _REGRESSOR,
-        "BiLSTM, BiLSTM with attention or ESIM, from human judgements",
-        (
-            "Trains a network on the vectors of a frozen encoder to predict human judgements "
-            "(Mathur et al., 2019)."
-        ),
-    ),
-}
+
+def _add_parallel_text(group: options.Container) -> None:
+    group.add_argument(
+        "--parallel",
+        metavar="FILE",
+        nargs="+",
+        action="extend",
+        required=True,
+        help="JSON Lines (source, target, origin) or .tsv word lists; the name begins with the "
+        "language pair, e.g. de-en.jsonl.gz",
+    )
+    _add_caps(group)
+    _add_excluded_origins(group)
+
+
+def _add_caps(group: options.Container) -> None:
+    group.add_argument(
+        "--cap",
+        metavar="ORIGIN=N",
+        dest="caps",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="use at most N rows of this origin per file; ORIGIN may end in *",
+    )
+
+
+def _add_excluded_origins(group: options.Container) -> None:
+    group.add_argument(
+        "--exclude-origin",
+        metavar="ORIGIN",
+        dest="exclude",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="leave out rows of these origins; a name may end in *",
+    )
+
+
+def _add_judged_for_evaluation(group: options.Container) -> None:
+    group.add_argument(
+        "--judged",
+        metavar="FILE",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="segments with human judgements (JSON Lines), to evaluate with; what they share "
+        "with the parallel text is left out of it",
+    )
+
+
+def _add_output(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("output")
+    group.add_argument("--out", metavar="DIR", required=True, help="the artifact folder to make")
+    group.add_argument("--overwrite", action="store_true", help="replace an existing one")
+    group.add_argument("--work", metavar="DIR", help="folder for checkpoints (default: OUT.work)")
+    group.add_argument(
+        "--restart",
+        action="store_true",
+        help="discard what an earlier run left in the work folder",
+    )
+    group.add_argument(
+        "--device",
+        metavar="NAME",
+        default="auto",
+        help="where to compute: auto, cpu, cuda, cuda:1 or 1, mps (default: %(default)s)",
+    )
+
+
+def _add_settings(parser: argparse.ArgumentParser, config: type) -> None:
+    """Adds the seed and the settings of a training with checkpoints."""
+    group = parser.add_argument_group("settings")
+    options.add_seed(group, "everything random")
+    options.add_settings(group, {"": dataclasses.fields(config)})
+    parser.set_defaults(large_blocks=True)
+
+
+def _parallel_text(args: argparse.Namespace) -> "ParallelText":
+    from mtmetrics.training.corpus import ParallelText, parse_numbers
+
+    return ParallelText(args.parallel, args.exclude, parse_numbers(args.caps, "--cap"))
+
+
+def _opened_run(args: argparse.Namespace, seed: int) -> "Run":
+    """Returns where the training writes; the first process shows what it does."""
+    from mtmetrics.training.run import Run
+
+    run = Run(
+        args.out,
+        seed=seed,
+        work=args.work,
+        overwrite=args.overwrite,
+        restart=args.restart,
+        device=args.device,
+    )
+    options.show_notes(run.is_main)
+    return run
+
+
+def _print_folder(run: "Run", folder: Path) -> None:
+    if run.is_main:
+        print(folder)

@@ -1,4 +1,5 @@
-"""``mtmetrics tune``: a preset whose options were chosen by a few human judgements."""
+"""Presets whose options were chosen by a few human judgements, for ``mtmetrics evaluate --tune``;
+and ``mtmetrics tune``, its old name."""
 
 import argparse
 from typing import Any
@@ -8,21 +9,6 @@ from mtmetrics.cli.judged_files import judged_files
 from mtmetrics.cli.output import TABLE_FORMATS, check_target, print_report, print_warnings
 from mtmetrics.errors import InputError
 
-_OPTIONS: options.Options = {
-    "--data FILE ...!": "human judgements, at least 50, in any layout that mtmetrics evaluate reads; no test set",
-    **options.JUDGED,
-    "--try OPTION=VALUE,...": (
-        "values to try of an option, 'all' for layers; repeatable, chosen one after the other, "
-        "but each encoder is tried at every layer (default: layers, masses, pieces and weights, "
-        "as the metric has them)",
-        {"action": "append", "dest": "tried"},
-    ),
-    "--coefficient": ("that decides", ("pearson", "spearman", "kendall-b", "kendall-c")),
-    "--folds": ("of the cross-validation", 5),
-    "--out DIR!": "the preset, a new folder for --preset",
-    "--overwrite": "replace a folder of that name",
-}
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = (
@@ -31,49 +17,94 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "preset. Cross-validation says what the choice gains on judgements that had no part in "
         "it, with its 95 % interval."
     )
-    options.add_options(parser.add_argument_group("input"), _OPTIONS)
+    inputs = parser.add_argument_group("input")
+    inputs.add_argument(
+        "--data",
+        metavar="FILE",
+        nargs="+",
+        action="extend",
+        required=True,
+        help="human judgements, at least 50, in any layout that mtmetrics evaluate reads; no test "
+        "set",
+    )
+    options.add_judged_options(inputs)
+    inputs.add_argument(
+        "--coefficient",
+        choices=("pearson", "spearman", "kendall-b", "kendall-c"),
+        default="pearson",
+        help="that decides (default: %(default)s)",
+    )
+    inputs.add_argument(
+        "--out", metavar="DIR", required=True, help="the preset, a new folder for --preset"
+    )
+    add_tuning_options(inputs)
     options.add_metric_options(parser)
     options.add_output_options(parser, TABLE_FORMATS)
     parser.set_defaults(run=run, level="segment", column=[])
 
 
+def add_tuning_options(group: options.Container) -> None:
+    """Adds the values to try, and how they are compared."""
+    group.add_argument(
+        "--try",
+        metavar="OPTION=VALUE,...",
+        dest="tried",
+        action="append",
+        default=[],
+        help="values to try of an option, 'all' for layers; repeatable, chosen one after the "
+        "other, but each encoder is tried at every layer (default: layers, masses, pieces and "
+        "weights, as the metric has them)",
+    )
+    group.add_argument(
+        "--folds", type=int, default=5, help="of the cross-validation (default: %(default)s)"
+    )
+    group.add_argument("--overwrite", action="store_true", help="replace a folder of that name")
+
+
 def run(args: argparse.Namespace) -> None:
-    from mtmetrics.reports.metric_runs import MetricSpec
+    tune_metric(args, args.out, "--out", args.coefficient)
+
+
+def tune_metric(args: argparse.Namespace, out: str, out_option: str, coefficient: str) -> None:
+    """Tunes the metric that the arguments name, writes the preset to `out`, and prints what the
+    choice gains."""
     from mtmetrics.reports.tuning import report_tuning, tune, tuned_options, write_preset
     from mtmetrics.scorers.registry import find_metric
 
-    check_target(args.out, "--out", overwrite=args.overwrite, folder=True)
-    first, *others = options.metric_specs(args).values()
+    check_target(out, out_option, overwrite=args.overwrite, folder=True)
+    spec, *others = options.metric_specs(args).values()
     if others:
         raise InputError(f"--metric {others[0]}: one metric is tuned at a time")
-    if not find_metric(first.metric).takes_presets:
-        raise InputError(f"--metric {first.metric}: takes no presets, so none can be written")
-    tried: dict[str, list[Any]] = {}
-    for text in args.tried or []:
+    if not find_metric(spec.metric).takes_presets:
+        raise InputError(f"--metric {spec.metric}: takes no presets, so none can be written")
+    candidates = _values_to_try(args.tried, spec.metric) or tuned_options(spec.metric)
+    files = judged_files(args)
+    pool = options.model_pool(args)
+    with options.scoring(0):
+        tuning = tune(spec, files, pool, candidates, coefficient=coefficient, folds=args.folds)
+    write_preset(tuning, out, overwrite=args.overwrite)
+    print_report(report_tuning(tuning), args)
+    print_warnings(tuning.remarks)
+
+
+def _values_to_try(texts: list[str], metric: str) -> dict[str, list[Any]]:
+    """Returns option -> values, read from ``OPTION=VALUE,...``."""
+    from mtmetrics.reports.metric_runs import MetricSpec
+
+    candidates: dict[str, list[Any]] = {}
+    for text in texts:
         name, equals, listed = text.partition("=")
-        if not equals or not listed or name in tried:
+        if not equals or not listed or name in candidates:
             raise InputError(
                 f"--try {text}: OPTION=VALUE,VALUE is needed, once for each option, such as "
                 "layer=3,4"
             )
         if listed == "all":
-            tried[name] = ["all"]
+            candidates[name] = ["all"]
             continue
-        parsed = (
-            MetricSpec.parse(f"{first.metric}::{name}={value}") for value in listed.split(",")
-        )
-        tried[name.replace("-", "_")] = [value for spec in parsed for _, value in spec.options]
-    asked = tried or tuned_options(first.metric)
-    files = judged_files(args)
-    with options.scoring(0):
-        found = tune(
-            first,
-            files,
-            options.model_pool(args),
-            asked,
-            coefficient=args.coefficient,
-            folds=args.folds,
-        )
-    write_preset(found, args.out, overwrite=args.overwrite)
-    print_report(report_tuning(found), args)
-    print_warnings(found.remarks)
+        values = []
+        for value in listed.split(","):
+            spec = MetricSpec.parse(f"{metric}::{name}={value}")
+            values += [parsed for _, parsed in spec.options]
+        candidates[name.replace("-", "_")] = values
+    return candidates

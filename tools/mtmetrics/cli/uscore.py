@@ -1,35 +1,12 @@
-"""``mtmetrics uscore``: makes a UScore preset for a language pair from two monolingual files."""
+"""``mtmetrics train uscore``: makes a UScore preset for a language pair from two monolingual files."""
 
 import argparse
+import dataclasses
 import os
 from pathlib import Path
 
 from mtmetrics.cli import options
 from mtmetrics.cli.space import as_text
-
-_DATA: options.Options = {
-    "--lp XX-YY!": "language pair, such as de-en",
-    "--source-text FILE!": "sentences of the source language, one per line",
-    "--target-text FILE!": "sentences of the target language",
-    "--parallel FILE": "sentences and their translations (JSON Lines or TSV), to learn from at the end",
-    "--held-back FILE": (
-        "sentences and their translations, to measure precision after each round; not learnt from"
-    ),
-    "--judged FILE ...": "judged segments of the pair, to measure the agreement with",
-    "--no-language-filter": "keep sentences that seem to be of another language",
-}
-_OUTPUT: options.Options = {
-    "--preset NAME|DIR": ("preset whose models to start from", "paper"),
-    "--out DIR!": "the folder to make",
-    "--without PART ...": "do not make: sentences, translation",
-    "--translation-start MODEL|small": "translation model to start from; small makes one from the encoder",
-    "--publish ORG": "then push models and preset to repositories of this user or organisation on the Hub",
-    "--license ID": "licence of the weights, such as cc-by-4.0, for the card; needed to publish",
-    "--lm MODEL": (
-        "language model of the target language, or none (default: the preset's, none where it "
-        "has none)"
-    ),
-}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -42,14 +19,90 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "on where it was; mined and translated text stays in OUT/work, which may be removed at "
         "the end."
     )
-    options.add_options(parser.add_argument_group("data"), _DATA)
-    options.add_options(parser.add_argument_group("output"), _OUTPUT)
-    settings = parser.add_argument_group("settings")
-    workers = ("threads and processes that look for pairs (default: all cores)", int)
-    options.add_options(
-        settings, {"--seed SEED": ("of everything random", 1), "--workers": workers}
+    data = parser.add_argument_group("data")
+    data.add_argument("--lp", metavar="XX-YY", required=True, help="language pair, such as de-en")
+    data.add_argument(
+        "--source-text",
+        metavar="FILE",
+        required=True,
+        help="sentences of the source language, one per line",
     )
-    options.add_settings(settings, UScoreConfig)
+    data.add_argument(
+        "--target-text", metavar="FILE", required=True, help="sentences of the target language"
+    )
+    data.add_argument(
+        "--parallel",
+        metavar="FILE",
+        help="sentences and their translations (JSON Lines or TSV), to learn from at the end",
+    )
+    data.add_argument(
+        "--held-back",
+        metavar="FILE",
+        help=(
+            "sentences and their translations, to measure precision after each round; not learnt "
+            "from"
+        ),
+    )
+    data.add_argument(
+        "--judged",
+        metavar="FILE",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="judged segments of the pair, to measure the agreement with",
+    )
+    data.add_argument(
+        "--no-language-filter",
+        action="store_true",
+        help="keep sentences that seem to be of another language",
+    )
+    output = parser.add_argument_group("output")
+    output.add_argument(
+        "--preset",
+        metavar="NAME|DIR",
+        default="paper",
+        help="preset whose models to start from (default: %(default)s)",
+    )
+    output.add_argument("--out", metavar="DIR", required=True, help="the folder to make")
+    output.add_argument(
+        "--without",
+        metavar="PART",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="do not make: sentences, translation",
+    )
+    output.add_argument(
+        "--translation-start",
+        metavar="MODEL|small",
+        help="translation model to start from; small makes one from the encoder",
+    )
+    output.add_argument(
+        "--publish",
+        metavar="ORG",
+        help="then push models and preset to repositories of this user or organisation on the Hub",
+    )
+    output.add_argument(
+        "--license",
+        metavar="ID",
+        help="licence of the weights, such as cc-by-4.0, for the card; needed to publish",
+    )
+    output.add_argument(
+        "--lm",
+        metavar="MODEL",
+        help=(
+            "language model of the target language, or none (default: the preset's, none where it "
+            "has none)"
+        ),
+    )
+    settings = parser.add_argument_group("settings")
+    options.add_seed(settings, "everything random")
+    settings.add_argument(
+        "--workers",
+        type=int,
+        help="threads and processes that look for pairs (default: all cores)",
+    )
+    options.add_settings(settings, {"": dataclasses.fields(UScoreConfig)})
     options.add_model_options(parser)
     parser.set_defaults(run=run)
 

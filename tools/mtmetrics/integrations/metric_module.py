@@ -221,7 +221,8 @@ class MetricModule(evaluate.Metric):
         self._refuse_unknown("compute", options, (*self._known_columns(), *self._option_names()))
         if METRICS[self.metric_name].made_by().needs_pair and "lang_pair" not in options:
             raise InputError(
-                "lang_pair is missing; pass lang_pair='de-en' to compute or to evaluate.load"
+                "lang_pair is missing; pass lang_pair='de-en' to compute or to evaluate.load",
+                option="lang_pair",
             )
         if all(column is None for column in columns.values()):
             columns = {}

@@ -81,7 +81,8 @@ class Service:
     ) -> None:
         if not scorer.independent:
             raise InputError(
-                "normalize: scores depend on the other segments of a request; use normalize=fixed"
+                "normalize: scores depend on the other segments of a request; use normalize=fixed",
+                mentions=["normalize=fixed"],
             )
         self.scorer = scorer
         self.threshold = threshold

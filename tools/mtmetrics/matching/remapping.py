@@ -79,7 +79,8 @@ class Remapping:
             if len(arrays) != len(steps) and (arrays or side == "source"):
                 raise InputError(
                     f"map {self.kind}: needs {len(steps)} arrays for the {side} side, got "
-                    f"{len(arrays)}"
+                    f"{len(arrays)}",
+                    option="map",
                 )
             checked = tuple(_step(name, array) for name, array in zip(steps, arrays, strict=False))
             object.__setattr__(self, side, checked)
@@ -114,10 +115,12 @@ class Remapping:
         )
         if not arrays:
             why = "it was fitted for the source side alone, so sides='both' cannot be used with it"
-            raise InputError(f"map {self.kind}: {why}")
+            raise InputError(f"map {self.kind}: {why}", option="map", mentions=["sides='both'"])
         if vectors.shape[1] != arrays[0].shape[0]:
             own = f"made for vectors of {arrays[0].shape[0]} numbers"
-            raise InputError(f"map {self.kind}: {own}, the encoder gives {vectors.shape[1]}")
+            raise InputError(
+                f"map {self.kind}: {own}, the encoder gives {vectors.shape[1]}", option="map"
+            )
         for array in arrays:
             vectors = apply_clp(vectors, array) if array.ndim == 2 else apply_umd(vectors, array)
         return vectors
@@ -170,11 +173,12 @@ class Remapping:
                 tensors = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118 (no mapping)
         except (OSError, safetensors.SafetensorError, ValueError) as error:
             raise ArtifactError(
-                f"map {path}: cannot be read, missing or damaged ({error})"
+                f"map {path}: cannot be read, missing or damaged ({error})", option="map"
             ) from error
         if meta.pop("format", None) != _FORMAT:
             raise ArtifactError(
-                f"map {path}: not made by 'mtmetrics remap' (its metadata lacks format={_FORMAT})"
+                f"map {path}: not made by 'mtmetrics train maps' (its metadata lacks format={_FORMAT})",
+                option="map",
             )
         sides = [
             [tensors[name] for name in sorted(tensors) if name.startswith(side)]
@@ -184,10 +188,10 @@ class Remapping:
         try:
             remapping = cls(meta.pop("kind", ""), tuple(sides[0]), tuple(sides[1]), meta)
         except InputError as error:
-            raise ArtifactError(f"map {path}: {error}") from error
+            raise ArtifactError(f"map {path}: {error}", option="map") from error
         if recorded not in (None, remapping.fingerprint):
             found = f"its numbers have the fingerprint {remapping.fingerprint}, not {recorded}"
-            raise ArtifactError(f"map {path}: damaged, {found}")
+            raise ArtifactError(f"map {path}: damaged, {found}", option="map")
         return remapping
 
     def require_encoder(
@@ -206,7 +210,8 @@ class Remapping:
         if self.level != level:
             raise ArtifactError(
                 f"map {path}: fitted on {self.level} vectors, but {level} vectors are to be "
-                f"mapped; fit one with 'mtmetrics remap --level {level}'"
+                f"mapped; fit one with 'mtmetrics train maps --level {level}'",
+                option="map",
             )
         own_name, own_fingerprint = (
             self.meta.get("encoder", "?"),
@@ -223,13 +228,14 @@ class Remapping:
         same_layer = self.meta.get("layer") == layer_name
         if same_model and same_layer:
             return
-        advice = "fit one with 'mtmetrics remap'"
+        advice = "fit one with 'mtmetrics train maps'"
         if own_fingerprint is None and same_layer:
             command = f"mtmetrics artifacts import {path} --encoder FOLDER --out DIR"
             advice = f"if that is a copy of {own_name}, '{command}' binds the map to it"
         raise ArtifactError(
             f"map {path}: fitted for {own_name}{mark} layer {self.meta.get('layer')}, but the "
-            f"encoder in use is {name}#{fingerprint} layer {layer_name}; {advice}"
+            f"encoder in use is {name}#{fingerprint} layer {layer_name}; {advice}",
+            option="map",
         )
 
 

@@ -195,7 +195,8 @@ def load_map(
     """
     if not isinstance(artifact, str | Path):
         raise InputError(
-            f"maps {artifact!r}: a file, a folder or the name of a map artifact is needed"
+            f"maps {artifact!r}: a file, a folder or the name of a map artifact is needed",
+            option="maps",
         )
     choice("level", level, LEVELS)
     wanted_pair, lang_pair = lang_pair, _pair_of_map(artifact, lang_pair, kind, encoder, level)
@@ -214,7 +215,8 @@ def load_map(
     if fingerprint not in (None, remapping.fingerprint):
         pinned = f"its fingerprint is {remapping.fingerprint}, but the preset pins {fingerprint}"
         raise ArtifactError(
-            f"map {path}: {pinned}; fetch the pinned one, or leave fingerprint out of [maps]"
+            f"map {path}: {pinned}; fetch the pinned one, or leave fingerprint out of [maps]",
+            option="map",
         )
     fitted_pair = remapping.meta.get("lp")
     if (
@@ -223,7 +225,7 @@ def load_map(
         or not names_of_pair(wanted_pair, [fitted_pair])
     ):
         found = f"a {remapping.kind} map for {fitted_pair}"
-        raise ArtifactError(f"map {path}: {found}, not {kind} for {wanted_pair}")
+        raise ArtifactError(f"map {path}: {found}, not {kind} for {wanted_pair}", option="map")
     remapping.require_encoder(path, encoder.label, encoder.fingerprint, encoder.layer, level)
     return remapping
 
@@ -330,9 +332,10 @@ def _find(
     options += " --level sentence" if level == "sentence" else ""
     raise ArtifactError(
         f"no {_tag(kind, level)} map for language pair {lang_pair} in {artifact}{offered}; "
-        f"looked {places}; build one from parallel text: mtmetrics remap --encoder "
+        f"looked {places}; build one from parallel text: mtmetrics train maps --encoder "
         f"{encoder.name}{options} --lp {lang_pair} --map {kind} --parallel PAIRS.tsv --out "
-        f"{out}, then pass maps={out} (or map=none to do without)"
+        f"{out}, then pass maps={out} (or map=none to do without)",
+        mentions=[f"maps={out}", "map=none"],
     )
 
 

@@ -34,7 +34,9 @@ def pick_devices(devices: "Devices | torch.device") -> "list[torch.device]":
     else:
         names = [devices]  # type: ignore[list-item]
     if not names:
-        raise InputError(f"device {devices!r}: names no device; try 'auto' or 'cpu'")
+        raise InputError(
+            f"device {devices!r}: names no device; try 'auto' or 'cpu'", option="device"
+        )
     return [pick_device(name) for name in names]
 
 
@@ -61,7 +63,8 @@ def pick_device(device: "int | str | torch.device") -> "torch.device":
         reason = lines[0] if lines else type(error).__name__
         devices_here = ", ".join(_device_names())
         raise InputError(
-            f"device {device!r} cannot be used here ({reason}); this machine has {devices_here}"
+            f"device {device!r} cannot be used here ({reason}); this machine has {devices_here}",
+            option="device",
         ) from None
     return chosen
 

@@ -206,7 +206,8 @@ class LanguageModel(LoadedModel):
         )
         if not token_losses.isfinite().all():
             raise MTMetricsError(
-                f"language model {self.name}: overflows in {self.dtype}; use dtype='float32'"
+                f"language model {self.name}: overflows in {self.dtype}; use dtype='float32'",
+                mentions=["dtype='float32'"],
             )
         losses = torch.zeros(scored.shape, device=batch.device)
         losses[scored] = token_losses

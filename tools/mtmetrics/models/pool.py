@@ -91,7 +91,8 @@ class ModelPool:
             if layer is not None:
                 raise InputError(
                     f"layer {layer}: {model} holds a vector per text, which has no layers; leave "
-                    "it out"
+                    "it out",
+                    option="layer",
                 )
             return self._once(("stored", model), lambda: StoredVectors(model))
         folder = model_folder(model, revision=revision, local_files_only=self.local_files_only)
@@ -102,7 +103,7 @@ class ModelPool:
                 f"{model} is a sentence-transformers model, whose layers cannot be chosen; leave "
                 "it out"
             )
-            raise InputError(f"layer {layer}: {why}")
+            raise InputError(f"layer {layer}: {why}", option="layer")
         options = {"revision": revision, **self._encoding}
         return self._once(
             ("sentence", model, revision), lambda: SentenceTransformerEncoder(model, **options)

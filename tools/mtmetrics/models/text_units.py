@@ -105,7 +105,8 @@ def word_table(tokenizer: Any) -> np.ndarray:
     else:
         known = "the word filter knows WordPiece ('##') and SentencePiece ('▁') vocabularies"
         raise InputError(
-            f"{known}; this encoder has another one: use variant='release', which keeps all tokens"
+            f"{known}; this encoder has another one: use variant='release', which keeps all tokens",
+            mentions=["variant='release'"],
         )
     for piece, number in vocabulary.items():
         table[number] = number in special or rule(piece)

@@ -84,7 +84,8 @@ class TokenEncoder:
             return depth
         if isinstance(layer, bool) or not isinstance(layer, int) or not 0 <= layer <= depth:
             raise InputError(
-                f"layer {layer!r}: {self.name} has the layers 0 (embeddings) to {depth}"
+                f"layer {layer!r}: {self.name} has the layers 0 (embeddings) to {depth}",
+                option="layer",
             )
         return layer
 
@@ -92,7 +93,8 @@ class TokenEncoder:
         if layer is not None or mix.ndim != 2 or mix.shape[1] != depth:
             raise InputError(
                 f"mix: {self.name} needs rows of {depth} weights and no layer, got shape "
-                f"{mix.shape} and layer {layer}"
+                f"{mix.shape} and layer {layer}",
+                option="mix",
             )
 
     def at(
@@ -136,7 +138,11 @@ class TokenEncoder:
         tokenizers = self._network.own_tokenizers
         if tokenizers and language is None:
             reads = f"encoder {self.name} reads {' '.join(tokenizers)} with a vocabulary of its own"
-            raise InputError(f"lang_pair is missing; {reads}: pass lang_pair=, such as 'de-en'")
+            raise InputError(
+                f"lang_pair is missing; {reads}: pass lang_pair=, such as 'de-en'",
+                option="lang_pair",
+                mentions=["lang_pair="],
+            )
         return tokenizers.get(language or "", self.tokenizer)
 
     def text_words(
@@ -256,7 +262,9 @@ class TokenEncoder:
             if not np.isfinite(vectors).all():
                 raise MTMetricsError(
                     f"encoder {self.name}: layer {self.layer} overflows in {self.dtype}; use "
-                    "dtype='float32'"
+                    "dtype='float32'",
+                    option="encoder",
+                    mentions=["dtype='float32'"],
                 )
             for columns in columns_of[reading]:
                 rows[index][:, columns] = vectors

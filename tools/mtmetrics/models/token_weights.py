@@ -100,14 +100,15 @@ class TokenWeights:
             table = safetensors.numpy.load_file(path)["idf"]
         except (OSError, KeyError, safetensors.SafetensorError) as error:
             reason = f"cannot be read, missing, damaged or no idf table ({error})"
-            raise ArtifactError(f"weights {path}: {reason}") from error
+            raise ArtifactError(f"weights {path}: {reason}", option="weights") from error
         if table.ndim != 1 or not (np.isfinite(table).all() and (table >= 0).all()):
             raise ArtifactError(
-                f"weights {path}: a vector of finite numbers of at least 0 is needed"
+                f"weights {path}: a vector of finite numbers of at least 0 is needed",
+                option="weights",
             )
         if not table.all():
             reason = (
                 "holds weights of 0, but transport needs positive ones; fit the table with offset=1"
             )
-            raise ArtifactError(f"weights {path}: {reason}")
+            raise ArtifactError(f"weights {path}: {reason}", option="weights")
         return cls(table)

@@ -70,11 +70,15 @@ class Measure:
             return None
         if judged.level == "system":
             raise InputError(
-                f"group {self.group!r}: whole systems were judged; groups are of segments"
+                f"group {self.group!r}: whole systems were judged; groups are of segments",
+                option="group",
             )
         labels = judged.judgements[self.group].tolist()
         if None in labels:
-            raise InputError(f"group {self.group!r}: {judged.file}: a segment has no {self.group}")
+            raise InputError(
+                f"group {self.group!r}: {judged.file}: a segment has no {self.group}",
+                option="group",
+            )
         return labels
 
     def of(self, scores: Scores | np.ndarray, judged: Judged) -> Correlation:

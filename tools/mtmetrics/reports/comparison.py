@@ -162,9 +162,9 @@ def check_resampling(systems: int, *, correction: str, resamples: int, seed: int
     if positive("resamples", resamples) < enough:
         why = f"no p-value could be below {ALPHA}; at least {enough} are needed"
         few = f"too few for {pairs} pairs of systems with correction {correction!r}"
-        raise InputError(f"resamples {resamples}: {few}: {why}")
+        raise InputError(f"resamples {resamples}: {few}: {why}", option="resamples")
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise InputError(f"seed {seed!r}: must be a whole number of at least 0")
+        raise InputError(f"seed {seed!r}: must be a whole number of at least 0", option="seed")
 
 
 def enough_resamples(systems: int, correction: str) -> int:

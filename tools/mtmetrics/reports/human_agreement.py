@@ -251,7 +251,7 @@ def known_agreement(spec: MetricSpec, scorer: Scorer) -> AgreementCurve | str | 
         curve = AgreementCurve.from_table(table)
     except (KeyError, TypeError, ValueError) as error:
         raise ArtifactError(
-            f"preset {preset}: the table [{TABLE}] cannot be read ({error!r})"
+            f"preset {preset}: the table [{TABLE}] cannot be read ({error!r})", option="preset"
         ) from error
     if curve.signature != bare_signature(scorer.signature):
         return "not calibrated for these options"

@@ -53,7 +53,7 @@ class MetricSpec:
         metric, _, rest = text.partition(":")
         if not metric.strip():
             needed = "NAME, NAME:PRESET or NAME:PRESET:option=value,... is needed"
-            raise InputError(f"metric {text!r}: has no name; {needed}")
+            raise InputError(f"metric {text!r}: has no name; {needed}", option="metric")
         preset, _, listed = rest.partition(":")
         options: dict[str, Any] = {}
         for item in listed.split(",") if listed else []:
@@ -61,13 +61,17 @@ class MetricSpec:
             name = name.strip().replace("-", "_")
             if not equals or not name or name in options or name in _OWN:
                 needed = "NAME:PRESET:option=value,option=value is needed"
-                raise InputError(f"metric {text!r}: {item!r} cannot be used; {needed}")
+                raise InputError(
+                    f"metric {text!r}: {item!r} cannot be used; {needed}", option="metric"
+                )
             options[name] = _value(metric.strip(), name, value.strip())
         spec = cls(metric.strip(), preset.strip() or None, tuple(options.items()))
         known = known_metric(spec.metric)
         if spec.preset is not None and known is not None and not known.takes_presets:
             without = dataclasses.replace(spec, preset=None)
-            raise InputError(f"metric {text!r}: {spec.metric} has no presets; write {without}")
+            raise InputError(
+                f"metric {text!r}: {spec.metric} has no presets; write {without}", option="metric"
+            )
         return spec
 
     def __str__(self) -> str:
@@ -101,7 +105,7 @@ class MetricSpec:
         """The preset for a language pair."""
         if "{lp}" in (
             self.preset or ""
-        ):  # one folder for each language pair, as `mtmetrics uscore` makes them
+        ):  # one folder for each language pair, as `mtmetrics train uscore` makes them
             return str(self.preset).replace("{lp}", "-".join(split_pair(lang_pair)))
         return self.preset
 
@@ -120,7 +124,8 @@ class MetricSpec:
         if not scorer.independent:
             raise InputError(
                 "scores depend on the other segments of the same system here, so they cannot be "
-                "compared; use normalize=fixed, with a preset that has bounds (sentsim: mini)"
+                "compared; use normalize=fixed, with a preset that has bounds (sentsim: mini)",
+                mentions=["normalize=fixed"],
             )
         return scorer
 
@@ -134,7 +139,9 @@ def _value(metric: str, option: str, text: str) -> Any:
     try:
         return plain_value(possible, text)
     except InputError as error:
-        raise InputError(f"metric {metric}: '{option}={text}' cannot be used; {error}") from None
+        raise InputError(
+            f"metric {metric}: '{option}={text}' cannot be used; {error}", option="metric"
+        ) from None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -118,7 +118,7 @@ class RecipeRow:
             )
         if self.options.get("map", "none") != "none" and "maps" not in stored:
             file = stored["encoder"]
-            command = f"mtmetrics remap --encoder {file} --level sentence"
+            command = f"mtmetrics train maps --encoder {file} --level sentence"
             return (
                 f"needs a map of these vectors ({command}): --vectors "
                 f"{self.vectors}={file},maps=DIR"
@@ -284,7 +284,7 @@ def load_recipe(name: str) -> Recipe:
     """Reads a recipe; refuses one that does not exist or cannot be run."""
     recipe = read_recipe(choice("recipe", name, recipe_names()))
     if recipe.missing is not None:
-        raise InputError(f"recipe {name}: cannot be run: {recipe.missing}")
+        raise InputError(f"recipe {name}: cannot be run: {recipe.missing}", option="recipe")
     return recipe
 
 

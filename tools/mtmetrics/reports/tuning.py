@@ -168,7 +168,9 @@ def tune(
             f"{count} judged segments; at least {LEAST_JUDGEMENTS} are needed to tune a metric"
         )
     if not 2 <= folds <= count:
-        raise InputError(f"folds {folds}: must be from 2 to the number of judgements, {count}")
+        raise InputError(
+            f"folds {folds}: must be from 2 to the number of judgements, {count}", option="folds"
+        )
     search = _Search(files, pool, coefficient)
     values = search.values(metric, tried)
     correlate = COEFFICIENTS[coefficient]

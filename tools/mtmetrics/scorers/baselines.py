@@ -249,7 +249,8 @@ class Fluency(Scorer):
         if model is None:
             why = f"preset {opened.bundle.name} names none; pass lm="
             raise InputError(
-                f"fluency needs a language model for {opened.needed_pair()[1]!r}, and {why}"
+                f"fluency needs a language model for {opened.needed_pair()[1]!r}, and {why}",
+                mentions=["lm="],
             )
         return cls(model, lang_pair=opened.lang_pair)
 

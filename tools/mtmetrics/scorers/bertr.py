@@ -82,7 +82,9 @@ class BERTR(WordScorer):
         if remapping is not None and self.side is Side.REFERENCE:
             raise InputError(
                 "map: maps bring a source language closer, so they need against='source'; leave "
-                "it out"
+                "it out",
+                option="map",
+                mentions=["against='source'"],
             )
         self.remapping = remapping
         if remapping is not None:

@@ -81,7 +81,8 @@ class CometScore(WordScorer):
         if against not in (None, *sides):
             able = " or the ".join(side.label for side in sides)
             raise InputError(
-                f"against {str(against)!r}: COMET {model.label} compares with the {able}"
+                f"against {str(against)!r}: COMET {model.label} compares with the {able}",
+                option="against",
             )
         self.compare_with(against or sides[0], sides)
 

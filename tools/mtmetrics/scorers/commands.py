@@ -93,9 +93,13 @@ class Command:
             tables = tomllib.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             needed = f"a table for each command is needed, such as [{name or 'NAME'}]"
-            raise InputError(f"commands {path}: no such file; {needed}") from None
+            raise InputError(
+                f"commands {path}: no such file; {needed}", option="commands"
+            ) from None
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise InputError(f"commands {path}: cannot be read as TOML ({error})") from error
+            raise InputError(
+                f"commands {path}: cannot be read as TOML ({error})", option="commands"
+            ) from error
         table = tables.get(str(name))
         if not isinstance(table, dict):
             there = (
@@ -103,7 +107,8 @@ class Command:
             )
             raise InputError(
                 f"metric cmd:{name or ''}: {path} has no such table; there are: {there}; write "
-                "cmd:NAME"
+                "cmd:NAME",
+                option="metric",
             )
         known = {field.name: field for field in dataclasses.fields(cls)}
         try:
@@ -226,7 +231,8 @@ class CommandMetric(ForeignMetric):
         if against not in (None, command.side):
             reads = ", ".join(command.columns)
             raise InputError(
-                f"against {str(against)!r}: the columns of cmd:{name} are {reads}; leave it out"
+                f"against {str(against)!r}: the columns of cmd:{name} are {reads}; leave it out",
+                option="against",
             )
         self.command, self.name = command, name
         self.lower_is_better, self.floor = command.lower_is_better, command.floor

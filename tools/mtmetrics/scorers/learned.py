@@ -149,7 +149,8 @@ class LearnedScore(Scorer):
             own = f"{network.encoder}#{network.encoder_fingerprint}"
             raise ArtifactError(
                 f"regressor {label}: it was trained on the encoder {own}, not on "
-                f"{model_name(encoder)}; pass that encoder"
+                f"{model_name(encoder)}; pass that encoder",
+                option="regressor",
             )
         super().__init__(lang_pair, **options)
         self.encoder, self.dtype = encoder, encoder.dtype
@@ -187,12 +188,17 @@ class LearnedScore(Scorer):
             advice = (
                 "train one with 'mtmetrics train regressor', and pass its folder as regressor=DIR"
             )
-            raise kind(f"preset {bundle.name}: {lacks}; {advice}")
+            raise kind(
+                f"preset {bundle.name}: {lacks}; {advice}",
+                option="preset",
+                mentions=["regressor=DIR"],
+            )
         name = bundle.path(table["model"])
         network, fingerprint = pool.regressor(name, revision=table.get("revision"))
         if network.architecture != cls.metric:
             raise ArtifactError(
-                f"regressor {name}: it is of the metric {network.architecture}, not {cls.metric}"
+                f"regressor {name}: it is of the metric {network.architecture}, not {cls.metric}",
+                option="regressor",
             )
         able = KNOWN_SIDES[network.against]
         if len(able) > 1 and (against or wanted) in able:
@@ -202,13 +208,17 @@ class LearnedScore(Scorer):
             needed = "against='both' with them" if "both" in able else column
             raise InputError(
                 f"against={str(against)!r}: regressor {name} compares with {column}; pass {needed}, "
-                "or another regressor"
+                "or another regressor",
+                option="against",
+                mentions=[f"against={str(against)!r}"],
             )
         try:
             model = pool.encoder(chosen.encoder or network.encoder, **network.reads())
         except ArtifactError as error:
             hint = "" if chosen.encoder else "; where its encoder lies elsewhere, pass encoder=DIR"
-            raise ArtifactError(f"regressor {name}: {error}{hint}") from error
+            raise ArtifactError(
+                f"regressor {name}: {error}{hint}", option="regressor", mentions=["encoder=DIR"]
+            ) from error
         device = pick_devices(pool.device)[0]
         return cls(
             model,

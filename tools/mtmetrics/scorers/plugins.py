@@ -109,12 +109,13 @@ class PluginMetric(ForeignMetric):
             values = np.asarray(scores, dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise InputError(
-                f"metric {self.metric}: its scores are no numbers ({error})"
+                f"metric {self.metric}: its scores are no numbers ({error})", option="metric"
             ) from error
         if values.shape != (count,) or not np.isfinite(values).all():
             wrong = f"{count} finite numbers are needed for {count} segments"
             raise InputError(
-                f"metric {self.metric}: {wrong}, it gave an array of shape {values.shape}"
+                f"metric {self.metric}: {wrong}, it gave an array of shape {values.shape}",
+                option="metric",
             )
         return values
 

@@ -72,7 +72,9 @@ class Opened:
     def needed_pair(self) -> tuple[str, str]:
         """The languages of source and translation; an `InputError` where no pair is given."""
         if self.pair is None:
-            raise InputError("language pair None: pass lang_pair=, such as 'de-en'")
+            raise InputError(
+                "language pair None: pass lang_pair=, such as 'de-en'", mentions=["lang_pair="]
+            )
         return self.pair
 
     def wanted_side(self) -> Side:
@@ -88,7 +90,9 @@ class Opened:
         preset_side = METRICS[self.bundle.metric].preset_side(self.bundle.settings)
         if preset_side not in (None, side):
             problem = f"preset {self.bundle.name} compares with the {preset_side.label} only"
-            raise InputError(f"against {side.value!r}: {problem}; choose another preset")
+            raise InputError(
+                f"against {side.value!r}: {problem}; choose another preset", option="against"
+            )
         return side
 
     def encoder_table(self, target: str | None = None) -> dict[str, Any]:
@@ -99,7 +103,7 @@ class Opened:
             table = {"model": own}
         elif tables and target is None:
             why = f"preset {self.bundle.name} chooses its encoder by the target language"
-            raise InputError(f"lang_pair is missing; {why}")
+            raise InputError(f"lang_pair is missing; {why}", option="lang_pair")
         else:
             table = self.model_table(
                 "encoder", for_language(tables, target) or self.bundle.settings.get("encoder", {})
@@ -111,7 +115,9 @@ class Opened:
         """A table of the preset that names a model, with the place of that model; an
         `ArtifactError` if it names none."""
         if "model" not in table:
-            raise ArtifactError(f"preset {self.bundle.name}: names no model in its [{name}] table")
+            raise ArtifactError(
+                f"preset {self.bundle.name}: names no model in its [{name}] table", option="preset"
+            )
         return {**table, "model": self.bundle.path(table["model"])}
 
     def remapping(self, encoder: Encoder, level: Level = "word") -> Remapping | None:

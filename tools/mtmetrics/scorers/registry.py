@@ -33,7 +33,7 @@ def installed_plugins() -> list[str]:
 def find_metric(name: str) -> Metric:
     metric = known_metric(name)
     if metric is None:
-        raise InputError(f"metric {name!r}: must be one of {', '.join(METRICS)}")
+        raise InputError(f"metric {name!r}: must be one of {', '.join(METRICS)}", option="metric")
     return metric
 
 

@@ -162,7 +162,8 @@ class SentSim(WordScorer):
         self.parts = tuple(str(combine).split("+"))
         if not set(self.parts) <= set(PARTS) or len(set(self.parts)) != len(self.parts):
             raise InputError(
-                f"combine {combine!r}: must be some of {', '.join(PARTS)}, joined by '+'"
+                f"combine {combine!r}: must be some of {', '.join(PARTS)}, joined by '+'",
+                option="combine",
             )
         self.weights = self._checked_weights(chosen.w1, chosen.w2)
         self.side = Side(choice("against", against, tuple(SETTING_OF_SIDE)))
@@ -174,7 +175,11 @@ class SentSim(WordScorer):
             missing = [name for name in self.parts if name not in self.bounds]
             if missing:
                 what = f"{', '.join(missing)} against the {against}"
-                raise InputError(f"normalize='fixed': no bounds for {what}; use normalize='batch'")
+                raise InputError(
+                    f"normalize='fixed': no bounds for {what}; use normalize='batch'",
+                    option="normalize",
+                    mentions=["normalize='fixed'", "normalize='batch'"],
+                )
         self.workers = settings.worker_count(chosen.workers)
 
     @classmethod
@@ -189,7 +194,8 @@ class SentSim(WordScorer):
         ]
         if not known:
             raise ArtifactError(
-                f"preset {bundle.name}: has neither a [src-mt] nor an [mt-ref] table"
+                f"preset {bundle.name}: has neither a [src-mt] nor an [mt-ref] table",
+                option="preset",
             )
         side = opened.side()
         place, table = _models(bundle, SETTING_OF_SIDE[side], opened.pair)
@@ -198,7 +204,9 @@ class SentSim(WordScorer):
             of_class["combine"] = VARIANTS[chosen.variant]
         elif given.get("variant") is not None:
             both = f"variant {chosen.variant!r} and combine {chosen.combine!r}"
-            raise InputError(f"{both} both say what is combined; pass one of them")
+            raise InputError(
+                f"{both} both say what is combined; pass one of them", option="variant"
+            )
         variant = bundle.settings.get("score", {}).get("variant", cls.Settings.variant)
         if given.get("combine") is not None or chosen.variant != variant:
             # The preset's weights are those of its own parts.
@@ -213,7 +221,9 @@ class SentSim(WordScorer):
                 f"the bounds of preset {bundle.name} belong to {name} {used[name]}; pass "
                 "normalize='batch' too"
             )
-            raise InputError(f"{name} {value!r}: {why}")
+            raise InputError(
+                f"{name} {value!r}: {why}", option=name, mentions=["normalize='batch'"]
+            )
         if "words" in other:  # which have layers and revisions of their own
             table, used["layer"] = (
                 {**table, "words": chosen.words, "words_revision": None},
@@ -258,14 +268,15 @@ class SentSim(WordScorer):
     def _checked_weights(self, *weights: float) -> list[float]:
         for name, weight in zip(("w1", "w2"), weights, strict=True):
             if number(name, weight) < 0:
-                raise InputError(f"{name} {weight!r}: must be at least 0")
+                raise InputError(f"{name} {weight!r}: must be at least 0", option=name)
         if len(self.parts) == len(weights):
             if not any(weights):
-                raise InputError("w1 and w2 are both 0; one of them must be above")
+                raise InputError("w1 and w2 are both 0; one of them must be above", option="w1")
             return list(weights)
         if set(weights) != {_WEIGHT}:
             raise InputError(
-                f"w1 and w2 weigh two parts, not {'+'.join(self.parts)}; leave them out"
+                f"w1 and w2 weigh two parts, not {'+'.join(self.parts)}; leave them out",
+                option="w1",
             )
         return [1 / len(self.parts)] * len(self.parts)
 
@@ -408,7 +419,8 @@ def _models(
         if pair is None:
             raise InputError(
                 f"lang_pair is missing; preset {bundle.name} chooses its models by the target "
-                "language"
+                "language",
+                option="lang_pair",
             )
         of_target = for_language(by_language, pair[1])
         if of_target is not None:
@@ -416,6 +428,7 @@ def _models(
     for key in ("words", "sentences"):
         if key not in table:
             raise ArtifactError(
-                f"preset {bundle.name}: names no model {key!r} in its [{place}] table"
+                f"preset {bundle.name}: names no model {key!r} in its [{place}] table",
+                option="preset",
             )
     return place, table

@@ -74,7 +74,8 @@ def requested_side(options: Mapping[str, Any]) -> str | None:
     side = SIDE_OF_SETTING[setting]
     if against not in (None, side):
         raise InputError(
-            f"against {str(against)!r} and setting {setting!r} contradict; pass one of them"
+            f"against {str(against)!r} and setting {setting!r} contradict; pass one of them",
+            option="against",
         )
     return side
 
@@ -109,7 +110,10 @@ def resolve_side(
         return _checked_request(metric, requested, possible)
     if not possible:
         columns = _columns_label(metric.sides)
-        raise InputError(f"{metric.name} compares predictions with {columns}; pass {columns}")
+        raise InputError(
+            f"{metric.name} compares predictions with {columns}; pass {columns}",
+            mentions=["sources", "references"],
+        )
     if preset_side is not None and preset_side in possible:
         return preset_side
     if len(possible) == 1:
@@ -119,7 +123,10 @@ def resolve_side(
     problem = f"{metric.name}: both sources and references are given"
     if given_columns is None:
         problem = f"{metric.name} compares with the source or the reference"
-    raise InputError(f"{problem}: pass against='source' or against='reference'")
+    raise InputError(
+        f"{problem}: pass against='source' or against='reference'",
+        mentions=["against='source'", "against='reference'"],
+    )
 
 
 def _checked_request(metric: ComparingMetric, requested: str, possible: Collection[Side]) -> Side:
@@ -131,7 +138,11 @@ def _checked_request(metric: ComparingMetric, requested: str, possible: Collecti
         raise InputError(f"{metric.name} compares with {columns} only, not with {wrong}")
     if side not in possible:
         needed = " and ".join(side.columns)
-        raise InputError(f"against={side.value!r} compares with {needed}; pass {needed}")
+        raise InputError(
+            f"against={side.value!r} compares with {needed}; pass {needed}",
+            option="against",
+            mentions=[f"against={side.value!r}", *side.columns],
+        )
     return side
 
 

@@ -105,7 +105,9 @@ class StoredScores(ForeignMetric):
         """An `InputError` where there is no such file, or it holds anything else."""
         path = Path(opened.bundle.name)
         if opened.bundle.name == cls.usual_preset or not path.is_file():
-            raise InputError(f"metric scores: {path}: no such file; write scores:FILE")
+            raise InputError(
+                f"metric scores: {path}: no such file; write scores:FILE", option="metric"
+            )
         scores, fingerprint = read_scores(path, opened.chosen.key), sha256_file(path)[:8]
         return cls(scores, path.name, fingerprint, against=opened.side(), **opened.keywords())
 
@@ -346,5 +348,7 @@ def _required_column(row: Row, column: str | None) -> str:
     if name is None:
         wanted = " or ".join(_COLUMNS) if column is None else column
         columns = ", ".join(map(str, row.fields)) or "none"
-        raise InputError(f"{row.where}: no {wanted}; there are: {columns}; pass key=NAME")
+        raise InputError(
+            f"{row.where}: no {wanted}; there are: {columns}; pass key=NAME", mentions=["key=NAME"]
+        )
     return name

@@ -69,10 +69,13 @@ def part_weights(
     gone = {OPTIONAL[choice("without", name, tuple(OPTIONAL))] for name in without}
     asked = str(combine).split("+")
     if not set(asked) <= set(LEVELS) or len(set(asked)) != len(asked):
-        raise InputError(f"combine {combine!r}: must be one of wrd, snt, wrd+snt")
+        raise InputError(f"combine {combine!r}: must be one of wrd, snt, wrd+snt", option="combine")
     names = [name for name in LEVELS if name in asked and name not in gone]
     if not names:
-        raise InputError(f"combine {combine!r}: nothing is left without {' and '.join(without)}")
+        raise InputError(
+            f"combine {combine!r}: nothing is left without {' and '.join(without)}",
+            option="combine",
+        )
     # A level that stands alone is the score, whatever its weight.
     levels = _scaled(chosen, names) if len(names) > 1 else {names[0]: 1.0}
     return _scaled(
@@ -93,7 +96,8 @@ def _named_weights(text: str) -> dict[str, float]:
             weights[name] = np.nan
         if not 0 <= weights[name] < np.inf:
             raise InputError(
-                f"weights {text!r}: {item!r} cannot be used; PART=NUMBER is needed, at least 0"
+                f"weights {text!r}: {item!r} cannot be used; PART=NUMBER is needed, at least 0",
+                option="weights",
             )
     return weights
 
@@ -226,7 +230,9 @@ class UScore(WordScorer):
         for name in (*self.word_weights, *self.level_weights):
             if name in models and models[name] is None:
                 advice = "pass it, or leave the part out by name (without=)"
-                raise InputError(f"the model of the part {name!r} is missing; {advice}")
+                raise InputError(
+                    f"the model of the part {name!r} is missing; {advice}", mentions=["without="]
+                )
         if words is not None and words.variant != "uscore":
             raise InputError(
                 f"words: XMoverScore's variant 'uscore' is needed, not {words.variant!r}"
@@ -241,7 +247,7 @@ class UScore(WordScorer):
 
     @classmethod
     def from_opened(cls, opened: Opened) -> Self:
-        """A preset may be one that ``mtmetrics uscore`` makes; one that was made for a language
+        """A preset may be one that ``mtmetrics train uscore`` makes; one that was made for a language
         pair needs none.
 
         Raises:
@@ -266,12 +272,14 @@ class UScore(WordScorer):
                 f"{name} ({pair[1]})" if name == "language_model" else name for name in missing
             ]
             advice = (
-                "'mtmetrics uscore' makes a preset that does, from text of both languages; or "
+                "'mtmetrics train uscore' makes a preset that does, from text of both languages; or "
                 "leave out by name"
             )
             raise ArtifactError(
                 f"preset {bundle.name}: names no model for {' and '.join(named)}; {advice}: "
-                f"without={'+'.join(missing)!r}"
+                f"without={'+'.join(missing)!r}",
+                option="preset",
+                mentions=[f"without={'+'.join(missing)!r}"],
             )
         forth, back = (
             functools.partial(pool.translator, lang_pair="-".join(way))

@@ -273,7 +273,11 @@ class XMoverScore(WordScorer):
             for name, value in given.items():
                 if value is not None:
                     why = "which compares whole texts; leave it out"
-                    raise InputError(f"{name} has no effect with similarity='cosine', {why}")
+                    raise InputError(
+                        f"{name} has no effect with similarity='cosine', {why}",
+                        option=name,
+                        mentions=["similarity='cosine'"],
+                    )
         self.pieces: KeptPieces = form.pieces if chosen.pieces is None else chosen.pieces
         self.ngram = form.ngram if chosen.ngram is None else chosen.ngram
         self.distance: Distance = form.distance if chosen.distance is None else chosen.distance
@@ -288,7 +292,9 @@ class XMoverScore(WordScorer):
                 weights.require_vocabulary(vocabulary)
         self.drop_rate = form.drop_rate if chosen.drop_rate is None else chosen.drop_rate
         if self.drop_rate is not None and not 0.0 <= number("drop_rate", self.drop_rate) <= 1.0:
-            raise InputError(f"drop_rate {self.drop_rate!r}: must lie between 0 and 1")
+            raise InputError(
+                f"drop_rate {self.drop_rate!r}: must lie between 0 and 1", option="drop_rate"
+            )
         self.workers = settings.worker_count(chosen.workers)
         self._form = form
 
@@ -382,7 +388,8 @@ class XMoverScore(WordScorer):
         if self.similarity != "mover":
             raise InputError(
                 "alignments: there is nothing to align with similarity='cosine'; use "
-                "similarity='mover'"
+                "similarity='mover'",
+                mentions=["similarity='cosine'", "similarity='mover'"],
             )
         return "cost"
 
@@ -453,20 +460,31 @@ def _source_and_target_encoders(opened: Opened, usual_layer: int | None) -> tupl
     paths = (table["model"].replace("{lang}", language) for language in opened.needed_pair())
     (sources, targets), layer = map(opened.bundle.path, paths), table["layer"]
     if sources.endswith(SUFFIX) and not cosine:
-        raise InputError(f"encoder {sources}: holds a vector per text; use similarity='cosine'")
+        raise InputError(
+            f"encoder {sources}: holds a vector per text; use similarity='cosine'",
+            option="encoder",
+            mentions=["similarity='cosine'"],
+        )
     if Path(sources).is_file() and Path(targets).is_file() and not sources.endswith(SUFFIX):
         if layer is not None:
             raise InputError(
                 f"layer {layer}: {sources} is a table of word vectors, which have no layers; "
-                "leave it out"
+                "leave it out",
+                option="layer",
             )
         if cosine:
             why = f"{sources} is a table of word vectors, use similarity='mover'"
-            raise InputError(f"similarity='cosine' needs a vector per text; {why}")
+            raise InputError(
+                f"similarity='cosine' needs a vector per text; {why}",
+                option="similarity",
+                mentions=["similarity='cosine'", "similarity='mover'"],
+            )
         return pool.static_vectors(sources), pool.static_vectors(targets)
     if sources != targets:
         missing = targets if Path(sources).is_file() else sources
-        raise InputError(f"encoder {table['model']}: no such table of word vectors: {missing}")
+        raise InputError(
+            f"encoder {table['model']}: no such table of word vectors: {missing}", option="encoder"
+        )
     load, usual = (pool.sentence_encoder, None) if cosine else (pool.encoder, usual_layer)
     encoder = load(sources, layer=usual if layer is None else layer, revision=table["revision"])
     return encoder, encoder

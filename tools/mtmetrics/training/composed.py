@@ -109,7 +109,8 @@ def train_composed(
         ):
             form = f"{network.composition} with {config.hidden} units"
             raise InputError(
-                f"begin {begin}: a network of another form; the settings ask for {form}"
+                f"begin {begin}: a network of another form; the settings ask for {form}",
+                option="begin",
             )
         network.load_state_dict(begun.state_dict())
     batches = JudgedBatches(
@@ -191,7 +192,7 @@ def _network(
         kind = (
             f"{about.model_type}, {about.hidden_size} wide, with {about.num_hidden_layers} layers"
         )
-        raise InputError(f"encoder {original}: {needed}, this is {kind}")
+        raise InputError(f"encoder {original}: {needed}, this is {kind}", option="encoder")
     composition = Composition(
         config.layer, numbers, about.num_attention_heads, about.intermediate_size
     )

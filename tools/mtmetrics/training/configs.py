@@ -70,13 +70,13 @@ class Epochs(Schedule):
         super().__post_init__()
         if not 0.0 <= self.warmup < 1.0:
             needed = "a share of the steps is needed, at least 0 and below 1"
-            raise InputError(f"warmup {self.warmup}: {needed}")
+            raise InputError(f"warmup {self.warmup}: {needed}", option="warmup")
 
 
 def check_temperature(temperature: float) -> None:
     """Refuses a temperature that is not above 0."""
     if temperature <= 0:
-        raise InputError(f"temperature {temperature}: must be above 0")
+        raise InputError(f"temperature {temperature}: must be above 0", option="temperature")
 
 
 @dataclass(frozen=True)
@@ -278,7 +278,9 @@ class RegressorConfig(TrainingConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0 <= self.dropout < 1:
-            raise InputError(f"dropout {self.dropout}: must be at least 0 and below 1")
+            raise InputError(
+                f"dropout {self.dropout}: must be at least 0 and below 1", option="dropout"
+            )
 
 
 @dataclass(frozen=True)

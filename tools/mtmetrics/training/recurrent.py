@@ -67,7 +67,9 @@ def train_regressor(
         training.
     """
     if not seeds or len(set(seeds)) < len(seeds):
-        raise InputError(f"seeds {list(seeds)}: pass one or several different numbers")
+        raise InputError(
+            f"seeds {list(seeds)}: pass one or several different numbers", option="seeds"
+        )
     settings: dict[str, object] = {"seeds": list(seeds)}
     if curve is not None:
         settings["curve"] = sorted(set(curve))
@@ -115,7 +117,9 @@ def _train_curve(
     most = len(data.train_rows)
     if not sizes or min(sizes) < 2 or max(sizes) > most:
         there = "the translations that there are to train on"
-        raise InputError(f"curve {list(sizes)}: pass numbers from 2 to {most}, {there}")
+        raise InputError(
+            f"curve {list(sizes)}: pass numbers from 2 to {most}, {there}", option="curve"
+        )
     sizes = sorted(set(sizes))
     points = []
     means = {}
@@ -188,7 +192,8 @@ class TrainingData:
         self.features = _feature_names(config.features)
         if self.features and config.against == "both":
             raise InputError(
-                f"features {config.features!r}: are of two texts; pass none where against is both"
+                f"features {config.features!r}: are of two texts; pass none where against is both",
+                option="features",
             )
         plain = TokenEncoder(encoder, cache_bytes=0)  # tells how many layers there are
         self.feature_layers = (
@@ -298,7 +303,8 @@ def _feature_names(text: str) -> list[str]:
     names = [] if text == "none" else text.split("+")
     if not set(names) <= set(FEATURES) or len(set(names)) < len(names):
         raise InputError(
-            f"features {text!r}: must be none, or some of {', '.join(FEATURES)}, joined by '+'"
+            f"features {text!r}: must be none, or some of {', '.join(FEATURES)}, joined by '+'",
+            option="features",
         )
     return names
 
@@ -311,5 +317,5 @@ def _layer_numbers(text: str, depth: int) -> list[int]:
         allowed = (
             f"must be last, or different layers from 1 to {depth} joined by '+', such as 1+{depth}"
         )
-        raise InputError(f"feature_layers {text!r}: {allowed}")
+        raise InputError(f"feature_layers {text!r}: {allowed}", option="feature_layers")
     return [int(name) for name in names]

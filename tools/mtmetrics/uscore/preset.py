@@ -53,7 +53,9 @@ def read_start(request: Request, *, local_files_only: bool = False) -> Start:
     start = bundle.settings.get("start", {})
     encoder = bundle.settings.get("encoder", {})
     if "model" not in encoder:
-        raise ArtifactError(f"preset {preset}: names no model in its [encoder] table")
+        raise ArtifactError(
+            f"preset {preset}: names no model in its [encoder] table", option="preset"
+        )
     to_train = {
         "sentences": start.get("sentences"),
         "translation": request.translation or start.get("translation"),
@@ -69,11 +71,13 @@ def read_start(request: Request, *, local_files_only: bool = False) -> Start:
             continue
         if model is None:
             advice = f"choose another preset, or do --without {name}"
-            raise ArtifactError(f"preset {preset}: [start] names no model for {name!r}; {advice}")
+            raise ArtifactError(
+                f"preset {preset}: [start] names no model for {name!r}; {advice}", option="preset"
+            )
         table = model if isinstance(model, dict) else {"model": model}
         if "model" not in table or table.keys() - {"model", "revision"}:
             needed = "must be a name, or a table of model and revision"
-            raise ArtifactError(f"preset {preset}: {name} in [start] {needed}")
+            raise ArtifactError(f"preset {preset}: {name} in [start] {needed}", option="preset")
         models[name] = SMALL if table["model"] == SMALL else folder(table)
     language_models = bundle.settings.get("language_models", {})
     language_model = for_language(language_models, request.languages[1]) or {}
@@ -205,7 +209,9 @@ def assembled(
         for model, stage in models.items():
             shutil.copytree(stage.folder / MODEL, folder / model)
         tables = _tables(production, folder, kind, list(models))
-        description = f"UScore for {pair}, made by `mtmetrics uscore` from preset {start.preset}."
+        description = (
+            f"UScore for {pair}, made by `mtmetrics train uscore` from preset {start.preset}."
+        )
         head = {"metric": "uscore", "description": description, "lang_pair": pair}
         write_atomic(folder / _PRESET, preset_toml(head, tables))
         config = {

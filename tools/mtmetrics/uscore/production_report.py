@@ -278,7 +278,7 @@ def _card(
         f"# UScore {lang_pair}",
         f"A preset of the metric `uscore` of `mtmetrics` for translations from {source} to "
         f"{target}, which needs neither references nor human judgements (Belouadi and Eger, "
-        "2023). Made by `mtmetrics uscore` from monolingual text of both languages.",
+        "2023). Made by `mtmetrics train uscore` from monolingual text of both languages.",
         "## Use",
         f"```bash\nmtmetrics score --metric uscore --preset DIR --lp {lang_pair} "
         f"-s source.{source} -t translation.{target}\n```",

@@ -106,7 +106,7 @@ def _part_card(data: Mapping[str, Any], part: str, repository: str, preset: str)
     return (
         f"---\n{head}---\n\n# {name}\n\nThe {_PARTS[part]} of the preset "
         f"[{preset}](https://huggingface.co/{preset}) of the metric `uscore` of `mtmetrics`, made "
-        "by `mtmetrics uscore`. Settings, text, what was measured and limits stand in the card "
+        "by `mtmetrics train uscore`. Settings, text, what was measured and limits stand in the card "
         "of the preset, which loads this repository; the correlation above is that of the "
         "metric.\n"
     )

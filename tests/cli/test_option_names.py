@@ -23,6 +23,7 @@ def test_errors_name_options_of_the_shell(
     ):
         refused(mtmetrics("score", *argv), message)
     uscore = (
+        "train",
         "uscore",
         "--lp",
         "de-en",
