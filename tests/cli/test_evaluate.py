@@ -298,6 +298,10 @@ def test_the_published_sentence_bleu(capsys):
             "significance 't': must be one of williams, perm-both, none",
         ),
         (
+            ["--column", "sentbleu", "--coefficient", "spearman", "--significance", "williams"],
+            "--significance 'williams': Williams' test is for pearson",
+        ),
+        (
             ["--recipe", "zhao2020-table1", "--coefficient", "spearman"],
             "numbers are pearson of each segment",
         ),

@@ -480,7 +480,7 @@ def test_all_may_be_left_out(plain: Score, tmp_path: Path) -> None:
     assert plain(*call, "--format", "table")[0] == 0
     write(tmp_path / "scores", "1\n")
     stored = (*call[2:-1], "floor", "--metric", f"scores:{tmp_path / 'scores'}")
-    refused(plain(*stored), "degenerate 'floor': scores has no floor score here")
+    refused(plain(*stored), "--degenerate 'floor': scores has no floor score here")
 
 
 def test_names_and_numbers_keep_their_scores(mtmetrics: Score, tmp_path: Path) -> None:

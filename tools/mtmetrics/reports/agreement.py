@@ -300,12 +300,14 @@ def check_table(measure: Measure, test: str, *, intervals: bool) -> None:
     if test == "williams" and measure != PEARSON:
         raise InputError(
             "significance 'williams': Williams' test is for pearson without groups, not for "
-            f"{measure.label}; use perm-both"
+            f"{measure.label}; use perm-both",
+            option="significance",
         )
     names = ", ".join(COEFFICIENTS)
     if test == "perm-both" and measure.name not in COEFFICIENTS:
         raise InputError(
-            f"significance 'perm-both': compares {names}, not {measure.name}; use none"
+            f"significance 'perm-both': compares {names}, not {measure.name}; use none",
+            option="significance",
         )
     if intervals and (measure.name not in COEFFICIENTS or measure.group != "none"):
         raise InputError(

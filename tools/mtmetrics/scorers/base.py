@@ -268,7 +268,9 @@ class Scorer(abc.ABC):
         """Refuses to give `DEGENERATE` output a floor score that is not known."""
         floor, _ = self._floor()
         if self.floor_degenerate and (floor is None or not np.isfinite(floor)):
-            raise InputError(f"degenerate 'floor': {self.metric} has no floor score here")
+            raise InputError(
+                f"degenerate 'floor': {self.metric} has no floor score here", option="degenerate"
+            )
 
     def combined(self, parts: Mapping[str, np.ndarray]) -> np.ndarray:
         """(n,) scores of (n,) parts, as the options say that weigh them."""
