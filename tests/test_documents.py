@@ -18,9 +18,11 @@ from mtmetrics.cli.main import build_parser, main
 # Calls and Python blocks that are not run here: a pattern of the call, or of a line of the block ->
 # why. The command line must still understand the calls, and Python the blocks.
 NOT_RUN = {
-    r"^(pip|pytest|ruff|\.ci/run)\b": "sets up an environment, or is the checks themselves",
+    r"^(pip|pytest|ruff|lint-imports|mypy|pre-commit|\.ci/run)\b": "sets up an environment, or is a check itself",
     r"^python tests/benchmarks/\w+\.py": "measures for long, on data that is not part of the repository",
     r"^mtmetrics (serve|demo)\b|^curl ": "runs until it is stopped; tests/cli/test_serve.py, tests/page",
+    r"^from gradio_client ": "calls a page that runs; tests/page/test_endpoints.py",
+    r"^python tools/examples/finetune\.py": "a training; tests/integrations/test_finetune.py",
     r"^mtmetrics train |^mtmetrics uscore ": "a long training; tests/training, tests/uscore",
     r"--engine ray": "starts a cluster; tests/cluster",
     r"^mtmetrics (artifacts (pull|push|convert|import)|space push|data pull)": "needs the Hub; tests/hub",
