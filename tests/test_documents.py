@@ -21,8 +21,6 @@ NOT_RUN = {
     r"^(pip|pytest|ruff|lint-imports|mypy|pre-commit|\.ci/run)\b": "sets up an environment, or is a check itself",
     r"^python tests/benchmarks/\w+\.py": "measures for long, on data that is not part of the repository",
     r"^mtmetrics (serve|demo)\b|^curl ": "runs until it is stopped; tests/cli/test_serve.py, tests/page",
-    r"^from gradio_client ": "calls a page that runs; tests/page/test_endpoints.py",
-    r"^python tools/examples/finetune\.py": "a training; tests/integrations/test_finetune.py",
     r"^mtmetrics train |^mtmetrics uscore ": "a long training; tests/training, tests/uscore",
     r"--engine ray": "starts a cluster; tests/cluster",
     r"^mtmetrics (artifacts (pull|push|convert|import)|space push|data pull)": "needs the Hub; tests/hub",
@@ -31,6 +29,8 @@ NOT_RUN = {
     r"^mtmetrics evaluate --recipe ": "fetches data, or models of the Hub; tests/cli/test_recipe_runs.py",
     r"\blighteval\b|cmd:": "another project's tool",
     r"from-en\.jsonl": "data that is not part of the repository",
+    r"^from gradio_client ": "calls a page that runs; tests/page/test_endpoints.py",
+    r"^python tools/examples/finetune\.py": "a training; tests/integrations/test_finetune.py",
 }
 # How blocks that are no code are read.
 READERS = {

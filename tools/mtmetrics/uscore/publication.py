@@ -172,7 +172,7 @@ def _parts(
 def _read_config(folder: Path) -> dict[str, Any]:
     path = folder / _CONFIG
     if not path.is_file():
-        raise ArtifactError(f"{folder}: no {_CONFIG}, so it is no folder of 'mtmetrics uscore'")
+        raise ArtifactError(f"{folder}: no {_CONFIG}, so it is no production of UScore")
     return json.loads(path.read_text(encoding="utf-8"))
 
 
@@ -269,8 +269,8 @@ def _part_card(folder: Path, part: _Part, data: Mapping[str, Any], preset: str) 
         "limits stand in the card of the preset, which loads this repository.\n"
     )
     if part.origin:
-        return text + "\nIt was made by `mtmetrics uscore`.\n"
-    text += "\nIt is an unchanged copy of the model that `mtmetrics uscore` began with.\n"
+        return text + "\nIt was made by `mtmetrics`, as that card says.\n"
+    text += "\nIt is an unchanged copy of a model that the production began with.\n"
     card = folder / part.folder / _CARD
     if card.is_file():
         body = re.sub(r"\A---\n.*?^---\n", "", card.read_text(encoding="utf-8"), flags=re.S | re.M)
