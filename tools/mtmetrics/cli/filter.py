@@ -176,7 +176,8 @@ def _here(args: argparse.Namespace, asked: "Filtering") -> "tuple[dict[str, Any]
     with _rereadable(args) as pairs:
         form = _form(args.out)
         columns = pairs.columns(form, asked.names)
-        mixture = asked.mixture(options.model_pool(args, dtype="auto"))
+        pool = options.model_pool(args, dtype="auto")
+        mixture = asked.mixture(pool)
         texts = options.progress(pairs.texts(), unit=" pairs", desc="scoring")
         found = scan(texts, asked.checks(), mixture, count_tokens=args.tokens is not None)
         mask = asked.selection.mask(found.scores, found.tokens)
@@ -190,6 +191,7 @@ def _here(args: argparse.Namespace, asked: "Filtering") -> "tuple[dict[str, Any]
     report = found.report | {
         "below": below,
         "metrics": mixture.about(),
+        **pool.about(),
         "tokens": int(found.tokens[mask].sum()),
     }
     return report, found.scores[mask]
