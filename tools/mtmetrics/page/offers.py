@@ -11,12 +11,12 @@ from mtmetrics.artifacts.models import model_folder
 from mtmetrics.artifacts.presets import load_preset, preset_names
 from mtmetrics.checks import language_pair
 from mtmetrics.errors import InputError
-from mtmetrics.reports.metric_runs import MetricSpec
 from mtmetrics.scorers.available import artifacts_of, listed
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.metric import METRICS
 from mtmetrics.scorers.registry import find_metric, installed_plugins
 from mtmetrics.scorers.side import Column, Side
+from mtmetrics.scorers.spec import MetricSpec
 
 _ABOUT = Path(__file__).with_name("metrics.toml")
 
