@@ -53,7 +53,7 @@ def _reads_both(metric: Metric, spec: MetricSpec) -> bool:
     options = dict(spec.options)
     return "both" in (
         metric.requested_side(options),
-        metric.preset_side(metric.made_by().preset_settings(spec.preset, options)),
+        metric.choices.preset_side(metric.made_by().preset_settings(spec.preset, options)),
     )
 
 

@@ -10,9 +10,9 @@ from mtmetrics.judgements.judged import Judged
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.baselines import corpus_bleu
-from mtmetrics.scorers.preset_tables import extended
 from mtmetrics.scorers.results import MetricResult, chunk_lines, scored_together
 from mtmetrics.scorers.side import FIELDS
+from mtmetrics.scorers.signature import extended
 from mtmetrics.scorers.spec import MetricSpec
 
 SCORE = "score"

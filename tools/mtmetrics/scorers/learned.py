@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from mtmetrics.artifacts.models import model_label
+from mtmetrics.artifacts.presets import Preset
 from mtmetrics.checks import for_language
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.matching.greedy import bertscore
@@ -16,14 +17,16 @@ from mtmetrics.matching.plan import Alignment, Cells, attention_plan, pieces
 from mtmetrics.models.batches import length_batches
 from mtmetrics.models.devices import pick_devices
 from mtmetrics.models.packed import PackedTokens
+from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import Scorer, encoded_rows
 from mtmetrics.scorers.batch import Batch
-from mtmetrics.scorers.preset_tables import Opened, model_name
+from mtmetrics.scorers.preset_tables import target_language
 from mtmetrics.scorers.results import PartScores, joined_scores
-from mtmetrics.scorers.settings import option
+from mtmetrics.scorers.settings import loading_option, option, worker_count
 from mtmetrics.scorers.side import Side
+from mtmetrics.scorers.signature import model_name
 from mtmetrics.scorers.words import WordScorer
 
 if TYPE_CHECKING:
@@ -62,24 +65,22 @@ def pair_features(
     """
     columns: list[np.ndarray] = []
     for tokens in layers:
-        found: dict[str, np.ndarray] = {}
+        features: dict[str, np.ndarray] = {}
         if {"precision", "recall", "f1"} & set(names):
             units = tokens.normalized()
             sides = (dataclasses.replace(units, index=index) for index in (predictions, others))
             scores = bertscore(*sides, threads=threads)
-            found |= {"precision": scores.precision, "recall": scores.recall, "f1": scores.f1}
+            features |= {"precision": scores.precision, "recall": scores.recall, "f1": scores.f1}
         if "cosine" in names:
             means = tokens.means()
-            found["cosine"] = cosines(means[others], means[predictions])
-        columns += [found[name] for name in names if name != "length"]
+            features["cosine"] = cosines(means[others], means[predictions])
+        columns += [features[name] for name in names if name != "length"]
     if "length" in names:
         lengths = layers[0].lengths
         columns.append(np.log(lengths[predictions] / lengths[others]))
-    return (
-        np.stack(columns, axis=1).astype(np.float32)
-        if columns
-        else np.zeros((len(others), 0), dtype=np.float32)
-    )
+    if not columns:
+        return np.zeros((len(others), 0), dtype=np.float32)
+    return np.stack(columns, axis=1).astype(np.float32)
 
 
 class LearnedScore(Scorer):
@@ -95,11 +96,11 @@ class LearnedScore(Scorer):
         encoder: opened as the network reads it (`Regressor.reads`).
         network: a trained regressor; it says whether translations are compared with references,
             sources, or both.
-        against: which of them, where it can do several.
         fingerprint: 8 hexadecimal digits that pin the network in the signature.
         label: how the signature calls it.
         device: where the network runs.
-        **options: of `LearnedScore.Settings`.
+        **options: of `LearnedScore.Settings`; and `against`, the side to compare with, where the
+            network can do several.
 
     Raises:
         ArtifactError: the network was trained on another encoder.
@@ -109,23 +110,23 @@ class LearnedScore(Scorer):
     class Settings(settings.Settings):
         """The options of a learned metric."""
 
-        regressor: str | None = option(
-            None,
+        regressor: str | None = loading_option(
             "another trained network: folder, bundled artifact or Hub repository",
             usage="MODEL",
-            opens=True,
         )
-        encoder: str | None = option(
-            None,
+        encoder: str | None = loading_option(
             (
                 "where the network's encoder lies, if not under the name that the network records; "
                 "it must be the same one"
             ),
             usage="MODEL",
-            opens=True,
         )
         workers: int | None = option(None, settings.WORKERS)
 
+    settings: Settings
+
+    sides = tuple(Side)
+    usual = Side.REFERENCE
     scale = "on the scale of the judgements that the network was trained on"
     usual_preset = "mini"
     # A preset has one table for each of what its networks compare with: [regressors.reference],
@@ -141,93 +142,61 @@ class LearnedScore(Scorer):
         label: str = "unnamed",
         device: Any = "cpu",
         *,
-        against: str | None = None,
-        lang_pair: str | None = None,
+        settings: Settings | None = None,
         **options: Any,
     ) -> None:
         if network.encoder_fingerprint != encoder.fingerprint:
-            own = f"{network.encoder}#{network.encoder_fingerprint}"
+            needed = f"{network.encoder}#{network.encoder_fingerprint}"
             raise ArtifactError(
-                f"regressor {label}: it was trained on the encoder {own}, not on "
+                f"regressor {label}: it was trained on the encoder {needed}, not on "
                 f"{model_name(encoder)}; pass that encoder",
                 option="regressor",
             )
-        super().__init__(lang_pair, **options)
+        super().__init__(settings=settings, **options)
         self.encoder, self.dtype = encoder, encoder.dtype
         self.network = network.to(device).eval()
-        self.compare_with(against or network.against)
+        self.compare_with(self.settings.against or network.against)
         self.floor = network.floor
         self.fingerprint, self.label = fingerprint, label
         self.device = device
-        self.workers = settings.worker_count(self.settings.workers)
+        self.workers = worker_count(self.settings.workers)
 
     @classmethod
-    def from_opened(cls, opened: Opened) -> Self:
+    def from_preset(cls, preset: Preset, settings: Settings, models: ModelPool) -> Self:
         """`against` chooses among the networks of a preset, of which one may do one side only.
 
         Raises:
             InputError: the network compares with something else than asked.
             ArtifactError: the network is of another kind.
         """
-        from mtmetrics.models.composition import KNOWN_SIDES
-
-        bundle, pool, chosen, against = opened.bundle, opened.pool, opened.chosen, opened.against
-        target = opened.pair[1] if opened.pair else None
-        known, wanted = bundle.settings.get("regressors", {}), opened.wanted_side()
-        of_side = {"model": chosen.regressor} if chosen.regressor else known.get(wanted, {})
-        table = for_language(of_side, target) or of_side
-        if "model" not in table:
-            # A preset for one side cannot be asked for the other; one without any lacks a model.
-            kind = InputError if known else ArtifactError
-            lacks = f"holds no network that compares with the {wanted.label}"
-            lacks += (
-                f" in {target or 'an unknown language'}, only in {' '.join(of_side)}"
-                if of_side
-                else ""
-            )
-            advice = (
-                "train one with 'mtmetrics train regressor', and pass its folder as regressor=DIR"
-            )
-            raise kind(
-                f"preset {bundle.name}: {lacks}; {advice}",
-                option="preset",
-                mentions=["regressor=DIR"],
-            )
-        name = bundle.path(table["model"])
-        network, fingerprint = pool.regressor(name, revision=table.get("revision"))
+        wanted_side = cls.wanted_side(preset, settings.against)
+        table: dict[str, Any] = {"model": settings.regressor}
+        if not settings.regressor:
+            table = _network_table(preset, wanted_side, target_language(settings.lang_pair))
+        name = preset.path(table["model"])
+        network, fingerprint = models.regressor(name, revision=table.get("revision"))
         if network.architecture != cls.metric:
             raise ArtifactError(
                 f"regressor {name}: it is of the metric {network.architecture}, not {cls.metric}",
                 option="regressor",
             )
-        able = KNOWN_SIDES[network.against]
-        if len(able) > 1 and (against or wanted) in able:
-            against = against or wanted
-        elif against not in (None, network.against):
-            column = " or ".join(" and ".join(Side(side).columns) for side in able)
-            needed = "against='both' with them" if "both" in able else column
-            raise InputError(
-                f"against={str(against)!r}: regressor {name} compares with {column}; pass {needed}, "
-                "or another regressor",
-                option="against",
-                mentions=[f"against={str(against)!r}"],
-            )
+        against = _side_of_network(name, network, settings.against, wanted_side)
         try:
-            model = pool.encoder(chosen.encoder or network.encoder, **network.reads())
+            encoder = models.encoder(settings.encoder or network.encoder, **network.reads())
         except ArtifactError as error:
-            hint = "" if chosen.encoder else "; where its encoder lies elsewhere, pass encoder=DIR"
+            hint = ""
+            if not settings.encoder:
+                hint = "; where its encoder lies elsewhere, pass encoder=DIR"
             raise ArtifactError(
                 f"regressor {name}: {error}{hint}", option="regressor", mentions=["encoder=DIR"]
             ) from error
-        device = pick_devices(pool.device)[0]
         return cls(
-            model,
+            encoder,
             network,
             fingerprint,
             model_label(name),
-            device,
-            against=against,
-            **opened.keywords(),
+            pick_devices(models.device)[0],
+            settings=dataclasses.replace(settings, against=against),
         )
 
     def signature_fields(self) -> dict[str, object]:
@@ -268,36 +237,41 @@ class LearnedScore(Scorer):
         features = self._features(pieces.tokens, pairs)
         with torch.inference_mode():
             for batch, sides in self._batches(pieces, pairs):
-                given = (
-                    torch.from_numpy(features[batch]).to(self.device)
-                    if self.network.features
-                    else None
-                )
-                against = self._sides(pieces.lengths[pairs[:-1, batch]], sides[0].shape[1])
-                scores[batch] = self.network(*sides, given, against).cpu().numpy()
+                batch_features = None
+                if self.network.features:
+                    batch_features = torch.from_numpy(features[batch]).to(self.device)
+                roles = self._roles(pieces.lengths[pairs[:-1, batch]], sides[0].shape[1])
+                scores[batch] = self.network(*sides, batch_features, roles).cpu().numpy()
         return scores
 
-    def _sides(self, lengths: np.ndarray, longest: int) -> "torch.Tensor":
-        """(B, longest) what each position of what translations are compared with is, as a network
-        with a composition reads it, from the (1, B) lengths, or the (2, B) lengths of sources and
-        references."""
+    def _roles(self, lengths: np.ndarray, longest: int) -> "torch.Tensor":
+        """Says of each position of the texts that translations are compared with whether it belongs
+        to a source or a reference, for networks with a composition.
+
+        Args:
+            lengths: (1, B) lengths of the texts, or (2, B) of sources and references, which follow
+                each other.
+            longest: number of positions.
+
+        Returns:
+            (B, longest) numbers of sides in `mtmetrics.models.composition.SIDES`.
+        """
         import torch
 
-        from mtmetrics.models.composition import SIDES as PLACES
+        from mtmetrics.models.composition import SIDES
 
         if self.side is not Side.BOTH:
-            return torch.full(
-                (lengths.shape[1], longest), PLACES.index(self.side), device=self.device
-            )
-        behind = np.arange(longest) >= lengths[0][:, None]
-        found = np.where(behind, PLACES.index("reference"), PLACES.index("source"))
-        return torch.from_numpy(found).to(self.device)
+            shape = lengths.shape[1], longest
+            return torch.full(shape, SIDES.index(self.side), device=self.device)
+        is_reference = np.arange(longest) >= lengths[0][:, None]
+        roles = np.where(is_reference, SIDES.index("reference"), SIDES.index("source"))
+        return torch.from_numpy(roles).to(self.device)
 
     def _batches(
         self, pieces: "Pieces", pairs: np.ndarray
     ) -> Iterator[tuple[list[int], tuple[Any, ...]]]:
-        """Numbers of pairs of like length, and what the network takes of them: both sides, padded,
-        and their lengths."""
+        """Yields numbers of pairs of like length, and the first arguments of the network for them:
+        both sides, padded, and their lengths."""
         import torch
 
         lengths = np.stack([pieces.lengths[pairs[:-1]].sum(0), pieces.lengths[pairs[-1]]])
@@ -323,8 +297,60 @@ class LearnedScore(Scorer):
             for number in range(len(network.feature_layers))
         ]
         columns = [slice(first, first + network.width) for first in firsts]
-        layers = [dataclasses.replace(tokens, vectors=tokens.vectors[:, own]) for own in columns]
+        layers = [
+            dataclasses.replace(tokens, vectors=tokens.vectors[:, column]) for column in columns
+        ]
         return pair_features(network.features, layers, pairs[0], pairs[1], threads=self.workers)
+
+
+def _network_table(preset: Preset, side: Side, target: str | None) -> dict[str, Any]:
+    """The table of the network for a side and, where there are several, a target language.
+
+    Raises:
+        InputError: the preset holds networks for other sides or languages only.
+        ArtifactError: it holds none.
+    """
+    regressors = preset.settings.get("regressors", {})
+    of_side = regressors.get(side, {})
+    table = for_language(of_side, target) or of_side
+    if "model" in table:
+        return table
+    problem = f"holds no network that compares with the {side.label}"
+    if of_side:
+        problem += f" in {target or 'an unknown language'}, only in {' '.join(of_side)}"
+    error = InputError if regressors else ArtifactError
+    raise error(
+        f"preset {preset.name}: {problem}; train one with 'mtmetrics train regressor', and pass "
+        "its folder as regressor=DIR",
+        option="preset",
+        mentions=["regressor=DIR"],
+    )
+
+
+def _side_of_network(
+    name: str, network: "Regressor", against: str | None, wanted_side: Side
+) -> str | None:
+    """The side that a network is to compare with; None for the one that it was trained for.
+
+    Raises:
+        InputError: it cannot compare with the side that the user asks for, `against`.
+    """
+    from mtmetrics.models.composition import KNOWN_SIDES
+
+    network_sides = KNOWN_SIDES[network.against]
+    side = against or wanted_side
+    if len(network_sides) > 1 and side in network_sides:
+        return side
+    if against in (None, network.against):
+        return against
+    columns = " or ".join(" and ".join(Side(side).columns) for side in network_sides)
+    needed = "against='both' with them" if "both" in network_sides else columns
+    raise InputError(
+        f"against={str(against)!r}: regressor {name} compares with {columns}; pass {needed}, or "
+        "another regressor",
+        option="against",
+        mentions=[f"against={str(against)!r}"],
+    )
 
 
 class BiLSTM(LearnedScore):
@@ -407,8 +433,11 @@ class Pieces:
 
     def places(self, text: int) -> np.ndarray:
         """The pieces of a text that are not special, counted among those that are read."""
-        rows = self._rows[self._bounds[text] : self._bounds[text + 1]]
-        return np.flatnonzero(self.tokens.words[rows] >= 0)
+        return np.flatnonzero(self.tokens.words[self._rows_of(text)] >= 0)
+
+    def _rows_of(self, text: int) -> np.ndarray:
+        """The tokens of a text that are read, by their places in `tokens`."""
+        return self._rows[self._bounds[text] : self._bounds[text + 1]]
 
     def padded(self, texts: np.ndarray, width: int) -> "torch.Tensor":
         """(B, longest, width) first entries of the vectors of some (m, B) texts, m of which follow
@@ -418,9 +447,7 @@ class Pieces:
         batch = np.zeros(
             (texts.shape[1], int(self.lengths[texts].sum(0).max()), width), dtype=np.float32
         )
-        for number, own in enumerate(texts.T):
-            rows = np.concatenate(
-                [self._rows[self._bounds[text] : self._bounds[text + 1]] for text in own]
-            )
+        for number, texts_in_a_row in enumerate(texts.T):
+            rows = np.concatenate([self._rows_of(text) for text in texts_in_a_row])
             batch[number, : len(rows)] = self.tokens.vectors[rows, :width]
         return torch.from_numpy(batch)

@@ -10,7 +10,7 @@ import numpy as np
 
 from mtmetrics.checks import InputReport
 from mtmetrics.scorers.degenerate import DEGENERATE, policy
-from mtmetrics.scorers.preset_tables import extended, with_references
+from mtmetrics.scorers.signature import extended, with_references
 
 CHUNK_LINES = 1024
 
@@ -41,8 +41,8 @@ class MetricResult:
     @property
     def system(self) -> float:
         """The system score: the mean over the segments, without those that were left out (NaN)."""
-        known = self.segments[~np.isnan(self.segments)]
-        return float(known.mean()) if known.size else np.nan
+        scores = self.segments[~np.isnan(self.segments)]
+        return float(scores.mean()) if scores.size else np.nan
 
     @property
     def degenerate(self) -> np.ndarray:

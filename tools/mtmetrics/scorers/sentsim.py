@@ -7,22 +7,24 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from mtmetrics.artifacts.presets import Preset
-from mtmetrics.checks import choice, for_language, number
+from mtmetrics.checks import for_language, number
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.matching.greedy import bertscore
 from mtmetrics.matching.pairs import sentence_mover_distances, text_cosines
 from mtmetrics.matching.plan import Alignment, Cells, Units, greedy_plan, pieces, word_plan
 from mtmetrics.matching.transport import euclidean_distances, optimal_flow, word_mover_distances
 from mtmetrics.models.packed import Encoder, PackedTokens
+from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.text_units import TextUnits
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import any_truncated, encoded_columns
 from mtmetrics.scorers.batch import Batch
-from mtmetrics.scorers.preset_tables import Opened, model_name
+from mtmetrics.scorers.preset_tables import target_language
 from mtmetrics.scorers.results import MetricResult, PartScores, joined
-from mtmetrics.scorers.settings import option
-from mtmetrics.scorers.side import SETTING_OF_SIDE, Side
+from mtmetrics.scorers.settings import loading_option, option, worker_count
+from mtmetrics.scorers.side import SETTING_OF_SIDE, Side, requested_side, resolve_side
+from mtmetrics.scorers.signature import model_name
 from mtmetrics.scorers.words import WordScorer
 
 # Cosine of sentence vectors (Sec. 3.3), F1 of BERTScore (Sec. 3.2), Word Mover's Distance between
@@ -67,8 +69,8 @@ class SentSim(WordScorer):
         words: the encoder of tokens, opened at the layer to use.
         sentences: the encoder of one vector per text.
         bounds: for ``normalize="fixed"``, part -> its lowest and highest value.
-        against: compare with the ``"source"`` or with a ``"reference"``.
-        **options: of `SentSim.Settings`.
+        **options: of `SentSim.Settings`; and `against`, compare with the ``"source"`` or with a
+            ``"reference"``.
 
     Raises:
         InputError: an unknown or impossible setting, or ``"fixed"`` without bounds for a part.
@@ -80,24 +82,21 @@ class SentSim(WordScorer):
         vectors."""
 
         setting: str | None = option(
-            None,
-            "src-mt or mt-ref, as the paper calls against source and reference",
-            opens=True,
+            None, "src-mt or mt-ref, as the paper calls against source and reference"
         )
         variant: str = option(
             "bertscore",
             "bertscore or wmd, what the sentence similarity is combined with",
             choices=tuple(VARIANTS),
             preset="variant",
-            opens=True,
         )
         combine: str | None = option(
             None,
             "instead of the variant, any of sss, bertscore, wmd and smd",
             usage="PART+PART",
         )
-        words: str | None = option(None, "another encoder of words", usage="MODEL", opens=True)
-        layer: int | None = option(None, settings.LAYER, opens=True)
+        words: str | None = loading_option("another encoder of words", usage="MODEL")
+        layer: int | None = loading_option(settings.LAYER)
         w1: float = option(
             _WEIGHT,
             (
@@ -129,7 +128,10 @@ class SentSim(WordScorer):
         )
         workers: int | None = option(None, settings.WORKERS)
 
+    settings: Settings
+
     metric = "sentsim"
+    sides = (Side.SOURCE, Side.REFERENCE)
     scale = "from 1 to e (times `w1 + w2`)"
     told_parts = "`sss` and `bertscore`, or what else was combined, before they are scaled"
     told_alignments = (
@@ -150,97 +152,71 @@ class SentSim(WordScorer):
         sentences: Encoder,
         bounds: Mapping[str, tuple[float, float]] | None = None,
         *,
-        against: str,
-        lang_pair: str | None = None,
+        settings: Settings | None = None,
         **options: Any,
     ) -> None:
-        super().__init__(lang_pair, **options)
-        chosen = self.settings
+        super().__init__(settings=settings, **options)
+        settings = self.settings
         self.words, self.sentences = words, sentences
         self.depth, self.dtype = words.depth, words.dtype
-        combine = VARIANTS["bertscore"] if chosen.combine is None else chosen.combine
-        self.parts = tuple(str(combine).split("+"))
-        if not set(self.parts) <= set(PARTS) or len(set(self.parts)) != len(self.parts):
-            raise InputError(
-                f"combine {combine!r}: must be some of {', '.join(PARTS)}, joined by '+'",
-                option="combine",
-            )
-        self.weights = self._checked_weights(chosen.w1, chosen.w2)
-        self.side = Side(choice("against", against, tuple(SETTING_OF_SIDE)))
+        self.parts = _part_names(settings)
+        self.weights = self._checked_weights(settings.w1, settings.w2)
+        self.side = resolve_side(self.side_choice(), _side_of_settings(settings), None, None)
         self.setting = SETTING_OF_SIDE[self.side]
-        self.normalize, self.normalize_vectors = chosen.normalize, chosen.normalize_vectors
+        self.normalize, self.normalize_vectors = settings.normalize, settings.normalize_vectors
         self.independent = self.normalize == "fixed"
         self.bounds = dict(bounds or {})
-        if self.normalize == "fixed":
-            missing = [name for name in self.parts if name not in self.bounds]
-            if missing:
-                what = f"{', '.join(missing)} against the {against}"
-                raise InputError(
-                    f"normalize='fixed': no bounds for {what}; use normalize='batch'",
-                    option="normalize",
-                    mentions=["normalize='fixed'", "normalize='batch'"],
-                )
-        self.workers = settings.worker_count(chosen.workers)
+        missing = [name for name in self.parts if name not in self.bounds]
+        if missing and self.normalize == "fixed":
+            raise InputError(
+                f"normalize='fixed': no bounds for {', '.join(missing)} against the {self.side}; "
+                "use normalize='batch'",
+                option="normalize",
+                mentions=["normalize='fixed'", "normalize='batch'"],
+            )
+        self.workers = worker_count(settings.workers)
 
     @classmethod
-    def from_opened(cls, opened: Opened) -> Self:
+    def from_preset(cls, preset: Preset, settings: Settings, models: ModelPool) -> Self:
         """A language pair is needed where the preset chooses its models by the target language, and
         `against` where it has models for both sides."""
-        bundle, chosen, given = opened.bundle, opened.chosen, opened.given
-        known = [
-            name
-            for name in SETTING_OF_SIDE.values()
-            if name in bundle.settings or f"{name}s" in bundle.settings
-        ]
-        if not known:
+        tables = preset.settings
+        if not any(name in tables or f"{name}s" in tables for name in SETTING_OF_SIDE.values()):
             raise ArtifactError(
-                f"preset {bundle.name}: has neither a [src-mt] nor an [mt-ref] table",
+                f"preset {preset.name}: has neither a [src-mt] nor an [mt-ref] table",
                 option="preset",
             )
-        side = opened.side()
-        place, table = _models(bundle, SETTING_OF_SIDE[side], opened.pair)
-        of_class = opened.keywords()
-        if chosen.combine is None:
-            of_class["combine"] = VARIANTS[chosen.variant]
-        elif given.get("variant") is not None:
-            both = f"variant {chosen.variant!r} and combine {chosen.combine!r}"
+        side = cls.supported_side(preset, _side_of_settings(settings))
+        target = target_language(settings.lang_pair)
+        place, table = _models(preset, SETTING_OF_SIDE[side], target)
+        score_table = tables.get("score", {})
+        if settings.combine is not None and "variant" in settings.requested:
             raise InputError(
-                f"{both} both say what is combined; pass one of them", option="variant"
+                f"variant {settings.variant!r} and combine {settings.combine!r} both say what is "
+                "combined; pass one of them",
+                option="variant",
             )
-        variant = bundle.settings.get("score", {}).get("variant", cls.Settings.variant)
-        if given.get("combine") is not None or chosen.variant != variant:
+        preset_variant = score_table.get("variant", cls.Settings.variant)
+        if "combine" in settings.requested or settings.variant != preset_variant:
             # The preset's weights are those of its own parts.
-            of_class |= {name: _WEIGHT for name in ("w1", "w2") if given.get(name) is None}
-        used = {"words": table["words"], "layer": table.get("layer")}
-        used["normalize_vectors"] = bundle.settings.get("score", {}).get("normalize_vectors", False)
-        asked = {name: given.get(name) for name in used}
-        other = {name: value for name, value in asked.items() if value not in (None, used[name])}
-        if other and chosen.normalize == "fixed":
-            name, value = next(iter(other.items()))
-            why = (
-                f"the bounds of preset {bundle.name} belong to {name} {used[name]}; pass "
-                "normalize='batch' too"
-            )
-            raise InputError(
-                f"{name} {value!r}: {why}", option=name, mentions=["normalize='batch'"]
-            )
-        if "words" in other:  # which have layers and revisions of their own
-            table, used["layer"] = (
-                {**table, "words": chosen.words, "words_revision": None},
-                chosen.layer,
-            )
-        used |= other
-        pool, path = opened.pool, bundle.path
-        models = (
-            pool.encoder(
-                path(table["words"]), layer=used["layer"], revision=table.get("words_revision")
-            ),
-            pool.sentence_encoder(
-                path(table["sentences"]), revision=table.get("sentences_revision")
-            ),
+            settings = settings.without_preset_values(["w1", "w2"])
+        if settings.normalize == "fixed":
+            _refuse_other_bounds(preset, table, settings)
+        layer = table.get("layer")
+        if settings.words not in (None, table["words"]):
+            # The user's encoder has layers and revisions of its own.
+            layer = settings.layer
+            table = {**table, "words": settings.words, "words_revision": None}
+        elif settings.layer is not None:
+            layer = settings.layer
+        words = models.encoder(
+            preset.path(table["words"]), layer=layer, revision=table.get("words_revision")
         )
-        bounds = bundle.settings.get("bounds", {}).get(place)
-        return cls(*models, bounds, against=side, **of_class)
+        sentences = models.sentence_encoder(
+            preset.path(table["sentences"]), revision=table.get("sentences_revision")
+        )
+        settings = dataclasses.replace(settings, setting=None, against=side)
+        return cls(words, sentences, tables.get("bounds", {}).get(place), settings=settings)
 
     def signature_fields(self) -> dict[str, object]:
         words = None if self.parts == ("sss",) else self.words
@@ -266,6 +242,7 @@ class SentSim(WordScorer):
         return f"fixed({','.join(f'{low:g}:{high:g}' for low, high in bounds)})"
 
     def _checked_weights(self, *weights: float) -> list[float]:
+        """The weights of the parts: those of two parts as they are given, else equal ones."""
         for name, weight in zip(("w1", "w2"), weights, strict=True):
             if number(name, weight) < 0:
                 raise InputError(f"{name} {weight!r}: must be at least 0", option=name)
@@ -296,8 +273,10 @@ class SentSim(WordScorer):
         parts = {name: values.copy() for name, values in result.parts.items()}
         bounds = {}
         for name, values in parts.items():
-            known = values[~result.empty]
-            bounds[name] = (float(known.min()), float(known.max())) if len(known) else (0.0, 0.0)
+            filled_values = values[~result.empty]
+            bounds[name] = (0.0, 0.0)
+            if len(filled_values):
+                bounds[name] = (float(filled_values.min()), float(filled_values.max()))
             if name in _DISTANCES:
                 values[result.empty] = bounds[name][1]
         segments = np.where(result.empty, sum(self.weights), self._combine(parts, bounds))
@@ -404,31 +383,69 @@ class SentSim(WordScorer):
         return sum(self.weights), worst
 
 
+def _part_names(settings: SentSim.Settings) -> tuple[str, ...]:
+    """The parts that are combined; an `InputError` where one is unknown or comes twice."""
+    combine = settings.combine
+    if combine is None:
+        combine = VARIANTS[settings.variant]
+    names = tuple(combine.split("+"))
+    if not set(names) <= set(PARTS) or len(set(names)) != len(names):
+        raise InputError(
+            f"combine {combine!r}: must be some of {', '.join(PARTS)}, joined by '+'",
+            option="combine",
+        )
+    return names
+
+
+def _side_of_settings(settings: SentSim.Settings) -> str | None:
+    """The side that the user asks for, by `against` or by `setting`."""
+    return requested_side({"against": settings.against, "setting": settings.setting})
+
+
+def _refuse_other_bounds(
+    preset: Preset, table: Mapping[str, Any], settings: SentSim.Settings
+) -> None:
+    """Raises an `InputError` where the bounds of a preset do not belong to the words, the layer or
+    the vectors that the user asks for."""
+    normalize_vectors = preset.settings.get("score", {}).get("normalize_vectors", False)
+    of_bounds = {
+        "words": table["words"],
+        "layer": table.get("layer"),
+        "normalize_vectors": normalize_vectors,
+    }
+    for name, value in of_bounds.items():
+        wanted = getattr(settings, name)
+        if name in settings.requested and wanted != value:
+            raise InputError(
+                f"{name} {wanted!r}: the bounds of preset {preset.name} belong to {name} {value}; "
+                "pass normalize='batch' too",
+                option=name,
+                mentions=["normalize='batch'"],
+            )
+
+
 def _each(pieces: TextUnits) -> Units:
+    """Units of one piece each."""
     return Units(pieces.words, pieces.spans, np.eye(len(pieces.words)))
 
 
-def _models(
-    bundle: Preset, chosen: str, pair: tuple[str, str] | None
-) -> tuple[str, dict[str, Any]]:
+def _models(preset: Preset, setting: str, target: str | None) -> tuple[str, dict[str, Any]]:
     """Name and content of the table of the models: ``[mt-refs.LANGUAGE]`` of the target, where
     there is one, else that of the setting."""
-    place, table = chosen, bundle.settings.get(chosen, {})
-    by_language = bundle.settings.get(f"{chosen}s", {})
-    if by_language:
-        if pair is None:
-            raise InputError(
-                f"lang_pair is missing; preset {bundle.name} chooses its models by the target "
-                "language",
-                option="lang_pair",
-            )
-        of_target = for_language(by_language, pair[1])
-        if of_target is not None:
-            place, table = f"{chosen}s.{pair[1]}", of_target
+    place, table = setting, preset.settings.get(setting, {})
+    by_language = preset.settings.get(f"{setting}s", {})
+    if by_language and target is None:
+        raise InputError(
+            f"lang_pair is missing; preset {preset.name} chooses its models by the target language",
+            option="lang_pair",
+        )
+    of_target = for_language(by_language, target)
+    if of_target is not None:
+        place, table = f"{setting}s.{target}", of_target
     for key in ("words", "sentences"):
         if key not in table:
             raise ArtifactError(
-                f"preset {bundle.name}: names no model {key!r} in its [{place}] table",
+                f"preset {preset.name}: names no model {key!r} in its [{place}] table",
                 option="preset",
             )
     return place, table
