@@ -324,8 +324,8 @@ class MetricModule(evaluate.Metric):
         it."""
         scorer = METRICS[cls.metric_name].made_by()
         lacking = {
-            "return_parts": not scorer.told_parts,
-            "return_alignments": not scorer.told_alignments,
+            "return_parts": not scorer.parts_help,
+            "return_alignments": not scorer.alignments_help,
         }
         return [name for name in RETURNS if not lacking.get(name)]
 
@@ -406,8 +406,8 @@ def documentation(module: type[MetricModule]) -> str:
     arguments += [_documented(field) for field in metric.settings().options().values()]
     arguments += [f"{name} (`bool`): {RETURNS[name][1]}" for name in module.returns()]
     on_request = {
-        "parts (`dict` of `list` of `float`): with `return_parts=True`": scorer.told_parts,
-        "alignments (`list` of `dict`): with `return_alignments=True`": scorer.told_alignments,
+        "parts (`dict` of `list` of `float`): with `return_parts=True`": scorer.parts_help,
+        "alignments (`list` of `dict`): with `return_alignments=True`": scorer.alignments_help,
     }
     returned = [
         "mean_score (`float`): mean of the segment scores, which is the system score.",

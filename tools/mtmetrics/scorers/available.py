@@ -6,7 +6,7 @@ import dataclasses
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mtmetrics.artifacts.cards import licence_of
 from mtmetrics.artifacts.catalog import catalog
@@ -17,7 +17,7 @@ from mtmetrics.checks import language_of, language_pair
 from mtmetrics.errors import ArtifactError, MTMetricsError
 from mtmetrics.matching.remapping_files import is_local, mapped_pairs
 from mtmetrics.scorers.metric import Metric
-from mtmetrics.scorers.side import SETTING_OF_SIDE
+from mtmetrics.scorers.side import SETTING_OF_SIDE, Table
 
 # Metrics of a file or a program that the user names; it is not known here.
 NAMED_BY_USER = ("scores", "cmd")
@@ -96,7 +96,7 @@ def lacking(metric: Metric, bundle: Preset | None, side: str) -> Lack | None:
     return None
 
 
-def _tables_of_side(side: str, tables: Mapping[str, Any]) -> dict[str, Any]:
+def _tables_of_side(side: str, tables: Table) -> Table:
     """The tables of a preset without those that are read for other sides alone."""
     of_other_sides = {
         table
@@ -244,7 +244,7 @@ def _models(bundle: Preset) -> tuple[list[str], float | None, list[str]]:
     return [*needs], size, [*licences]
 
 
-def artifacts_of(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def artifacts_of(table: Table) -> Iterator[tuple[str, str]]:
     """The models and maps that the tables of a preset name, with the key that names each."""
     for key, value in table.items():
         if isinstance(value, dict):

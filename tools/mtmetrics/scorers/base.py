@@ -21,7 +21,7 @@ from mtmetrics.models.devices import dtype_name
 from mtmetrics.models.packed import Encoder, PackedTokens
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.progress import report_progress
-from mtmetrics.scorers.batch import Batch, Languages
+from mtmetrics.scorers.batch import Batch, Languages, References
 from mtmetrics.scorers.degenerate import degenerate, policy
 from mtmetrics.scorers.preset_tables import refuse_other_languages
 from mtmetrics.scorers.reloading import Origin, shared_pool
@@ -35,7 +35,7 @@ from mtmetrics.scorers.results import (
 )
 from mtmetrics.scorers.settings import Settings as BaseSettings
 from mtmetrics.scorers.settings import refuse_unknown_options
-from mtmetrics.scorers.side import Side, SideChoice, resolve_side
+from mtmetrics.scorers.side import Options, Side, SideChoice, Table, resolve_side
 from mtmetrics.scorers.signature import extended, signature, with_references
 
 
@@ -61,8 +61,8 @@ class Scorer(abc.ABC):
             characters that mean nothing, see `mtmetrics.io.visible_text`; metrics of others do, so
             that their numbers stay theirs.
         scale: of the score of a segment, for documentation.
-        told_parts: what the parts of a score are, where it has any, for documentation.
-        told_alignments: what alignments hold, where words are aligned, for documentation.
+        parts_help: what the parts of a score are, where it has any, for documentation.
+        alignments_help: what alignments hold, where words are aligned, for documentation.
         why_no_words: why a metric that matches no words does not do so.
         settings: of this scorer.
         lang_pair: such as ``"de-en"``, where it was given, for the signature and for encoders that
@@ -90,8 +90,8 @@ class Scorer(abc.ABC):
     needs_pair: ClassVar[bool] = False
     reads_invisible: ClassVar[bool] = False
     scale: ClassVar[str] = ""
-    told_parts: ClassVar[str] = ""
-    told_alignments: ClassVar[str] = ""
+    parts_help: ClassVar[str] = ""
+    alignments_help: ClassVar[str] = ""
     why_no_words: ClassVar[str] = "this metric compares whole texts, so there is nothing to align"
     settings: BaseSettings
     lang_pair: str | None = None
@@ -229,7 +229,7 @@ class Scorer(abc.ABC):
 
     @classmethod
     def open_preset(
-        cls, preset: str | None, options: Mapping[str, Any], *, local_files_only: bool = False
+        cls, preset: str | None, options: Options, *, local_files_only: bool = False
     ) -> Preset:
         """Reads a preset, see `read_preset`, and refuses keys that the metric does not know."""
         opened_preset = cls.read_preset(
@@ -246,7 +246,7 @@ class Scorer(abc.ABC):
 
     @classmethod
     def read_preset(
-        cls, preset: str | None, options: Mapping[str, Any], *, local_files_only: bool = False
+        cls, preset: str | None, options: Options, *, local_files_only: bool = False
     ) -> Preset:
         """Reads the preset of a name; an empty one where none is named and none is needed.
 
@@ -262,12 +262,12 @@ class Scorer(abc.ABC):
         )
 
     @classmethod
-    def preset_settings(cls, preset: str | None, options: Mapping[str, Any]) -> Mapping[str, Any]:
+    def preset_settings(cls, preset: str | None, options: Options) -> Table:
         """The tables of a preset; none of a metric that takes no presets."""
         return cls.read_preset(preset, options).settings if cls.takes_presets else {}
 
     @classmethod
-    def unpaired(cls, options: Mapping[str, Any]) -> dict[str, Any]:
+    def unpaired(cls, options: Options) -> dict[str, Any]:
         """Returns options to add to those of the user, so that it can be loaded before the language
         pair is known."""
         return {"map": "none"} if "map" in cls.Settings.options() else {}
@@ -347,9 +347,9 @@ class Scorer(abc.ABC):
     def score(
         self,
         predictions: Sequence[str],
-        *others: Any,
+        *others: object,
         sources: Sequence[str] | None = None,
-        references: Sequence[Any] | None = None,
+        references: References | None = None,
     ) -> MetricResult:
         """Scores one system.
 
@@ -374,9 +374,9 @@ class Scorer(abc.ABC):
     def score_systems(
         self,
         systems: Mapping[str, Sequence[str]],
-        *others: Any,
+        *others: object,
         sources: Sequence[str] | None = None,
-        references: Sequence[Any] | None = None,
+        references: References | None = None,
     ) -> dict[str, MetricResult]:
         """Scores several systems on the same sources or references, which are encoded once.
 
@@ -404,7 +404,7 @@ class Scorer(abc.ABC):
         systems: Mapping[str, Sequence[str]],
         *,
         sources: Sequence[str] | None = None,
-        references: Sequence[Any] | None = None,
+        references: References | None = None,
     ) -> Batch:
         """Checks texts as the user passes them; columns that the metric does not read are left out.
 
@@ -530,7 +530,7 @@ class Scorer(abc.ABC):
         return result
 
 
-def refuse_positional(method: str, first: str, others: Sequence[Any]) -> None:
+def refuse_positional(method: str, first: str, others: Sequence[object]) -> None:
     """Raises an `InputError` where texts are passed by position, as versions before 2.0 took
     them."""
     if others:

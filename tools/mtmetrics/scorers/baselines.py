@@ -6,7 +6,7 @@ import functools
 import hashlib
 import importlib
 import importlib.util
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -22,7 +22,7 @@ from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.preset_tables import load_language_model, required_pair
 from mtmetrics.scorers.results import PartScores
 from mtmetrics.scorers.settings import loading_option, option
-from mtmetrics.scorers.side import Side
+from mtmetrics.scorers.side import Options, Side
 from mtmetrics.scorers.signature import model_name, signature
 from mtmetrics.scorers.xmoverscore import XMoverScore
 
@@ -114,7 +114,7 @@ class Overlap(Baseline):
 
     sides = (Side.REFERENCE,)
     kind: ClassVar[str]  # of a class of `sacrebleu.metrics`
-    options: ClassVar[Mapping[str, Any]] = {}
+    options: ClassVar[Options] = {}
     factor: ClassVar[float] = 0.01
 
     def __init__(
@@ -250,7 +250,7 @@ class Fluency(Scorer):
 
     @classmethod
     def open_preset(
-        cls, preset: str | None, options: Mapping[str, Any], *, local_files_only: bool = False
+        cls, preset: str | None, options: Options, *, local_files_only: bool = False
     ) -> Preset:
         """Reads a preset of XMoverScore, of which only the language model counts."""
         opened_preset = XMoverScore.open_preset(preset, {}, local_files_only=local_files_only)

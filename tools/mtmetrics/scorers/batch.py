@@ -2,11 +2,13 @@
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar, cast
 
 import numpy as np
 
 from mtmetrics.io.visible_text import visible
+
+T = TypeVar("T")
 
 
 class Languages(NamedTuple):
@@ -17,6 +19,8 @@ class Languages(NamedTuple):
 
 
 _UNKNOWN = Languages()
+# A reference of each segment, or several.
+References = Sequence[str | Sequence[str]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,7 +37,7 @@ class Batch:
 
     systems: Mapping[str, Sequence[str]]
     sources: Sequence[str] | None = None
-    references: Sequence[Any] | None = None
+    references: References | None = None
     languages: Languages = _UNKNOWN
 
     def __len__(self) -> int:
@@ -43,8 +47,12 @@ class Batch:
     @property
     def compared(self) -> list[str]:
         """The sources where there are any, else the references."""
-        texts = self.references if self.sources is None else self.sources
-        return list(texts or ())
+        return self.single_references if self.sources is None else list(self.sources)
+
+    @property
+    def single_references(self) -> list[str]:
+        """The references of a batch that has one for each segment; none where there are none."""
+        return cast("list[str]", list(self.references or ()))
 
     @property
     def compared_language(self) -> str | None:
@@ -60,7 +68,7 @@ class Batch:
         if self.sources is not None:
             columns.append((list(self.sources), source))
         if self.references is not None:
-            columns.append((list(self.references), target))
+            columns.append((self.single_references, target))
         return columns + [(texts, target) for texts in self.predictions]
 
     @property
@@ -89,7 +97,9 @@ class Batch:
             self,
             systems={name: list(map(visible, texts)) for name, texts in self.systems.items()},
             sources=None if self.sources is None else list(map(visible, self.sources)),
-            references=None if self.references is None else list(map(visible, self.references)),
+            references=(
+                None if self.references is None else list(map(visible, self.single_references))
+            ),
         )
 
     def with_single_references(self) -> tuple["Batch", np.ndarray | None]:
@@ -116,5 +126,5 @@ class Batch:
         return np.array([not all(text.strip() for text in row) for row in rows], dtype=bool)
 
 
-def _taken(texts: Sequence[Any], places: Sequence[int]) -> list[Any]:
+def _taken(texts: Sequence[T], places: Sequence[int]) -> list[T]:
     return [texts[place] for place in places]

@@ -64,7 +64,7 @@ class BERTR(WordScorer):
     usual = Side.REFERENCE
     floor = 0.0
     scale = "at most 1"
-    told_alignments = (
+    alignments_help = (
         "per segment the pieces of `source` (the reference, or the source) and `prediction`, "
         "their cosines (`values`), the `mass` of each match, and their `total`, which is the "
         "score"

@@ -65,8 +65,8 @@ class CometScore(WordScorer):
     usual_preset: ClassVar = "wmt22-comet-da"
     tables: ClassVar = {"comet": {"model", "revision"}}
     scale = "about 0 to 1 for checkpoints since 2022"
-    told_parts = "src, ref, unified and mqm, of checkpoints that read one sequence"
-    told_alignments = (
+    parts_help = "src, ref, unified and mqm, of checkpoints that read one sequence"
+    alignments_help = (
         "of checkpoints that find no errors, per segment the pieces of `source` (the reference, "
         "where that is read) and `prediction`, and the cosines of their vectors (`values`), of "
         "which no score is made"
@@ -100,9 +100,9 @@ class CometScore(WordScorer):
     def errors(
         self,
         predictions: Sequence[str],
-        *others: Any,
+        *others: object,
         sources: Sequence[str] | None = None,
-        references: Sequence[Any] | None = None,
+        references: Sequence[str] | None = None,
     ) -> list[list[ErrorSpan]]:
         """Finds the errors in n translations, with a network that looks for them.
 
@@ -134,7 +134,7 @@ class CometScore(WordScorer):
     def align_batch(self, batch: Batch) -> Iterator[Alignment]:
         """Matches each piece of the translation with the nearest of the reference or, where that is
         not read, of the source. No score is made of it, but of the same vectors."""
-        compared = batch.compared if batch.references is None else list(batch.references)
+        compared = batch.compared if batch.references is None else batch.single_references
         [predictions] = batch.predictions
         sides = [self.model.pieces(texts) for texts in (compared, predictions)]
         for (x, first), (y, second) in zip(*sides, strict=True):
@@ -146,9 +146,9 @@ class CometScore(WordScorer):
     def blame(
         self,
         predictions: Sequence[str],
-        *others: Any,
+        *others: object,
         sources: Sequence[str] | None = None,
-        references: Sequence[Any] | None = None,
+        references: Sequence[str] | None = None,
     ) -> list[list[Fault]]:
         """Finds the words of the errors that the network found, and the share of each in what they
         cost in MQM; of a network that looks for none, those that `faults` finds."""
@@ -176,8 +176,8 @@ class CometScore(WordScorer):
     def _scores(self, batch: Batch) -> CometScores:
         """The scores of all systems, one after the other."""
         count = len(batch.systems)
-        columns = {"sources": batch.sources, "references": batch.references}
-        repeated = {_NAMES[name]: list(columns[name] or ()) * count for name in self.side.columns}
+        columns = {"sources": batch.sources or (), "references": batch.single_references}
+        repeated = {_NAMES[name]: list(columns[name]) * count for name in self.side.columns}
         return self.model.score(
             [text for predictions in batch.predictions for text in predictions], repeated
         )

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import tempfile
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -28,7 +28,7 @@ from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.foreign import ForeignMetric
 from mtmetrics.scorers.results import PartScores
 from mtmetrics.scorers.settings import loading_option
-from mtmetrics.scorers.side import FIELDS, Side
+from mtmetrics.scorers.side import FIELDS, Options, Side
 from mtmetrics.scorers.stored import read_scores
 
 _FILE = "commands.toml"
@@ -171,7 +171,7 @@ class Command:
         return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:8]
 
 
-def _check_type(key: str, value: Any, default: Any) -> None:
+def _check_type(key: str, value: object, default: object) -> None:
     if key == "command":
         fits = isinstance(value, str) or _is_texts(value)
     elif key == "columns":
@@ -187,7 +187,7 @@ def _check_type(key: str, value: Any, default: Any) -> None:
         raise InputError(f"{key} {value!r}: not of the kind that is needed")
 
 
-def _is_texts(value: Any) -> bool:
+def _is_texts(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(one, str) for one in value)
 
 
@@ -248,7 +248,7 @@ class CommandMetric(ForeignMetric):
 
     @classmethod
     def read_preset(
-        cls, preset: str | None, options: Mapping[str, Any], *, local_files_only: bool = False
+        cls, preset: str | None, options: Options, *, local_files_only: bool = False
     ) -> Preset:
         """The side that a command compares with, whose name stands where other metrics have a preset:
         ``cmd:NAME``; an `InputError` as of `Command.read`."""

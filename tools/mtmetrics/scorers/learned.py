@@ -25,7 +25,7 @@ from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.preset_tables import target_language
 from mtmetrics.scorers.results import PartScores, joined_scores
 from mtmetrics.scorers.settings import loading_option, option, worker_count
-from mtmetrics.scorers.side import Side
+from mtmetrics.scorers.side import Side, Table
 from mtmetrics.scorers.signature import model_name
 from mtmetrics.scorers.words import WordScorer
 
@@ -170,7 +170,7 @@ class LearnedScore(Scorer):
             ArtifactError: the network is of another kind.
         """
         wanted_side = cls.wanted_side(preset, settings.against)
-        table: dict[str, Any] = {"model": settings.regressor}
+        table: Table = {"model": settings.regressor}
         if not settings.regressor:
             table = _network_table(preset, wanted_side, target_language(settings.lang_pair))
         name = preset.path(table["model"])
@@ -303,7 +303,7 @@ class LearnedScore(Scorer):
         return pair_features(network.features, layers, pairs[0], pairs[1], threads=self.workers)
 
 
-def _network_table(preset: Preset, side: Side, target: str | None) -> dict[str, Any]:
+def _network_table(preset: Preset, side: Side, target: str | None) -> Table:
     """The table of the network for a side and, where there are several, a target language.
 
     Raises:
@@ -363,7 +363,7 @@ class BiLSTM(LearnedScore):
 class AttentiveScore(LearnedScore, WordScorer):
     """A network in which the pieces of each side attend to those of the other."""
 
-    told_alignments = (
+    alignments_help = (
         "per segment the pieces of `source` (the reference, or the source) and `prediction`, "
         "their attention (`values`), and `mass`, which is the same scaled to the sum 1"
     )

@@ -2,10 +2,17 @@
 
 import dataclasses
 import importlib
-from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection
+from typing import TYPE_CHECKING
 
-from mtmetrics.scorers.side import Column, Side, SideChoice, requested_side, resolve_side
+from mtmetrics.scorers.side import (
+    Column,
+    Options,
+    Side,
+    SideChoice,
+    requested_side,
+    resolve_side,
+)
 
 if TYPE_CHECKING:
     from mtmetrics.scorers.base import Scorer
@@ -76,14 +83,14 @@ class Metric:
         """The columns that it can compare with."""
         return tuple(dict.fromkeys(column for side in self.sides for column in side.columns))
 
-    def requested_side(self, options: Mapping[str, Any]) -> str | None:
+    def requested_side(self, options: Options) -> str | None:
         """The side that options ask for, see `mtmetrics.scorers.side.requested_side`."""
         if "setting" in self.settings().options():
             return requested_side(options)
         return options.get("against")
 
     def side_of_options(
-        self, options: Mapping[str, Any], given_columns: Collection[str] | None = None
+        self, options: Options, given_columns: Collection[str] | None = None
     ) -> Side:
         """Returns the side to compare with where no preset has a say, see `resolve_side`."""
         return resolve_side(self.choices, self.requested_side(options), None, given_columns)
@@ -91,7 +98,7 @@ class Metric:
     def side_of_preset(
         self,
         preset: str | None,
-        options: Mapping[str, Any],
+        options: Options,
         given_columns: Collection[str] | None = None,
     ) -> Side:
         """Returns the side to compare with, see `resolve_side`; the preset is only opened where it

@@ -112,12 +112,15 @@ class PluginMetric(ForeignMetric):
 
     def _scores_of(self, batch: Batch, system: str) -> np.ndarray:
         """The scores of one system, on segments without blank texts."""
-        columns = {"sources": batch.sources, "references": batch.references}
-        texts = {name: list(column) for name, column in columns.items() if column is not None}
+        texts = {}
+        if batch.sources is not None:
+            texts["sources"] = list(batch.sources)
+        if batch.references is not None:
+            texts["references"] = batch.single_references
         scores = self.segment_scores(list(batch.systems[system]), **texts)
         return self._checked(scores, len(batch))
 
-    def _checked(self, scores: Any, count: int) -> np.ndarray:
+    def _checked(self, scores: Sequence[float], count: int) -> np.ndarray:
         try:
             values = np.asarray(scores, dtype=np.float64)
         except (TypeError, ValueError) as error:
@@ -222,5 +225,5 @@ def register(metric: type[PluginMetric], where: str) -> str:
     return name
 
 
-def _is_metric(value: Any) -> bool:
+def _is_metric(value: object) -> bool:
     return inspect.isclass(value) and issubclass(value, PluginMetric) and value is not PluginMetric

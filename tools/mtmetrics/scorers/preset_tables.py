@@ -1,6 +1,5 @@
 """Models and maps of a preset: which of its tables a metric reads, and what the user says instead."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from mtmetrics.artifacts.presets import Preset
@@ -11,6 +10,7 @@ from mtmetrics.matching.remapping_files import load_map
 from mtmetrics.models.language_model import LanguageModel
 from mtmetrics.models.packed import Encoder, Level
 from mtmetrics.models.pool import ModelPool
+from mtmetrics.scorers.side import Table
 
 # Keys of a table of a language model that say how it scores texts.
 _LM_OPTIONS = ("start_token", "end_token", "length_power")
@@ -77,7 +77,7 @@ def encoder_table(
     }
 
 
-def model_table(preset: Preset, name: str, table: Mapping[str, Any]) -> dict[str, Any]:
+def model_table(preset: Preset, name: str, table: Table) -> dict[str, Any]:
     """A table of a preset that names a model, with the place of that model; an `ArtifactError` if
     it names none."""
     if "model" not in table:
@@ -148,7 +148,7 @@ def load_language_model(
     return (None if table["model"] == "none" else models.language_model(**table)), weight
 
 
-def own_language_model(model: str, table: Mapping[str, Any]) -> dict[str, Any]:
+def own_language_model(model: str, table: Table) -> dict[str, Any]:
     """The table of a user's language model, which scores texts in the way of the preset's own one
     (`table`)."""
     return {"model": model} | {name: table[name] for name in _LM_OPTIONS if name in table}

@@ -2,10 +2,9 @@
 again where it is read."""
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Any
 
 from mtmetrics.models.pool import ModelPool
+from mtmetrics.scorers.side import Options
 
 # Running options, as text -> the pool of this process for them, so that scorers which arrive later
 # find their models.
@@ -23,11 +22,11 @@ class Origin:
 
     preset: str | None
     lang_pair: str | None
-    options: Mapping[str, Any]
-    running: Mapping[str, Any]
+    options: Options
+    running: Options
 
 
-def shared_pool(running: Mapping[str, Any]) -> ModelPool:
+def shared_pool(running: Options) -> ModelPool:
     """The pool that all scorers share which arrive in this process with these running options."""
     key = repr(sorted(running.items()))
     if key not in _POOLS:

@@ -23,7 +23,7 @@ from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.preset_tables import target_language
 from mtmetrics.scorers.results import MetricResult, PartScores, joined
 from mtmetrics.scorers.settings import loading_option, option, worker_count
-from mtmetrics.scorers.side import SETTING_OF_SIDE, Side, requested_side, resolve_side
+from mtmetrics.scorers.side import SETTING_OF_SIDE, Side, Table, requested_side, resolve_side
 from mtmetrics.scorers.signature import model_name
 from mtmetrics.scorers.words import WordScorer
 
@@ -133,8 +133,8 @@ class SentSim(WordScorer):
     metric = "sentsim"
     sides = (Side.SOURCE, Side.REFERENCE)
     scale = "from 1 to e (times `w1 + w2`)"
-    told_parts = "`sss` and `bertscore`, or what else was combined, before they are scaled"
-    told_alignments = (
+    parts_help = "`sss` and `bertscore`, or what else was combined, before they are scaled"
+    alignments_help = (
         "per segment the pieces of `source` (or the reference) and `prediction`, the `mass` of "
         "each match, its cosine or cost (`values`, as `cells` says), and their `total`: of "
         "cosines the mean of precision and recall, of costs the distance"
@@ -402,9 +402,7 @@ def _side_of_settings(settings: SentSim.Settings) -> str | None:
     return requested_side({"against": settings.against, "setting": settings.setting})
 
 
-def _refuse_other_bounds(
-    preset: Preset, table: Mapping[str, Any], settings: SentSim.Settings
-) -> None:
+def _refuse_other_bounds(preset: Preset, table: Table, settings: SentSim.Settings) -> None:
     """Raises an `InputError` where the bounds of a preset do not belong to the words, the layer or
     the vectors that the user asks for."""
     normalize_vectors = preset.settings.get("score", {}).get("normalize_vectors", False)
@@ -429,7 +427,7 @@ def _each(pieces: TextUnits) -> Units:
     return Units(pieces.words, pieces.spans, np.eye(len(pieces.words)))
 
 
-def _models(preset: Preset, setting: str, target: str | None) -> tuple[str, dict[str, Any]]:
+def _models(preset: Preset, setting: str, target: str | None) -> tuple[str, Table]:
     """Name and content of the table of the models: ``[mt-refs.LANGUAGE]`` of the target, where
     there is one, else that of the setting."""
     place, table = setting, preset.settings.get(setting, {})

@@ -8,6 +8,10 @@ from mtmetrics.checks import choice
 from mtmetrics.errors import InputError
 
 Column = Literal["sources", "references"]
+# Options as a user passes them, by their names.
+Options = Mapping[str, Any]
+# A table of a preset, as TOML gives it.
+Table = Mapping[str, Any]
 # Column of texts -> the field of a row that holds one of them.
 FIELDS: dict[Column, str] = {"sources": "source", "references": "reference"}
 
@@ -57,7 +61,7 @@ class SideChoice(NamedTuple):
     sides: Sequence[Side]
     usual: Side | None
 
-    def sides_of_preset(self, tables: Mapping[str, Any]) -> list[Side]:
+    def sides_of_preset(self, tables: Table) -> list[Side]:
         """Returns the sides that a preset with these tables is made for; all where it names
         none."""
         named_side = tables.get("score", {}).get("against")
@@ -70,14 +74,14 @@ class SideChoice(NamedTuple):
                     preset_sides.add(side)
         return [side for side in self.sides if side in preset_sides] or [*self.sides]
 
-    def preset_side(self, tables: Mapping[str, Any]) -> Side | None:
+    def preset_side(self, tables: Table) -> Side | None:
         """Returns the one side that a preset with these tables is made for; None where it leaves
         the choice."""
         sides = self.sides_of_preset(tables)
         return sides[0] if len(sides) == 1 and len(self.sides) > 1 else None
 
 
-def requested_side(options: Mapping[str, Any]) -> str | None:
+def requested_side(options: Options) -> str | None:
     """Returns the side that options ask for, by `against` or by SentSim's alias `setting`; None
     where they ask for none.
 

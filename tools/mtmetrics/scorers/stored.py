@@ -26,7 +26,7 @@ from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.foreign import ForeignMetric
 from mtmetrics.scorers.results import MetricResult, PartScores
 from mtmetrics.scorers.settings import loading_option, option
-from mtmetrics.scorers.side import Side
+from mtmetrics.scorers.side import Options, Side
 
 # What a column of scores is called where the user does not say; COMET writes the second one.
 _COLUMNS = ("score", "COMET")
@@ -96,7 +96,7 @@ class StoredScores(ForeignMetric):
 
     @classmethod
     def read_preset(
-        cls, preset: str | None, options: Mapping[str, Any], *, local_files_only: bool = False
+        cls, preset: str | None, options: Options, *, local_files_only: bool = False
     ) -> Preset:
         """Nothing but the name of the file, which stands where other metrics have a preset:
         ``scores:FILE``."""

@@ -30,6 +30,7 @@ from mtmetrics.scorers.preset_tables import (
 )
 from mtmetrics.scorers.results import PartScores
 from mtmetrics.scorers.settings import loading_option, option
+from mtmetrics.scorers.side import Options
 from mtmetrics.scorers.signature import map_name, model_name
 from mtmetrics.scorers.words import WordScorer
 from mtmetrics.scorers.xmoverscore import VARIANTS, XMoverScore
@@ -216,8 +217,8 @@ class UScore(WordScorer):
 
     metric = "uscore"
     scale = "at most 0.4 with the weights `tuned`"
-    told_parts = "`wmd`, `pseudo`, `back`, `lm`, `wrd` and `snt`, as far as they were computed"
-    told_alignments = XMoverScore.told_alignments
+    parts_help = "`wmd`, `pseudo`, `back`, `lm`, `wrd` and `snt`, as far as they were computed"
+    alignments_help = XMoverScore.alignments_help
     usual_preset = "mini"
     tables: ClassVar = {
         "encoder": {"model", "revision", "layer"},
@@ -275,7 +276,7 @@ class UScore(WordScorer):
             )
 
     @classmethod
-    def unpaired(cls, options: Mapping[str, Any]) -> dict[str, Any]:
+    def unpaired(cls, options: Options) -> dict[str, Any]:
         return {
             "map": "none",
             "without": "+".join(sorted({*_names(options.get("without")), "translation"})),

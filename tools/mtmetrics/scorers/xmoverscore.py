@@ -119,8 +119,8 @@ class XMoverScore(WordScorer):
 
     metric = "xmoverscore"
     scale = "at most 1 with the variant `acl20` and no language model"
-    told_parts = "`mover` or `cosine`, and `lm`, the mean log-likelihood per token"
-    told_alignments = (
+    parts_help = "`mover` or `cosine`, and `lm`, the mean log-likelihood per token"
+    alignments_help = (
         "per segment the words of `source` and `prediction`, the `mass` that moves between "
         "them, its costs (`values`), and their `total`, the distance"
     )
