@@ -1,6 +1,7 @@
 """The base of all scorers: how one is loaded, and its way from checked texts to results."""
 
 import abc
+import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -57,18 +58,19 @@ class Scorer(abc.ABC):
         tables: table of a preset -> keys that it may hold, besides those of `Settings`; ``.*``
             stands for one table per language.
         needs_pair: whether a language pair has to be given.
-        reads_invisible: whether it gets texts as they are written, and not without the invisible
-            characters that mean nothing, see `mtmetrics.io.visible_text`; metrics of others do, so
-            that their numbers stay theirs.
+        reads_invisible: whether `compute` gets texts as they are written. Other metrics get them
+            without invisible characters that mean nothing, see `mtmetrics.io.visible_text`. Metrics
+            that other projects compute read texts as written, so that we report their numbers.
         scale: of the score of a segment, for documentation.
-        parts_help: what the parts of a score are, where it has any, for documentation.
-        alignments_help: what alignments hold, where words are aligned, for documentation.
-        why_no_words: why a metric that matches no words does not do so.
+        parts_help: description of the parts of a score, where it has any, for documentation.
+        alignments_help: description of alignments, where it aligns words, for documentation.
+        why_no_words: reason why it matches no words, for errors.
         settings: of this scorer.
         lang_pair: such as ``"de-en"``, where it was given, for the signature and for encoders that
             read languages differently; without it these read references as English.
         side: the side that this scorer compares with.
-        against: the same for a metric that has the choice, for the signature; else None.
+        against: `side`, where the metric has a choice of sides, so that the signature names it;
+            else None.
         independent: whether a segment's score depends on nothing but its own texts; only then can
             the means of systems be compared.
         lines: segments that are best scored together.
@@ -182,9 +184,9 @@ class Scorer(abc.ABC):
         return cls(settings=settings)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """Has pickles hold the names that it was loaded by, and what was set since; the models are
-        loaded again where the pickle is read. One that was put together from objects travels with
-        these; models refuse it."""
+        """Describes the scorer for pickles: by the names that it was loaded by, and attributes that
+        were set since. The models are loaded again where the pickle is read. A scorer that was made
+        from objects is pickled with these objects; loaded models refuse to be pickled."""
         if self.origin is None:
             return super().__reduce_ex__(protocol)
         changed = {name: vars(self)[name] for name in ["floor_degenerate"] if name in vars(self)}
@@ -196,7 +198,8 @@ class Scorer(abc.ABC):
 
     @classmethod
     def reload(cls, origin: Origin) -> Self:
-        """Loads a scorer again by its names; all that come to a process so share their models."""
+        """Loads a scorer again by its names. All scorers that a process loads again share their
+        models."""
         pool = shared_pool(origin.running)
         return cls.load(origin.preset, lang_pair=origin.lang_pair, pool=pool, **origin.options)
 
@@ -207,16 +210,19 @@ class Scorer(abc.ABC):
 
     @classmethod
     def needs_preset(cls) -> bool:
-        """Whether a preset has to say what it is made of. A metric without models needs none, and
-        takes the usual one where it has it."""
+        """Whether a preset is read even where the user names none: that of `usual_preset`. A metric
+        without models needs none, unless it has a preset of that name."""
         if cls.usual_preset is None:
             return False
         return cls.loads_models() or cls.usual_preset in preset_names(cls.metric)
 
     @property
     def codes(self) -> Languages:
-        """The languages of sources and translations as `lang_pair` writes them; where no pair was
-        given, English for the translations of a metric that reads references alone, else None."""
+        """The languages of sources and translations, as `lang_pair` writes them.
+
+        Without a language pair they are None; but translations that are compared with references
+        alone are taken for English.
+        """
         if self.lang_pair is None:
             return Languages(target="en" if self.side is Side.REFERENCE else None)
         return Languages(*split_pair(self.lang_pair))
@@ -449,10 +455,10 @@ class Scorer(abc.ABC):
             everything at the end.
         """
         for batch in batches:
-            rows, owners = self._read_columns(batch).with_single_references()
-            seen = rows.without_invisible()
-            scores = self.compute(rows if self.reads_invisible else seen)
-            yield self._results(seen, owners, scores)
+            rows, segment_of_row = self._read_columns(batch).with_single_references()
+            visible_rows = rows.without_invisible()
+            scores = self.compute(rows if self.reads_invisible else visible_rows)
+            yield self._results(visible_rows, segment_of_row, scores)
 
     def _read_columns(self, batch: Batch) -> Batch:
         """The batch with the columns that the metric compares with, and their languages."""
@@ -466,42 +472,42 @@ class Scorer(abc.ABC):
         )
 
     def _results(
-        self, rows: Batch, owners: np.ndarray | None, scores: Sequence[PartScores]
+        self, rows: Batch, segment_of_row: np.ndarray | None, scores: Sequence[PartScores]
     ) -> list[MetricResult]:
-        """The result of each system, of the scores of m rows.
+        """Makes the result of each system from its scores of m rows.
 
         Args:
             rows: texts without invisible characters, one reference a row.
-            owners: (m,) the segment of each row; None where each row is a segment.
+            segment_of_row: (m,) numbers of segments, ascending; None where each row is a segment.
             scores: of each system.
         """
-        reference_counts = (
-            frozenset() if owners is None else frozenset(np.bincount(owners).tolist())
-        )
-        line = with_references(self.signature, reference_counts)
-        results = [
-            self._result(rows, owners, predictions, of_system, line, reference_counts)
-            for predictions, of_system in zip(rows.predictions, scores, strict=True)
-        ]
+        reference_counts: frozenset[int] = frozenset()
+        if segment_of_row is not None:
+            reference_counts = frozenset(np.bincount(segment_of_row).tolist())
+        signature = with_references(self.signature, reference_counts)
+        results = []
+        for predictions, system_scores in zip(rows.predictions, scores, strict=True):
+            result = self._result(rows, segment_of_row, predictions, system_scores, signature)
+            results.append(dataclasses.replace(result, reference_counts=reference_counts))
         report_progress("segments", sum(len(result.segments) for result in results))
         return results
 
     def _result(
         self,
         rows: Batch,
-        owners: np.ndarray | None,
+        segment_of_row: np.ndarray | None,
         predictions: list[str],
         scores: PartScores,
-        line: str,
-        reference_counts: frozenset[int],
+        signature: str,
     ) -> MetricResult:
-        """The result of one system; `line` is its signature."""
+        """Makes the result of one system: floor scores, the best of several references, counts of
+        unusual segments."""
         floor, floor_parts = self._floor()
-        scores.put(rows.blank_rows(predictions) | scores.empty, floor, floor_parts)
+        scores.set_floor(rows.blank_rows(predictions) | scores.empty, floor, floor_parts)
         first_rows = None
-        if owners is not None:
-            scores = scores.take(best_of_each(scores.segments, owners))
-            first_rows = np.flatnonzero(np.diff(owners, prepend=-1))
+        if segment_of_row is not None:
+            scores = scores.take(best_of_each(scores.segments, segment_of_row))
+            first_rows = np.flatnonzero(np.diff(segment_of_row, prepend=-1))
         source_code, target_code = self.codes
         compares_sources = rows.sources is not None
         unusual = {"blank": scores.empty.copy(), "truncated": scores.truncated}
@@ -509,24 +515,19 @@ class Scorer(abc.ABC):
             rows.compared,
             predictions,
             target_code,
-            "sources" if compares_sources else "references",
-            first_rows,
-            source_code if compares_sources else target_code,
+            column="sources" if compares_sources else "references",
+            rows=first_rows,
+            other_code=source_code if compares_sources else target_code,
         )
         unusual["identical"] &= ~scores.empty
         if self.floor_degenerate:
-            line = extended(line, policy("floor", unusual))
+            signature = extended(signature, policy("floor", unusual))
+        report = InputReport.of(len(scores.segments), unusual)
         result = MetricResult(
-            scores.segments,
-            scores.parts,
-            scores.empty,
-            InputReport.of(len(scores.segments), unusual),
-            line,
-            unusual,
-            reference_counts,
+            scores.segments, scores.parts, scores.empty, report, signature, unusual
         )
         if self.floor_degenerate:
-            scores.put(result.degenerate, floor, floor_parts)
+            scores.set_floor(result.degenerate, floor, floor_parts)
         return result
 
 

@@ -106,17 +106,17 @@ class Batch:
         """Repeats each segment for every reference that it has.
 
         Returns:
-            A batch of m rows with one reference each, and for each (m,) row the number of its
-            segment; None where references are no lists.
+            A batch of m rows with one reference each; and the (m,) numbers of their segments,
+            ascending, or None where references are no lists.
         """
         references = self.references
         if references is None or all(isinstance(texts, str) for texts in references):
             return self, None
         listed = [[texts] if isinstance(texts, str) else list(texts) for texts in references]
-        owners = np.repeat(np.arange(len(listed)), [len(texts) for texts in listed])
-        repeated = self.take(owners.tolist())
+        segment_of_row = np.repeat(np.arange(len(listed)), [len(texts) for texts in listed])
+        repeated = self.take(segment_of_row.tolist())
         single = [text for texts in listed for text in texts]
-        return dataclasses.replace(repeated, references=single), owners
+        return dataclasses.replace(repeated, references=single), segment_of_row
 
     def blank_rows(self, predictions: Sequence[str]) -> np.ndarray:
         """(n,) bool, rows of which the translation, or a text that it is compared with, is blank;
