@@ -146,6 +146,144 @@ class SentSim(WordScorer):
         "bounds.*": set(PARTS),
     }
 
+    def compute(self, batch: Batch) -> list[PartScores]:
+        compared, *systems = self._encoded(batch)
+        results = []
+        for predictions in systems:
+            parts = {name: self._part(name, compared, predictions) for name in self.parts}
+            empty = np.any([np.isnan(values) for values in parts.values()], axis=0)
+            truncated = any_truncated(*compared.values(), *predictions.values())
+            if self.normalize == "fixed":
+                segments = self._combine(parts, self.bounds)
+            else:
+                # The bounds of a call are known at its end; until then the plain values choose
+                # among references.
+                higher_is_better = [
+                    -values if name in _DISTANCES else values for name, values in parts.items()
+                ]
+                segments = np.array(self.weights) @ higher_is_better
+            results.append(PartScores(segments, parts, truncated, empty))
+        return results
+
+    def _combine(
+        self, parts: Mapping[str, np.ndarray], bounds: Mapping[str, tuple[float, float]]
+    ) -> np.ndarray:
+        """``w1 e^A + w2 e^B`` of (n,) parts, scaled by their lowest and highest values."""
+        score = np.zeros(1)
+        for weight, (name, values) in zip(self.weights, parts.items(), strict=True):
+            scaled = min_max(values, *bounds[name])
+            if name in _DISTANCES:
+                scaled = 1.0 - scaled
+            score = score + weight * np.exp(scaled)
+        return score
+
+    def _encoded(self, batch: Batch) -> list[dict[str, PackedTokens]]:
+        """Of the texts that are compared with, then of each system: ``words``, packed tokens, and
+        ``sentences``, packed text vectors, as far as the parts need them."""
+        encoded: dict[str, list[PackedTokens]] = {}
+        if self.parts != ("sss",):
+            encoded["words"] = encoded_columns(self.words, batch)
+        if "sss" in self.parts:
+            encoded["sentences"] = encoded_columns(self.sentences, batch)
+        columns = zip(*encoded.values(), strict=True)
+        return [dict(zip(encoded, column, strict=True)) for column in columns]
+
+    def _part(
+        self,
+        name: str,
+        compared: Mapping[str, PackedTokens],
+        predictions: Mapping[str, PackedTokens],
+    ) -> np.ndarray:
+        """(n,) values of a part; NaN where a side holds nothing that can be compared."""
+        if name == "sss":
+            return text_cosines(compared["sentences"], predictions["sentences"])
+        x, y = compared["words"], predictions["words"]
+        if name == "bertscore":
+            return bertscore(y.normalized(), x.normalized(), threads=self.workers).f1
+        # Without special tokens, as the published code takes its distances.
+        x, y = x.select(x.words >= 0), y.select(y.words >= 0)
+        if self.normalize_vectors:
+            x, y = x.normalized(), y.normalized()
+        if name == "wmd":
+            return word_mover_distances(x, y, euclidean_distances, workers=self.workers)
+        return sentence_mover_distances(x, y)
+
+    def score_batches(self, batches: Iterable[Batch]) -> Iterator[list[MetricResult]]:
+        """Scores batch by batch; with ``normalize="batch"`` gives everything at once, when the last
+        batch has come."""
+        results = super().score_batches(batches)
+        if self.normalize == "fixed":
+            yield from results
+            return
+        systems = list(zip(*results, strict=True))
+        if systems:
+            yield [self._scaled_by_itself(joined(batches)) for batches in systems]
+
+    def _scaled_by_itself(self, result: MetricResult) -> MetricResult:
+        """Scales the parts of a system by their own extremes. Blank segments take no part in these,
+        and get the lowest score."""
+        parts = {name: values.copy() for name, values in result.parts.items()}
+        bounds = {}
+        for name, values in parts.items():
+            filled_values = values[~result.empty]
+            bounds[name] = (0.0, 0.0)
+            if len(filled_values):
+                bounds[name] = (float(filled_values.min()), float(filled_values.max()))
+            if name in _DISTANCES:
+                values[result.empty] = bounds[name][1]
+        segments = np.where(result.empty, sum(self.weights), self._combine(parts, bounds))
+        return dataclasses.replace(result, segments=segments, parts=parts)
+
+    def combined(self, parts: Mapping[str, np.ndarray]) -> np.ndarray:
+        if self.normalize == "fixed":
+            return self._combine(parts, self.bounds)
+        extremes = {
+            name: (float(values.min()), float(values.max())) for name, values in parts.items()
+        }
+        return self._combine(parts, extremes)
+
+    def _floor(self) -> tuple[float, dict[str, float]]:
+        if self.normalize == "batch":  # `_scaled_by_itself` sets the final values
+            return -np.inf, {name: _FLOORS.get(name, 0.0) for name in self.parts}
+        worst = {
+            name: self.bounds[name][1] if name in _DISTANCES else _FLOORS[name]
+            for name in self.parts
+        }
+        return sum(self.weights), worst
+
+    @property
+    def cells(self) -> Cells:
+        """Cosines with the part ``bertscore``, costs with ``wmd``; an `InputError` without both."""
+        if "bertscore" in self.parts:
+            return "cosine"
+        if "wmd" in self.parts:
+            return "cost"
+        raise InputError(f"alignments: {self.why_no_words}")
+
+    def align_batch(self, batch: Batch) -> Iterator[Alignment]:
+        cells = self.cells
+        packed = encoded_columns(self.words, batch)
+        if cells == "cosine" or self.normalize_vectors:
+            packed = [side.normalized() for side in packed]
+        sides = (
+            pieces(self.words, tokens, *column, special_tokens=cells == "cosine")
+            for tokens, column in zip(packed, batch.columns, strict=True)
+        )
+        for (x, x_pieces), (y, y_pieces) in zip(*sides, strict=True):
+            # Special tokens may be partners, but look for none.
+            masses = [(units.spans[:, 1] > 0).astype(np.float64) for units in (x_pieces, y_pieces)]
+            if not all(mass.any() for mass in masses):
+                yield Alignment.nothing(cells)
+            elif cells == "cosine":
+                yield greedy_plan(x_pieces, y_pieces, x @ y.T, *enumerate(masses))
+            else:
+                cost = euclidean_distances(x, y)
+                flow, _ = optimal_flow(cost, *(mass / mass.sum() for mass in masses))
+                # Two vectors at right angles are so far apart, of the mean lengths of both sides.
+                squares = [(side.astype(np.float64) ** 2).sum(1).mean() for side in (x, y)]
+                unrelated = float(np.sqrt(sum(squares)))
+                yield word_plan(_each(x_pieces), _each(y_pieces), flow, cost, unrelated)
+
     def __init__(
         self,
         words: TokenEncoder,
@@ -218,6 +356,22 @@ class SentSim(WordScorer):
         settings = dataclasses.replace(settings, setting=None, against=side)
         return cls(words, sentences, tables.get("bounds", {}).get(place), settings=settings)
 
+    def _checked_weights(self, *weights: float) -> list[float]:
+        """The weights of the parts: those of two parts as they are given, else equal ones."""
+        for name, weight in zip(("w1", "w2"), weights, strict=True):
+            if number(name, weight) < 0:
+                raise InputError(f"{name} {weight!r}: must be at least 0", option=name)
+        if len(self.parts) == len(weights):
+            if not any(weights):
+                raise InputError("w1 and w2 are both 0; one of them must be above", option="w1")
+            return list(weights)
+        if set(weights) != {_WEIGHT}:
+            raise InputError(
+                f"w1 and w2 weigh two parts, not {'+'.join(self.parts)}; leave them out",
+                option="w1",
+            )
+        return [1 / len(self.parts)] * len(self.parts)
+
     def signature_fields(self) -> dict[str, object]:
         words = None if self.parts == ("sss",) else self.words
         has_usual_weights = len(self.parts) != 2 or set(self.weights) == {_WEIGHT}
@@ -240,147 +394,6 @@ class SentSim(WordScorer):
             return "batch"
         bounds = [self.bounds[name] for name in self.parts]
         return f"fixed({','.join(f'{low:g}:{high:g}' for low, high in bounds)})"
-
-    def _checked_weights(self, *weights: float) -> list[float]:
-        """The weights of the parts: those of two parts as they are given, else equal ones."""
-        for name, weight in zip(("w1", "w2"), weights, strict=True):
-            if number(name, weight) < 0:
-                raise InputError(f"{name} {weight!r}: must be at least 0", option=name)
-        if len(self.parts) == len(weights):
-            if not any(weights):
-                raise InputError("w1 and w2 are both 0; one of them must be above", option="w1")
-            return list(weights)
-        if set(weights) != {_WEIGHT}:
-            raise InputError(
-                f"w1 and w2 weigh two parts, not {'+'.join(self.parts)}; leave them out",
-                option="w1",
-            )
-        return [1 / len(self.parts)] * len(self.parts)
-
-    def score_batches(self, batches: Iterable[Batch]) -> Iterator[list[MetricResult]]:
-        """With ``normalize="batch"`` everything at once, when the last batch has come."""
-        results = super().score_batches(batches)
-        if self.normalize == "fixed":
-            yield from results
-            return
-        columns = list(zip(*results, strict=True))
-        if columns:
-            yield [self._scaled_by_itself(joined(column)) for column in columns]
-
-    def _scaled_by_itself(self, result: MetricResult) -> MetricResult:
-        """A system's result with the parts scaled by their own extremes, and what is blank put at
-        the worst of them."""
-        parts = {name: values.copy() for name, values in result.parts.items()}
-        bounds = {}
-        for name, values in parts.items():
-            filled_values = values[~result.empty]
-            bounds[name] = (0.0, 0.0)
-            if len(filled_values):
-                bounds[name] = (float(filled_values.min()), float(filled_values.max()))
-            if name in _DISTANCES:
-                values[result.empty] = bounds[name][1]
-        segments = np.where(result.empty, sum(self.weights), self._combine(parts, bounds))
-        return dataclasses.replace(result, segments=segments, parts=parts)
-
-    def combined(self, parts: Mapping[str, np.ndarray]) -> np.ndarray:
-        extremes = {
-            name: (float(values.min()), float(values.max())) for name, values in parts.items()
-        }
-        return self._combine(parts, self.bounds if self.normalize == "fixed" else extremes)
-
-    def _combine(
-        self, parts: Mapping[str, np.ndarray], bounds: Mapping[str, tuple[float, float]]
-    ) -> np.ndarray:
-        scaled = {name: min_max(values, *bounds[name]) for name, values in parts.items()}
-        good = [1.0 - values if name in _DISTANCES else values for name, values in scaled.items()]
-        return np.array(
-            sum(weight * np.exp(values) for weight, values in zip(self.weights, good, strict=True))
-        )
-
-    def compute(self, batch: Batch) -> list[PartScores]:
-        encoded: dict[str, list[PackedTokens]] = {}
-        if self.parts != ("sss",):
-            encoded["words"] = encoded_columns(self.words, batch)
-        if "sss" in self.parts:
-            encoded["sss"] = encoded_columns(self.sentences, batch)
-        first, *rest = [
-            dict(zip(encoded, column, strict=True))
-            for column in zip(*encoded.values(), strict=True)
-        ]
-        results = []
-        for column in rest:
-            parts = {name: self._part(name, first, column) for name in self.parts}
-            empty = np.any([np.isnan(values) for values in parts.values()], axis=0)
-            truncated = any_truncated(*first.values(), *column.values())
-            if self.normalize == "fixed":
-                segments = self._combine(parts, self.bounds)
-            else:
-                # The bounds of a call are known at its end; until then the plain values choose
-                # among references.
-                signed = [
-                    -values if name in _DISTANCES else values for name, values in parts.items()
-                ]
-                segments = np.array(self.weights) @ signed
-            results.append(PartScores(segments, parts, truncated, empty))
-        return results
-
-    def _part(
-        self, name: str, other: dict[str, PackedTokens], prediction: dict[str, PackedTokens]
-    ) -> np.ndarray:
-        if name == "sss":
-            return text_cosines(other["sss"], prediction["sss"])
-        x, y = other["words"], prediction["words"]
-        if name == "bertscore":
-            return bertscore(y.normalized(), x.normalized(), threads=self.workers).f1
-        # Without special tokens, as the published code takes its distances.
-        x, y = x.select(x.words >= 0), y.select(y.words >= 0)
-        if self.normalize_vectors:
-            x, y = x.normalized(), y.normalized()
-        if name == "wmd":
-            return word_mover_distances(x, y, euclidean_distances, workers=self.workers)
-        return sentence_mover_distances(x, y)
-
-    @property
-    def cells(self) -> Cells:
-        """Cosines with the part ``bertscore``, costs with ``wmd``; an `InputError` without both."""
-        if "bertscore" in self.parts:
-            return "cosine"
-        if "wmd" in self.parts:
-            return "cost"
-        raise InputError(f"alignments: {self.why_no_words}")
-
-    def align_batch(self, batch: Batch) -> Iterator[Alignment]:
-        cells = self.cells
-        packed = encoded_columns(self.words, batch)
-        if cells == "cosine" or self.normalize_vectors:
-            packed = [side.normalized() for side in packed]
-        sides = (
-            pieces(self.words, tokens, *column, special_tokens=cells == "cosine")
-            for tokens, column in zip(packed, batch.columns, strict=True)
-        )
-        for (x, x_pieces), (y, y_pieces) in zip(*sides, strict=True):
-            # Special tokens may be partners, but look for none.
-            masses = [(units.spans[:, 1] > 0).astype(np.float64) for units in (x_pieces, y_pieces)]
-            if not all(mass.any() for mass in masses):
-                yield Alignment.nothing(cells)
-            elif cells == "cosine":
-                yield greedy_plan(x_pieces, y_pieces, x @ y.T, *enumerate(masses))
-            else:
-                cost = euclidean_distances(x, y)
-                flow, _ = optimal_flow(cost, *(mass / mass.sum() for mass in masses))
-                unrelated = float(
-                    np.sqrt(sum((side.astype(np.float64) ** 2).sum(1).mean() for side in (x, y)))
-                )
-                yield word_plan(_each(x_pieces), _each(y_pieces), flow, cost, unrelated)
-
-    def _floor(self) -> tuple[float, dict[str, float]]:
-        if self.normalize == "batch":  # put right when the call is over
-            return -np.inf, {name: _FLOORS.get(name, 0.0) for name in self.parts}
-        worst = {
-            name: self.bounds[name][1] if name in _DISTANCES else _FLOORS[name]
-            for name in self.parts
-        }
-        return sum(self.weights), worst
 
 
 def _part_names(settings: SentSim.Settings) -> tuple[str, ...]:
