@@ -3,7 +3,7 @@
 
 import dataclasses
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -38,6 +38,22 @@ if TYPE_CHECKING:
 # time.
 _LINES = 256
 _BATCH_PIECES = 4096
+
+
+class _PaddedPairs(NamedTuple):
+    """A batch of B pairs of texts, as the networks take them.
+
+    Attributes:
+        pairs: numbers of the pairs.
+        compared: (B, n, width) vectors of the texts that translations are compared with.
+        predictions: (B, m, width) vectors of the translations.
+        lengths: (B,) lengths of both.
+    """
+
+    pairs: list[int]
+    compared: "torch.Tensor"
+    predictions: "torch.Tensor"
+    lengths: "tuple[torch.Tensor, torch.Tensor]"
 
 
 def pair_features(
@@ -208,25 +224,30 @@ class LearnedScore(Scorer):
         }
 
     def compute(self, batch: Batch) -> list[PartScores]:
-        pieces_of_batch = [self._computed(part) for part in batch.slices(_LINES)]
-        return [joined_scores(of_system) for of_system in zip(*pieces_of_batch, strict=True)]
+        results_of_slices = [self._scores_of_slice(part) for part in batch.slices(_LINES)]
+        return [joined_scores(results) for results in zip(*results_of_slices, strict=True)]
 
-    def _computed(self, batch: Batch) -> list[PartScores]:
+    def _scores_of_slice(self, batch: Batch) -> list[PartScores]:
+        """The scores of each system on a few segments."""
         tokens = encoded_rows(self.encoder, batch)
-        columns = tokens.index.reshape(-1, len(batch))
-        compared, systems = np.split(columns, [len(self.side.columns)])
-        repeated = np.tile(compared, len(systems))
-        pairs = np.concatenate([repeated, systems.reshape(1, -1)])
         pieces = Pieces(tokens, special=self.network.composition is not None)
-        empty = (pieces.words[pairs] == 0).any(0)
-        truncated = tokens.truncated[pairs].any(0)
+        # (columns, segments) numbers of the texts among those that are encoded: sources or
+        # references or both, then the translations of each system.
+        texts = tokens.index.reshape(-1, len(batch))
+        compared, systems = np.split(texts, [len(self.side.columns)])
+        # The systems follow each other, so that they are predicted together.
+        pairs = np.concatenate([np.tile(compared, len(systems)), systems.reshape(1, -1)])
+        is_empty = (pieces.words[pairs] == 0).any(0)
+        is_truncated = tokens.truncated[pairs].any(0)
         scores = np.full(pairs.shape[1], np.nan)
-        scores[~empty] = self._predict(pieces, pairs[:, ~empty])
-        shape = (len(systems), len(batch))
-        of_systems = zip(
-            scores.reshape(shape), truncated.reshape(shape), empty.reshape(shape), strict=True
-        )
-        return [PartScores(values, {}, cut, blank) for values, cut, blank in of_systems]
+        scores[~is_empty] = self._predict(pieces, pairs[:, ~is_empty])
+        by_system = [
+            column.reshape(len(systems), len(batch)) for column in (scores, is_truncated, is_empty)
+        ]
+        return [
+            PartScores(segments, {}, truncated, empty)
+            for segments, truncated, empty in zip(*by_system, strict=True)
+        ]
 
     def _predict(self, pieces: "Pieces", pairs: np.ndarray) -> np.ndarray:
         """(n,) scores of (2, n) pairs of texts, or (3, n) of a source, its reference and the
@@ -236,12 +257,16 @@ class LearnedScore(Scorer):
         scores = np.empty(pairs.shape[1])
         features = self._features(pieces.tokens, pairs)
         with torch.inference_mode():
-            for batch, sides in self._batches(pieces, pairs):
+            for batch in self._batches(pieces, pairs):
                 batch_features = None
                 if self.network.features:
-                    batch_features = torch.from_numpy(features[batch]).to(self.device)
-                roles = self._roles(pieces.lengths[pairs[:-1, batch]], sides[0].shape[1])
-                scores[batch] = self.network(*sides, batch_features, roles).cpu().numpy()
+                    batch_features = torch.from_numpy(features[batch.pairs]).to(self.device)
+                lengths = pieces.lengths[pairs[:-1, batch.pairs]]
+                roles = self._roles(lengths, batch.compared.shape[1])
+                predicted = self.network(
+                    batch.compared, batch.predictions, batch.lengths, batch_features, roles
+                )
+                scores[batch.pairs] = predicted.cpu().numpy()
         return scores
 
     def _roles(self, lengths: np.ndarray, longest: int) -> "torch.Tensor":
@@ -267,24 +292,21 @@ class LearnedScore(Scorer):
         roles = np.where(is_reference, SIDES.index("reference"), SIDES.index("source"))
         return torch.from_numpy(roles).to(self.device)
 
-    def _batches(
-        self, pieces: "Pieces", pairs: np.ndarray
-    ) -> Iterator[tuple[list[int], tuple[Any, ...]]]:
-        """Yields numbers of pairs of like length, and the first arguments of the network for them:
-        both sides, padded, and their lengths."""
+    def _batches(self, pieces: "Pieces", pairs: np.ndarray) -> Iterator["_PaddedPairs"]:
+        """Yields batches of pairs of like length."""
         import torch
 
         lengths = np.stack([pieces.lengths[pairs[:-1]].sum(0), pieces.lengths[pairs[-1]]])
         width = self.network.width * len(self.network.members)
         for batch in length_batches(lengths.max(0).tolist(), lambda: _BATCH_PIECES):
-            sides = (
-                pieces.padded(side[:, batch], width).to(self.device)
-                for side in (pairs[:-1], pairs[-1:])
+            compared, predictions = (
+                pieces.padded(texts[:, batch], width).to(self.device)
+                for texts in (pairs[:-1], pairs[-1:])
             )
-            yield (
-                batch,
-                (*sides, tuple(torch.from_numpy(side[batch]).to(self.device) for side in lengths)),
+            compared_lengths, prediction_lengths = (
+                torch.from_numpy(row[batch]).to(self.device) for row in lengths
             )
+            yield _PaddedPairs(batch, compared, predictions, (compared_lengths, prediction_lengths))
 
     def _features(self, tokens: PackedTokens, pairs: np.ndarray) -> np.ndarray:
         """(n, f) features of (2, n) pairs of texts."""
@@ -386,12 +408,13 @@ class AttentiveScore(LearnedScore, WordScorer):
         filled = np.flatnonzero((read.words[pairs] > 0).all(0))
         attentions: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         with torch.inference_mode():
-            for rows, sides in self._batches(read, pairs[:, filled]):
-                forth, back = (
-                    attention.cpu().numpy() for attention in self.network.attentions(*sides)
+            for batch_of_pairs in self._batches(read, pairs[:, filled]):
+                attention = self.network.attentions(
+                    batch_of_pairs.compared, batch_of_pairs.predictions, batch_of_pairs.lengths
                 )
-                for place, row in enumerate(rows):
-                    segment = int(filled[row])
+                forth, back = (weights.cpu().numpy() for weights in attention)
+                for place, pair in enumerate(batch_of_pairs.pairs):
+                    segment = int(filled[pair])
                     x, y = (read.places(text) for text in pairs[:, segment])
                     attentions[segment] = forth[place][np.ix_(x, y)], back[place][np.ix_(y, x)]
         columns = zip(tokens.split(len(batch)), batch.columns, strict=True)
