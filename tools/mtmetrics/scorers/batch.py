@@ -55,11 +55,6 @@ class Batch:
         return cast("list[str]", list(self.references or ()))
 
     @property
-    def compared_language(self) -> str | None:
-        """The language of `compared`."""
-        return self.languages.target if self.sources is None else self.languages.source
-
-    @property
     def columns(self) -> list[tuple[list[str], str | None]]:
         """Texts and their language: sources and references, where they are there, then each
         system."""
