@@ -1,4 +1,7 @@
-"""UScore: word level and sentence level, both without supervision (Belouadi and Eger, 2023)."""
+"""UScore: word level and sentence level, both without supervision (Belouadi and Eger, 2023).
+
+The class `UScore` reads from the top down: its settings, the formula, the steps of the formula, words
+at fault, and how a scorer is made."""
 
 import dataclasses
 import functools
@@ -234,6 +237,134 @@ class UScore(WordScorer):
         "start": {"sentences", "translation", "aligner_layer"},
     }
 
+    def compute(self, batch: Batch) -> list[PartScores]:
+        translations = self._translated(batch)
+        encoded = self._encoded(batch, translations)
+        results = []
+        for system, predictions in enumerate(batch.predictions):
+            parts: dict[str, np.ndarray] = {}
+            sides = [side for level in encoded.levels for side in (level[0], level[1 + system])]
+            truncated = any_truncated(*sides)
+            if encoded.words:
+                words, cut = self._word_parts(encoded, translations, system, predictions)
+                parts |= words
+                truncated |= cut
+            if encoded.sentences:
+                source, target = encoded.sentences[0], encoded.sentences[1 + system]
+                parts["snt"] = text_cosines(source, target)
+            segments = self.combined(parts)
+            results.append(PartScores(segments, parts, truncated, np.isnan(segments)))
+        return results
+
+    def _word_parts(
+        self,
+        encoded: _Encoded,
+        translations: Mapping[str, list[list[Translation]]],
+        system: int,
+        predictions: list[str],
+    ) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        """The parts of the word level for one system, and an (n,) mask of translations of
+        `translations` or of texts that a model cut."""
+        scorer: Any = self.words
+        parts: dict[str, np.ndarray] = {}
+        truncated = np.zeros(len(predictions), dtype=bool)
+        source, prediction = encoded.words[0], encoded.words[1 + system]
+        parts["wmd"] = scorer.mover(source, prediction)
+        for part, translated in translations.items():
+            # All systems share the pseudo-references.
+            place = 0 if part == "pseudo" else system
+            compared = prediction if part == "pseudo" else encoded.unmapped_sources
+            values = scorer.mover(encoded.translations[part][place], compared)
+            # The encoder frames blank text, too, so it would come out close to everything.
+            is_blank = np.array([not item.text.strip() for item in translated[place]])
+            parts[part] = np.where(is_blank, scorer._floor()[1]["mover"], values)
+            truncated |= np.array([item.cut for item in translated[place]])
+        if "lm" in self.word_weights:
+            parts["lm"], is_cut = scorer.fluency(predictions)
+            truncated |= is_cut
+        parts["wrd"] = weighted_sum(parts, self.word_weights)
+        return parts, truncated
+
+    def combined(self, parts: Mapping[str, np.ndarray]) -> np.ndarray:
+        words = {"wrd": weighted_sum(parts, self.word_weights)} if self.word_weights else {}
+        return weighted_sum({**parts, **words}, self.level_weights)
+
+    def _floor(self) -> tuple[float, dict[str, float]]:
+        floors = {"snt": -1.0}
+        if self.words is not None:
+            words = self.words._floor()[1]
+            floors |= dict.fromkeys(("wmd", "pseudo", "back"), words["mover"]) | {"lm": words["lm"]}
+        arrays = {name: np.array([value]) for name, value in floors.items()}
+        if self.word_weights:
+            arrays["wrd"] = weighted_sum(arrays, self.word_weights)
+        kept = {name: float(arrays[name][0]) for name in (*self.word_weights, *self.level_weights)}
+        return float(weighted_sum(arrays, self.level_weights)[0]), kept
+
+    def _translated(self, batch: Batch) -> dict[str, list[list[Translation]]]:
+        """Part -> translations: of the sources, once, for ``pseudo``, of the translations of each
+        system for ``back``."""
+        translations = {}
+        for part, translator in self._translators.items():
+            columns = [batch.compared] if part == "pseudo" else batch.predictions
+            translations[part] = [translator.translate(texts) for texts in columns]
+        return translations
+
+    @property
+    def _translators(self) -> dict[str, Translator]:
+        """By the part that it makes."""
+        both = {"pseudo": self.translator, "back": self.back_translator}
+        return {
+            part: translator
+            for part, translator in both.items()
+            if translator is not None and part in self.word_weights
+        }
+
+    def _encoded(
+        self, batch: Batch, translations: Mapping[str, list[list[Translation]]]
+    ) -> _Encoded:
+        """Encodes all texts, each once per encoder."""
+        encoded = _Encoded()
+        words = self.words if self.word_weights else None
+        if words is not None:
+            source, *systems = encoded_columns(words.encoder, batch)
+            encoded.words.append(words.ngrams_of(source, "source"))
+            encoded.words += [words.ngrams_of(system, "target") for system in systems]
+            if "back" in translations:
+                encoded.unmapped_sources = words.ngrams_of(source, "target")
+            for part, columns in translations.items():
+                language = self.languages.target if part == "pseudo" else self.languages.source
+                tokens = [
+                    words.encoder.encode([item.text for item in column], language)
+                    for column in columns
+                ]
+                encoded.translations[part] = [words.ngrams_of(side, "target") for side in tokens]
+        if self._sentences is not None:
+            encoded.sentences = encoded_columns(self._sentences, batch)
+        return encoded
+
+    @property
+    def _sentences(self) -> Encoder | None:
+        return self.sentences if "snt" in self.level_weights else None
+
+    @property
+    def cells(self) -> Cells:
+        """Costs; an `InputError` without the word level."""
+        if self.words is None:
+            raise InputError(f"alignments: {self.why_no_words}")
+        return self.words.cells
+
+    def align_batch(self, batch: Batch) -> Iterator[Alignment]:
+        """Aligns with the sources, not with the pseudo-references."""
+        words: Any = self.words
+        return words.align_batch(batch)
+
+    def evidence(
+        self, predictions: list[str], alignments: Sequence[Alignment]
+    ) -> list[list[Evidence]]:
+        weights = self.word_weights.get("wmd", 0.0), self.word_weights.get("lm", 0.0)
+        words: Any = self.words
+        return words.weighted_evidence(predictions, alignments, *weights)
+
     def __init__(
         self,
         words: XMoverScore | None = None,
@@ -325,10 +456,6 @@ class UScore(WordScorer):
             settings=settings,
         )
 
-    @property
-    def _sentences(self) -> Encoder | None:
-        return self.sentences if "snt" in self.level_weights else None
-
     def signature_fields(self) -> dict[str, object]:
         fields: dict[str, object] = {
             "parts": "+".join(self.level_weights),
@@ -359,130 +486,6 @@ class UScore(WordScorer):
             fields["lm"] = model_name(language_model)
             fields |= language_model.signature_fields
         return fields
-
-    def compute(self, batch: Batch) -> list[PartScores]:
-        translations = self._translated(batch)
-        encoded = self._encoded(batch, translations)
-        results = []
-        for system, predictions in enumerate(batch.predictions):
-            parts: dict[str, np.ndarray] = {}
-            sides = [side for level in encoded.levels for side in (level[0], level[1 + system])]
-            truncated = any_truncated(*sides)
-            if encoded.words:
-                words, cut = self._word_parts(encoded, translations, system, predictions)
-                parts |= words
-                truncated |= cut
-            if encoded.sentences:
-                source, target = encoded.sentences[0], encoded.sentences[1 + system]
-                parts["snt"] = text_cosines(source, target)
-            segments = self.combined(parts)
-            results.append(PartScores(segments, parts, truncated, np.isnan(segments)))
-        return results
-
-    def _word_parts(
-        self,
-        encoded: _Encoded,
-        translations: Mapping[str, list[list[Translation]]],
-        system: int,
-        predictions: list[str],
-    ) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """The parts of the word level for one system, and an (n,) mask of translations of
-        `translations` or of texts that a model cut."""
-        scorer: Any = self.words
-        parts: dict[str, np.ndarray] = {}
-        truncated = np.zeros(len(predictions), dtype=bool)
-        source, prediction = encoded.words[0], encoded.words[1 + system]
-        parts["wmd"] = scorer.mover(source, prediction)
-        for part, translated in translations.items():
-            # All systems share the pseudo-references.
-            place = 0 if part == "pseudo" else system
-            compared = prediction if part == "pseudo" else encoded.unmapped_sources
-            values = scorer.mover(encoded.translations[part][place], compared)
-            # The encoder frames blank text, too, so it would come out close to everything.
-            is_blank = np.array([not item.text.strip() for item in translated[place]])
-            parts[part] = np.where(is_blank, scorer._floor()[1]["mover"], values)
-            truncated |= np.array([item.cut for item in translated[place]])
-        if "lm" in self.word_weights:
-            parts["lm"], is_cut = scorer.fluency(predictions)
-            truncated |= is_cut
-        parts["wrd"] = weighted_sum(parts, self.word_weights)
-        return parts, truncated
-
-    def combined(self, parts: Mapping[str, np.ndarray]) -> np.ndarray:
-        words = {"wrd": weighted_sum(parts, self.word_weights)} if self.word_weights else {}
-        return weighted_sum({**parts, **words}, self.level_weights)
-
-    def _translated(self, batch: Batch) -> dict[str, list[list[Translation]]]:
-        """Part -> translations: of the sources, once, for ``pseudo``, of the translations of each
-        system for ``back``."""
-        translations = {}
-        for part, translator in self._translators.items():
-            columns = [batch.compared] if part == "pseudo" else batch.predictions
-            translations[part] = [translator.translate(texts) for texts in columns]
-        return translations
-
-    @property
-    def _translators(self) -> dict[str, Translator]:
-        """By the part that it makes."""
-        both = {"pseudo": self.translator, "back": self.back_translator}
-        return {
-            part: translator
-            for part, translator in both.items()
-            if translator is not None and part in self.word_weights
-        }
-
-    def _encoded(
-        self, batch: Batch, translations: Mapping[str, list[list[Translation]]]
-    ) -> _Encoded:
-        """Encodes all texts, each once per encoder."""
-        encoded = _Encoded()
-        words = self.words if self.word_weights else None
-        if words is not None:
-            source, *systems = encoded_columns(words.encoder, batch)
-            encoded.words.append(words.ngrams_of(source, "source"))
-            encoded.words += [words.ngrams_of(system, "target") for system in systems]
-            if "back" in translations:
-                encoded.unmapped_sources = words.ngrams_of(source, "target")
-            for part, columns in translations.items():
-                language = self.languages.target if part == "pseudo" else self.languages.source
-                tokens = [
-                    words.encoder.encode([item.text for item in column], language)
-                    for column in columns
-                ]
-                encoded.translations[part] = [words.ngrams_of(side, "target") for side in tokens]
-        if self._sentences is not None:
-            encoded.sentences = encoded_columns(self._sentences, batch)
-        return encoded
-
-    def align_batch(self, batch: Batch) -> Iterator[Alignment]:
-        """Aligns with the sources, not with the pseudo-references."""
-        words: Any = self.words
-        return words.align_batch(batch)
-
-    @property
-    def cells(self) -> Cells:
-        """Costs; an `InputError` without the word level."""
-        if self.words is None:
-            raise InputError(f"alignments: {self.why_no_words}")
-        return self.words.cells
-
-    def evidence(
-        self, predictions: list[str], alignments: Sequence[Alignment]
-    ) -> list[list[Evidence]]:
-        weights = self.word_weights.get("wmd", 0.0), self.word_weights.get("lm", 0.0)
-        words: Any = self.words
-        return words.weighted_evidence(predictions, alignments, *weights)
-
-    def _floor(self) -> tuple[float, dict[str, float]]:
-        floors = {"snt": -1.0}
-        if self.words is not None:
-            words = self.words._floor()[1]
-            floors |= dict.fromkeys(("wmd", "pseudo", "back"), words["mover"]) | {"lm": words["lm"]}
-        arrays = {name: np.array([value]) for name, value in floors.items()}
-        if self.word_weights:
-            arrays["wrd"] = weighted_sum(arrays, self.word_weights)
-        kept = {name: float(arrays[name][0]) for name in (*self.word_weights, *self.level_weights)}
-        return float(weighted_sum(arrays, self.level_weights)[0]), kept
 
 
 def _names(listed: str | Collection[str] | None) -> set[str]:
