@@ -265,15 +265,16 @@ class UScore(WordScorer):
     ) -> tuple[dict[str, np.ndarray], np.ndarray]:
         """The parts of the word level for one system, and an (n,) mask of translations of
         `translations` or of texts that a model cut."""
-        scorer: Any = self.words
+        scorer = self._required_words()
         parts: dict[str, np.ndarray] = {}
         truncated = np.zeros(len(predictions), dtype=bool)
         source, prediction = encoded.words[0], encoded.words[1 + system]
         parts["wmd"] = scorer.mover(source, prediction)
         for part, translated in translations.items():
             # All systems share the pseudo-references.
-            place = 0 if part == "pseudo" else system
-            compared = prediction if part == "pseudo" else encoded.unmapped_sources
+            place, compared = 0, prediction
+            if part == "back" and encoded.unmapped_sources is not None:
+                place, compared = system, encoded.unmapped_sources
             values = scorer.mover(encoded.translations[part][place], compared)
             # The encoder frames blank text, too, so it would come out close to everything.
             is_blank = np.array([not item.text.strip() for item in translated[place]])
@@ -349,21 +350,23 @@ class UScore(WordScorer):
     @property
     def cells(self) -> Cells:
         """Costs; an `InputError` without the word level."""
+        return self._required_words().cells
+
+    def _required_words(self) -> XMoverScore:
+        """The scorer of the word level; an `InputError` without it."""
         if self.words is None:
             raise InputError(f"alignments: {self.why_no_words}")
-        return self.words.cells
+        return self.words
 
     def align_batch(self, batch: Batch) -> Iterator[Alignment]:
         """Aligns with the sources, not with the pseudo-references."""
-        words: Any = self.words
-        return words.align_batch(batch)
+        return self._required_words().align_batch(batch)
 
     def evidence(
         self, predictions: list[str], alignments: Sequence[Alignment]
     ) -> list[list[Evidence]]:
         weights = self.word_weights.get("wmd", 0.0), self.word_weights.get("lm", 0.0)
-        words: Any = self.words
-        return words.weighted_evidence(predictions, alignments, *weights)
+        return self._required_words().weighted_evidence(predictions, alignments, *weights)
 
     def __init__(
         self,
