@@ -158,7 +158,8 @@ class Scorer(abc.ABC):
                 silently.
         """
         models = pool or ModelPool()
-        opened_preset = cls.open_preset(preset, options, local_files_only=models.local_files_only)
+        local_files_only = cls.takes_presets and models.local_files_only
+        opened_preset = cls.open_preset(preset, options, local_files_only=local_files_only)
         if lang_pair is not None:
             refuse_other_languages(opened_preset, lang_pair)
         requested = dict(opened_preset.options)
