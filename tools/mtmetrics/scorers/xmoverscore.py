@@ -316,8 +316,8 @@ class XMoverScore(WordScorer):
 
     def align_batch(self, batch: Batch) -> Iterator[Alignment]:
         [predictions] = batch.predictions
-        sources = self._ngrams_and_words(batch.compared, "source")
-        targets = self._ngrams_and_words(predictions, "target")
+        sources = self._units(batch.compared, "source")
+        targets = self._units(predictions, "target")
         for (x, x_words), (y, y_words) in zip(sources, targets, strict=True):
             if not (len(x.vectors) and len(y.vectors)):
                 yield Alignment.nothing("cost")
@@ -327,9 +327,7 @@ class XMoverScore(WordScorer):
             flow, _ = self._transport(cost, *masses)
             yield word_plan(x_words, y_words, flow, cost, _UNRELATED[self.distance])
 
-    def _ngrams_and_words(
-        self, texts: Sequence[str], role: Role
-    ) -> Iterator[tuple[PackedTokens, Units]]:
+    def _units(self, texts: Sequence[str], role: Role) -> Iterator[tuple[PackedTokens, Units]]:
         """The n-grams of each text, none of a blank one, and the words that they are made of."""
         encoder, language = self._word_encoder(role), self._language(role)
         encoded = encoder.encode(texts, language)
