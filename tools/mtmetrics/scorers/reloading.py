@@ -27,7 +27,7 @@ class Origin:
 
 
 def shared_pool(running: Options) -> ModelPool:
-    """The pool that all scorers share which arrive in this process with these running options."""
+    """The pool of this process for scorers that are loaded again with these running options."""
     key = repr(sorted(running.items()))
     if key not in _POOLS:
         _POOLS[key] = ModelPool(**running)

@@ -1,5 +1,5 @@
-"""The options of a metric, each said once: its type, default and help, its key in a preset and in
-the signature."""
+"""Settings of metrics. An option is one field, which holds its type, default and help, and its keys
+in presets and in the signature; all that shows or reads options takes them from there."""
 
 import dataclasses
 import inspect
@@ -46,12 +46,14 @@ def option(
     Args:
         default: its value where neither the user nor the preset says another one.
         text: its help on the command line, and its documentation as a keyword.
-        usage: what help calls its value; by default its name in capitals.
+        usage: placeholder of its value in help; by default its name in capitals.
         choices: the values that it may have, besides the default.
-        preset: key of the table ``[score]`` of a preset that may hold it.
-        signed: key of the signature, which names values other than the default; None where
-            `Scorer.signature_fields` of the metric says more than the value, or nothing.
-        weighs: it changes nothing but how the parts of a score become one, see `Scorer.combined`.
+        preset: key under which the table ``[score]`` of a preset may hold it; None where a preset
+            cannot set it.
+        signed: key under which the signature shows values other than the default; None where the
+            metric's own `signature_fields` shows them, or where it changes no score.
+        weighs: whether it changes only how the parts are combined into a score, see
+            `Scorer.combined`, so that tuning it computes no part again.
     """
     metadata = {
         "help": text,
@@ -95,8 +97,8 @@ class Settings:
     Attributes:
         lang_pair: such as ``"de-en"``; None where it is not given.
         against: the side that the user asks for; None where nobody asks.
-        requested: names of the options that the user set, so that the rest of the preset cannot
-            override them.
+        requested: names of the options that the user set; all others are as the preset has them, or
+            defaults.
 
     Raises:
         InputError: a value is none of its `choices`, or no number where one is needed.
@@ -107,9 +109,9 @@ class Settings:
     requested: frozenset[str] = dataclasses.field(default=frozenset(), repr=False, compare=False)
 
     def __init_subclass__(cls, **keywords: Any) -> None:
-        """Reads annotations that are text, as ``from __future__ import annotations`` makes them,
-        before they become fields; a `NameError` where one names something that is not defined
-        yet."""
+        """Turns annotations that are text, as ``from __future__ import annotations`` makes them,
+        into types, so that fields know these. Raises a `NameError` where one names something that
+        is not defined yet."""
         super().__init_subclass__(**keywords)
         hints = typing.get_type_hints(cls)
         cls.__annotations__ = {name: hints[name] for name in inspect.get_annotations(cls)}
@@ -234,6 +236,6 @@ def plain_value(possible: Collection[type], text: str) -> bool | int | float | s
 
 
 def worker_count(workers: int | None) -> int:
-    """A checked number of workers; if None that of the cores, at most 4, which take all that a
-    process can give them."""
+    """Checks a number of workers; None means one per core, at most 4: more bring nothing, since one
+    process feeds them all."""
     return positive("workers", min(os.cpu_count() or 1, 4) if workers is None else workers)
