@@ -34,7 +34,7 @@ def call(tiny_preset: Path, rows: str, mtmetrics):
 
 @pytest.fixture
 def expected(tiny_preset: Path) -> list[dict]:
-    scorer = XMoverScore.from_preset(str(tiny_preset), lang_pair="de-en")
+    scorer = XMoverScore.load(str(tiny_preset), lang_pair="de-en")
     with pytest.warns(UserWarning, match="1 blank"):
         result = scorer.score(PREDICTIONS, sources=SOURCES)
     alignments = scorer.align(PREDICTIONS, sources=SOURCES)

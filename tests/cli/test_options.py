@@ -9,7 +9,7 @@ from mtmetrics.cli import options, probe
 from mtmetrics.cli.options import add_metric_options, add_model_options, metric_specs, pool_options
 from mtmetrics.models.progress import report_progress
 from mtmetrics.models.running import Running
-from mtmetrics.reports.metric_runs import MetricSpec
+from mtmetrics.scorers.spec import MetricSpec
 
 
 def test_options_and_presets_go_to_the_metrics_that_they_are_for() -> None:

@@ -139,7 +139,7 @@ def test_averages_in_the_card(name):
                     sum(values[:-1]) / len(values[:-1]), abs=0.00101
                 ), line
                 rows += 1
-    assert rows
+    assert rows or not (metric_scripts() / name / "results.json").exists()
 
 
 def keys(table, place=()):
@@ -152,6 +152,8 @@ def keys(table, place=()):
 def test_preset_in_the_card(name, tmp_path):
     """It shows every key of the preset `paper`, or of the usual one of COMET, and none that the
     metric does not know."""
+    if not presets.preset_names(name):
+        return
     usual = METRICS[name].usual_preset() if name == "comet" else "paper"
     card = (metric_scripts() / name / "README.md").read_text(encoding="utf-8")
     [text] = re.findall(r"^```toml\n(.*?)^```", card, flags=re.MULTILINE | re.DOTALL)
@@ -162,7 +164,7 @@ def test_preset_in_the_card(name, tmp_path):
     ]  # tables like that of English
     needed = {place for place in keys(shipped.settings) if place[:2] not in others}
     assert needed - {("description",)} <= keys(shown.settings)
-    METRICS[name].made_by().open_preset(str(tmp_path), None, {})
+    METRICS[name].made_by().open_preset(str(tmp_path), {})
 
 
 def test_requirements_are_those_of_the_package_without_its_name(name):

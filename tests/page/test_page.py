@@ -19,8 +19,8 @@ from mtmetrics.page.offers import MetricChoice, chosen, named, offers
 from mtmetrics.page.texts import Texts
 from mtmetrics.reports.comparison import compare_systems
 from mtmetrics.reports.example import example
-from mtmetrics.reports.metric_runs import MetricSpec
 from mtmetrics.scorers.registry import load_scorer
+from mtmetrics.scorers.spec import MetricSpec
 
 gradio = pytest.importorskip("gradio", reason="needs the extra 'app'")
 pytest.importorskip("sacrebleu", reason="needs the extra 'baselines'")

@@ -11,9 +11,10 @@ from mtmetrics.cli.main import build_parser
 from mtmetrics.errors import InputError
 from mtmetrics.judgements.public_sets import datasets
 from mtmetrics.judgements.readers import Condition
-from mtmetrics.reports.metric_runs import MetricSpec, RowScores
+from mtmetrics.reports.metric_runs import RowScores
 from mtmetrics.reports.recipes import Recipe, RecipeRow, list_recipes, load_recipe, read_recipe
 from mtmetrics.scorers.metric import METRICS
+from mtmetrics.scorers.spec import MetricSpec
 
 RUN = {
     "belouadi2023": "table4 table5 table6 table7",

@@ -8,11 +8,11 @@ import numpy as np
 from mtmetrics.checks import InputReport, number
 from mtmetrics.errors import InputError
 from mtmetrics.models.pool import ModelPool
-from mtmetrics.reports.metric_runs import MetricSpec
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.metric import Metric
 from mtmetrics.scorers.registry import find_metric
+from mtmetrics.scorers.spec import MetricSpec
 
 
 def load_scorers(
@@ -53,7 +53,7 @@ def _reads_both(metric: Metric, spec: MetricSpec) -> bool:
     options = dict(spec.options)
     return "both" in (
         metric.requested_side(options),
-        metric.preset_side(metric.made_by().preset_settings(spec.preset, options)),
+        metric.choices.preset_side(metric.made_by().preset_settings(spec.preset, options)),
     )
 
 

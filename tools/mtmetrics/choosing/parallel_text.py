@@ -15,8 +15,8 @@ from mtmetrics.choosing.mixture import Mixture, load_scorers
 from mtmetrics.errors import InputError, require_extra
 from mtmetrics.io.languages import is_unspaced, words_and_marks
 from mtmetrics.models.pool import ModelPool
-from mtmetrics.reports.metric_runs import MetricSpec
 from mtmetrics.scorers.results import chunked
+from mtmetrics.scorers.spec import MetricSpec
 
 CHECKS = ("blank", "length", "copy", "language", "numbers", "repeated")
 EXAMPLES = 3

@@ -14,10 +14,10 @@ from mtmetrics.choosing.mixture import Mixture, load_scorers
 from mtmetrics.errors import InputError
 from mtmetrics.models.packed import distinct
 from mtmetrics.models.pool import ModelPool
-from mtmetrics.reports.metric_runs import MetricSpec
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.results import CHUNK_LINES
+from mtmetrics.scorers.spec import MetricSpec
 
 # Weights that are tried, in units of the spread of a score within the lists of candidates.
 _STEPS = np.concatenate([[0.0], np.geomspace(0.02, 50.0, 35)])

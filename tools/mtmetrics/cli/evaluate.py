@@ -18,8 +18,9 @@ from mtmetrics.errors import InputError
 if TYPE_CHECKING:
     from mtmetrics.judgements.judged import Judged
     from mtmetrics.reports.agreement import Measure, MetricTable
-    from mtmetrics.reports.metric_runs import Entry, MetricSpec
+    from mtmetrics.reports.metric_runs import Entry
     from mtmetrics.reports.recipes import Recipe
+    from mtmetrics.scorers.spec import MetricSpec
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from mtmetrics.choosing.parallel_text import Filtering, Scan
-    from mtmetrics.reports.metric_runs import MetricSpec
+    from mtmetrics.scorers.spec import MetricSpec
 
 _FORMATS = ("tsv", "jsonl", "parquet")
 

@@ -90,7 +90,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from mtmetrics.reports.metric_runs import MetricSpec
+    from mtmetrics.scorers.spec import MetricSpec
     from mtmetrics.training.labels import failures, labelled, read_outputs, worsened_copies
 
     beside = f"{args.out}.json"

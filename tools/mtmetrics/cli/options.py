@@ -17,7 +17,7 @@ from mtmetrics.scorers.settings import kinds, plain_value
 
 if TYPE_CHECKING:
     from mtmetrics.models.pool import ModelPool
-    from mtmetrics.reports.metric_runs import MetricSpec
+    from mtmetrics.scorers.spec import MetricSpec
 
 T = TypeVar("T")
 # A parser, or a group of options of one.
@@ -343,7 +343,7 @@ def metric_specs(
         InputError: a metric comes twice, an option could belong to several metrics, or
             `MetricSpec.parse` refuses a text.
     """
-    from mtmetrics.reports.metric_runs import MetricSpec
+    from mtmetrics.scorers.spec import MetricSpec
 
     named = args.metric or [*usual]
     twice = [text for text in named if named.count(text) > 1]

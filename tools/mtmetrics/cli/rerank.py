@@ -136,7 +136,7 @@ def run(args: argparse.Namespace) -> None:
     reranker = Reranker(scorers, weights, mbr=args.mbr, model_scores=first[1].scores)
     report: dict[str, Any] = {}
     if args.tune:
-        from mtmetrics.reports.metric_runs import MetricSpec
+        from mtmetrics.scorers.spec import MetricSpec
 
         judged = all(item.human is not None for item in development)
         spec = MetricSpec.parse(args.objective).filled(args.preset, {})

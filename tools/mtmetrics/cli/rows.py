@@ -122,7 +122,7 @@ def _side(metric: Metric, options: dict[str, Any], columns: Sequence[Column] | N
     """What a metric compares with; of two columns without names it has to be told."""
     if columns is not None or metric.requested_side(options) or len(metric.sides) == 1:
         return metric.side_of_preset(options["preset"], options, columns)
-    only = metric.preset_side(metric.made_by().preset_settings(options["preset"], options))
+    only = metric.choices.preset_side(metric.made_by().preset_settings(options["preset"], options))
     if only is None or only is Side.BOTH:
         ways = " or ".join(
             f"--against {side} ({side} TAB translation)" for side in metric.sides if side != "both"

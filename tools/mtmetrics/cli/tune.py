@@ -89,7 +89,7 @@ def tune_metric(args: argparse.Namespace, out: str, out_option: str, coefficient
 
 def _values_to_try(texts: list[str], metric: str) -> dict[str, list[Any]]:
     """Returns option -> values, read from ``OPTION=VALUE,...``."""
-    from mtmetrics.reports.metric_runs import MetricSpec
+    from mtmetrics.scorers.spec import MetricSpec
 
     candidates: dict[str, list[Any]] = {}
     for text in texts:

@@ -11,9 +11,9 @@ from mtmetrics.checks import InputReport
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers.batch import Batch
-from mtmetrics.scorers.preset_tables import with_references
 from mtmetrics.scorers.registry import find_metric, load_scorer
 from mtmetrics.scorers.results import CHUNK_LINES, joined
+from mtmetrics.scorers.signature import with_references
 
 if TYPE_CHECKING:
     import pyarrow

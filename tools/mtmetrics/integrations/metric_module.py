@@ -14,6 +14,7 @@ import evaluate
 from mtmetrics.artifacts.presets import Preset, preset_names
 from mtmetrics.checks import check, choice, language_of
 from mtmetrics.errors import InputError, MTMetricsError
+from mtmetrics.layout import metric_scripts
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.running import Running
 from mtmetrics.scorers.metric import METRICS
@@ -59,7 +60,7 @@ class MetricModule(evaluate.Metric):
 
     Attributes:
         metric_name: name of the metric.
-        paper: key of the paper in papers.bib.
+        paper: key of the paper in papers.bib, or in a file ``paper.bib`` of the metric's folder.
         examples: calls and what they print, as the interpreter shows them.
 
     Args:
@@ -183,9 +184,9 @@ class MetricModule(evaluate.Metric):
         wanted = {name: arguments.pop(name, default) for name, (default, _) in RETURNS.items()}
         metric = METRICS[self.metric_name]
         side = resolve_side(
-            metric,
+            metric.choices,
             metric.requested_side(arguments),
-            metric.preset_side(self.preset.settings),
+            metric.choices.preset_side(self.preset.settings),
             columns,
         )
         scorer = self.scorer(**arguments | {"against": side})
@@ -323,8 +324,8 @@ class MetricModule(evaluate.Metric):
         it."""
         scorer = METRICS[cls.metric_name].made_by()
         lacking = {
-            "return_parts": not scorer.told_parts,
-            "return_alignments": not scorer.told_alignments,
+            "return_parts": not scorer.parts_help,
+            "return_alignments": not scorer.alignments_help,
         }
         return [name for name in RETURNS if not lacking.get(name)]
 
@@ -405,8 +406,8 @@ def documentation(module: type[MetricModule]) -> str:
     arguments += [_documented(field) for field in metric.settings().options().values()]
     arguments += [f"{name} (`bool`): {RETURNS[name][1]}" for name in module.returns()]
     on_request = {
-        "parts (`dict` of `list` of `float`): with `return_parts=True`": scorer.told_parts,
-        "alignments (`list` of `dict`): with `return_alignments=True`": scorer.told_alignments,
+        "parts (`dict` of `list` of `float`): with `return_parts=True`": scorer.parts_help,
+        "alignments (`list` of `dict`): with `return_alignments=True`": scorer.alignments_help,
     }
     returned = [
         "mean_score (`float`): mean of the segment scores, which is the system score.",
@@ -451,7 +452,10 @@ def _documented(field: dataclasses.Field[Any]) -> str:
 
 def _cited(key: str) -> tuple[str, str, str]:
     """A paper as BibTeX, its address, and that of its authors' code."""
-    entries = Path(__file__).with_name("papers.bib").read_text(encoding="utf-8").split("\n\n")
+    files = [Path(__file__).with_name("papers.bib"), *metric_scripts().glob("*/paper.bib")]
+    entries = [
+        entry.strip() for file in files for entry in file.read_text(encoding="utf-8").split("\n\n")
+    ]
     [entry] = [entry for entry in entries if entry.split("{")[1].startswith(f"{key},")]
     address, code = (re.findall(rf'{field} = "(.*)"', entry)[0] for field in ("url", "code"))
     return entry, address, code

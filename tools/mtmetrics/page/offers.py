@@ -11,12 +11,13 @@ from mtmetrics.artifacts.models import model_folder
 from mtmetrics.artifacts.presets import load_preset, preset_names
 from mtmetrics.checks import language_pair
 from mtmetrics.errors import InputError
-from mtmetrics.reports.metric_runs import MetricSpec
+from mtmetrics.layout import metric_names
 from mtmetrics.scorers.available import artifacts_of, listed
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.metric import METRICS
 from mtmetrics.scorers.registry import find_metric, installed_plugins
 from mtmetrics.scorers.side import Column, Side
+from mtmetrics.scorers.spec import MetricSpec
 
 _ABOUT = Path(__file__).with_name("metrics.toml")
 
@@ -74,7 +75,7 @@ class MetricChoice(NamedTuple):
 
 
 class Description(TypedDict):
-    """A metric of this package in ``metrics.toml``: its title, the range of a segment's score, a
+    """A metric in ``metrics.toml``: its title, the range of a segment's score, a
     sentence on what it measures, and whether it is ticked at first."""
 
     title: str
@@ -84,13 +85,20 @@ class Description(TypedDict):
 
 
 def about(metric: str) -> Description:
-    """The description of a metric of this package."""
+    """The description of a metric."""
     return _descriptions()[metric]
 
 
-@functools.cache
 def _descriptions() -> dict[str, Description]:
-    return tomllib.loads(_ABOUT.read_text(encoding="utf-8"))
+    """Metrics in the order of ``metrics.toml``; then plug-ins, and metrics with a script that the
+    file does not describe, with the words of their class."""
+    descriptions: dict[str, Description] = tomllib.loads(_ABOUT.read_text(encoding="utf-8"))
+    for name, metric in METRICS.items():
+        if name not in descriptions and (metric.where is not None or name in metric_names()):
+            scorer = metric.made_by()
+            about = _first_line(scorer)
+            descriptions[name] = {"title": name, "range": scorer.scale, "about": about}
+    return descriptions
 
 
 def pull_models(metric: str | None = None) -> None:
@@ -110,15 +118,10 @@ def pull_models(metric: str | None = None) -> None:
 
 @functools.cache
 def offers() -> tuple[MetricChoice, ...]:
-    """All that works here without a network, in the order of ``metrics.toml``."""
+    """All that works here without a network, in the order of `_descriptions`."""
     installed_plugins()
-    plugins: dict[str, Description] = {}
-    for name, metric in METRICS.items():
-        if metric.where is not None:
-            scorer = metric.made_by()
-            plugins[name] = {"title": name, "range": scorer.scale, "about": _first_line(scorer)}
     choices = []
-    for name, description in (_descriptions() | plugins).items():
+    for name, description in _descriptions().items():
         for row in listed(find_metric(name)):
             preset = row.preset.removeprefix(name.replace("_", "-") + "-")
             label = f"{description['title']} {preset}".strip()

@@ -14,9 +14,9 @@ from mtmetrics.checks import names_of_pair
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.io.atomic import new_folder, write_atomic
 from mtmetrics.judgements.judged import Judged
-from mtmetrics.reports.metric_runs import MetricSpec
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.registry import find_metric
+from mtmetrics.scorers.spec import MetricSpec
 from mtmetrics.statistics.correlation import SEED
 
 TABLE = "agreement"  # of a preset

@@ -4,7 +4,7 @@ weights of parts."""
 import dataclasses
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
@@ -33,8 +33,6 @@ from mtmetrics.statistics.correlation import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from mtmetrics.probes.probing import Preference
 
 # In inches.
 _BAR = 0.22
@@ -214,20 +212,37 @@ def draw_curves(
     return finished(figure)
 
 
-def draw_preferences(found: "Sequence[Preference]", *, title: str) -> "Figure":
+class Preference(Protocol):
+    """How a score or a part of it ranks modified sentences and references, see
+    `mtmetrics.probes.probing.Preference`, which this room must not import."""
+
+    modification: str
+    measure: str
+    differences: np.ndarray
+
+    @property
+    def preferred(self) -> float:
+        """The share of modified sentences that are preferred."""
+
+    @property
+    def equal(self) -> float:
+        """The share of sentences where neither is preferred."""
+
+
+def draw_preferences(preferences: Sequence[Preference], *, title: str) -> "Figure":
     """A histogram of score differences ``d`` for each modification, a row of panels for each
     measure (Fig. 3 of Zhao et al., 2020). Right of 0, in another colour, stand the sentences whose
     modified version is preferred; those where neither is are left out and counted above."""
     from matplotlib.ticker import MaxNLocator
 
-    measures = list(dict.fromkeys(preference.measure for preference in found))
-    modifications = list(dict.fromkeys(preference.modification for preference in found))
+    measures = list(dict.fromkeys(preference.measure for preference in preferences))
+    modifications = list(dict.fromkeys(preference.modification for preference in preferences))
     figure = new_figure(1.0 + 3.2 * len(modifications), 0.8 + 2.7 * len(measures))
     panels = figure.subplots(
         len(measures), len(modifications), sharex="row", sharey="row", squeeze=False
     )
     for measure, row in zip(measures, panels, strict=True):
-        of_measure = [preference for preference in found if preference.measure == measure]
+        of_measure = [preference for preference in preferences if preference.measure == measure]
         edges = _edges(np.concatenate([preference.differences for preference in of_measure]))
         for preference, axes in zip(of_measure, row, strict=True):
             d = preference.differences

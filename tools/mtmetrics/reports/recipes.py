@@ -18,10 +18,10 @@ from mtmetrics.reports.metric_runs import (
     SCORE,
     Entry,
     MetricRuns,
-    MetricSpec,
     RowScores,
     run_metrics,
 )
+from mtmetrics.scorers.spec import MetricSpec
 
 _FOLDER = Path(__file__).parent / "recipes"
 # The preset with the papers' models, for which the rows of the recipes are written.

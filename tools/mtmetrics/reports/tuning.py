@@ -15,9 +15,10 @@ from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.io.atomic import new_folder, write_atomic, write_json
 from mtmetrics.judgements.judged import Judged
 from mtmetrics.models.pool import ModelPool
-from mtmetrics.reports.metric_runs import MetricRuns, MetricSpec, run_metrics
+from mtmetrics.reports.metric_runs import MetricRuns, run_metrics
 from mtmetrics.reports.styles import Grid, Report, decimals
 from mtmetrics.scorers.registry import find_metric
+from mtmetrics.scorers.spec import MetricSpec
 from mtmetrics.scorers.uscore import LEVELS
 from mtmetrics.statistics.correlation import COEFFICIENTS, SEED
 from mtmetrics.statistics.significance import resampled_counts, sample_correlations

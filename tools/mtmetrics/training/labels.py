@@ -14,7 +14,7 @@ from mtmetrics.checks import language_pair
 from mtmetrics.errors import InputError
 from mtmetrics.io.tables import Row, jsonl_rows
 from mtmetrics.models.pool import ModelPool
-from mtmetrics.reports.metric_runs import MetricSpec
+from mtmetrics.scorers.spec import MetricSpec
 from mtmetrics.training.worsening import Worsening
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"

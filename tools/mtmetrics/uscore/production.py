@@ -97,7 +97,7 @@ def produce_uscore(
         if held_back:
             measured["precision"] = precision(production, held_back)
         if request.judged:
-            metric = UScore.from_preset(
+            metric = UScore.load(
                 str(preset.folder), lang_pair=request.lang_pair, pool=pool, workers=threads
             )
             measured["agreement"] = agreement(production, metric, preset)
