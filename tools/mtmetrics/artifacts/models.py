@@ -15,6 +15,10 @@ from mtmetrics.io.atomic import sha256_unchanged
 if TYPE_CHECKING:
     import torch
 
+# A tokenizer, and a network, of `transformers`: their own types change from version to version.
+Tokenizer = Any
+Network = Any
+
 TOKENIZER_FILES = [
     "tokenizer*.json",
     "special_tokens_map.json",
