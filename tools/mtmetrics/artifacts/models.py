@@ -229,7 +229,7 @@ def _stored(folder: Path) -> Any:
     return Tokenizer.from_file(str(folder / "tokenizer.json"))
 
 
-def own_tokenizers(folder: Path) -> dict[str, Any]:
+def language_tokenizers(folder: Path) -> dict[str, Any]:
     """Language -> its tokenizer, of the languages for which a model folder has one of its own; an
     `ArtifactError` where it cannot be read."""
     from transformers import PreTrainedTokenizerFast

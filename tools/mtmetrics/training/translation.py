@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mtmetrics.artifacts.models import (
+    language_tokenizers,
     loading,
     model_folder,
-    own_tokenizers,
     pretrained,
     read_record,
 )
@@ -216,7 +216,7 @@ def small_mbart(
         return {"small": as_pretrained(train_wordpiece(drawn, config.vocabulary), length)}
 
     tokenizer = run.tokenizers(make_tokenizers)["small"]
-    readers = dict.fromkeys(texts, encoder_tokenizer) | own_tokenizers(encoder)
+    readers = dict.fromkeys(texts, encoder_tokenizer) | language_tokenizers(encoder)
     encoder_vectors = model.get_input_embeddings().weight.detach().numpy()
     vectors = piece_vectors(tokenizer, texts, readers, encoder_vectors)
     network = MBartForConditionalGeneration(
