@@ -1,8 +1,8 @@
-"""Models that were loaded already, so that several scorers share them."""
+"""A pool of loaded models, which several scorers share."""
 
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -22,13 +22,17 @@ if TYPE_CHECKING:
     from mtmetrics.models.static_vectors import StaticVectors
     from mtmetrics.models.translator import Translator
 
+Model = TypeVar("Model")
+
 
 class ModelPool:
-    """Encoders, language models and translators that were loaded already, so that several scorers
-    share them.
+    """Loads each model once.
 
-    Its keywords are those of `mtmetrics.models.running.Running`. Translators compute in float32;
-    language models and translators have batches of their own size.
+    Translators compute in float32, whatever the number format. Language models and translators have
+    batches of their own size.
+
+    Args:
+        **running: keywords of `mtmetrics.models.running.Running`.
 
     Attributes:
         running: the keywords.
@@ -36,17 +40,20 @@ class ModelPool:
 
     def __init__(self, **running: Any) -> None:
         self.running = running
-        given = Running(**running)
-        self.device, self.local_files_only = given.device, given.local_files_only
-        # Here too, since stages of a production are found again by it.
-        self.dtype = given.dtype if given.dtype != "auto" else pick_dtype(given.dtype, given.device)
-        self._encoding = running | {"dtype": self.dtype}
-        self._generating: dict[str, Any] = {
-            "device": given.device,
-            "local_files_only": given.local_files_only,
+        options = Running(**running)
+        self.device, self.local_files_only = options.device, options.local_files_only
+        # "auto" is resolved here, since stages of a production are found again by the real format.
+        self.dtype = (
+            pick_dtype(options.dtype, options.device) if options.dtype == "auto" else options.dtype
+        )
+        self._encoder_options = running | {"dtype": self.dtype}
+        # Without batch size and number format.
+        self._generator_options: dict[str, Any] = {
+            "device": options.device,
+            "local_files_only": options.local_files_only,
         }
         self._loaded: dict[tuple[object, ...], Any] = {}
-        # What nobody reads any more is not computed.
+        # Weak, so that passes compute no vectors for an encoder that nobody holds any more.
         self._encoders: weakref.WeakValueDictionary[tuple[object, ...], TokenEncoder] = (
             weakref.WeakValueDictionary()
         )
@@ -60,30 +67,33 @@ class ModelPool:
         mix: np.ndarray | None = None,
         max_pieces: int | None = None,
     ) -> TokenEncoder:
-        """The encoder at a layer, or with a mix of its layers."""
-        key = (
-            model,
-            layer,
-            revision,
-            max_pieces,
-            None if mix is None else (mix.shape, mix.tobytes()),
-        )
+        """Returns an encoder; the keywords are those of `TokenEncoder`."""
+        mix_key = None if mix is None else (mix.shape, mix.tobytes())
+        key = (model, layer, revision, max_pieces, mix_key)
         encoder = self._encoders.get(key)
         if encoder is None:
-            options = {"revision": revision, **self._encoding}
-            network = self._once(
-                ("encoder", model, revision), lambda: EncoderNetwork(model, **options)
+            network = self._load_once(
+                ("encoder", model, revision),
+                lambda: EncoderNetwork(model, revision=revision, **self._encoder_options),
             )
-            encoder = self._encoders[key] = TokenEncoder(
-                network, layer=layer, mix=mix, max_pieces=max_pieces
-            )
+            encoder = TokenEncoder(network, layer=layer, mix=mix, max_pieces=max_pieces)
+            self._encoders[key] = encoder
         return encoder
 
     def sentence_encoder(
         self, model: str, *, layer: int | None = None, revision: str | None = None
     ) -> "Encoder":
-        """One vector per text, of a sentence-transformers model, or the mean of the token vectors
-        at a layer; or those that a Parquet file holds."""
+        """Returns an encoder with one vector for each text.
+
+        Args:
+            model: a sentence-transformers model; another encoder, whose token vectors are averaged;
+                or a Parquet file of vectors.
+            layer: of an encoder whose token vectors are averaged.
+            revision: Hub revision.
+
+        Raises:
+            InputError: a layer of a model that has no choice of layers.
+        """
         from mtmetrics.models.sentence_encoder import SentenceTransformerEncoder
         from mtmetrics.models.stored_vectors import SUFFIX, StoredVectors
 
@@ -94,7 +104,7 @@ class ModelPool:
                     "it out",
                     option="layer",
                 )
-            return self._once(("stored", model), lambda: StoredVectors(model))
+            return self._load_once(("stored", model), lambda: StoredVectors(model))
         folder = model_folder(model, revision=revision, local_files_only=self.local_files_only)
         if not (folder / "modules.json").is_file():  # no pipeline of sentence-transformers
             return self.encoder(model, layer=layer, revision=revision).means()
@@ -104,39 +114,42 @@ class ModelPool:
                 "it out"
             )
             raise InputError(f"layer {layer}: {why}", option="layer")
-        options = {"revision": revision, **self._encoding}
-        return self._once(
-            ("sentence", model, revision), lambda: SentenceTransformerEncoder(model, **options)
+        return self._load_once(
+            ("sentence", model, revision),
+            lambda: SentenceTransformerEncoder(model, revision=revision, **self._encoder_options),
         )
 
     def static_vectors(self, table: str) -> "StaticVectors":
+        """Returns the word vectors of a file."""
         from mtmetrics.models.static_vectors import StaticVectors
 
-        return self._once(("static", table), lambda: StaticVectors(table))
+        return self._load_once(("static", table), lambda: StaticVectors(table))
 
     def language_model(
         self, model: str, *, revision: str | None = None, **options: Any
     ) -> LanguageModel:
-        """The language model; `options` are its ``start_token``, ``end_token`` and
+        """Returns a language model; `options` are ``start_token``, ``end_token`` and
         ``length_power``."""
         key = ("lm", model, revision, *sorted(options.items()))
-        options |= {"revision": revision, "dtype": self.dtype, **self._generating}
-        return self._once(key, lambda: LanguageModel(model, **options))
+        options |= {"revision": revision, "dtype": self.dtype, **self._generator_options}
+        return self._load_once(key, lambda: LanguageModel(model, **options))
 
     def translator(
         self, model: str, lang_pair: str, *, revision: str | None = None, **options: Any
     ) -> "Translator":
-        """The translator of a language pair; `options` are its ``beams`` and ``max_length``."""
+        """Returns a translator of a language pair; `options` are ``beams`` and ``max_length``."""
         from mtmetrics.models.translator import Translator
 
         key = ("translator", model, lang_pair, revision, *sorted(options.items()))
-        return self._once(
-            key,
-            lambda: Translator(model, lang_pair, revision=revision, **self._generating, **options),
-        )
+        options |= {"revision": revision, **self._generator_options}
+        return self._load_once(key, lambda: Translator(model, lang_pair, **options))
 
     def regressor(self, model: str, *, revision: str | None = None) -> "tuple[Regressor, str]":
-        """A trained regressor, and its fingerprint."""
+        """Returns a trained regressor and its fingerprint.
+
+        Raises:
+            ArtifactError: the model is not found, or is no regressor.
+        """
         folder = model_folder(model, revision=revision, local_files_only=self.local_files_only)
         if not (folder / "model.safetensors").is_file():
             raise ArtifactError(f"{folder}: no model.safetensors, so it is no regressor")
@@ -151,13 +164,17 @@ class ModelPool:
                 ) from error
 
     def comet(self, model: str, *, revision: str | None = None) -> "Comet":
-        """A converted checkpoint of COMET."""
+        """Returns a converted checkpoint of COMET."""
         folder = comet_folder(model, revision=revision, local_files_only=self.local_files_only)
         from mtmetrics.models.comet_network import Comet
 
-        return self._once(("comet", model, revision), lambda: Comet(folder, **self._encoding))
+        return self._load_once(
+            ("comet", model, revision), lambda: Comet(folder, **self._encoder_options)
+        )
 
-    def _once(self, key: tuple[object, ...], load: Callable[[], Any]) -> Any:
+    def _load_once(self, key: tuple[object, ...], load: Callable[[], Model]) -> Model:
+        """Returns the model of a key, which `load` loads the first time."""
         if key not in self._loaded:
             self._loaded[key] = load()
-        return self._loaded[key]
+        model: Model = self._loaded[key]
+        return model
