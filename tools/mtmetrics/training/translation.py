@@ -19,7 +19,7 @@ from mtmetrics.artifacts.models import (
     read_record,
 )
 from mtmetrics.checks import language_pair
-from mtmetrics.models.translator import generation, open_mbart, own_beams, target_frame
+from mtmetrics.models.translator import configured_beams, generation, open_mbart, target_frame
 from mtmetrics.training import corpus
 from mtmetrics.training.configs import DenoisingConfig, TranslationConfig
 from mtmetrics.training.run import Run, pinned, save_model
@@ -104,7 +104,7 @@ def train_translation(
         )
     )
     frame = target_frame(tokenizer, network.config.eos_token_id)
-    network.generation_config = generation(network.config, frame, beams=own_beams(network))
+    network.generation_config = generation(network.config, frame, beams=configured_beams(network))
     record = {
         "started_from": read_record(folder),
         "data": counts.as_dict(),
