@@ -240,7 +240,9 @@ class TokenEncoder:
         no_vectors = np.zeros((0, self.dim), dtype=np.float32)
         groups = itertools.groupby(keys, lambda key: (key.language, type(key.text)))
         for (language, kind), group in groups:
-            tokenizer = self._network.language_tokenizers.get(language or "", self.tokenizer)
+            tokenizer = self.tokenizer
+            if language is not None:
+                tokenizer = self._network.language_tokenizers[language]
             is_split = kind is not str
             encoded = tokenizer(
                 [list(key.text) if is_split else key.text for key in group],
