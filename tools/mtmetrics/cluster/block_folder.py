@@ -1,6 +1,6 @@
-"""A folder of Parquet with a file per block of rows: which blocks are finished, and what they hold.
+"""A folder of Parquet with a file for each finished block of rows.
 
-A file that is there is whole. ``part-00002-000000016384.parquet`` is the block of the third input
+A file is written whole or not at all. ``part-00002-000000016384.parquet`` is the block of the third input
 file that begins at its row 16,384; its metadata hold the summary of the block. ``_run.json`` says
 what the folder is for. Bad rows lie in ``errors``. Names that begin with a dot belong to blocks that
 are being worked on. (Those who read a folder of Parquet leave out names that begin with _ or a dot.)
@@ -113,8 +113,11 @@ class BlockFolder:
         return np.concatenate([table[name].to_numpy() for _, table in self.tables([name])])
 
     def begin(self, summary: Summary) -> int:
-        """Notes that a process begins a block. Returns the number of processes that began it before
-        and did not finish, since the last `sweep`."""
+        """Notes that a process begins a block.
+
+        Returns:
+            The number of processes that began it before and did not finish, since the last `sweep`.
+        """
         file = self._begun_file(summary)
         attempts: int = self._system.get_file_info(file).size or 0
         with self._system.open_output_stream(file) as stream:

@@ -97,7 +97,7 @@ def map_blocks(
         texts: columns that must hold a string in each row; other rows are bad, as are lines that
             are not JSON, and rows with a key or a type that the first rows of the first file do not
             have.
-        settings: what the result depends on besides the input; JSON. A rerun with other settings is
+        settings: JSON on which the result depends besides the input. A rerun with other settings is
             refused.
         block_rows: rows per block.
         keep_errors: write bad rows to ``out/errors`` and go on; else the first one stops the run.
@@ -110,8 +110,8 @@ def map_blocks(
     Raises:
         InputError: nothing to read, a bad row, or `out` holds something else.
         MissingExtraError: Ray is not installed.
-        MTMetricsError: the cluster cannot be had or is too small, a block ended all processes that
-            worked on it, or what the worker raised.
+        MTMetricsError: there is no such cluster or it is too small, a block ended all processes that
+            worked on it, or an error of the worker.
     """
     require_extra("ray", "--engine ray")
     positive("block_rows", block_rows)
@@ -231,7 +231,7 @@ def _run(
 
         resources = [node["Resources"] for node in ray.nodes() if node["Alive"]]
         workers, readers, gpus = _divide(engine, resources)
-        # Its errors are raised, too. Set after the import, which sets it.
+        # Errors are raised; no need to log them. The import sets the level, so it is set here.
         logging.getLogger("ray.data").setLevel(logging.CRITICAL)
         context = ray.data.DataContext.get_current()
         context.target_max_block_size = 1  # each block of the reader is passed on at once
@@ -265,7 +265,8 @@ _ADDED_BY_RAY = "Failed to apply UDF transform"
 
 
 def _cause(error: BaseException) -> MTMetricsError:
-    """Returns the error of ours that stopped the cluster, else one that names the first cause."""
+    """Returns the error of this package that stopped the cluster, or else an error that names the
+    first cause."""
     chain: list[BaseException] = []
     current: BaseException | None = error
     while current is not None and current not in chain:

@@ -1,5 +1,5 @@
-"""`map` on a Ray cluster, for tasks that are not rows of text, such as blocks of sentences to find
-partners for."""
+"""`map` on a Ray cluster, for tasks that are no rows of text, such as blocks of sentences whose
+partners are looked for."""
 
 import functools
 import io
@@ -22,17 +22,17 @@ Task = slice | tuple[int, list[str]]
 
 
 class TaskMap:
-    """Like `map`, with functions of a task that return a tuple of arrays, numbers and strings, or
-    None.
+    """Maps functions over tasks. A function returns a tuple of arrays, numbers and strings, or None
+    for an empty tuple.
 
     Args:
         engine: the cluster.
         folder: where tasks and results are kept, on a disk that all its nodes share. The same calls
             in the same order with the same folder repeat no task that is finished.
-        settings: what the results depend on besides the tasks, JSON; a folder of a run with
-            other settings is refused.
-        wrap: wraps the iteration over finished tasks, given their number as `total`, for a progress
-            bar.
+        settings: JSON on which the results depend besides the tasks; a folder of a run with other
+            settings is refused.
+        wrap: called with an iterator over finished tasks and their number as `total`; returns an
+            iterator over the same, such as a progress bar.
     """
 
     def __init__(
@@ -51,12 +51,12 @@ class TaskMap:
     def __call__(
         self, function: Callable[[Any], tuple[Any, ...] | None], tasks: Iterable[Task]
     ) -> Iterator[tuple[Any, ...]]:
-        """Yields the results in the order of the tasks, when all are there; raises what
-        `map_blocks` does."""
-        place = self._folder / str(self._calls)
+        """Yields the results in the order of the tasks, once all are finished; raises the errors of
+        `map_blocks`."""
+        folder = self._folder / str(self._calls)
         self._calls += 1
-        make_folder(place)
-        file, results = place / "tasks.jsonl", place / "results"
+        make_folder(folder)
+        file, results = folder / "tasks.jsonl", folder / "results"
         write_rows(file, map(_row, tasks))
         settings = {**self._settings, "tasks": sha256_file(file)}
         worker = functools.partial(_Worker, function)
@@ -71,13 +71,16 @@ class TaskMap:
             yield tuple(value if value.ndim else value.item() for value in values)
 
 
-def _row(task: Task) -> dict[str, Any]:
+def _row(task: Task) -> dict[str, object]:
+    """Returns a task as a row of JSON Lines."""
     if isinstance(task, slice):
         return {"start": task.start, "stop": task.stop}
     return {"start": task[0], "texts": task[1]}
 
 
 class _Worker:
+    """Calls a function for the task of a block, which has one row; the result is stored as bytes."""
+
     def __init__(self, function: Callable[[Task], tuple[Any, ...] | None]) -> None:
         self._function = function
 
