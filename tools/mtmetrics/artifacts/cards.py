@@ -168,6 +168,6 @@ def _listed(value: object) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _table(value: object) -> dict[str, Any]:
+def _table(value: object) -> Metadata:
     """Returns a table as it is, and another value as an empty table."""
     return value if isinstance(value, dict) else {}

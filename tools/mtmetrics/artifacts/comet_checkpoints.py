@@ -11,9 +11,8 @@ import dataclasses
 import json
 import shutil
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mtmetrics.artifacts.cards import licence_of
 from mtmetrics.artifacts.hub import download
@@ -21,7 +20,7 @@ from mtmetrics.artifacts.models import MODEL_FILES, TOKENIZER_FILES, model_label
 from mtmetrics.artifacts.pickles import answer, converted_apart, is_tensors, save_tensors
 from mtmetrics.artifacts.places import hub_snapshot, hub_source, local_folder
 from mtmetrics.errors import ArtifactError
-from mtmetrics.io.atomic import new_folder, write_atomic, write_json
+from mtmetrics.io.atomic import JsonObject, new_folder, write_atomic, write_json
 
 if TYPE_CHECKING:
     import torch
@@ -97,7 +96,7 @@ class CometSettings:
     model: str = "unnamed"
 
     @classmethod
-    def of(cls, hparams: Mapping[str, Any]) -> "CometSettings":
+    def of(cls, hparams: JsonObject) -> "CometSettings":
         """Makes settings of the hyperparameters of a checkpoint.
 
         Raises:
@@ -189,7 +188,7 @@ def convert_comet(
     encoder: str | Path | None = None,
     local_files_only: bool = False,
     overwrite: bool = False,
-) -> dict[str, Any]:
+) -> JsonObject:
     """Makes a folder of a checkpoint.
 
     Args:
@@ -242,14 +241,14 @@ def convert_comet(
     return record
 
 
-def conversion_record(folder: Path) -> dict[str, Any]:
+def conversion_record(folder: Path) -> JsonObject:
     """Begins the record of a conversion: ``model``, its ``revision`` on the Hub, and no ``files``
     yet."""
     snapshot = hub_snapshot(folder)
     return {"model": model_label(folder), "revision": snapshot and snapshot[1], "files": {}}
 
 
-def _read_hparams(path: Path) -> dict[str, Any]:
+def _read_hparams(path: Path) -> JsonObject:
     """Reads hparams.yaml. Refuses a class that cannot be read, before gigabytes are."""
     import yaml
 
@@ -261,9 +260,7 @@ def _read_hparams(path: Path) -> dict[str, Any]:
     return hparams
 
 
-def _settings(
-    hparams: dict[str, Any], checkpoint_hparams: dict[str, Any], label: str
-) -> CometSettings:
+def _settings(hparams: JsonObject, checkpoint_hparams: JsonObject, label: str) -> CometSettings:
     """Makes the settings of a checkpoint, of hparams.yaml and of the pickle.
 
     The published package asks hparams.yaml only for the class, and for one correction.
@@ -339,7 +336,7 @@ def comet_folder(
     return folder
 
 
-def _convert_file(path: Path, target: Path) -> dict[str, Any]:
+def _convert_file(path: Path, target: Path) -> JsonObject:
     """Reads a checkpoint, and writes its encoder and the layers that read it into a folder.
 
     Returns:

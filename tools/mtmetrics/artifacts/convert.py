@@ -9,7 +9,7 @@ import json
 import shutil
 import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mtmetrics.artifacts.comet_checkpoints import (
     CHECKPOINT,
@@ -22,7 +22,7 @@ from mtmetrics.artifacts.models import MODEL_FILES, refuse_code
 from mtmetrics.artifacts.pickles import answer, converted_apart, is_tensors, save_tensors
 from mtmetrics.artifacts.places import hub_source, local_folder
 from mtmetrics.errors import InputError
-from mtmetrics.io.atomic import new_folder, write_json
+from mtmetrics.io.atomic import JsonObject, new_folder, write_json
 
 if TYPE_CHECKING:
     import torch
@@ -40,7 +40,7 @@ def convert_model(
     encoder: str | Path | None = None,
     local_files_only: bool = False,
     overwrite: bool = False,
-) -> dict[str, Any]:
+) -> JsonObject:
     """Makes a folder that holds a model with its weights as safetensors.
 
     For a checkpoint of COMET it calls `mtmetrics.artifacts.comet_checkpoints.convert_comet`.
@@ -117,7 +117,7 @@ def _converted_name(name: str) -> str:
     return name.replace("pytorch_model", "model").replace(".bin", ".safetensors")
 
 
-def _write_index(index_path: Path, target: Path, files: dict[str, Any]) -> None:
+def _write_index(index_path: Path, target: Path, files: JsonObject) -> None:
     """Writes the index of weights in several files, without names that are tied to others."""
     index = json.loads(index_path.read_text(encoding="utf-8"))
     tied = {name for file in files.values() for name in file["tied"]}
@@ -129,7 +129,7 @@ def _write_index(index_path: Path, target: Path, files: dict[str, Any]) -> None:
     write_json(target / _converted_name(index_path.name), index)
 
 
-def _convert_file(path: Path, target: Path) -> dict[str, Any]:
+def _convert_file(path: Path, target: Path) -> JsonObject:
     """Reads a pickle and writes its tensors; compares names, shapes and types of both files.
 
     Returns:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from mtmetrics.artifacts.hub import download
 from mtmetrics.artifacts.places import hub_snapshot, hub_source, local_folder, places_in_words
 from mtmetrics.errors import ArtifactError
-from mtmetrics.io.atomic import sha256_unchanged
+from mtmetrics.io.atomic import JsonObject, sha256_unchanged
 
 if TYPE_CHECKING:
     import torch
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 # A tokenizer, and a network, of `transformers`: their own types change from version to version.
 Tokenizer = Any
 Network = Any
+# The configuration of a network, with an attribute for each size.
+NetworkConfig = Any
 
 TOKENIZER_FILES = [
     "tokenizer*.json",
@@ -125,7 +127,7 @@ def refuse_code(folder: Path) -> None:
             )
 
 
-def _code_entry(configuration: Any, file: str) -> str | None:
+def _code_entry(configuration: object, file: str) -> str | None:
     """Returns the first entry of a configuration that names code from elsewhere, or None."""
     for key, value in _entries(configuration):
         names_code = bool(value) and key in ("auto_map", "trust_remote_code")
@@ -134,7 +136,7 @@ def _code_entry(configuration: Any, file: str) -> str | None:
     return None
 
 
-def _entries(configuration: Any, key: str = "") -> Iterator[tuple[str, Any]]:
+def _entries(configuration: object, key: str = "") -> Iterator[tuple[str, object]]:
     """Yields every key of nested objects with its value; an item of a list has the key of the
     list."""
     yield key, configuration
@@ -146,7 +148,7 @@ def _entries(configuration: Any, key: str = "") -> Iterator[tuple[str, Any]]:
             yield from _entries(value, key)
 
 
-def _is_foreign_class(key: str, value: Any, file: str) -> bool:
+def _is_foreign_class(key: str, value: object, file: str) -> bool:
     """Whether an entry of a configuration file names a class, or a kernel, from elsewhere."""
     if file == "router_config.json" and key == "types" and isinstance(value, dict):
         return not all(str(name).startswith(_OWN_MODULES) for name in value.values())
@@ -338,7 +340,7 @@ def model_label(name: str | Path) -> str:
     return Path(name).resolve().name if Path(name).exists() else str(name)
 
 
-def read_record(folder: Path) -> dict[str, Any] | None:
+def read_record(folder: Path) -> JsonObject | None:
     """Reads the record of the training of a model; None where the folder has none.
 
     Raises:

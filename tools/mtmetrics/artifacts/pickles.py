@@ -10,16 +10,16 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mtmetrics.errors import ArtifactError
-from mtmetrics.io.atomic import sha256_file
+from mtmetrics.io.atomic import JsonObject, sha256_file
 
 if TYPE_CHECKING:
     import torch
 
 
-def converted_apart(module: str, path: Path, target: Path) -> dict[str, Any]:
+def converted_apart(module: str, path: Path, target: Path) -> JsonObject:
     """Converts one file in another process.
 
     Args:
@@ -46,7 +46,7 @@ def converted_apart(module: str, path: Path, target: Path) -> dict[str, Any]:
     return {"sha256": sha256_file(path), **json.loads(process.stdout)}
 
 
-def answer(convert: Callable[[Path, Path], dict[str, Any]]) -> None:
+def answer(convert: Callable[[Path, Path], JsonObject]) -> None:
     """Converts the file that the command line names, and prints the result as JSON.
 
     A module calls it where it is run as a program, see `converted_apart`.

@@ -15,6 +15,7 @@ from mtmetrics.artifacts.hub import download
 from mtmetrics.artifacts.places import hub_source, is_on_hub, local_folder
 from mtmetrics.errors import ArtifactError, InputError
 
+Table = dict[str, Any]  # of TOML
 # Keys of the tables [agreement.SIDE], see `mtmetrics.reports.human_agreement`.
 AGREEMENT_KEYS = {
     "signature",
@@ -47,8 +48,8 @@ class Preset:
     name: str
     metric: str
     folder: Path
-    settings: dict[str, Any]
-    options: dict[str, Any] = dataclasses.field(default_factory=dict)
+    settings: Table
+    options: Table = dataclasses.field(default_factory=dict)
 
     def path(self, name: str) -> str:
         """Finds a model or map that the preset names: the path in its folder, where there is one,
@@ -78,7 +79,7 @@ class Preset:
                     self._refuse_unknown_in(f"{name}.{key}", table, name, tables)
 
     def _refuse_unknown_in(
-        self, place: str, table: Any, name: str, tables: dict[str, set[str]]
+        self, place: str, table: object, name: str, tables: dict[str, set[str]]
     ) -> None:
         """Refuses unknown keys of a table ``NAME.*``, and of the tables in it."""
         inner_keys = tables.get(f"{name}.*.*")
@@ -89,7 +90,7 @@ class Preset:
         for key, inner_table in inner_tables.items():
             self._refuse_other_keys("key", f"{place}.{key}", inner_table, inner_keys or set())
 
-    def _refuse_other_keys(self, kind: str, name: str, table: Any, keys: set[str]) -> None:
+    def _refuse_other_keys(self, kind: str, name: str, table: object, keys: set[str]) -> None:
         if not isinstance(table, dict):
             raise ArtifactError(
                 f"preset {self.name}: {name} must be a table, [{name}]", option="preset"
@@ -220,7 +221,7 @@ def preset_toml(head: Mapping[str, object], tables: Mapping[str, Mapping[str, ob
     return "\n".join(blocks)
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> Table:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

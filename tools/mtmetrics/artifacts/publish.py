@@ -14,7 +14,7 @@ import sys
 import zipfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 from packaging.version import InvalidVersion, Version
 
@@ -23,7 +23,7 @@ from mtmetrics.artifacts.cards import check_model_card, check_space_card
 from mtmetrics.artifacts.catalog import CatalogEntry, catalog
 from mtmetrics.artifacts.hub import hub_errors
 from mtmetrics.errors import ArtifactError, InputError, MTMetricsError
-from mtmetrics.io.atomic import git_blob_file, sha256_unchanged, write_atomic
+from mtmetrics.io.atomic import JsonObject, git_blob_file, sha256_unchanged, write_atomic
 from mtmetrics.layout import bundled_artifacts, source_tree, space_folder
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ def artifact_kind(folder: Path) -> str:
     )
 
 
-def _config(folder: Path) -> dict[str, Any]:
+def _config(folder: Path) -> JsonObject:
     """Reads config.json; empty where there is none."""
     try:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))

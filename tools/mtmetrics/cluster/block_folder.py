@@ -8,10 +8,11 @@ are being worked on. (Those who read a folder of Parquet leave out names that be
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mtmetrics.cluster.row_files import readable, resolve, write_file
 from mtmetrics.errors import InputError, MTMetricsError
+from mtmetrics.io.atomic import JsonObject
 from mtmetrics.io.lines import first_difference, json_line
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 # Summary of a block: ``file``, ``first``, ``rows``, ``bad`` and ``last``, see
 # `mtmetrics.cluster.engine.map_blocks`, and the entries of its worker.
-Summary = Mapping[str, Any]
+Summary = JsonObject
 _PLAN = "_run.json"
 _SUMMARY_KEY = b"mtmetrics"
 
@@ -36,7 +37,7 @@ class BlockFolder:
         self._out = out
         self._system, self._inner = resolve(out)
 
-    def claim(self, plan: Mapping[str, Any]) -> None:
+    def claim(self, plan: JsonObject) -> None:
         """Makes the folder for a plan, or checks that its finished blocks were made by the same
         plan.
 
@@ -83,7 +84,7 @@ class BlockFolder:
         """Returns the names of the finished blocks, in the order of the input."""
         return sorted(name for name in self._names() if name.startswith("part-"))
 
-    def summaries(self) -> list[dict[str, Any]]:
+    def summaries(self) -> list[JsonObject]:
         """Returns the summaries of the finished blocks, in the order of the input."""
         from pyarrow import parquet
 
@@ -124,7 +125,7 @@ class BlockFolder:
             stream.write(b"." * (attempts + 1))
         return attempts
 
-    def finish(self, summary: Summary, table: "pyarrow.Table", bad: Sequence[Any]) -> None:
+    def finish(self, summary: Summary, table: "pyarrow.Table", bad: Sequence[JsonObject]) -> None:
         """Writes the rows of a block, and its bad rows.
 
         Args:

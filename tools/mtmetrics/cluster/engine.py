@@ -17,11 +17,12 @@ from mtmetrics.checks import positive
 from mtmetrics.cluster.block_folder import BlockFolder, Summary, part_name
 from mtmetrics.cluster.row_files import Reader, absolute, list_files, read_schema
 from mtmetrics.errors import InputError, MTMetricsError, require_extra
+from mtmetrics.io.atomic import JsonObject
 
 if TYPE_CHECKING:
     import pyarrow
 
-    Worker = Callable[[pyarrow.Table], tuple[pyarrow.Table, Mapping[str, Any]]]
+    Worker = Callable[[pyarrow.Table], tuple[pyarrow.Table, JsonObject]]
 
 BLOCK_ROWS = 8192
 # Not a whole number: else Ray would make one step of reading and working, with a file per worker.
@@ -72,10 +73,10 @@ def map_blocks(
     *,
     engine: Engine,
     texts: Sequence[str] = (),
-    settings: Mapping[str, Any],
+    settings: JsonObject,
     block_rows: int = BLOCK_ROWS,
     keep_errors: bool = False,
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[JsonObject]:
     """Runs a worker over all blocks of rows, and writes its tables to a folder of Parquet, a file
     per block.
 
@@ -192,7 +193,7 @@ class _BlockStep:
         self._out = out
         self._worker: Worker | None = None
 
-    def __call__(self, row: Mapping[str, Any]) -> dict[str, str]:
+    def __call__(self, row: JsonObject) -> dict[str, str]:
         import pyarrow
 
         if self._worker is None:  # not when the process starts: Ray would try again after an error
@@ -217,10 +218,10 @@ class _BlockStep:
 def _run(
     engine: Engine,
     reader: Reader,
-    files: Sequence[Mapping[str, Any]],
+    files: Sequence[JsonObject],
     make_worker: "Callable[[], Worker]",
     out: str,
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[JsonObject]:
     """Yields the summaries of the blocks of files as Ray Data finishes them.
 
     Tasks read the files, a task per file, and actors work on their blocks. Ray Data repeats a block
@@ -300,7 +301,7 @@ def connected(engine: Engine) -> Iterator[None]:
     if ray.is_initialized():
         yield
         return
-    options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+    options: JsonObject = {"log_to_driver": False, "logging_level": "ERROR"}
     if engine.address is None:
         options["include_dashboard"] = False
     try:

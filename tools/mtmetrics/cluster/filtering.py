@@ -4,14 +4,14 @@ A `FilterWorker` checks and scores the pairs of a block on the cluster. `choose`
 by the scores of all blocks, in this process. `merged` joins the reports of the blocks.
 """
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from mtmetrics.checks import InputReport
 from mtmetrics.choosing.parallel_text import EXAMPLES, Checks, Filtering, add_example, scan
 from mtmetrics.cluster.block_folder import BlockFolder
+from mtmetrics.io.atomic import JsonObject
 from mtmetrics.models.pool import ModelPool
 
 if TYPE_CHECKING:
@@ -33,14 +33,12 @@ class FilterWorker:
         pool: keywords of `mtmetrics.models.pool.ModelPool`.
     """
 
-    def __init__(
-        self, filtering: Filtering, columns: tuple[str, str], pool: Mapping[str, Any]
-    ) -> None:
+    def __init__(self, filtering: Filtering, columns: tuple[str, str], pool: JsonObject) -> None:
         self.filtering, self.columns = filtering, columns
         self.checks = filtering.checks(_REPEATED)
         self.mixture = filtering.mixture(ModelPool(**pool))
 
-    def __call__(self, table: "pyarrow.Table") -> "tuple[pyarrow.Table, dict[str, Any]]":
+    def __call__(self, table: "pyarrow.Table") -> "tuple[pyarrow.Table, JsonObject]":
         """Filters the rows of a block.
 
         Returns:
@@ -80,8 +78,8 @@ class Choice(NamedTuple):
     """
 
     scores: np.ndarray
-    repeated: dict[str, Any]
-    below: dict[str, Any]
+    repeated: JsonObject
+    below: JsonObject
     tokens: int
 
 
@@ -121,16 +119,16 @@ def choose(scored: str, out: str, filtering: Filtering, columns: tuple[str, str]
     return Choice(scores[is_kept], repeated, below, int(tokens[is_kept].sum()))
 
 
-def _examples(table: "pyarrow.Table", mask: np.ndarray) -> list[dict[str, Any]]:
+def _examples(table: "pyarrow.Table", mask: np.ndarray) -> list[JsonObject]:
     """Returns the first rows of a table where the mask is true."""
-    rows: list[dict[str, Any]] = table.take(np.flatnonzero(mask)[:EXAMPLES]).to_pylist()
+    rows: list[JsonObject] = table.take(np.flatnonzero(mask)[:EXAMPLES]).to_pylist()
     return rows
 
 
-def merged(blocks: list[dict[str, Any]]) -> dict[str, Any]:
+def merged(blocks: list[JsonObject]) -> JsonObject:
     """Joins the reports of all blocks."""
     ordered = sorted(blocks, key=lambda block: (block["file"], block["first"]))
-    removed: dict[str, dict[str, Any]] = {}
+    removed: dict[str, JsonObject] = {}
     reports: dict[str, InputReport] = {}
     for block in ordered:
         for name, entry in block["removed"].items():

@@ -12,9 +12,10 @@ import json
 import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mtmetrics.errors import InputError
+from mtmetrics.io.atomic import JsonObject
 from mtmetrics.io.lines import json_object, shown
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def read_schema(path: str, texts: Sequence[str], count: int) -> "pyarrow.Schema"
     return schema
 
 
-def _json_schema(rows: list[dict[str, Any]], texts: Sequence[str]) -> "pyarrow.Schema":
+def _json_schema(rows: list[JsonObject], texts: Sequence[str]) -> "pyarrow.Schema":
     """Finds the columns of rows of JSON; those of `texts` are strings, whatever the rows hold."""
     import pyarrow
 
@@ -136,7 +137,7 @@ def _json_schema(rows: list[dict[str, Any]], texts: Sequence[str]) -> "pyarrow.S
     return pyarrow.unify_schemas([text_schema, _consistent_schema(other_columns)])
 
 
-def _consistent_schema(rows: list[dict[str, Any]]) -> "pyarrow.Schema":
+def _consistent_schema(rows: list[JsonObject]) -> "pyarrow.Schema":
     """Finds the columns of the first rows, as many rows as do not contradict each other; the rows
     behind them are bad rows then."""
     import pyarrow
@@ -182,7 +183,7 @@ class Block(NamedTuple):
     first: int
     rows: int
     table: "pyarrow.Table"
-    bad: list[dict[str, Any]]
+    bad: list[JsonObject]
 
 
 class _RawBlock(NamedTuple):
@@ -203,7 +204,7 @@ class _RawBlock(NamedTuple):
     errors: dict[int, str]
 
 
-def _json_rows(path: str) -> Iterator[tuple[str, dict[str, Any] | str]]:
+def _json_rows(path: str) -> Iterator[tuple[str, JsonObject | str]]:
     """Yields the place of each row of JSON Lines, and its object, or the message of an error."""
     system, inner = resolve(path)
     with system.open_input_stream(inner) as stream, io.BufferedReader(stream) as lines:
@@ -235,7 +236,7 @@ class Reader:
     block_rows: int
     keep_errors: bool
 
-    def read(self, row: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    def read(self, row: Mapping[str, str]) -> Iterator[JsonObject]:
         """Yields the blocks of a file that are not finished.
 
         Args:
@@ -310,7 +311,7 @@ class Reader:
             if first in done:
                 yield self._finished(first, len(batch))
             else:
-                objects: dict[int, dict[str, Any]] = {}
+                objects: dict[int, JsonObject] = {}
                 errors: dict[int, str] = {}
                 for number, (place, row) in enumerate(batch):
                     if isinstance(row, str):
@@ -324,7 +325,7 @@ class Reader:
                 yield _RawBlock(first, places, table, list(objects), errors)
             first += len(batch)
 
-    def _misfit(self, row: Mapping[str, Any]) -> str | None:
+    def _misfit(self, row: JsonObject) -> str | None:
         """Says why an object cannot be a row of the table; None where it can."""
         import pyarrow
 

@@ -2,13 +2,14 @@
 blocks."""
 
 import math
-from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mtmetrics.checks import InputReport
 from mtmetrics.errors import InputError, MTMetricsError
+from mtmetrics.io.atomic import JsonObject
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.preset_tables import with_references
@@ -40,8 +41,8 @@ class ScoringWorker:
     def __init__(
         self,
         columns: Sequence[str],
-        options: Mapping[str, Any],
-        pool: Mapping[str, Any],
+        options: JsonObject,
+        pool: JsonObject,
         *,
         workers: int,
     ) -> None:
@@ -60,7 +61,7 @@ class ScoringWorker:
         self.scorer.floor_degenerate = self.degenerate == "floor"
         self.scorer.require_floor()
 
-    def __call__(self, table: "pyarrow.Table") -> "tuple[pyarrow.Table, dict[str, Any]]":
+    def __call__(self, table: "pyarrow.Table") -> "tuple[pyarrow.Table, JsonObject]":
         """Scores the rows of a block, which may be empty.
 
         Returns:
@@ -102,7 +103,7 @@ class ScoringWorker:
         return table, summary
 
 
-def total(blocks: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], InputReport]:
+def total(blocks: Sequence[JsonObject]) -> tuple[JsonObject, InputReport]:
     """Computes the mean score over the summaries of all blocks.
 
     Returns:

@@ -3,7 +3,7 @@ partners are looked for."""
 
 import functools
 import io
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,14 +11,17 @@ import numpy as np
 
 from mtmetrics.cluster.block_folder import BlockFolder
 from mtmetrics.cluster.engine import Engine, map_blocks
-from mtmetrics.io.atomic import make_folder, sha256_file
+from mtmetrics.io.atomic import JsonObject, make_folder, sha256_file
 from mtmetrics.io.row_writer import write_rows
 from mtmetrics.io.tables import count_rows
 
 if TYPE_CHECKING:
     import pyarrow
 
+# A slice of sentences, or the number of the first sentence and the sentences.
 Task = slice | tuple[int, list[str]]
+Result = tuple[np.ndarray | float | str, ...]
+Function = Callable[[Any], Result | None]
 
 
 class TaskMap:
@@ -39,8 +42,8 @@ class TaskMap:
         self,
         engine: Engine,
         folder: Path,
-        settings: Mapping[str, Any],
-        wrap: Callable[..., Iterable[Any]],
+        settings: JsonObject,
+        wrap: Callable[..., Iterable[JsonObject]],
     ) -> None:
         self._engine = engine
         self._folder = folder
@@ -48,9 +51,7 @@ class TaskMap:
         self._wrap = wrap
         self._calls = 0
 
-    def __call__(
-        self, function: Callable[[Any], tuple[Any, ...] | None], tasks: Iterable[Task]
-    ) -> Iterator[tuple[Any, ...]]:
+    def __call__(self, function: Function, tasks: Iterable[Task]) -> Iterator[Result]:
         """Yields the results in the order of the tasks, once all are finished; raises the errors of
         `map_blocks`."""
         folder = self._folder / str(self._calls)
@@ -81,10 +82,10 @@ def _row(task: Task) -> dict[str, object]:
 class _Worker:
     """Calls a function for the task of a block, which has one row; the result is stored as bytes."""
 
-    def __init__(self, function: Callable[[Task], tuple[Any, ...] | None]) -> None:
+    def __init__(self, function: Function) -> None:
         self._function = function
 
-    def __call__(self, table: "pyarrow.Table") -> tuple["pyarrow.Table", dict[str, Any]]:
+    def __call__(self, table: "pyarrow.Table") -> tuple["pyarrow.Table", JsonObject]:
         import pyarrow
 
         [row] = table.to_pylist()

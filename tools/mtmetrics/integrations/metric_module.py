@@ -18,6 +18,7 @@ import evaluate
 from mtmetrics.artifacts.presets import Preset, preset_names
 from mtmetrics.checks import check, choice, language_of
 from mtmetrics.errors import InputError, MTMetricsError
+from mtmetrics.io.atomic import JsonObject
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.running import Running
 from mtmetrics.scorers.metric import METRICS
@@ -123,7 +124,7 @@ class MetricModule(evaluate.Metric):
         return self.metric_name
 
     @property
-    def scorer_options(self) -> dict[str, Any]:
+    def scorer_options(self) -> JsonObject:
         """Keywords of ``evaluate.load`` that `scorer` takes."""
         return {
             name: value for name, value in self.defaults.items() if not name.startswith("return_")
@@ -188,7 +189,7 @@ class MetricModule(evaluate.Metric):
             self.metric_name, preset=self.preset.name or None, pool=self.pool, **options
         )
 
-    def _compute(self, **arguments: Any) -> dict[str, Any]:
+    def _compute(self, **arguments: Any) -> JsonObject:
         """Scores checked texts.
 
         Args:
@@ -222,7 +223,7 @@ class MetricModule(evaluate.Metric):
 
     def compute(
         self, *, predictions: object = None, references: object = None, **kwargs: object
-    ) -> dict[str, Any] | None:
+    ) -> JsonObject | None:
         """Scores the rows that were added, and the texts that are passed here behind them.
 
         Where scoring fails, the rows that were added are kept, so that the call can be repeated
@@ -313,7 +314,7 @@ class MetricModule(evaluate.Metric):
             return self._known_columns()
         return ["predictions", *metric.side_of_options(self.defaults).columns]
 
-    def _infer_feature_from_example(self, example: dict[str, Any]) -> datasets.Features:
+    def _infer_feature_from_example(self, example: dict[str, object]) -> datasets.Features:
         """Returns the types of checked columns; the method of `evaluate` assumes the same types for
         all metrics."""
         text = datasets.Value("string")

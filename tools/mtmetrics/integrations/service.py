@@ -5,11 +5,12 @@ import ipaddress
 import json
 import urllib.parse
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mtmetrics._version import __version__
 from mtmetrics.checks import as_text, number, shown
 from mtmetrics.errors import InputError, MTMetricsError
+from mtmetrics.io.atomic import JsonObject
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.batch import Batch
 
@@ -200,7 +201,7 @@ class Service:
         ]
         return columns, threshold
 
-    def _score(self, columns: list[list[str]]) -> dict[str, Any]:
+    def _score(self, columns: list[list[str]]) -> JsonObject:
         *compared, predictions = columns
         texts = dict(zip(self.scorer.side.columns, compared, strict=True))
         [[result]] = self.scorer.score_batches([Batch({"": predictions}, **texts)])

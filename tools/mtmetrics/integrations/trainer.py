@@ -4,7 +4,7 @@ decoded and scored."""
 import dataclasses
 import numbers
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mtmetrics.checks import check
 from mtmetrics.errors import InputError
@@ -185,7 +185,7 @@ def _scorer(module: "MetricModule", with_sources: bool, options: dict[str, objec
     return module.scorer(**options | {"against": metric.side_of_options(options, columns)})
 
 
-def _decoded(tokenizer: "PreTrainedTokenizerBase", tokens: Any) -> list[str]:
+def _decoded(tokenizer: "PreTrainedTokenizerBase", tokens: object) -> list[str]:
     """Decodes (n, m) token ids to n texts; negative ids, such as -100, are padding."""
     import numpy as np
 
@@ -204,5 +204,5 @@ def _means(result: "MetricResult") -> dict[str, float]:
     return {"mean_score": result.system} | parts
 
 
-def _numbers(result: dict[str, Any]) -> dict[str, float]:
+def _numbers(result: dict[str, object]) -> dict[str, float]:
     return {name: float(value) for name, value in result.items() if isinstance(value, numbers.Real)}

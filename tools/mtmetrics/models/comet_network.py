@@ -268,7 +268,7 @@ class _EncodedText(NamedTuple):
 
 
 class _Judgement(NamedTuple):
-    """What the network says of a translation and the texts beside it, read as one sequence.
+    """Judgement of a translation that was read in one sequence with the texts beside it.
 
     Attributes:
         score: of the translation.

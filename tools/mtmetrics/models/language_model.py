@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from mtmetrics.artifacts.models import Network, pretrained_tokenizer
+from mtmetrics.artifacts.models import Network, NetworkConfig, pretrained_tokenizer
 from mtmetrics.checks import choice
 from mtmetrics.errors import ArtifactError, InputError, MTMetricsError
 from mtmetrics.models.devices import dtype_name, torch_dtype
@@ -239,7 +239,9 @@ class LanguageModel(LoadedModel):
         return row[: self.max_length]
 
 
-def _special_token(config: Any, model_id: int | None, tokenizer_id: int | None) -> int | None:
+def _special_token(
+    config: NetworkConfig, model_id: int | None, tokenizer_id: int | None
+) -> int | None:
     """Returns the id of a special token by a model's configuration, or by its tokenizer where the
     first lies outside of the vocabulary.
 

@@ -9,13 +9,13 @@ import itertools
 import json
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from safetensors.torch import load_file
 from torch import nn
 
-from mtmetrics.artifacts.models import Network, loading, transformers_network
+from mtmetrics.artifacts.models import Network, NetworkConfig, loading, transformers_network
 
 _WEIGHTS = "model.safetensors"
 # GPT-2's names of sizes in config.json -> BERT's names, which are used here for both.
@@ -120,7 +120,7 @@ class Bert(nn.Module):
     }
     required_keys: ClassVar = ()
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: NetworkConfig) -> None:
         super().__init__()
         self.config = config
         width = config.hidden_size
@@ -189,7 +189,7 @@ class GPT2(nn.Module):
     }
     required_keys: ClassVar = ("bos_token_id", "eos_token_id")
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: NetworkConfig) -> None:
         super().__init__()
         self.config = config
         self.base_model = _GPT2States(config)
@@ -199,7 +199,7 @@ class GPT2(nn.Module):
         """Returns the layer that turns states into logits."""
         return self.lm_head
 
-    def forward(self, **inputs: Any) -> SimpleNamespace:
+    def forward(self, **inputs: torch.Tensor | bool) -> SimpleNamespace:
         """Returns ``logits``, (B, T, V); takes the arguments of `base_model`."""
         return SimpleNamespace(logits=self.lm_head(self.base_model(**inputs).last_hidden_state))
 
@@ -226,7 +226,7 @@ class GPT2(nn.Module):
 class _GPT2States(nn.Module):
     """GPT-2 up to its last states."""
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: NetworkConfig) -> None:
         super().__init__()
         width = config.hidden_size
         self.word = _Embedding(config.vocab_size, width)
@@ -235,7 +235,7 @@ class _GPT2States(nn.Module):
         self.blocks = _blocks(config, inner, causal=True)
         self.norm = nn.LayerNorm(width, config.layer_norm_eps)
 
-    def forward(self, input_ids: torch.Tensor, **_: Any) -> SimpleNamespace:
+    def forward(self, input_ids: torch.Tensor, **_: object) -> SimpleNamespace:
         """Returns ``last_hidden_state``, (B, T, d), of (B, T) ids."""
         states = self.word(input_ids) + self.position.weight[: input_ids.shape[1]]
         for block in self.blocks:
@@ -243,7 +243,7 @@ class _GPT2States(nn.Module):
         return SimpleNamespace(last_hidden_state=self.norm(states))
 
 
-def _blocks(config: Any, inner: int, *, causal: bool) -> nn.ModuleList:
+def _blocks(config: NetworkConfig, inner: int, *, causal: bool) -> nn.ModuleList:
     return nn.ModuleList(
         Block(
             config.hidden_size,

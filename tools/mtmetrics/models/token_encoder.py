@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from mtmetrics.artifacts.models import Tokenizer
+from mtmetrics.artifacts.models import NetworkConfig, Tokenizer
 from mtmetrics.checks import positive
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.models.encoder_network import EncodedText, EncoderNetwork, Reading, TextKey
@@ -281,7 +281,7 @@ class TokenEncoder:
         self.counts.padded_tokens += self._network.run(keys, texts, self, keep)
 
 
-def _max_length(tokenizer: Tokenizer, config: Any) -> int:
+def _max_length(tokenizer: Tokenizer, config: NetworkConfig) -> int:
     """Returns the number of tokens that a model can read at once."""
     positions = getattr(config, "max_position_embeddings", None)
     if positions is None:

@@ -9,7 +9,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mtmetrics.artifacts.models import Network, Tokenizer, loading, pretrained, read_record
+from mtmetrics.artifacts.models import (
+    Network,
+    NetworkConfig,
+    Tokenizer,
+    loading,
+    pretrained,
+    read_record,
+)
 from mtmetrics.checks import language_pair, positive
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.models.devices import torch_dtype
@@ -111,7 +118,7 @@ def require_mbart(folder: Path, lang_pair: str) -> None:
     _prepare(folder, config, tokenizer, lang_pair)
 
 
-def _prepare(folder: Path, config: Any, tokenizer: Tokenizer, lang_pair: str) -> None:
+def _prepare(folder: Path, config: NetworkConfig, tokenizer: Tokenizer, lang_pair: str) -> None:
     if config.model_type != "mbart":
         raise ArtifactError(
             f"{folder}: a model of the kind {config.model_type!r}; an MBart is needed to translate"
@@ -141,7 +148,9 @@ def configured_beams(network: Network) -> int:
     return network.generation_config.num_beams or 1
 
 
-def generation(config: Any, frame: Frame, *, beams: int = 1, max_length: int | None = None) -> Any:
+def generation(
+    config: NetworkConfig, frame: Frame, *, beams: int = 1, max_length: int | None = None
+) -> Any:
     """Returns a ``GenerationConfig`` that replaces the one of the model's folder.
 
     Args:
