@@ -222,10 +222,10 @@ def _segment(
     words: Mapping[tuple[int, int], str],
     opened: Opened | None,
 ) -> str:
-    others = ""
+    compared_texts = ""
     for column, texts in compared.texts.others.items():
         label, text = column.removesuffix("s"), html.escape(texts[row])
-        others += f'<p class="mt-other" dir="auto"><span>{label}</span>{text}</p>'
+        compared_texts += f'<p class="mt-other" dir="auto"><span>{label}</span>{text}</p>'
     outputs = []
     for place, (name, texts) in enumerate(compared.texts.systems.items()):
         is_open = opened is not None and (opened.segment, opened.system) == (row, place)
@@ -249,6 +249,6 @@ def _segment(
     picture = opened.picture if opened is not None and opened.segment == row else ""
     return (
         '<article class="mt-segment"><header><span '
-        f'class="mt-number">{row + 1}</span><div>{others}</div></header><div '
+        f'class="mt-number">{row + 1}</span><div>{compared_texts}</div></header><div '
         f'class="mt-outputs">{"".join(outputs)}</div>{picture}</article>'
     )
