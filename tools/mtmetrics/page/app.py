@@ -390,8 +390,8 @@ class _Page:
             if columns and any(text.is_there for text in self._systems(form)):
                 texts = self._texts(form)
         except MTMetricsError as error:
-            problem = str(error)
-        updates = {self.facts: views.problem(problem) if problem else _facts_of(texts)}
+            problem = views.error_problem(error)
+        updates = {self.facts: problem or _facts_of(texts)}
         for side, group in self.groups.items():
             choices, ticked = self._choices(
                 side, columns or self.columns_at_first, self._lang_pair(form), form[group.boxes]
@@ -445,8 +445,8 @@ class _Page:
             self.start: gr.Button(interactive=True),
             self.stop: gr.Button("Stop", visible=False, interactive=True),
         }
-        without_result = {self.result: gr.Column(visible=False), **buttons}
-        begin = {
+        ended = {self.result: gr.Column(visible=False), **buttons}
+        begun = {
             self.result: gr.Column(visible=False),
             self.start: gr.Button(interactive=False),
             self.stop: gr.Button(visible=True),
@@ -454,21 +454,21 @@ class _Page:
         }
         try:
             texts = self._texts(form)
-            metrics = chosen(self.offers, ticked, texts.others, texts.lang_pair)
+            metrics = chosen(self.offers, ticked, texts.columns, texts.lang_pair)
             for state in self.comparer.compare(texts, metrics):
                 if stop_signal:
-                    yield {self.status: "Stopped.", **without_result}
+                    yield {self.status: "Stopped.", **ended}
                     return
                 if isinstance(state, Progress):
-                    yield {self.status: views.progress(state), **begin}
-                    begin = {}  # the buttons change once
+                    yield {self.status: views.progress(state), **begun}
+                    begun = {}  # the buttons change once
                 else:
                     with _shown_files() as folder:
                         results = self._result_values(state, folder)
                         visible = {self.result: gr.Column(visible=True)}
                         yield {self.status: "", **visible, **buttons, **results}
         except MTMetricsError as error:
-            yield {self.status: views.problem(str(error)), **without_result}
+            yield {self.status: views.error_problem(error), **ended}
 
     def _stop(self, stop_signal: list[bool]) -> "gradio.Button":
         """Has the comparison end at its next step, so that it leaves the queue like every other."""
@@ -552,12 +552,10 @@ class _Page:
         is_open = opened is not None and (opened.segment, opened.system) == (segment, system)
         if compared is None or is_open:
             return None
-        scored = compared.metrics[metric]
-        name = list(compared.texts.systems)[system]
-        columns = {column: [texts[segment]] for column, texts in compared.texts.others.items()}
-        text = compared.texts.systems[name][segment]
-        picture = heatmap(scored.scorer, columns, text, scored.results[name], segment)
-        return views.Opened(segment, system, picture)
+        scored, names = compared.metrics[metric], list(compared.texts.systems)
+        columns = {name: [texts[segment]] for name, texts in compared.texts.columns.items()}
+        result, text = scored.results[names[system]], compared.texts.systems[names[system]][segment]
+        return views.Opened(segment, system, heatmap(scored.scorer, columns, text, result, segment))
 
 
 def build_page(metric: str | None = None, added: Sequence[str] = ()) -> "gradio.Blocks":
@@ -599,7 +597,7 @@ def _facts_of(texts: Texts | None) -> str:
         return (
             "Upload or paste a source or references, and the translations of two or more systems."
         )
-    columns = " and ".join(texts.others)
+    columns = " and ".join(texts.columns)
     names = ", ".join(map(html.escape, texts.systems))
     count = f"{len(texts.systems)} system{'s' if len(texts.systems) > 1 else ''}"
     return f"<b>{texts.segments:,}</b> segments with {columns}, <b>{count}</b>: {names}."
@@ -625,14 +623,14 @@ def _written(path: Path, lines: Sequence[str]) -> str:
 def _words(compared: Compared, metric: int, rows: Sequence[int]) -> dict[tuple[int, int], str]:
     """Returns the coloured translations of some segments, by segment and place of the system; empty
     where the metric blames no words."""
-    systems = list(compared.texts.systems.values())
+    scored, systems = compared.metrics[metric], list(compared.texts.systems.values())
     places = [(row, place) for row in rows for place in range(len(systems))]
-    columns = {}
-    for name, texts in compared.texts.others.items():
-        columns[name] = [texts[row] for row, _ in places]
-    translations = [systems[place][row] for row, place in places]
-    coloured_texts = coloured(compared.metrics[metric].scorer, columns, translations)
-    return dict(zip(places, coloured_texts, strict=False))
+    columns = {
+        name: [texts[row] for row, _ in places] for name, texts in compared.texts.columns.items()
+    }
+    outputs = [systems[place][row] for row, place in places]
+    texts = coloured(scored.scorer, columns, outputs)
+    return dict(zip(places, texts, strict=False))
 
 
 def _pages(compared: Compared) -> int:

@@ -65,8 +65,10 @@ def coloured(
     the metric blames no words."""
     if not blames_words(scorer):
         return []
-    faults_by_text = word_scorer(scorer).blame(predictions, **columns)
-    return [_marked(text, faults) for text, faults in zip(predictions, faults_by_text, strict=True)]
+    faults_per_text = word_scorer(scorer).blame(predictions, **columns)
+    return [
+        _marked(text, faults) for text, faults in zip(predictions, faults_per_text, strict=True)
+    ]
 
 
 def _marked(text: str, faults: Sequence[Fault]) -> str:
