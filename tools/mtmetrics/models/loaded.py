@@ -1,7 +1,7 @@
-"""`LoadedModel`, the base class of all models: finds the files, names the model, picks devices."""
+"""A loaded model: its name, its fingerprint, and the devices that it is on."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any
 
 from mtmetrics.artifacts.models import model_fingerprint, model_folder, model_label
 from mtmetrics.checks import positive
@@ -10,28 +10,21 @@ from mtmetrics.models.batches import BatchRunner, replicate
 from mtmetrics.models.devices import pick_devices, pick_dtype
 from mtmetrics.models.running import Running
 
-if TYPE_CHECKING:
-    import torch
-
 
 class LoadedModel:
-    """A model whose folder was found; a subclass reads the files.
+    """A model that was found, and where it runs; a subclass reads its files.
 
     Args:
-        kind: of model, for messages, such as ``"encoder"``.
+        kind: what messages call it, such as ``"encoder"``.
         model: folder, name of a bundled artifact, or Hub repository.
         revision: Hub revision.
         running: keywords of `Running`.
 
     Attributes:
-        running: options of running it.
-        devices: devices that it runs on.
-        dtype: number format of the computation.
         name: as the user gave it.
-        label: name in signatures.
-        described: kind and name, for messages.
-        folder: holds its files.
+        label: how signatures call it.
         fingerprint: 8 hexadecimal digits that pin its numbers.
+        dtype: number format of the computation.
 
     Raises:
         InputError: an unknown device or dtype, or a batch size below 1.
@@ -53,7 +46,7 @@ class LoadedModel:
         )
         self.fingerprint = model_fingerprint(self.folder)
 
-    def __reduce__(self) -> NoReturn:
+    def __reduce__(self) -> Any:
         """Refuses to be pickled: a model is as large as its files, and lies on devices."""
         advice = (
             "load the metric in the worker with mtmetrics.load, or send a scorer that "
@@ -62,15 +55,9 @@ class LoadedModel:
         raise MTMetricsError(f"{self.described}: a loaded model stays in its process; {advice}")
 
     def on_devices(
-        self, network: "torch.nn.Module", pad: int = 0, batch_tokens: int | None = None
+        self, network: Any, pad: int = 0, batch_tokens: int | None = None
     ) -> BatchRunner:
-        """Puts a network on each of the devices, and returns a runner of batches.
-
-        Args:
-            network: a `torch.nn.Module`.
-            pad: token id that fills up shorter rows of a batch.
-            batch_tokens: padded tokens per batch; by default those of `running`.
-        """
+        """The network on each of the devices; `pad` fills up its batches."""
         copies = replicate(self.described, network.eval(), self.devices)
         return BatchRunner(
             self.described, copies, self.devices, batch_tokens or self.running.batch_tokens, pad

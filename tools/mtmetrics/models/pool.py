@@ -1,4 +1,4 @@
-"""A pool of loaded models, which several scorers share."""
+"""Models that were loaded already, so that several scorers share them."""
 
 import weakref
 from collections.abc import Callable
@@ -26,13 +26,11 @@ Model = TypeVar("Model")
 
 
 class ModelPool:
-    """Loads each model once.
+    """Encoders, language models and translators that were loaded already, so that several scorers
+    share them.
 
-    Translators compute in float32, whatever the number format. Language models and translators have
-    batches of their own size.
-
-    Args:
-        **running: keywords of `mtmetrics.models.running.Running`.
+    Its keywords are those of `mtmetrics.models.running.Running`. Translators compute in float32;
+    language models and translators have batches of their own size.
 
     Attributes:
         running: the keywords.
@@ -40,20 +38,17 @@ class ModelPool:
 
     def __init__(self, **running: Any) -> None:
         self.running = running
-        options = Running(**running)
-        self.device, self.local_files_only = options.device, options.local_files_only
-        # "auto" is resolved here, since stages of a production are found again by the real format.
-        self.dtype = (
-            pick_dtype(options.dtype, options.device) if options.dtype == "auto" else options.dtype
-        )
-        self._encoder_options = running | {"dtype": self.dtype}
-        # Without batch size and number format.
-        self._generator_options: dict[str, Any] = {
-            "device": options.device,
-            "local_files_only": options.local_files_only,
+        given = Running(**running)
+        self.device, self.local_files_only = given.device, given.local_files_only
+        # Here too, since stages of a production are found again by it.
+        self.dtype = given.dtype if given.dtype != "auto" else pick_dtype(given.dtype, given.device)
+        self._encoding = running | {"dtype": self.dtype}
+        self._generating: dict[str, Any] = {
+            "device": given.device,
+            "local_files_only": given.local_files_only,
         }
         self._loaded: dict[tuple[object, ...], Any] = {}
-        # Weak, so that passes compute no vectors for an encoder that nobody holds any more.
+        # What nobody reads any more is not computed.
         self._encoders: weakref.WeakValueDictionary[tuple[object, ...], TokenEncoder] = (
             weakref.WeakValueDictionary()
         )
@@ -74,7 +69,7 @@ class ModelPool:
         if encoder is None:
             network = self._load_once(
                 ("encoder", model, revision),
-                lambda: EncoderNetwork(model, revision=revision, **self._encoder_options),
+                lambda: EncoderNetwork(model, revision=revision, **self._encoding),
             )
             encoder = TokenEncoder(network, layer=layer, mix=mix, max_pieces=max_pieces)
             self._encoders[key] = encoder
@@ -116,7 +111,7 @@ class ModelPool:
             raise InputError(f"layer {layer}: {why}", option="layer")
         return self._load_once(
             ("sentence", model, revision),
-            lambda: SentenceTransformerEncoder(model, revision=revision, **self._encoder_options),
+            lambda: SentenceTransformerEncoder(model, revision=revision, **self._encoding),
         )
 
     def static_vectors(self, table: str) -> "StaticVectors":
@@ -128,10 +123,10 @@ class ModelPool:
     def language_model(
         self, model: str, *, revision: str | None = None, **options: Any
     ) -> LanguageModel:
-        """Returns a language model; `options` are ``start_token``, ``end_token`` and
+        """The language model; `options` are its ``start_token``, ``end_token`` and
         ``length_power``."""
         key = ("lm", model, revision, *sorted(options.items()))
-        options |= {"revision": revision, "dtype": self.dtype, **self._generator_options}
+        options |= {"revision": revision, "dtype": self.dtype, **self._generating}
         return self._load_once(key, lambda: LanguageModel(model, **options))
 
     def translator(
@@ -141,7 +136,7 @@ class ModelPool:
         from mtmetrics.models.translator import Translator
 
         key = ("translator", model, lang_pair, revision, *sorted(options.items()))
-        options |= {"revision": revision, **self._generator_options}
+        options |= {"revision": revision, **self._generating}
         return self._load_once(key, lambda: Translator(model, lang_pair, **options))
 
     def regressor(self, model: str, *, revision: str | None = None) -> "tuple[Regressor, str]":
@@ -168,9 +163,7 @@ class ModelPool:
         folder = comet_folder(model, revision=revision, local_files_only=self.local_files_only)
         from mtmetrics.models.comet_network import Comet
 
-        return self._load_once(
-            ("comet", model, revision), lambda: Comet(folder, **self._encoder_options)
-        )
+        return self._load_once(("comet", model, revision), lambda: Comet(folder, **self._encoding))
 
     def _load_once(self, key: tuple[object, ...], load: Callable[[], Model]) -> Model:
         """Returns the model of a key, which `load` loads the first time."""
