@@ -67,7 +67,7 @@ class ModelPool:
         key = (model, layer, revision, max_pieces, mix_key)
         encoder = self._encoders.get(key)
         if encoder is None:
-            network = self._load_once(
+            network = self._once(
                 ("encoder", model, revision),
                 lambda: EncoderNetwork(model, revision=revision, **self._encoding),
             )
@@ -99,7 +99,7 @@ class ModelPool:
                     "it out",
                     option="layer",
                 )
-            return self._load_once(("stored", model), lambda: StoredVectors(model))
+            return self._once(("stored", model), lambda: StoredVectors(model))
         folder = model_folder(model, revision=revision, local_files_only=self.local_files_only)
         if not (folder / "modules.json").is_file():  # no pipeline of sentence-transformers
             return self.encoder(model, layer=layer, revision=revision).means()
@@ -109,7 +109,7 @@ class ModelPool:
                 "it out"
             )
             raise InputError(f"layer {layer}: {why}", option="layer")
-        return self._load_once(
+        return self._once(
             ("sentence", model, revision),
             lambda: SentenceTransformerEncoder(model, revision=revision, **self._encoding),
         )
@@ -118,7 +118,7 @@ class ModelPool:
         """Returns the word vectors of a file."""
         from mtmetrics.models.static_vectors import StaticVectors
 
-        return self._load_once(("static", table), lambda: StaticVectors(table))
+        return self._once(("static", table), lambda: StaticVectors(table))
 
     def language_model(
         self, model: str, *, revision: str | None = None, **options: Any
@@ -127,7 +127,7 @@ class ModelPool:
         ``length_power``."""
         key = ("lm", model, revision, *sorted(options.items()))
         options |= {"revision": revision, "dtype": self.dtype, **self._generating}
-        return self._load_once(key, lambda: LanguageModel(model, **options))
+        return self._once(key, lambda: LanguageModel(model, **options))
 
     def translator(
         self, model: str, lang_pair: str, *, revision: str | None = None, **options: Any
@@ -137,7 +137,7 @@ class ModelPool:
 
         key = ("translator", model, lang_pair, revision, *sorted(options.items()))
         options |= {"revision": revision, **self._generating}
-        return self._load_once(key, lambda: Translator(model, lang_pair, **options))
+        return self._once(key, lambda: Translator(model, lang_pair, **options))
 
     def regressor(self, model: str, *, revision: str | None = None) -> "tuple[Regressor, str]":
         """Returns a trained regressor and its fingerprint.
@@ -163,9 +163,9 @@ class ModelPool:
         folder = comet_folder(model, revision=revision, local_files_only=self.local_files_only)
         from mtmetrics.models.comet_network import Comet
 
-        return self._load_once(("comet", model, revision), lambda: Comet(folder, **self._encoding))
+        return self._once(("comet", model, revision), lambda: Comet(folder, **self._encoding))
 
-    def _load_once(self, key: tuple[object, ...], load: Callable[[], Model]) -> Model:
+    def _once(self, key: tuple[object, ...], load: Callable[[], Model]) -> Model:
         """Returns the model of a key, which `load` loads the first time."""
         if key not in self._loaded:
             self._loaded[key] = load()
