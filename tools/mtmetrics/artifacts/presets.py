@@ -160,10 +160,10 @@ def load_preset(metric: str, preset: str | Path, *, local_files_only: bool = Fal
     options = settings.pop("options", {})
     if not isinstance(options, dict):
         raise ArtifactError(f"{path}: options must be a table, [options]")
-    preset = Preset(name, metric, path.parent, settings, options)
+    preset_of_file = Preset(name, metric, path.parent, settings, options)
     if "extends" in settings:
-        return _extended(preset, path, local_files_only)
-    return preset
+        return _extended(preset_of_file, path, local_files_only)
+    return preset_of_file
 
 
 def _extended(preset: Preset, path: Path, local_files_only: bool) -> Preset:
