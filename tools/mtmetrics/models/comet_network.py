@@ -37,7 +37,7 @@ _WORD_SHARES = (0.1667, 0.3333, 0.5)
 _ERROR_SHARE = 0.22
 PENALTIES = {"minor": 1, "major": 5, "critical": 10}
 _HIGHEST_PENALTY = 25
-# Vectors of a source, a reference and a translation are joined with their products and differences.
+# Family -> number of vectors that `CometNetwork.compare` joins; joint families read a single one.
 _JOINED_VECTORS = {"regression_metric": 6, "referenceless_regression_metric": 4}
 _CACHED_BYTES = 2**26  # of sentence vectors
 _CACHED_SEQUENCES = 4096
@@ -223,8 +223,8 @@ class ErrorSpan(NamedTuple):
     """An error in a translation.
 
     Attributes:
-        start: its first character.
-        end: the character behind its last one.
+        start: position of its first character in the translation.
+        end: position behind its last character.
         severity: ``minor``, ``major`` or ``critical``.
         confidence: how sure the network is of the severity, 0 to 1.
     """
@@ -240,7 +240,9 @@ class CometScores(NamedTuple):
 
     Attributes:
         scores: (n,).
-        parts: (n,) values by the names of the parts.
+        parts: of checkpoints that read joint sequences, ``src``, ``ref`` and ``unified`` -> (n,)
+            scores of the readings with the source, the reference, and both; for XCOMET also
+            ``mqm``, (n,) scores by the errors.
         errors: the errors in each translation; empty lists of a network that finds none.
         truncated: (n,) bool, whether a text was cut.
     """
@@ -309,7 +311,7 @@ class Comet(LoadedModel):
             wrong = missing or keys.unexpected_keys
             if wrong:
                 raise ValueError(f"{HEADS_FILE} does not fit: {wrong[0]}")
-        # The published package takes off two, since two positions of RoBERTa's table are none.
+        # Two less, as in the published package: RoBERTa uses two of its positions for padding.
         self.limit = encoder.config.max_position_embeddings - 2
         self._runner = self.on_devices(network, self.tokenizer.pad_token_id or 0)
         self._network: CometNetwork = self._runner.replicas[0][0]
@@ -330,7 +332,10 @@ class Comet(LoadedModel):
         return self._score_joint(columns) if self.settings.joint else self._score_apart(columns)
 
     def _score_apart(self, columns: Mapping[str, Sequence[str]]) -> CometScores:
-        """Scores texts that are encoded one by one; `columns` has ``mt``, and those of `score`."""
+        """Scores texts that are encoded one by one.
+
+        `columns` holds the translations as ``mt``, and the sources and references as in `score`.
+        """
         texts = [text for column in columns.values() for text in column]
         encoded = dict(zip(texts, self._encoded.values(texts, self._encode), strict=True))
         device = next(self._network.parameters()).device
@@ -401,23 +406,25 @@ class Comet(LoadedModel):
             for row in zip(translations, *(columns[name] for name in names), strict=True)
         ]
         judged = self._judged.values(sequences, lambda missing: self._judge(missing, tokens))
+        # The sequences of the first input come first, one for each translation.
         count = len(translations)
-        judged_inputs = [judged[place * count :][:count] for place in range(len(inputs))]
-        scores = np.array([[each.score for each in row] for row in judged_inputs])
-        flags = np.array([[each.is_truncated for each in row] for row in judged_inputs])
-        truncated = np.any(flags, axis=0)
+        scores = np.array([judgement.score for judgement in judged]).reshape(len(inputs), count)
+        cut = np.array([judgement.is_truncated for judgement in judged]).reshape(len(inputs), count)
+        truncated = np.any(cut, axis=0)
         parts = dict(zip(inputs, scores, strict=True))
 
         errors: list[list[ErrorSpan]] = [[] for _ in translations]
         if self.settings.error_labels:
             shares = _WORD_SHARES if len(inputs) > 1 else (1.0,)
-            for row, text in enumerate(translations):
+            for number, text in enumerate(translations):
+                # Those of this translation, one for each input.
+                judgements = judged[number::count]
                 labels = [
-                    share * judgements[row].labels
-                    for share, judgements in zip(shares, judged_inputs, strict=True)
+                    share * judgement.labels
+                    for share, judgement in zip(shares, judgements, strict=True)
                 ]
                 offsets = tokens[text].offsets
-                errors[row] = error_spans(
+                errors[number] = error_spans(
                     np.sum(labels, axis=0), offsets, self.settings.error_labels
                 )
         if self.settings.class_identifier != "xcomet_metric":

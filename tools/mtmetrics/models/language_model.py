@@ -27,7 +27,8 @@ StartToken = Literal["short", "always", "never"]
 START_TOKENS: tuple[StartToken, ...] = ("short", "always", "never")
 # Texts whose likelihood is kept, for other metrics that ask for the same ones.
 _CACHED_TEXTS = 4096
-# Tokens whose logits are computed at once: few megabytes, which stay in the processor's cache.
+# Tokens whose logits are computed at once. They take few megabytes, which fit into the cache of a
+# processor.
 _TOKENS_AT_ONCE = 256
 
 
@@ -50,9 +51,9 @@ class LanguageModel(LoadedModel):
             where short texts get the published 0, which is the best score there is.
         end_token: also score that the text ends where it does, if an end-of-text token fits behind
             it. Only for models that were trained on texts one by one.
-        length_power: the log-likelihood of the tokens is divided by their number to this power, 0
-            to 1, as beam searches do: 1 is the mean, as published; below 1, of texts with the same
-            mean the shorter one is better.
+        length_power: from 0 to 1. The log-likelihood of a text is divided by the number of its
+            tokens to this power, as in beam searches. With 1, the score is the mean, as published.
+            With less, the shorter of two texts with the same mean has the better score.
         revision: Hub revision.
         **running: keywords of `mtmetrics.models.running.Running`; by default 2,048 padded tokens per
             batch. Likelihoods come in float32, whatever the number format of the network.

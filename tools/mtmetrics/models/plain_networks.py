@@ -259,9 +259,9 @@ def _blocks(config: NetworkConfig, inner: int, *, causal: bool) -> nn.ModuleList
 def network(auto_class: str, folder: Path, dtype: torch.dtype) -> Network:
     """Loads the network of a model folder.
 
-    A plain BERT or GPT-2 is computed by this module, if its weights are a single file, with the
-    names and sizes that `transformers` writes today. Every other model is computed by
-    `transformers`.
+    This module computes a plain BERT or GPT-2. Its weights must be a single file, with the names of
+    tensors that `transformers` writes today, not those of old versions. `transformers` computes
+    every other model.
 
     Args:
         auto_class: ``"AutoModel"`` or ``"AutoModelForCausalLM"``.
