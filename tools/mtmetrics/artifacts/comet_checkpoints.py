@@ -59,7 +59,7 @@ _CORRECTED = "sparsemax_patch"
 
 @dataclasses.dataclass(frozen=True)
 class CometSettings:
-    """Settings of the network of a checkpoint; the defaults are those of the published package.
+    """Settings of the network of a checkpoint.
 
     Attributes:
         class_identifier: its family, one of `FAMILIES`.
@@ -97,10 +97,11 @@ class CometSettings:
 
     @classmethod
     def of(cls, hparams: JsonObject) -> "CometSettings":
-        """Makes settings of the hyperparameters of a checkpoint.
+        """Makes settings of the hyperparameters of a checkpoint, and of the defaults of the published
+        package.
 
         Raises:
-            ArtifactError: it is of a class, or has a value, that cannot be read.
+            ArtifactError: its class, or one of its values, is not supported.
         """
         family = hparams.get("class_identifier")
         if family not in FAMILIES:
@@ -204,7 +205,7 @@ def convert_comet(
 
     Raises:
         InputError: `out` exists already.
-        ArtifactError: the checkpoint is damaged or of a class that is not read, or the encoder
+        ArtifactError: the checkpoint is damaged or of a class that is not supported, or the encoder
             cannot be found.
         MTMetricsError: `out` cannot be written.
     """
@@ -249,7 +250,8 @@ def conversion_record(folder: Path) -> JsonObject:
 
 
 def _read_hparams(path: Path) -> JsonObject:
-    """Reads hparams.yaml. Refuses a class that cannot be read, before gigabytes are."""
+    """Reads hparams.yaml. Refuses a class that is not supported, before the large checkpoint is
+    read."""
     import yaml
 
     try:

@@ -86,8 +86,7 @@ class Reading(NamedTuple):
 
         if isinstance(self.states, int):
             return hidden_states[self.states]
-        # One sum grows in place: as tensors of their own, the products would take the memory of all
-        # layers again.
+        # In place: separate products would take as much memory as all layers again.
         total = torch.zeros_like(next(iter(hidden_states.values())))
         for layer in self.layers:
             total.add_(hidden_states[layer], alpha=self.states[layer - 1])
@@ -113,9 +112,9 @@ Keep = Callable[[int, Reading, np.ndarray], None]
 class LayerStates:
     """Runs a `transformers` encoder up to the highest hidden state that is asked for.
 
-    State k is the output of block k; state 0 is the input of the first block. (These are the
-    ``hidden_states`` of `transformers`.) Where k is the last layer, a closing normalisation of the
-    model is applied, as the model itself would.
+    State k is the output of block k; state 0 is the input of the first block. They are those that
+    `transformers` calls ``hidden_states``. A model may normalise the output of its last block; then
+    the state of the last block is normalised too.
     """
 
     def __init__(self, network: Network) -> None:
@@ -125,7 +124,7 @@ class LayerStates:
         # away; `_blocks` remembers all.
         self._running_blocks = _find_blocks(network, self._depth)
         self._blocks = list(self._running_blocks or ())
-        # The states that the present pass has to note, None until they are computed.
+        # States that the present pass has to keep, by number; None until they are computed.
         self._states: dict[int, Any] = {}
         for number, block in enumerate(self._blocks, 1):
             block.register_forward_hook(self._output_hook(number))
@@ -150,7 +149,8 @@ class LayerStates:
                 self._states[self._depth] = result.last_hidden_state
             return self._states
         finally:
-            self._states = {}  # after an error too: where memory ran out, it is needed
+            # Frees the states. After an error too: memory may have run out.
+            self._states = {}
 
     def _note_input(self, _module: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Notes the input of the first block."""
@@ -213,7 +213,7 @@ class EncoderNetwork(LoadedModel):
         self._runner.replicas = [
             (LayerStates(copy), device) for copy, device in self._runner.replicas
         ]
-        # A text that was cut has the number of tokens at which it was cut in its key.
+        # The key of a text that was cut also holds the number of tokens at which it was cut.
         self._cache: TextCache[tuple[TextKey, Reading, int | None], EncodedText]
         self._cache = TextCache(0, lambda encoded: encoded.vectors.nbytes)
         self._cache_bytes = cache_bytes
@@ -224,7 +224,7 @@ class EncoderNetwork(LoadedModel):
 
     @functools.cached_property
     def word_table(self) -> np.ndarray:
-        """(V,) bool, true for the tokens that the published word filter keeps."""
+        """(V,) bool table of tokens, see `mtmetrics.models.text_units.word_table`."""
         return word_table(self.tokenizer)
 
     def join(self, reader: Reader) -> None:
@@ -289,8 +289,7 @@ class EncoderNetwork(LoadedModel):
         return padded_tokens
 
     def forget(self) -> None:
-        """Empties the cache: the next texts are computed in batches of their own, whatever was
-        read before."""
+        """Empties the cache, so that the batches of the next texts do not depend on earlier texts."""
         self._cache.clear()
 
     def _readers_with(self, reader: Reader) -> list[Reader]:

@@ -407,7 +407,7 @@ class _Page:
 
         Args:
             side: of the group.
-            columns: that are there.
+            columns: of text that the visitor gave.
             lang_pair: of the texts.
             ticked: keys of metrics that are ticked now.
 
@@ -445,6 +445,7 @@ class _Page:
             self.start: gr.Button(interactive=True),
             self.stop: gr.Button("Stop", visible=False, interactive=True),
         }
+        # Values of components after a comparison without a result, and at the beginning of one.
         ended = {self.result: gr.Column(visible=False), **buttons}
         begun = {
             self.result: gr.Column(visible=False),
@@ -526,7 +527,7 @@ class _Page:
         """Returns a page of segments as HTML.
 
         Args:
-            compared: the result; None once it was kept for an hour.
+            compared: the result; None if it was dropped, after an hour.
             metric: place of the metric whose scores order the segments.
             order: one of `Compared.orders`.
             page: number of the page, from 1.
