@@ -200,7 +200,8 @@ def _here(args: argparse.Namespace, filtering: "Filtering") -> "tuple[dict[str, 
     with _rereadable(args) as pairs:
         form = _form(args.out)
         columns = pairs.columns(form, filtering.names)
-        mixture = filtering.mixture(options.model_pool(args, dtype="auto"))
+        pool = options.model_pool(args, dtype="auto")
+        mixture = filtering.mixture(pool)
         texts = options.progress(pairs.texts(), unit=" pairs", desc="scoring")
         scanned = scan(texts, filtering.checks(), mixture, count_tokens=args.tokens is not None)
         mask = filtering.selection.mask(scanned.scores, scanned.tokens)
@@ -214,6 +215,7 @@ def _here(args: argparse.Namespace, filtering: "Filtering") -> "tuple[dict[str, 
     report = scanned.report | {
         "below": below,
         "metrics": mixture.about(),
+        **pool.about(),
         "tokens": int(scanned.tokens[mask].sum()),
     }
     return report, scanned.scores[mask]

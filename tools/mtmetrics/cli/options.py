@@ -5,6 +5,7 @@ import contextlib
 import dataclasses
 import functools
 import logging
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -375,7 +376,11 @@ def model_pool(args: argparse.Namespace, *, dtype: str = "float32") -> "ModelPoo
     """The pool of models as the arguments ask for it; `dtype` is the usual number format."""
     from mtmetrics.models.pool import ModelPool
 
-    return ModelPool(**pool_options(args, dtype=dtype))
+    pool = ModelPool(**pool_options(args, dtype=dtype))
+    if args.dtype == "auto" and not quiet:
+        chosen = pool.number_format
+        print(f"mtmetrics: computes in {chosen.name}: {chosen.reason}", file=sys.stderr)
+    return pool
 
 
 class _Meter:

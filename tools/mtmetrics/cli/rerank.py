@@ -162,6 +162,7 @@ def run(args: argparse.Namespace) -> None:
             stream.write(choice.text + "\n" if plain else json_line(row))
     counts, mixture = reranker.counts, reranker.mixture
     report |= {**counts, "mbr": args.mbr, "weights": mixture.weights, "metrics": mixture.about()}
+    report |= pool.about()
     write_report(args.report, report)
     unusual = "".join(f", {counts[name]} {name}" for name in ("blank", "repeated") if counts[name])
     text = (
