@@ -32,6 +32,7 @@ TOP_LEVEL = {
 # their name.
 LINES = 73
 TESTED_IN = {
+    "artifacts/pickles": "artifacts/test_convert",
     "choosing/mixture": "choosing/test_reranking",
     # What commands share, and commands that make a thing whose tests are elsewhere.
     "cli/output": "cli/test_score",

@@ -17,6 +17,8 @@ from typing import IO, Any, BinaryIO, cast
 
 from mtmetrics.errors import InputError, MTMetricsError
 
+JsonObject = dict[str, Any]
+
 
 def sha256_file(path: str | Path) -> str:
     """Returns the hexadecimal sha256 of a file, read in blocks."""

@@ -144,9 +144,9 @@ class Endpoints:
 
     def _fitting(self, texts: Texts) -> list[MetricChoice]:
         """The metrics that can score the texts; an `InputError` where there is none."""
-        fitting = [offer for offer in self._offers if offer.fits(texts.others, texts.lang_pair)]
+        fitting = [offer for offer in self._offers if offer.fits(texts.columns, texts.lang_pair)]
         if not fitting:
-            columns = " and ".join(texts.others)
+            columns = " and ".join(texts.columns)
             raise InputError(
                 f"no metric of this page scores {texts.lang_pair} with {columns} alone"
             )
@@ -169,12 +169,12 @@ class Endpoints:
             ordered = self._usual(fitting) + fitting
             suitable = [offer for offer in ordered if not matches_words or _matches_words(offer)]
             return (suitable or ordered)[0]
-        named = [offer for offer in self._offers if f"{offer.key}:".startswith(f"{metric}:")]
-        if not named:
+        namesakes = [offer for offer in self._offers if f"{offer.key}:".startswith(f"{metric}:")]
+        if not namesakes:
             keys = ", ".join(offer.key for offer in self._offers)
             raise InputError(f"metric {metric!r}: this page does not have it; it has: {keys}")
-        fitting = [offer for offer in named if offer.fits(texts.others, texts.lang_pair)]
-        [offer] = chosen(named, [(fitting or named)[0].key], texts.others, texts.lang_pair)
+        fitting = [offer for offer in namesakes if offer.fits(texts.columns, texts.lang_pair)]
+        [offer] = chosen(namesakes, [(fitting or namesakes)[0].key], texts.columns, texts.lang_pair)
         return offer
 
 
@@ -188,9 +188,12 @@ def _texts(
     sources: list[str] | None,
     references: list[str] | None,
 ) -> Texts:
-    columns: dict[Column, list[str] | None] = {"sources": sources, "references": references}
-    others = {name: texts for name, texts in columns.items() if texts is not None}
-    return from_lists(lang_pair, others, systems)
+    columns: dict[Column, list[str]] = {}
+    if sources is not None:
+        columns["sources"] = sources
+    if references is not None:
+        columns["references"] = references
+    return from_lists(lang_pair, columns, systems)
 
 
 def _texts_of_one(
@@ -208,7 +211,7 @@ def _texts_of_one(
 def _explanations(words: WordScorer, texts: Texts) -> Iterator[dict[str, Any]]:
     """Yields alignment and faults of each segment as plain data; None where there are none."""
     predictions = texts.systems[_SYSTEM]
-    columns = {name: texts.others[name] for name in words.side.columns}
+    columns = {name: texts.columns[name] for name in words.side.columns}
     alignments = words.align(predictions, **columns) if words.aligns else None
     faults = None
     if words.blames and alignments is not None:

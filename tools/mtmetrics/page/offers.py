@@ -28,12 +28,13 @@ class MetricChoice(NamedTuple):
     Attributes:
         spec: the metric, as the command line names it.
         name: metric and preset, such as ``SentSim mini``.
-        title: the same, with the side where it may compare with either.
-        side: what it compares with.
+        title: the name, with the side if the metric can compare with either.
+        side: texts that it compares translations with.
         range: of the score of a segment.
-        about: a sentence on what it measures.
+        about: sentence that describes the metric.
         default: whether it is ticked at first.
-        languages: as `mtmetrics.scorers.available.Listed.languages`.
+        languages: codes or pairs that it can score, or ``any``; see
+            `mtmetrics.scorers.available.Listed`.
     """
 
     spec: MetricSpec
@@ -47,6 +48,7 @@ class MetricChoice(NamedTuple):
 
     @property
     def key(self) -> str:
+        """Name on the command line, by which a ticked box is found again."""
         return str(self.spec)
 
     @property
@@ -67,7 +69,7 @@ class MetricChoice(NamedTuple):
             return True
         try:
             pair = language_pair(lang_pair)
-        except InputError:  # somebody is still typing it
+        except InputError:  # a visitor is still typing it
             return False
         if any("-" in language for language in self.languages):
             return "-".join(pair) in self.languages
@@ -118,7 +120,8 @@ def pull_models(metric: str | None = None) -> None:
 
 @functools.cache
 def offers() -> tuple[MetricChoice, ...]:
-    """All that works here without a network, in the order of `_descriptions`."""
+    """Returns all metrics and presets that work here without a network, in the order of
+    `_descriptions`."""
     installed_plugins()
     choices = []
     for name, description in _descriptions().items():
@@ -148,13 +151,13 @@ def offers() -> tuple[MetricChoice, ...]:
 
 
 def _first_line(scorer: type[Scorer]) -> str:
-    """The first line of a scorer's description."""
+    """Returns the first line of a scorer's description."""
     return (scorer.__doc__ or "").split("\n")[0]
 
 
 def named(metrics: Sequence[str]) -> list[MetricChoice]:
-    """Metrics that the command line names, such as ``comet:DIR``, ``cmd:NAME`` or ``scores:FILE``;
-    they are ticked at first.
+    """Returns metrics that the command line names, such as ``comet:DIR``, ``cmd:NAME`` or
+    ``scores:FILE``; they are ticked at first.
 
     Raises:
         InputError: there is no such metric, or nothing says what it compares with.
@@ -184,7 +187,7 @@ def named(metrics: Sequence[str]) -> list[MetricChoice]:
 def chosen(
     choices: Sequence[MetricChoice], keys: Collection[str], columns: Collection[str], lang_pair: str
 ) -> list[MetricChoice]:
-    """The choices that a visitor ticked.
+    """Returns the choices that a visitor ticked.
 
     Raises:
         InputError: none is ticked, or one does not fit the columns or the language pair.

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mtmetrics.artifacts.models import (
+    language_tokenizers,
     loading,
     model_folder,
-    own_tokenizers,
     pretrained,
     read_record,
 )
 from mtmetrics.checks import language_pair
-from mtmetrics.models.translator import generation, open_mbart, own_beams, target_frame
+from mtmetrics.models.translator import configured_beams, generation, open_mbart, target_frame
 from mtmetrics.training import corpus
 from mtmetrics.training.configs import DenoisingConfig, TranslationConfig
 from mtmetrics.training.run import Run, pinned, save_model
@@ -104,7 +104,7 @@ def train_translation(
         )
     )
     frame = target_frame(tokenizer, network.config.eos_token_id)
-    network.generation_config = generation(network.config, frame, beams=own_beams(network))
+    network.generation_config = generation(network.config, frame, beams=configured_beams(network))
     record = {
         "started_from": read_record(folder),
         "data": counts.as_dict(),
@@ -216,7 +216,7 @@ def small_mbart(
         return {"small": as_pretrained(train_wordpiece(drawn, config.vocabulary), length)}
 
     tokenizer = run.tokenizers(make_tokenizers)["small"]
-    readers = dict.fromkeys(texts, encoder_tokenizer) | own_tokenizers(encoder)
+    readers = dict.fromkeys(texts, encoder_tokenizer) | language_tokenizers(encoder)
     encoder_vectors = model.get_input_embeddings().weight.detach().numpy()
     vectors = piece_vectors(tokenizer, texts, readers, encoder_vectors)
     network = MBartForConditionalGeneration(
