@@ -373,8 +373,8 @@ class _Page:
             if columns and any(text.is_there for text in self._systems(form)):
                 texts = self._texts(form)
         except MTMetricsError as error:
-            problem = str(error)
-        updates = {self.facts: views.problem(problem) if problem else _facts_of(texts)}
+            problem = views.error_problem(error)
+        updates = {self.facts: problem or _facts_of(texts)}
         for side, group in self.groups.items():
             choices, ticked = self._choices(
                 side, columns or self.columns_at_first, self._lang_pair(form), form[group.boxes]
@@ -426,7 +426,7 @@ class _Page:
         }
         try:
             texts = self._texts(form)
-            metrics = chosen(self.offers, ticked, texts.others, texts.lang_pair)
+            metrics = chosen(self.offers, ticked, texts.columns, texts.lang_pair)
             for state in self.comparer.compare(texts, metrics):
                 if stop_signal:
                     yield {self.status: "Stopped.", **ended}
@@ -440,7 +440,7 @@ class _Page:
                         visible = {self.result: gr.Column(visible=True)}
                         yield {self.status: "", **visible, **buttons, **results}
         except MTMetricsError as error:
-            yield {self.status: views.problem(str(error)), **ended}
+            yield {self.status: views.error_problem(error), **ended}
 
     def _stop(self, stop_signal: list[bool]) -> "gradio.Button":
         """Has the run end at its next turn, so that it leaves the queue as every run does."""
@@ -517,7 +517,7 @@ class _Page:
         if compared is None or is_open:
             return None
         scored, names = compared.metrics[metric], list(compared.texts.systems)
-        columns = {name: [texts[segment]] for name, texts in compared.texts.others.items()}
+        columns = {name: [texts[segment]] for name, texts in compared.texts.columns.items()}
         result, text = scored.results[names[system]], compared.texts.systems[names[system]][segment]
         return views.Opened(segment, system, heatmap(scored.scorer, columns, text, result, segment))
 
@@ -560,7 +560,7 @@ def _facts_of(texts: Texts | None) -> str:
         return (
             "Upload or paste a source or references, and the translations of two or more systems."
         )
-    columns = " and ".join(texts.others)
+    columns = " and ".join(texts.columns)
     names = ", ".join(map(html.escape, texts.systems))
     count = f"{len(texts.systems)} system{'s' if len(texts.systems) > 1 else ''}"
     return f"<b>{texts.segments:,}</b> segments with {columns}, <b>{count}</b>: {names}."
@@ -584,7 +584,7 @@ def _words(compared: Compared, metric: int, rows: Sequence[int]) -> dict[tuple[i
     scored, systems = compared.metrics[metric], list(compared.texts.systems.values())
     places = [(row, place) for row in rows for place in range(len(systems))]
     columns = {
-        name: [texts[row] for row, _ in places] for name, texts in compared.texts.others.items()
+        name: [texts[row] for row, _ in places] for name, texts in compared.texts.columns.items()
     }
     outputs = [systems[place][row] for row, place in places]
     texts = coloured(scored.scorer, columns, outputs)

@@ -139,7 +139,7 @@ class Comparer:
         collected: list[list[list[MetricResult]]] = [[] for _ in offers]
         lines = max(8, _PAIRS_AT_ONCE // len(texts.systems))
         streams = [
-            scorer.score_batches(scorer.checked_batch(texts.systems, **texts.others).slices(lines))
+            scorer.score_batches(scorer.checked_batch(texts.systems, **texts.columns).slices(lines))
             for scorer in scorers
         ]
         for number, results in in_turns(streams):  # so that the time left holds for all
@@ -168,10 +168,10 @@ class Comparer:
         return ScoredMetric(offer, scorer, results, _compared(scores, people), anchors)
 
     def _of_example(self, offer: MetricChoice) -> Anchors:
-        known = example()
-        scorer = self._scorer(offer, known.lang_pair)
-        columns = {"sources": known.sources, "references": known.references}
-        human = known.second if "references" in offer.columns else known.references
+        texts = example()
+        scorer = self._scorer(offer, texts.lang_pair)
+        columns = {"sources": texts.sources, "references": texts.references}
+        human = texts.second if "references" in offer.columns else texts.references
         moved = (len(human) - 1) // 2
         random_pairs = [*human[moved:], *human[:moved]]
         results = scorer.score_systems({"random": random_pairs, "human": human}, **columns)

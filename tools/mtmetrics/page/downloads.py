@@ -45,7 +45,7 @@ def write_files(compared: Compared, folder: Path) -> list[Path]:
 def _write_segments(compared: Compared, path: Path) -> None:
     texts = compared.texts
     columns: dict[str, Sequence[object]] = {"segment": range(1, texts.segments + 1)}
-    for column, segments in texts.others.items():
+    for column, segments in texts.columns.items():
         columns[column.removesuffix("s")] = segments
     for name, translations in texts.systems.items():
         columns[name] = translations
@@ -60,7 +60,7 @@ def command(compared: Compared) -> str:
     texts = compared.texts
     words = ["mtmetrics", "compare", "--lp", texts.lang_pair]
     for column, flag in (("sources", "-s"), ("references", "-r")):
-        words += [flag, f"{column}.txt"] if column in texts.others else []
+        words += [flag, f"{column}.txt"] if column in texts.columns else []
     words += ["-t", *texts.systems]
     for metric in compared.metrics:
         words += ["--metric", metric.offer.key]

@@ -61,8 +61,10 @@ def coloured(
     blames no words."""
     if not blames_words(scorer):
         return []
-    found = word_scorer(scorer).blame(predictions, **columns)
-    return [_marked(text, faults) for text, faults in zip(predictions, found, strict=True)]
+    faults_per_text = word_scorer(scorer).blame(predictions, **columns)
+    return [
+        _marked(text, faults) for text, faults in zip(predictions, faults_per_text, strict=True)
+    ]
 
 
 def _marked(text: str, faults: Sequence[Fault]) -> str:

@@ -28,19 +28,24 @@ class TextInput(NamedTuple):
 
 
 class Texts(NamedTuple):
-    """Parallel columns of n segments: the sources, references or both, and the translations of each
-    system by name."""
+    """Parallel texts of n segments.
+
+    Attributes:
+        lang_pair: from which language into which.
+        columns: sources, references or both, which the translations are compared with.
+        systems: name of a system -> its translations.
+    """
 
     lang_pair: str
-    others: dict[Column, list[str]]
+    columns: dict[Column, list[str]]
     systems: dict[str, list[str]]
 
     @property
     def segments(self) -> int:
-        return len(next(iter(self.others.values())))
+        return len(next(iter(self.columns.values())))
 
 
-def read(lang_pair: str, others: dict[Column, TextInput], systems: Sequence[TextInput]) -> Texts:
+def read(lang_pair: str, columns: dict[Column, TextInput], systems: Sequence[TextInput]) -> Texts:
     """Reads the columns that a visitor gives.
 
     Raises:
@@ -48,7 +53,7 @@ def read(lang_pair: str, others: dict[Column, TextInput], systems: Sequence[Text
             columns of unequal lengths; two of one name; or more than the page takes.
     """
     language_pair(lang_pair)
-    inputs = {column: text for column, text in others.items() if text.is_there}
+    inputs = {column: text for column, text in columns.items() if text.is_there}
     translations = [text for text in systems if text.is_there]
     if not inputs:
         raise InputError("no source and no references: paste or upload one of them")
@@ -58,10 +63,10 @@ def read(lang_pair: str, others: dict[Column, TextInput], systems: Sequence[Text
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise InputError(f"two of the texts are called {twice!r}: rename a system")
-    columns: dict[str, list[str]] = {}
+    segments_of: dict[str, list[str]] = {}
     characters = 0
     for text in (*inputs.values(), *translations):
-        columns[text.name] = segments = _lines(text)
+        segments_of[text.name] = segments = _lines(text)
         characters += sum(map(len, segments))
         if characters > MAX_CHARACTERS:
             most = (
@@ -69,11 +74,11 @@ def read(lang_pair: str, others: dict[Column, TextInput], systems: Sequence[Text
                 "page takes"
             )
             raise InputError(f"{text.name}: {most}; use the command line, mtmetrics compare")
-    check(**columns)
+    check(**segments_of)
     return Texts(
         lang_pair,
-        {column: columns[text.name] for column, text in inputs.items()},
-        {text.name: columns[text.name] for text in translations},
+        {column: segments_of[text.name] for column, text in inputs.items()},
+        {text.name: segments_of[text.name] for text in translations},
     )
 
 
