@@ -31,7 +31,11 @@ LINES = 73
 TESTED_IN = {
     "choosing/mixture": "choosing/test_reranking",
     # What commands share, and commands that make a thing whose tests are elsewhere.
+    "cli/messages": "cli/test_options",
     "cli/output": "cli/test_score",
+    "cli/recipe_calls": "cli/test_recipe_runs",
+    "cli/recipe_pictures": "cli/test_recipe_runs",
+    "cli/score_output": "cli/test_score",
     "cli/space": "hub/test_publishing",
     "cli/uscore": "uscore/test_production",
     # All that Ray runs has to start a cluster.

@@ -16,7 +16,7 @@ from mtmetrics.artifacts.catalog import (
 from mtmetrics.artifacts.hub import pull
 from mtmetrics.artifacts.places import hub_source
 from mtmetrics.checks import language_pair, names_of_pair
-from mtmetrics.cli import options
+from mtmetrics.cli import messages, options
 from mtmetrics.cli.output import check_new, print_json, print_report
 from mtmetrics.cli.space import add_push_options, pushed
 from mtmetrics.errors import InputError
@@ -368,7 +368,10 @@ def _pull_maps(entry: CatalogEntry, maps: "list[PublishedMap]", out: Path | None
     from mtmetrics.matching.remapping_files import cache_folder, pull_maps
 
     sizes = pull_maps(
-        entry, maps, out, wrap=lambda items: options.progress(items, desc=entry.name, unit=" files")
+        entry,
+        maps,
+        out,
+        wrap=lambda items: messages.progress(items, desc=entry.name, unit=" files"),
     )
     folder = out or cache_folder(entry)
     fetched, present = (

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mtmetrics.checks import choice, names_of_pair, warn
-from mtmetrics.cli import options
+from mtmetrics.cli import messages, options
 from mtmetrics.cli.output import print_json, print_report
 from mtmetrics.errors import InputError
 
@@ -121,7 +121,7 @@ def pulled(name: str, out: str | None = None) -> dict[str, Any]:
 
     dataset = datasets()[name]
     folder = Path(out) / name if out else dataset.cache
-    with options.progress(None, desc=name, unit="B", unit_scale=True) as bar:
+    with messages.progress(None, desc=name, unit="B", unit_scale=True) as bar:
         came = dataset.pull(folder, on_bytes=bar.update)
     if came.recorded:
         known_none = f"{name}: no checksum was known for {', '.join(came.recorded)}"
@@ -149,7 +149,7 @@ def run_score(args: argparse.Namespace) -> None:
         eval_set.metric_files(args.name, references, overwrite=args.overwrite)
     pool = options.model_pool(args)
     done = []
-    for eval_set, references, compared in options.progress(jobs, desc="scoring", unit=" pairs"):
+    for eval_set, references, compared in messages.progress(jobs, desc="scoring", unit=" pairs"):
         scorer = load_scorer(pool=pool, **loader | compared | {"lang_pair": eval_set.lang_pair})
         texts = {"sources": eval_set.sources, "references": eval_set.references.get(references, [])}
         results = scorer.score_systems(eval_set.scored_systems(references), **texts)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mtmetrics.checks import choice
-from mtmetrics.cli import options
+from mtmetrics.cli import messages, options
 from mtmetrics.cli.judged_files import judge, judged_files
 from mtmetrics.cli.output import TABLE_FORMATS, check_target, print_report, print_warnings
 from mtmetrics.cli.plot import COEFFICIENTS, PICTURES, STEPS, STEPS_HELP, WEIGH, check_picture, draw
@@ -101,7 +101,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="all|N,N,...",
         help="compare layers of the encoder: the correlation at each (a map belongs to one layer)",
     )
-    options.add_metric_options(parser, several=True)
+    options.add_metric_options(parser, is_repeatable=True)
     tables = parser.add_argument_group("tables of the papers")
     tables.add_argument(
         "--recipe",
@@ -375,7 +375,7 @@ def layer_studies(
         raise InputError(f"{entry.title}: {entry.why_not}")
     studies = {}
     layers = chosen_layers(args.layers, spec.load(pool, files[0].lang_pair).depth)
-    for layer in options.progress(layers, desc="layers", unit="layer"):
+    for layer in messages.progress(layers, desc="layers", unit="layer"):
         row = dataclasses.replace(entry, metric=spec.having(layer=layer))
         if recipe is not None:
             _, table = judge_recipe(recipe, [row], files, pool, measure, intervals=intervals)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mtmetrics.checks import language_pair
-from mtmetrics.cli import options
+from mtmetrics.cli import messages, options
 from mtmetrics.cli.output import check_target, opened, write_report
 from mtmetrics.cli.ray import (
     absolute_paths,
@@ -146,7 +146,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=3.0,
         help="how many times as long one side may be as the other (default: %(default)s)",
     )
-    options.add_metric_options(parser, several=True)
+    options.add_metric_options(parser, is_repeatable=True)
     options.add_mix_option(parser)
     add_engine_options(parser)
     parser.set_defaults(run=run, references=None, format=None)
@@ -201,7 +201,7 @@ def _here(args: argparse.Namespace, filtering: "Filtering") -> "tuple[dict[str, 
         form = _form(args.out)
         columns = pairs.columns(form, filtering.names)
         mixture = filtering.mixture(options.model_pool(args, dtype="auto"))
-        texts = options.progress(pairs.texts(), unit=" pairs", desc="scoring")
+        texts = messages.progress(pairs.texts(), unit=" pairs", desc="scoring")
         scanned = scan(texts, filtering.checks(), mixture, count_tokens=args.tokens is not None)
         mask = filtering.selection.mask(scanned.scores, scanned.tokens)
         below: dict[str, Any] = {"pairs": int((~mask).sum()), "examples": []}

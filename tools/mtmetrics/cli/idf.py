@@ -4,7 +4,7 @@ weights of tokens."""
 import argparse
 
 from mtmetrics.checks import language_of
-from mtmetrics.cli import options
+from mtmetrics.cli import messages, options
 from mtmetrics.cli.output import check_target, print_json
 from mtmetrics.errors import InputError
 
@@ -73,6 +73,6 @@ def run(args: argparse.Namespace) -> None:
             raise InputError(
                 f"--encoder {args.encoder}: {own}; pass --languages, one for each file of --text"
             ) from None
-    weights = TokenWeights.fit(encoder, options.progress(texts, desc="counting", unit=" lines"))
+    weights = TokenWeights.fit(encoder, messages.progress(texts, desc="counting", unit=" lines"))
     weights.save(args.out)
     print_json({"file": args.out, "fingerprint": weights.fingerprint, "pieces": len(weights.table)})

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from mtmetrics.cli import options
+from mtmetrics.cli import messages, options
 from mtmetrics.errors import InputError, require_extra
 
 if TYPE_CHECKING:
@@ -51,7 +51,9 @@ def judge(
     shows a bar; see `mtmetrics.reports.agreement.judge_entries`."""
     from mtmetrics.reports.agreement import judge_entries
 
-    with options.scoring(sum(entry.metric is not None for entry in entries) * sum(map(len, files))):
+    with messages.scoring(
+        sum(entry.metric is not None for entry in entries) * sum(map(len, files))
+    ):
         return judge_entries(entries, files, options.model_pool(args), measure, **settings)
 
 

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
 from mtmetrics._version import __version__
-from mtmetrics.cli import options
+from mtmetrics.cli import messages, options
 from mtmetrics.cli.output import refuse_inputs_as_outputs
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.scorers.metric import METRICS
@@ -378,7 +378,7 @@ def _call(argv: Sequence[str]) -> int:
         why = "an option of a plug-in is one of the command, too; rename the field of its Settings"
         return _fail(f"{error}: {why}", 2)
     arguments = parser.parse_args(argv)
-    options.quiet = getattr(arguments, "quiet", False)
+    messages.quiet = getattr(arguments, "quiet", False)
     if hasattr(arguments, "renamed"):
         old_name, new_name = arguments.renamed
         note = f"'mtmetrics {old_name}' is now 'mtmetrics {new_name}'; the old name goes in 2.1"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mtmetrics.checks import choice, language_pair, positive, share
-from mtmetrics.cli import options
+from mtmetrics.cli import messages, options
 from mtmetrics.cli.output import check_target, print_json
 from mtmetrics.errors import InputError, require_extra
 
@@ -220,7 +220,7 @@ def _miner(args: argparse.Namespace) -> Callable[[list[str], list[str]], Any]:
         known = {"local_files_only": bool(args.local_files_only)}
         given["remapping"] = load_map(args.maps, args.lp, args.map, encoder, **known)
     languages = language_pair(args.lp)
-    bar = functools.partial(options.progress, unit=" blocks")
+    bar = functools.partial(messages.progress, unit=" blocks")
     encoding, mining = (functools.partial(bar, desc=name) for name in ("encoding", "mining"))
     if args.engine is None:
         # Vectors of either side take at most a third of the memory; the rest is for models, texts
@@ -276,7 +276,7 @@ def _sentences(
     from mtmetrics.io.lines import iter_lines
     from mtmetrics.mining.clean_text import draw, prepare
 
-    lines = options.progress(
+    lines = messages.progress(
         iter_lines(path, "segments"), desc=f"preparing {language}", unit=" lines"
     )
     if args.prepared:

@@ -76,7 +76,7 @@ def _add_plot(plots: options.Subparsers, name: str, picture: str) -> argparse.Ar
     parser.add_argument(
         "--out", metavar="FILE", required=True, help="the picture, .png, .svg or .pdf"
     )
-    options.add_metric_options(parser, several=True)
+    options.add_metric_options(parser, is_repeatable=True)
     parser.set_defaults(run=run, draw=name, level="segment", column=[], coefficient="pearson")
     return parser
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mtmetrics.checks import language_pair, positive, warn
-from mtmetrics.cli import options
+from mtmetrics.cli import messages, options
 from mtmetrics.cli.output import print_report
 from mtmetrics.errors import InputError
 
@@ -184,7 +184,7 @@ def _run_preference(args: argparse.Namespace) -> None:
         share = f"{about['coverage']:.1%} of the words of the sources have a translation"
         print(f"{share}; the others stay as they are", file=sys.stderr)
     modified |= zip(args.predictions, user_texts, strict=True)
-    with options.scoring((1 + len(modified)) * len(sources)):
+    with messages.scoring((1 + len(modified)) * len(sources)):
         preferences, result = probes.preferences(scorer, sources, references, modified)
     preferences = [
         preference for preference in preferences if args.parts or preference.measure == SCORE
@@ -209,7 +209,7 @@ def _word_pairs(args: argparse.Namespace, pool: "ModelPool") -> list[tuple[str, 
 
         rows, _ = read_pairs(args.parallel)
         sentences = [(bare_words(row.source), bare_words(row.target)) for row in rows]
-        wrap = functools.partial(options.progress, desc="aligning", unit=" batches")
+        wrap = functools.partial(messages.progress, desc="aligning", unit=" batches")
         word_pairs += words_from_sentences(
             sentences, pool.encoder(args.aligner), _languages(args), wrap=wrap
         )
@@ -239,7 +239,7 @@ def _run_matching(args: argparse.Namespace) -> None:
             *(side.vectors[side.index] for side in packed), args.candidates
         )
     scorer, about = _scorer(args, pool)
-    with options.scoring(candidates.size):
+    with messages.scoring(candidates.size):
         precision, result = probes.match(
             scorer, sources, targets, candidates, sorted(set(args.at or [1, 5, 10]))
         )
@@ -260,7 +260,7 @@ def _run_robustness(args: argparse.Namespace) -> None:
 
     sources, references = map(list, zip(*_drawn(_read(args), args), strict=True))
     scorer, about = _scorer(args, options.model_pool(args))
-    with options.scoring((1 + len(probes.CHANGES)) * len(sources)):
+    with messages.scoring((1 + len(probes.CHANGES)) * len(sources)):
         changes, result = probes.robustness(
             scorer, sources, references, _languages(args)[1] or "en", args.seed
         )

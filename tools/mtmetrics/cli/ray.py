@@ -6,7 +6,8 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from mtmetrics.cli.options import metric_options, pool_options, progress
+from mtmetrics.cli.messages import progress
+from mtmetrics.cli.options import metric_options, pool_options
 from mtmetrics.cli.output import print_json, rounded
 from mtmetrics.cluster.block_folder import BlockFolder
 from mtmetrics.cluster.engine import BLOCK_ROWS, Engine, column_names, map_blocks

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mtmetrics.checks import choice, language_pair, positive, warn
-from mtmetrics.cli import options
+from mtmetrics.cli import messages, options
 from mtmetrics.cli.output import check_new, print_json
 from mtmetrics.errors import InputError
 from mtmetrics.io.atomic import filled_folder
@@ -187,7 +187,7 @@ def _vectors(
     aligner = (
         encoder if args.align_layer is None else pool.encoder(args.encoder, layer=args.align_layer)
     )
-    wrap = functools.partial(options.progress, desc="aligning", unit=" batches")
+    wrap = functools.partial(messages.progress, desc="aligning", unit=" batches")
     vectors = vectors_from_sentences(
         pairs, encoder, aligner, languages, threshold=args.threshold, wrap=wrap
     )

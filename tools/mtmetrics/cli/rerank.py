@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from mtmetrics.checks import positive
-from mtmetrics.cli import options
+from mtmetrics.cli import messages, options
 from mtmetrics.cli.output import check_target, opened, write_report
 from mtmetrics.errors import InputError
 from mtmetrics.io.lines import iter_lines, iter_parallel, json_line
@@ -90,7 +90,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
             "metrics that compare with references (--metric; default: chrf)"
         ),
     )
-    options.add_metric_options(parser, several=True)
+    options.add_metric_options(parser, is_repeatable=True)
     options.add_mix_option(parser, ", or of a model score (default: 0)")
     parser.add_argument(
         "--tune",
@@ -144,7 +144,7 @@ def run(args: argparse.Namespace) -> None:
         reranker.tune(development, objective)
         by = "human" if objective is None else objective.signature
         report["tuned_on"] = {"file": args.tune, "lists": len(development), "objective": by}
-    rows = itertools.chain([first], options.progress(rows, unit=" lists", desc="choosing"))
+    rows = itertools.chain([first], messages.progress(rows, unit=" lists", desc="choosing"))
     of_name = args.out is not None and not args.out.removesuffix(".gz").endswith(".jsonl")
     plain = args.format == "text" or (args.format is None and of_name)
     with opened(args.out) as stream:

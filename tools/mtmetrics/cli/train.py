@@ -6,7 +6,7 @@ import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mtmetrics.cli import options
+from mtmetrics.cli import messages, options
 from mtmetrics.errors import InputError
 
 if TYPE_CHECKING:
@@ -551,7 +551,7 @@ def _opened_run(args: argparse.Namespace, seed: int) -> "Run":
         restart=args.restart,
         device=args.device,
     )
-    options.show_notes(run.is_main)
+    messages.show_notes(run.is_main)
     return run
 
 

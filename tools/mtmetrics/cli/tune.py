@@ -4,7 +4,7 @@ and ``mtmetrics tune``, its old name."""
 import argparse
 from typing import Any
 
-from mtmetrics.cli import options
+from mtmetrics.cli import messages, options
 from mtmetrics.cli.judged_files import judged_files
 from mtmetrics.cli.output import TABLE_FORMATS, check_target, print_report, print_warnings
 from mtmetrics.errors import InputError
@@ -80,7 +80,7 @@ def tune_metric(args: argparse.Namespace, out: str, out_option: str, coefficient
     candidates = _values_to_try(args.tried, spec.metric) or tuned_options(spec.metric)
     files = judged_files(args)
     pool = options.model_pool(args)
-    with options.scoring(0):
+    with messages.scoring(0):
         tuning = tune(spec, files, pool, candidates, coefficient=coefficient, folds=args.folds)
     write_preset(tuning, out, overwrite=args.overwrite)
     print_report(report_tuning(tuning), args)

@@ -5,7 +5,7 @@ import dataclasses
 import os
 from pathlib import Path
 
-from mtmetrics.cli import options
+from mtmetrics.cli import messages, options
 from mtmetrics.cli.space import as_text
 
 
@@ -112,7 +112,7 @@ def run(args: argparse.Namespace) -> None:
     from mtmetrics.uscore import Request, UScoreConfig
     from mtmetrics.uscore.production import produce_uscore
 
-    options.show_notes()
+    messages.show_notes()
     request = Request(
         args.lp,
         args.source_text,
@@ -130,7 +130,7 @@ def run(args: argparse.Namespace) -> None:
     threads = (os.cpu_count() or 1) if args.workers is None else positive("--workers", args.workers)
     if args.publish:
         _require_facts(args)
-    shared = {"pool": options.model_pool(args), "progress": options.progress}
+    shared = {"pool": options.model_pool(args), "progress": messages.progress}
     folder = produce_uscore(args.out, request, threads=threads, **shared)
     print(folder)
     if args.publish:
