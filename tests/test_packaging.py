@@ -31,6 +31,8 @@ LINES = 73
 TESTED_IN = {
     "choosing/mixture": "choosing/test_reranking",
     # What commands share, and commands that make a thing whose tests are elsewhere.
+    "cli/parser": "cli/test_main",
+    "cli/process": "cli/test_streams",
     "cli/messages": "cli/test_options",
     "cli/output": "cli/test_score",
     "cli/recipe_calls": "cli/test_recipe_runs",

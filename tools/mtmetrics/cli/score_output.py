@@ -224,11 +224,11 @@ class Writer:
         return {name_key: summary.system, **metric, **summary.as_dict()}
 
 
+@dataclasses.dataclass
 class _JsonWriter(Writer):
     """Writes one JSON document, which has to wait for the last chunk."""
 
-    def __post_init__(self) -> None:
-        self._chunks: list[Results] = []
+    _chunks: "list[Results]" = dataclasses.field(default_factory=list, init=False)
 
     def add(self, results: "Results") -> None:
         self._chunks.append(results)
@@ -263,15 +263,17 @@ class _JsonWriter(Writer):
         return {"systems": [{"name": system} | document for system, document in named]}
 
 
+@dataclasses.dataclass
 class _RowsWriter(Writer):
     """Writes a row per segment and system.
 
     The summaries follow: in JSON Lines as rows of another ``kind``, in Parquet as metadata under
     the key ``mtmetrics``; beside cells on a screen they are messages. Parquet has all digits."""
 
+    _rows: RowWriter | None = dataclasses.field(default=None, init=False)
+    _segments_before: int = dataclasses.field(default=0, init=False)
+
     def __post_init__(self) -> None:
-        self._rows: RowWriter | None = None
-        self._segments_before = 0
         # Refuses before the scoring what the format cannot hold, such as a tab in the name of a
         # system.
         self._columns(self.metrics)
