@@ -8,6 +8,8 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mtmetrics.cli.plot import bars_of
+
 if TYPE_CHECKING:
     import matplotlib.figure
 
@@ -38,26 +40,13 @@ def draw_against_published(folder: str, table: "MetricTable", recipe: "Recipe") 
 
 
 def draw_measured(folder: str, table: "MetricTable", recipe: "Recipe") -> list[str]:
-    """Draws the rows of a table that could be run as bars with intervals, for each column and, of
-    several columns, for their mean."""
+    """Draws the rows of a table that could be run as bars with intervals."""
     from mtmetrics.reports.agreement_report import coefficient_name
-    from mtmetrics.reports.plots import Bar, draw_bars
+    from mtmetrics.reports.plots import draw_bars
 
-    has_mean = len(table.labels) > 1
-    bars = {}
-    for row in table.rows:
-        if not row.cells:
-            continue
-        bars_of_row = []
-        for cell in row.cells:
-            ends = (cell.interval or ())[:2]
-            bars_of_row.append(Bar(cell.correlation.value, *ends))
-        if has_mean:
-            bars_of_row.append(Bar(row.average.value))
-        bars[row.scored.entry.title] = bars_of_row
+    bars, groups = bars_of(table)
     if not bars:
         return []
-    groups = [*table.labels, "mean"] if has_mean else table.labels
     title = f"{_number_in_paper(recipe)}, 95 % bootstrap intervals"
     figure = draw_bars(bars, groups, title=title, y_label=coefficient_name(table.measure))
     return _saved(folder, recipe, figure, recipe.title)

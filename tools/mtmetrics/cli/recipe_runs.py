@@ -14,8 +14,8 @@ from mtmetrics._version import __version__
 from mtmetrics.checks import names_of_pair
 from mtmetrics.cli import messages, options
 from mtmetrics.cli.data import pulled
-from mtmetrics.cli.evaluate import layer_studies, save_layers
 from mtmetrics.cli.judged_files import judged_files
+from mtmetrics.cli.layers import layer_studies, save_layers
 from mtmetrics.cli.output import check_target, print_report, print_warnings
 from mtmetrics.cli.recipe_calls import run_calls
 from mtmetrics.cli.recipe_pictures import draw_against_published, draw_averages, draw_measured
