@@ -11,7 +11,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, TypeVar
+from typing import IO, TYPE_CHECKING
 
 from mtmetrics.errors import InputError
 from mtmetrics.io.atomic import is_stream
@@ -19,7 +19,6 @@ from mtmetrics.io.atomic import is_stream
 if TYPE_CHECKING:
     from mtmetrics.reports.styles import Report
 
-T = TypeVar("T")
 # An object of JSON.
 Document = dict[str, object]
 # Attributes of parsed arguments that name what is written.
@@ -30,7 +29,7 @@ FORMATS = ("table", "json", "jsonl", "tsv", "csv", "markdown", "parquet")
 TABLE_FORMATS = ("table", "json", "markdown", "latex", "csv", "tsv")
 
 
-def rounded(value: T, *, full: bool) -> T:
+def rounded(value: object, *, full: bool) -> object:
     """Returns plain data with its numbers rounded.
 
     Args:
