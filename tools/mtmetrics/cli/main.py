@@ -57,7 +57,7 @@ RENAMED = {
     "tune": "evaluate --tune",
 }
 # Commands of the module `inventory`, which has a function ``configure_NAME`` for each.
-_INVENTORY_COMMANDS = ("list", "install", "doctor")
+_INVENTORY_COMMANDS = ("list", "install")
 # Keywords that hold texts -> how messages write their options.
 _TEXT_OPTIONS = {"sources": "-s SOURCES", "references": "-r REFERENCES"}
 
