@@ -98,9 +98,7 @@ def _add_pull(actions: options.Subparsers) -> None:
     parser.add_argument(
         "--lp",
         metavar="XX-YY",
-        nargs="+",
-        action="extend",
-        default=[],
+        **options.LIST,
         help="published maps: only these language pairs (default: all)",
     )
     parser.add_argument(
@@ -134,9 +132,7 @@ def _add_import_published(actions: options.Subparsers) -> None:
     parser.add_argument(
         "--lp",
         metavar="XX-YY",
-        nargs="+",
-        action="extend",
-        default=[],
+        **options.LIST,
         help="only these language pairs (default: all)",
     )
     parser.set_defaults(run=run_import_published)

@@ -70,9 +70,7 @@ def _add_score(actions: options.Subparsers) -> None:
         "--lp",
         metavar="XX-YY",
         dest="pairs",
-        nargs="+",
-        action="extend",
-        default=[],
+        **options.LIST,
         help="only these language pairs (default: all)",
     )
     parser.add_argument(

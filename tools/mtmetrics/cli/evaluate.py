@@ -33,9 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     inputs.add_argument(
         "--data",
         metavar="FILE",
-        nargs="+",
-        action="extend",
-        default=[],
+        **options.LIST,
         help=(
             "JSON Lines, plain or .gz, with the fields lp, source, translation and human; or "
             "tables with a header, MLQE-PE, WMT's metrics tasks, mt-metrics-eval, or a folder; "
@@ -115,9 +113,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     tables.add_argument(
         "--vectors",
         metavar="MODEL=FILE[,maps=DIR]",
-        nargs="+",
-        action="extend",
-        default=[],
+        **options.LIST,
         help=(
             "with --recipe: sentence vectors of a model that is not part of this package, such as "
             "LASER (Parquet, columns text and vector), and maps of them (mtmetrics train maps --level "
@@ -127,9 +123,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     tables.add_argument(
         "--text",
         metavar="FILE",
-        nargs="+",
-        action="extend",
-        default=[],
+        **options.LIST,
         help="with --recipe: text that a figure's models learn from; --recipes says which",
     )
     tables.add_argument(

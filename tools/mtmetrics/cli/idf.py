@@ -19,8 +19,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--text",
         metavar="FILE",
-        nargs="+",
-        action="extend",
+        **options.LIST,
         required=True,
         help=(
             "text of source and target language, one segment per line, each of which counts as a "
@@ -30,9 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--languages",
         metavar="XX",
-        nargs="+",
-        action="extend",
-        default=[],
+        **options.LIST,
         help=(
             "of each file, such as --languages de en; where the encoder reads some languages "
             "differently"

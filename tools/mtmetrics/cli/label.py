@@ -21,8 +21,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     rows.add_argument(
         "--data",
         metavar="FILE",
-        nargs="+",
-        action="extend",
+        **options.LIST,
         required=True,
         help=(
             "JSON Lines: lp, source, reference, and translation or outputs (an object, system -> "
@@ -70,9 +69,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     rows.add_argument(
         "--escaped",
         metavar="SYSTEM",
-        nargs="+",
-        action="extend",
-        default=[],
+        **options.LIST,
         help="outputs of these systems hold HTML entities such as &quot;, which are undone",
     )
     rows.add_argument(

@@ -28,6 +28,9 @@ Subparsers = argparse._SubParsersAction
 LoaderOptions = dict[str, Any]
 # A value of an option that is a plain setting.
 Value = bool | int | float | str
+# Keywords of `add_argument` for an option that takes one value or more, and grows when it is given
+# again.
+LIST = {"nargs": "+", "action": "extend", "default": []}
 USUAL_METRIC = "xmoverscore"
 _ROW_FILES = (
     "TSV (source, translation and reference in this order, or named by a header row), .csv with "
@@ -240,18 +243,14 @@ def add_row_options(parser: argparse.ArgumentParser, *, one_file: str = _ROW_FIL
         "-t",
         "--predictions",
         metavar="FILE",
-        nargs="+",
-        action="extend",
-        default=[],
+        **LIST,
         help="one translation per line; several files are several systems",
     )
     group.add_argument(
         "-r",
         "--references",
         metavar="FILE",
-        nargs="+",
-        action="extend",
-        default=[],
+        **LIST,
         help="one reference per line; of several files the best one counts",
     )
     add_lang_pair(group)

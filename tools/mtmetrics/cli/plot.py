@@ -68,8 +68,7 @@ def _add_plot(plots: options.Subparsers, name: str, picture: str) -> argparse.Ar
     parser.add_argument(
         "--data",
         metavar="FILE",
-        nargs="+",
-        action="extend",
+        **options.LIST,
         required=True,
         help="human judgements, in any layout that mtmetrics evaluate reads",
     )

@@ -68,9 +68,7 @@ def _add_preference(probes: options.Subparsers) -> None:
         "-t",
         "--predictions",
         metavar="FILE",
-        nargs="+",
-        action="extend",
-        default=[],
+        **options.LIST,
         help="modified sentences of your own, one per line; needs -s and -r",
     )
     _add_pairs(parser, "reference")
@@ -78,17 +76,13 @@ def _add_preference(probes: options.Subparsers) -> None:
     words.add_argument(
         "--word-pairs",
         metavar="FILE",
-        nargs="+",
-        action="extend",
-        default=[],
+        **options.LIST,
         help="TSV of words and their translations",
     )
     words.add_argument(
         "--parallel",
         metavar="FILE",
-        nargs="+",
-        action="extend",
-        default=[],
+        **options.LIST,
         help="parallel text whose words are aligned: JSONL (source, target) or TSV",
     )
     words.add_argument(
@@ -130,9 +124,7 @@ def _add_matching(probes: options.Subparsers) -> None:
         "--at",
         metavar="N",
         type=int,
-        nargs="+",
-        action="extend",
-        default=[],
+        **options.LIST,
         help="each N of Precision@N (default: 1 5 10)",
     )
     _add_pairs(parser, "target")

@@ -61,9 +61,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "-t",
         "--predictions",
         metavar="FILE",
-        nargs="+",
-        action="extend",
-        default=[],
+        **options.LIST,
         help=(
             "instead of FILE: --nbest lines per source, or lines as Moses and Marian write them "
             "(NUMBER ||| TEXT ||| FEATURES ||| SCORE); of several files each gives candidates of "

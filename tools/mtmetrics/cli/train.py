@@ -98,17 +98,13 @@ def _add_lm(kinds: options.Subparsers) -> None:
     data.add_argument(
         "--mono",
         metavar="FILE[:START-END[=ORIGIN],...]",
-        nargs="+",
-        action="extend",
-        default=[],
+        **options.LIST,
         help="text, one sentence per line; with line ranges, only those lines",
     )
     data.add_argument(
         "--parallel",
         metavar="FILE",
-        nargs="+",
-        action="extend",
-        default=[],
+        **options.LIST,
         help="JSON Lines of which one side is used",
     )
     data.add_argument(
@@ -121,9 +117,7 @@ def _add_lm(kinds: options.Subparsers) -> None:
         "--weight",
         metavar="ORIGIN=N",
         dest="weights",
-        nargs="+",
-        action="extend",
-        default=[],
+        **options.LIST,
         help="sentences of this origin occur N times per epoch; ORIGIN may end in *",
     )
     _add_excluded_origins(data)
@@ -301,8 +295,7 @@ def _add_regressor(kinds: options.Subparsers) -> None:
     data.add_argument(
         "--judged",
         metavar="FILE",
-        nargs="+",
-        action="extend",
+        **options.LIST,
         required=True,
         help="JSON Lines: reference or ref (source or src), translation or mt, human or score; or "
         "judged segments as shared tasks published them",
@@ -311,9 +304,7 @@ def _add_regressor(kinds: options.Subparsers) -> None:
     data.add_argument(
         "--valid",
         metavar="FILE",
-        nargs="+",
-        action="extend",
-        default=[],
+        **options.LIST,
         help="judged segments that decide when to stop",
     )
     data.add_argument("--encoder", metavar="MODEL", required=True, help=_ANY)
@@ -340,9 +331,7 @@ def _add_regressor(kinds: options.Subparsers) -> None:
         "--repeat",
         metavar="NAME=N",
         dest="repeats",
-        nargs="+",
-        action="extend",
-        default=[],
+        **options.LIST,
         help="of a transformer composition: how often in an epoch the rows of files whose name "
         "begins so are read",
     )
@@ -362,9 +351,7 @@ def _add_regressor(kinds: options.Subparsers) -> None:
         "--seeds",
         metavar="N",
         type=int,
-        nargs="+",
-        action="extend",
-        default=[],
+        **options.LIST,
         help="a network each, averaged (default: 1)",
     )
     _add_output(parser)
@@ -450,8 +437,7 @@ def _add_pairs(group: options.Container) -> None:
     group.add_argument(
         "--parallel",
         metavar="FILE",
-        nargs="+",
-        action="extend",
+        **options.LIST,
         required=True,
         help="sentence pairs: TSV, or JSON Lines with source and target",
     )
@@ -461,8 +447,7 @@ def _add_parallel_text(group: options.Container) -> None:
     group.add_argument(
         "--parallel",
         metavar="FILE",
-        nargs="+",
-        action="extend",
+        **options.LIST,
         required=True,
         help="JSON Lines (source, target, origin) or .tsv word lists; the name begins with the "
         "language pair, e.g. de-en.jsonl.gz",
@@ -476,9 +461,7 @@ def _add_caps(group: options.Container) -> None:
         "--cap",
         metavar="ORIGIN=N",
         dest="caps",
-        nargs="+",
-        action="extend",
-        default=[],
+        **options.LIST,
         help="use at most N rows of this origin per file; ORIGIN may end in *",
     )
 
@@ -488,9 +471,7 @@ def _add_excluded_origins(group: options.Container) -> None:
         "--exclude-origin",
         metavar="ORIGIN",
         dest="exclude",
-        nargs="+",
-        action="extend",
-        default=[],
+        **options.LIST,
         help="leave out rows of these origins; a name may end in *",
     )
 
@@ -499,9 +480,7 @@ def _add_judged_for_evaluation(group: options.Container) -> None:
     group.add_argument(
         "--judged",
         metavar="FILE",
-        nargs="+",
-        action="extend",
-        default=[],
+        **options.LIST,
         help="segments with human judgements (JSON Lines), to evaluate with; what they share "
         "with the parallel text is left out of it",
     )

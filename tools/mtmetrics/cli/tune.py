@@ -20,8 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     inputs.add_argument(
         "--data",
         metavar="FILE",
-        nargs="+",
-        action="extend",
+        **options.LIST,
         required=True,
         help="human judgements, at least 50, in any layout that mtmetrics evaluate reads; no test "
         "set",

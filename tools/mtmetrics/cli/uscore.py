@@ -46,9 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     data.add_argument(
         "--judged",
         metavar="FILE",
-        nargs="+",
-        action="extend",
-        default=[],
+        **options.LIST,
         help="judged segments of the pair, to measure the agreement with",
     )
     data.add_argument(
@@ -67,9 +65,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     output.add_argument(
         "--without",
         metavar="PART",
-        nargs="+",
-        action="extend",
-        default=[],
+        **options.LIST,
         help="do not make: sentences, translation",
     )
     output.add_argument(
