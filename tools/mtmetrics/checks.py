@@ -9,7 +9,7 @@ import math
 import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from mtmetrics.errors import InputError
 
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     import langcodes
 
 T = TypeVar("T")
-# A reference, or the references of a segment.
-References = str | list[str]
 
 _PLAIN_CODE = re.compile(r"[a-z]{2,3}")
 _LANGUAGE_SUBTAG = re.compile(r"[a-z]{2,3}")
@@ -214,7 +212,7 @@ def as_references(name: str, values: object) -> list[str] | list[list[str]]:
     return references_per_segment
 
 
-def check(**columns: object) -> list[list[References]]:
+def check(**columns: object) -> list[list[Any]]:
     """Checks parallel columns of text, such as ``check(sources=..., predictions=...)``.
 
     Returns:

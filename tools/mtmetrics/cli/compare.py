@@ -66,9 +66,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
             "needs for the number of systems: 49,000 for 50)"
         ),
     )
-    test.add_argument(
-        "--seed", type=int, default=12345, help="of the resamples (default: %(default)s)"
-    )
+    options.add_seed(test, "the resamples", default=12345)
     options.add_metric_options(parser, is_repeatable=True)
     options.add_output_options(parser, TABLE_FORMATS)
     parser.set_defaults(run=run)

@@ -66,9 +66,9 @@ def run(args: argparse.Namespace) -> None:
         try:
             encoder.tokenizer_for(None)
         except InputError:
-            own = "reads some languages with a vocabulary of their own"
             raise InputError(
-                f"--encoder {args.encoder}: {own}; pass --languages, one for each file of --text"
+                f"--encoder {args.encoder}: reads some languages with a vocabulary of their own; "
+                "pass --languages, one for each file of --text"
             ) from None
     weights = TokenWeights.fit(encoder, messages.progress(texts, desc="counting", unit=" lines"))
     weights.save(args.out)

@@ -42,16 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "Distance (word) or by the ratio margin of sentence vectors (sentence). Writes source, "
         "target and score as JSON Lines, best first; prints what was read, left out and kept."
     )
-    parser.add_argument("--lp", metavar="XX-YY", required=True, help="language pair, such as de-en")
-    parser.add_argument(
-        "--source-text",
-        metavar="FILE",
-        required=True,
-        help="sentences of the source language, one per line",
-    )
-    parser.add_argument(
-        "--target-text", metavar="FILE", required=True, help="sentences of the target language"
-    )
+    options.add_monolingual_files(parser)
     parser.add_argument("--out", metavar="FILE", required=True, help="the pairs, as JSON Lines")
     parser.add_argument(
         "--encoder",
@@ -118,15 +109,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=40000,
         help="sentences to draw from each file (default: %(default)s)",
     )
-    text.add_argument("--seed", type=int, default=1, help="of the draw (default: %(default)s)")
+    options.add_seed(text, "the draw")
     text.add_argument(
         "--prepared", action="store_true", help="the files hold clean sentences: do not filter them"
     )
-    text.add_argument(
-        "--no-language-filter",
-        action="store_true",
-        help="keep sentences that seem to be of another language",
-    )
+    options.add_language_filter(text)
     options.add_model_options(parser)
     parser.set_defaults(run=run)
 

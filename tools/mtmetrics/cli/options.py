@@ -222,10 +222,37 @@ def add_judged_options(group: Container) -> None:
     )
 
 
-def add_seed(group: Container, drawn: str) -> None:
+def add_seed(group: Container, drawn: str, default: int = 1) -> None:
     """Adds ``--seed``; the help says what is `drawn`."""
     group.add_argument(
-        "--seed", metavar="SEED", type=int, default=1, help=f"of {drawn} (default: %(default)s)"
+        "--seed",
+        metavar="SEED",
+        type=int,
+        default=default,
+        help=f"of {drawn} (default: %(default)s)",
+    )
+
+
+def add_monolingual_files(group: Container) -> None:
+    """Adds a file of each language, and the language pair."""
+    group.add_argument("--lp", metavar="XX-YY", required=True, help="language pair, such as de-en")
+    group.add_argument(
+        "--source-text",
+        metavar="FILE",
+        required=True,
+        help="sentences of the source language, one per line",
+    )
+    group.add_argument(
+        "--target-text", metavar="FILE", required=True, help="sentences of the target language"
+    )
+
+
+def add_language_filter(group: Container) -> None:
+    """Adds ``--no-language-filter``."""
+    group.add_argument(
+        "--no-language-filter",
+        action="store_true",
+        help="keep sentences that seem to be of another language",
     )
 
 

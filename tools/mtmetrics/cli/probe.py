@@ -6,14 +6,14 @@ with sources, and prints a table."""
 
 import argparse
 import functools
-import random
 import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from mtmetrics.checks import language_pair, positive, warn
+from mtmetrics.checks import language_pair, positive
 from mtmetrics.cli import messages, options
 from mtmetrics.cli.output import Document, print_report
+from mtmetrics.cli.rows import draw_rows
 from mtmetrics.errors import InputError
 
 if TYPE_CHECKING:
@@ -344,16 +344,10 @@ def _read_sentence_pairs(path: str) -> Iterator[list[str]]:
 
 
 def _drawn(rows: list[T], args: argparse.Namespace) -> list[T]:
-    """Draws as many rows as --sentences says; all rows where there are no more."""
-    if args.sentences is None or positive("--sentences", args.sentences) == len(rows):
+    """Draws as many rows as --sentences says."""
+    if args.sentences is None:
         return rows
-    if args.sentences > len(rows):
-        warn(
-            f"--sentences {args.sentences}: the text has only {len(rows)} sentence pairs; all of "
-            "them are taken"
-        )
-        return rows
-    return random.Random(args.seed).sample(rows, args.sentences)
+    return draw_rows(rows, positive("--sentences", args.sentences), args.seed)
 
 
 def _load_metric(args: argparse.Namespace, pool: "ModelPool") -> _ProbedMetric:

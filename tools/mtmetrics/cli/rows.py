@@ -1,4 +1,5 @@
-"""The input of ``score``, ``explain`` and ``compare``: parallel files, or one file of rows.
+"""The input of ``score``, ``explain`` and ``compare``: parallel files, or one file of rows; and the draw
+of rows for other commands.
 
 `open_rows` yields rows one by one, with the columns that the metrics of the call compare with.
 `read_systems` reads everything at once, with all columns."""
@@ -7,10 +8,12 @@ import argparse
 import dataclasses
 import functools
 import itertools
+import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
+from mtmetrics.checks import warn
 from mtmetrics.cli.options import LoaderOptions
 from mtmetrics.errors import InputError
 from mtmetrics.io.columns import column_names
@@ -21,6 +24,7 @@ from mtmetrics.scorers.metric import Metric
 from mtmetrics.scorers.registry import find_metric
 from mtmetrics.scorers.side import FIELDS, Column, Side
 
+T = TypeVar("T")
 # For each column a source, a reference or a list of references; then a translation per system.
 TextRow = list[str | list[str]]
 
@@ -124,6 +128,18 @@ def read_systems(args: argparse.Namespace) -> Systems:
         dict(zip(columns, texts[: len(columns)], strict=True)),
         dict(zip(opened.systems, texts[len(columns) :], strict=True)),
     )
+
+
+def draw_rows(rows: list[T], wanted: int, seed: int) -> list[T]:
+    """Draws as many rows as --sentences says; where there are no more, all rows in their order."""
+    if wanted > len(rows):
+        warn(
+            f"--sentences {wanted}: the text has only {len(rows)} sentence pairs; all of them are "
+            "taken"
+        )
+    if wanted >= len(rows):
+        return rows
+    return random.Random(seed).sample(rows, wanted)
 
 
 def _require_files(args: argparse.Namespace) -> None:

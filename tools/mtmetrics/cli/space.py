@@ -19,13 +19,13 @@ _SIGNS = {"add": "+", "update": "~", "delete": "-"}
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = "Metrics as Spaces on the Hub."
-    about = (
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    push_description = (
         "Publishes metrics as Spaces with a demo, so that evaluate.load('ORG/NAME') finds them, "
         "and the page of mtmetrics demo as compare. A Space holds a copy of this package, taken "
         "from a wheel. Without --execute it prints what would be done."
     )
-    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-    push = actions.add_parser("push", help="publish Spaces", description=about)
+    push = actions.add_parser("push", help="publish Spaces", description=push_description)
     push.add_argument("names", metavar="NAME", nargs="+", help="metrics, or compare")
     push.add_argument(
         "--wheel", metavar="FILE", help="wheel of mtmetrics (default: built from the checkout)"

@@ -20,16 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "the end."
     )
     data = parser.add_argument_group("data")
-    data.add_argument("--lp", metavar="XX-YY", required=True, help="language pair, such as de-en")
-    data.add_argument(
-        "--source-text",
-        metavar="FILE",
-        required=True,
-        help="sentences of the source language, one per line",
-    )
-    data.add_argument(
-        "--target-text", metavar="FILE", required=True, help="sentences of the target language"
-    )
+    options.add_monolingual_files(data)
     data.add_argument(
         "--parallel",
         metavar="FILE",
@@ -49,11 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         **options.LIST,
         help="judged segments of the pair, to measure the agreement with",
     )
-    data.add_argument(
-        "--no-language-filter",
-        action="store_true",
-        help="keep sentences that seem to be of another language",
-    )
+    options.add_language_filter(data)
     output = parser.add_argument_group("output")
     output.add_argument(
         "--preset",
