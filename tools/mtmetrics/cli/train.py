@@ -1,5 +1,8 @@
 """``mtmetrics train``: makes the models and tables that ship with the package, or others of their
-kind."""
+kind.
+
+Each model has a function that adds its options, and one that trains it; maps, tables, presets of
+UScore and judgements have modules of their own."""
 
 import argparse
 import dataclasses
@@ -13,7 +16,7 @@ if TYPE_CHECKING:
     from mtmetrics.training.corpus import ParallelText
     from mtmetrics.training.run import Run
 
-_ANY = "folder, bundled artifact, or Hub repository"
+_MODEL_PLACES = "folder, bundled artifact, or Hub repository"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -163,7 +166,7 @@ def _add_distil(kinds: options.Subparsers) -> None:
         "--teacher",
         metavar="MODEL",
         required=True,
-        help=f"a sentence-transformers model for English: {_ANY}",
+        help=f"a sentence-transformers model for English: {_MODEL_PLACES}",
     )
     data.add_argument(
         "--student",
@@ -307,7 +310,7 @@ def _add_regressor(kinds: options.Subparsers) -> None:
         **options.LIST,
         help="judged segments that decide when to stop",
     )
-    data.add_argument("--encoder", metavar="MODEL", required=True, help=_ANY)
+    data.add_argument("--encoder", metavar="MODEL", required=True, help=_MODEL_PLACES)
     data.add_argument(
         "--composition",
         choices=("lstm", "transformer"),
@@ -369,23 +372,23 @@ def _train_regressor(args: argparse.Namespace) -> None:
     from mtmetrics.training.corpus import parse_numbers
     from mtmetrics.training.judged_pairs import JudgedFiles
 
-    composed = args.composition == "transformer"
-    if composed:
-        _refuse_settings(args, own=CompositionConfig, other=RegressorConfig)
+    is_composed = args.composition == "transformer"
+    if is_composed:
+        _refuse_settings(args, CompositionConfig, RegressorConfig)
     else:
-        _refuse_settings(args, own=RegressorConfig, other=CompositionConfig)
+        _refuse_settings(args, RegressorConfig, CompositionConfig)
     repeats = parse_numbers(args.repeats, "--repeat", whole=False)
-    if composed and (len(args.seeds) > 1 or args.curve is not None):
+    if is_composed and (len(args.seeds) > 1 or args.curve is not None):
         raise InputError(
             "a transformer composition has one network; leave out curve, and pass one seed"
         )
-    if not composed and (args.begin or repeats or args.original):
+    if not is_composed and (args.begin or repeats or args.original):
         raise InputError("begin, original and repeats are for a transformer composition")
     condition = None if args.where is None else Condition.parse(args.where)
     files = JudgedFiles(args.judged, args.valid, condition)
     seeds = args.seeds or [1]
     run = _opened_run(args, seeds[0])
-    if composed:
+    if is_composed:
         from mtmetrics.training.composed import train_composed
 
         folder = train_composed(
@@ -413,11 +416,11 @@ def _train_regressor(args: argparse.Namespace) -> None:
     _print_folder(run, folder)
 
 
-def _refuse_settings(args: argparse.Namespace, *, own: type, other: type) -> None:
+def _refuse_settings(args: argparse.Namespace, config: type, other_config: type) -> None:
     """Refuses settings that only the other composition has."""
-    own_names = {field.name for field in dataclasses.fields(own)}
-    for field in dataclasses.fields(other):
-        if field.name not in own_names and getattr(args, field.name) is not None:
+    names = {field.name for field in dataclasses.fields(config)}
+    for field in dataclasses.fields(other_config):
+        if field.name not in names and getattr(args, field.name) is not None:
             raise InputError(
                 f"{options.flag(field.name)}: is for the other --composition, not for "
                 f"{args.composition}; leave it out"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from mtmetrics.cli import messages, options
 from mtmetrics.cli.space import as_text
+from mtmetrics.errors import InputError
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -101,38 +102,44 @@ def run(args: argparse.Namespace) -> None:
         args.source_text,
         args.target_text,
         args.preset,
-        **{
-            name: getattr(args, name)
-            for name in ("parallel", "held_back", "judged", "without", "lm", "seed")
-        },
+        parallel=args.parallel,
+        held_back=args.held_back,
+        judged=args.judged,
+        without=args.without,
+        lm=args.lm,
+        seed=args.seed,
         translation=args.translation_start,
         identify=not args.no_language_filter,
         licence=args.license,
         config=options.settings_of(args, UScoreConfig),
     )
-    threads = (os.cpu_count() or 1) if args.workers is None else positive("--workers", args.workers)
+    threads = os.cpu_count() or 1
+    if args.workers is not None:
+        threads = positive("--workers", args.workers)
     if args.publish:
-        _require_facts(args)
-    shared = {"pool": options.model_pool(args), "progress": messages.progress}
-    folder = produce_uscore(args.out, request, threads=threads, **shared)
+        _check_publication(args)
+    folder = produce_uscore(
+        args.out,
+        request,
+        threads=threads,
+        pool=options.model_pool(args),
+        progress=messages.progress,
+    )
     print(folder)
     if args.publish:
         from mtmetrics.uscore.publication import publish_production
 
-        for done in publish_production(folder, args.publish):
-            print(as_text(done), flush=True)
+        for plan in publish_production(folder, args.publish):
+            print(as_text(plan), flush=True)
 
 
-def _require_facts(args: argparse.Namespace) -> None:
+def _check_publication(args: argparse.Namespace) -> None:
     """Refuses what could not be published, before anything is made."""
     from mtmetrics.artifacts.catalog import REPOSITORY
-    from mtmetrics.errors import InputError
 
-    if not REPOSITORY.fullmatch(f"{args.publish}/{Path(args.out).name}"):
-        raise InputError(
-            f"--publish {args.publish}: with --out, {args.publish}/{Path(args.out).name} is no "
-            "repository"
-        )
+    repository = f"{args.publish}/{Path(args.out).name}"
+    if not REPOSITORY.fullmatch(repository):
+        raise InputError(f"--publish {args.publish}: with --out, {repository} is no repository")
     if not args.license:
         raise InputError(
             "--publish: --license is missing: under which licence others may use the weights"
