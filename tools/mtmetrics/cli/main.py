@@ -56,8 +56,6 @@ RENAMED = {
     "plot": "evaluate --plot",
     "tune": "evaluate --tune",
 }
-# Commands of the module `inventory`, which has a function ``configure_NAME`` for each.
-_INVENTORY_COMMANDS = ("list", "install")
 # Keywords that hold texts -> how messages write their options.
 _TEXT_OPTIONS = {"sources": "-s SOURCES", "references": "-r REFERENCES"}
 
@@ -69,37 +67,28 @@ def build_parser(only: str | None = None) -> argparse.ArgumentParser:
         only: a command; the others have a line of help and no options then, so that their modules
             are not imported.
     """
-    text = "Machine-translation evaluation metrics: XMoverScore and its relatives."
-    parser = Parser(prog="mtmetrics", description=text)
+    parser = Parser(
+        prog="mtmetrics",
+        description="Machine-translation evaluation metrics: XMoverScore and its relatives.",
+    )
     parser.add_argument("--version", action="version", version=f"mtmetrics {__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for name, help_text in _COMMANDS.items():
-        command = subparsers.add_parser(name, help=help_text)
-        if only in (None, name):
-            _configure(name, command)
+    commands = {name: subparsers.add_parser(name, help=text) for name, text in _COMMANDS.items()}
     for name, new_name in RENAMED.items():
-        command = subparsers.add_parser(name)
-        command.set_defaults(renamed=(name, new_name))
+        commands[name] = subparsers.add_parser(name)
+        commands[name].set_defaults(renamed=(name, new_name))
+    for name, command in commands.items():
         if only in (None, name):
-            _configure(name, command)
-    for command in leaves(parser):
-        command.set_defaults(leaf=command)
-        command.add_argument(
+            importlib.import_module(f"mtmetrics.cli.{name}").configure(command)
+    for leaf in leaves(parser):
+        leaf.set_defaults(leaf=leaf)
+        leaf.add_argument(
             "-q",
             "--quiet",
             action="store_true",
             help="no progress and no notes; warnings and errors stay",
         )
     return parser
-
-
-def _configure(name: str, command: argparse.ArgumentParser) -> None:
-    """Imports the module of a command, and has it add the options."""
-    if name in _INVENTORY_COMMANDS:
-        module = importlib.import_module("mtmetrics.cli.inventory")
-        getattr(module, f"configure_{name}")(command)
-    else:
-        importlib.import_module(f"mtmetrics.cli.{name}").configure(command)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,18 +1,16 @@
-"""Metrics on this machine: ``mtmetrics list`` and ``mtmetrics install``."""
+"""``mtmetrics list``: which metrics and presets there are, for which languages, and what works here
+now."""
 
 import argparse
 from collections.abc import Sequence
 
 from mtmetrics.cli.options import add_output_options, add_plugin
 from mtmetrics.cli.output import print_report
-from mtmetrics.integrations.registration import install
 from mtmetrics.scorers.metric import METRICS
 from mtmetrics.scorers.registry import find_metric, installed_plugins
 
 
-def configure_list(parser: argparse.ArgumentParser) -> None:
-    """Adds ``mtmetrics list``: which metrics and presets there are, for which languages, and what
-    works here now."""
+def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Lists every metric with its presets: what it compares translations with, the languages "
         "or the directions that it knows, whether all that it loads is on this machine, and "
@@ -24,24 +22,10 @@ def configure_list(parser: argparse.ArgumentParser) -> None:
     )
     add_plugin(parser)
     add_output_options(parser, ("table", "json", "markdown", "csv", "tsv"))
-    parser.set_defaults(run=_list)
+    parser.set_defaults(run=run)
 
 
-def configure_install(parser: argparse.ArgumentParser) -> None:
-    """Adds ``mtmetrics install``, which makes ``evaluate.load("xmoverscore")`` work in any
-    folder."""
-    parser.description = (
-        'Registers the metrics in the module cache of evaluate, so that evaluate.load("xmoverscore", '
-        '"mini") works in any folder and without a network. To be repeated after an update of mtmetrics; doing it '
-        "twice does no harm."
-    )
-    parser.add_argument(
-        "names", metavar="NAME", nargs="*", default=[], help="metrics (default: all)"
-    )
-    parser.set_defaults(run=_install)
-
-
-def _list(args: argparse.Namespace) -> None:
+def run(args: argparse.Namespace) -> None:
     from mtmetrics.reports.styles import Grid, Report
     from mtmetrics.scorers.available import listed
 
@@ -79,12 +63,3 @@ def _languages_text(languages: Sequence[str]) -> str:
         f"{' '.join(sources)} \N{RIGHTWARDS ARROW} {target}"
         for target, sources in sources_of_target.items()
     )
-
-
-def _install(args: argparse.Namespace) -> None:
-    registrations = install(args.names)
-    changed = sum(registration.changed for registration in registrations)
-    unchanged = len(registrations) - changed
-    already = f", {unchanged} were registered already" if unchanged else ""
-    name = registrations[0].name
-    print(f'{changed} metrics registered{already}; now in Python: evaluate.load("{name}", "mini")')
