@@ -50,13 +50,24 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="judge scores that stand in the data; repeatable",
     )
-    agreement = parser.add_argument_group("agreement")
-    agreement.add_argument(
+    _add_agreement_options(parser)
+    options.add_metric_options(parser, is_repeatable=True)
+    _add_recipe_options(parser)
+    output = options.add_output_options(parser, TABLE_FORMATS)
+    output.add_argument("--parts", action="store_true", help="correlate each part of the score too")
+    _add_plot_options(parser)
+    _add_tuning_options(parser)
+    parser.set_defaults(run=run)
+
+
+def _add_agreement_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("agreement")
+    group.add_argument(
         "--level",
         choices=("segment", "system"),
         help="judged segments, or judged systems (default: segment, or as the recipe says)",
     )
-    agreement.add_argument(
+    group.add_argument(
         "--coefficient",
         metavar="NAME",
         help=(
@@ -66,7 +77,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
             "recipe says)"
         ),
     )
-    agreement.add_argument(
+    group.add_argument(
         "--group",
         metavar="none|item|system",
         default="none",
@@ -75,7 +86,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
             "%(default)s)"
         ),
     )
-    agreement.add_argument(
+    group.add_argument(
         "--significance",
         metavar="williams|perm-both|none",
         help=(
@@ -83,10 +94,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
             "for pearson, else none)"
         ),
     )
-    agreement.add_argument(
+    group.add_argument(
         "--ci", action="store_true", help="95 %% bootstrap intervals (1,000 resamples)"
     )
-    agreement.add_argument(
+    group.add_argument(
         "--agreement",
         metavar="DIR",
         help=(
@@ -94,14 +105,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
             "and write a preset that knows it, for mtmetrics compare"
         ),
     )
-    agreement.add_argument(
+    group.add_argument(
         "--layers",
         metavar="all|N,N,...",
         help="compare layers of the encoder: the correlation at each (a map belongs to one layer)",
     )
-    options.add_metric_options(parser, is_repeatable=True)
-    tables = parser.add_argument_group("tables of the papers")
-    tables.add_argument(
+
+
+def _add_recipe_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("tables of the papers")
+    group.add_argument(
         "--recipe",
         metavar="NAME",
         help=(
@@ -110,7 +123,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
             "stands for the language pair: --metric uscore:made/{lp}"
         ),
     )
-    tables.add_argument(
+    group.add_argument(
         "--vectors",
         metavar="MODEL=FILE[,maps=DIR]",
         **options.LIST,
@@ -120,27 +133,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
             "sentence)"
         ),
     )
-    tables.add_argument(
+    group.add_argument(
         "--text",
         metavar="FILE",
         **options.LIST,
         help="with --recipe: text that a figure's models learn from; --recipes says which",
     )
-    tables.add_argument(
+    group.add_argument(
         "--report",
         metavar="DIR",
         help="with --recipe: also write the report as Markdown there, with the pictures",
     )
-    tables.add_argument(
+    group.add_argument(
         "--recipes",
         action="store_true",
         help="list all tables and figures, with their data or why they cannot be run, and exit",
     )
-    output = options.add_output_options(parser, TABLE_FORMATS)
-    output.add_argument("--parts", action="store_true", help="correlate each part of the score too")
-    _add_plot_options(parser)
-    _add_tuning_options(parser)
-    parser.set_defaults(run=run)
 
 
 def _add_plot_options(parser: argparse.ArgumentParser) -> None:

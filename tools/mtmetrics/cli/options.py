@@ -37,7 +37,7 @@ _ROW_FILES = (
     "a header row, .jsonl or .parquet (source, translation, reference; or src, mt, ref); - "
     "reads TSV from standard input"
 )
-# Settings of metrics that are options of commands, too.
+# Options of commands. A setting of a metric that is called like one of them is no option of its own.
 _OPTIONS_OF_COMMANDS = (
     "lang_pair",
     "against",
@@ -56,7 +56,7 @@ _DTYPE_DEFAULT = "float32; auto in filter and rerank, and with --engine ray"
 
 
 def flag(keyword: str) -> str:
-    """The option of the command line for a keyword of Python."""
+    """Returns the option of the command line for a keyword of Python."""
     return "--lp" if keyword == "lang_pair" else f"--{keyword.replace('_', '-')}"
 
 

@@ -311,33 +311,7 @@ def _add_regressor(kinds: options.Subparsers) -> None:
         help="judged segments that decide when to stop",
     )
     data.add_argument("--encoder", metavar="MODEL", required=True, help=_MODEL_PLACES)
-    data.add_argument(
-        "--composition",
-        choices=("lstm", "transformer"),
-        default="lstm",
-        help="what composes an ESIM: LSTMs as in the paper, or the encoder's upper layers "
-        "(default: %(default)s)",
-    )
-    data.add_argument(
-        "--begin",
-        metavar="MODEL",
-        help="of a transformer composition: a regressor to begin with, instead of the encoder's "
-        "layers",
-    )
-    data.add_argument(
-        "--original",
-        metavar="MODEL",
-        help="of a transformer composition: the encoder whose layers it begins as (default: the "
-        "encoder that is read)",
-    )
-    data.add_argument(
-        "--repeat",
-        metavar="NAME=N",
-        dest="repeats",
-        **options.LIST,
-        help="of a transformer composition: how often in an epoch the rows of files whose name "
-        "begins so are read",
-    )
+    _add_composition(data)
     data.add_argument(
         "--vectors",
         metavar="DIR",
@@ -364,6 +338,37 @@ def _add_regressor(kinds: options.Subparsers) -> None:
     }
     options.add_settings(parser.add_argument_group("settings"), owners)
     parser.set_defaults(run=_train_regressor, large_blocks=True)
+
+
+def _add_composition(group: options.Container) -> None:
+    """Adds the network that composes an ESIM, and options of one that is a transformer."""
+    group.add_argument(
+        "--composition",
+        choices=("lstm", "transformer"),
+        default="lstm",
+        help="what composes an ESIM: LSTMs as in the paper, or the encoder's upper layers "
+        "(default: %(default)s)",
+    )
+    group.add_argument(
+        "--begin",
+        metavar="MODEL",
+        help="of a transformer composition: a regressor to begin with, instead of the encoder's "
+        "layers",
+    )
+    group.add_argument(
+        "--original",
+        metavar="MODEL",
+        help="of a transformer composition: the encoder whose layers it begins as (default: the "
+        "encoder that is read)",
+    )
+    group.add_argument(
+        "--repeat",
+        metavar="NAME=N",
+        dest="repeats",
+        **options.LIST,
+        help="of a transformer composition: how often in an epoch the rows of files whose name "
+        "begins so are read",
+    )
 
 
 def _train_regressor(args: argparse.Namespace) -> None:
