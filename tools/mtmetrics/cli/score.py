@@ -101,15 +101,15 @@ def run(args: argparse.Namespace) -> None:
     ) as writer:
         scorers = _load(args, loaders, inputs.sides)
         results_per_chunk: list[Results] = []
-        pairs = inputs.count * len(inputs.systems) * len(metrics)
-        with messages.scoring(pairs):
+        with messages.scoring(inputs.count * len(inputs.systems) * len(metrics)):
             for batch, results in _scored_chunks(scorers, inputs):
                 if args.segments:
                     lowest.add(batch, dict(zip(metrics, inputs.sides, strict=True)), results)
                 if args.degenerate == "null":
                     results = _each_result(results, lambda result: result.without_degenerate())
                 writer.add(results)
-                if not (args.parts and is_summary):  # parts take memory; only means need them all
+                # Parts of scores take memory. Only the table of their means needs those of all chunks.
+                if not (args.parts and is_summary):
                     results = _each_result(results, lambda result: result.without_parts())
                 results_per_chunk.append(results)
         chunks_per_metric = zip(*results_per_chunk, strict=True)
@@ -164,7 +164,7 @@ def _scored_chunks(
     are_independent = all(scorer.independent for scorer in scorers)
     for texts in chunked(inputs.rows, batch_size if are_independent else None):
         compared_texts, translations = texts[: len(columns)], texts[len(columns) :]
-        # A file may be given twice; then it is scored once.
+        # A system that is named twice is scored once, since a batch holds it by its name.
         batch = Batch(
             dict(zip(systems, translations, strict=True)),
             **dict(zip(columns, compared_texts, strict=True)),
