@@ -22,7 +22,13 @@ _FORWARDED_OPTIONS = ("device", "dtype", "batch_tokens")
 
 
 class _Call(NamedTuple):
-    """A call of the command that has ended: its exit code, and both of its outputs."""
+    """A call of the command that has ended.
+
+    Attributes:
+        code: its exit code.
+        output: what it printed to standard output.
+        messages: what it printed to standard error.
+    """
 
     code: int
     output: str

@@ -93,7 +93,8 @@ def _find_data(
     Args:
         args: parsed arguments; gets the paths, and the condition on rows of the sets.
         recipe: the table or figure.
-        takes_single_files: whether files will do that do not say which table they are for.
+        takes_single_files: whether the user may name single files, though these do not say which
+            table they are for.
 
     Raises:
         InputError: only the user can bring the data, or has to bring a folder.
@@ -160,7 +161,7 @@ def _print_averages(args: argparse.Namespace, recipe: "Recipe", measure: "Measur
         table_args = argparse.Namespace(**vars(args) | {"level": averaged.level})
         try:
             _find_data(table_args, averaged, takes_single_files=len(recipes) == 1)
-            tables[averaged.name] = _measure(table_args, averaged, measure)
+            tables[averaged.name] = _run_table(table_args, averaged, measure)
         except MTMetricsError as error:
             print(f"mtmetrics: {averaged.name}: not run: {error}", file=sys.stderr)
     if not tables:
@@ -184,7 +185,7 @@ def _print_table(args: argparse.Namespace, recipe: "Recipe", measure: "Measure")
 
     # Refuses metrics and vectors that the table has not.
     recipe.entries("paper", _user_metrics(args), _vectors(args))
-    table = _measure(args, recipe, measure)
+    table = _run_table(args, recipe, measure)
     report = report_metrics(table, {"field": args.field}, recipe)
     print_report(report, args)
     if args.report is not None:
@@ -215,14 +216,14 @@ def _draw_layers(args: argparse.Namespace, recipe: "Recipe", measure: "Measure")
 
 
 def _user_metrics(args: argparse.Namespace) -> "dict[str, MetricSpec]":
-    """Returns name -> the metric, of those that the user names."""
+    """Returns the metrics that the user names: name -> metric."""
     specs = options.metric_specs(args, usual=()).values()
     return {spec.metric: spec for spec in specs}
 
 
 def _vectors(args: argparse.Namespace) -> dict[str, dict[str, str]]:
-    """Returns model -> the options of a metric that reads its vectors from files, as the user names
-    them by ``--vectors``."""
+    """Returns the files that the user names by ``--vectors``: model -> options of a metric that reads
+    the vectors of the model, and perhaps its maps, from files."""
     options_of_model = {}
     for text in args.vectors or []:
         model, equals, paths = text.partition("=")
@@ -237,7 +238,7 @@ def _vectors(args: argparse.Namespace) -> dict[str, dict[str, str]]:
     return options_of_model
 
 
-def _measure(args: argparse.Namespace, recipe: "Recipe", measure: "Measure") -> "MetricTable":
+def _run_table(args: argparse.Namespace, recipe: "Recipe", measure: "Measure") -> "MetricTable":
     """Runs the rows of a table on the data of the arguments, and says what is unusual."""
     from mtmetrics.reports.agreement import check_table, remarks, usual_test
     from mtmetrics.reports.recipes import judge_recipe

@@ -247,7 +247,12 @@ class _JsonWriter(Writer):
         self.stream.write("\n")
 
     def _document(self, place: int, summaries: Sequence[Summary]) -> Document:
-        """Describes the systems by one metric, the one at a place among the metrics."""
+        """Describes the systems by one metric.
+
+        Args:
+            place: of the metric in `metrics`.
+            summaries: of the systems by this metric.
+        """
         from mtmetrics.scorers.results import joined_systems
 
         results = joined_systems([chunk[place] for chunk in self._chunks])
@@ -268,7 +273,8 @@ class _RowsWriter(Writer):
     """Writes a row per segment and system.
 
     The summaries follow: in JSON Lines as rows of another ``kind``, in Parquet as metadata under
-    the key ``mtmetrics``; beside cells on a screen they are messages. Parquet has all digits."""
+    the key ``mtmetrics``, and as messages where TSV or CSV goes to standard output. Numbers in
+    Parquet have all digits."""
 
     _rows: RowWriter | None = dataclasses.field(default=None, init=False)
     _segments_before: int = dataclasses.field(default=0, init=False)
@@ -321,8 +327,8 @@ class _RowsWriter(Writer):
         }
 
     def _unusual(self, results: "Results") -> Iterable[str | None]:
-        """Returns what is unusual in the rows of a chunk, in their order; None for each where
-        nobody wants to know."""
+        """Returns what is unusual in each row of a chunk; None for each row without
+        `with_unusual`."""
         if not self.with_unusual:
             return itertools.repeat(None, len(results[0][0].segments) * len(self.systems))
         names_per_system = [_unusual_names(of_system) for of_system in zip(*results, strict=True)]
@@ -361,7 +367,11 @@ class _RowsWriter(Writer):
 
 
 def _unusual_names(results: "Sequence[MetricResult]") -> list[str]:
-    """Returns what is unusual for any of the metrics in each segment of a system, joined by +."""
+    """Returns what is unusual in each segment of a system, as names joined by +.
+
+    Args:
+        results: of the system, one by each metric.
+    """
     names_per_segment = zip(*(result.unusual_names() for result in results), strict=True)
     unusual = []
     for texts in names_per_segment:
