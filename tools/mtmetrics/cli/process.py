@@ -42,15 +42,16 @@ def ended_by_signals() -> Iterator[None]:
         signal.signal(number, signal.SIG_DFL)  # a forked process has nothing to clear up
         os.kill(os.getpid(), number)
 
+    # Only the main thread may set handlers; Windows has no SIGHUP.
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    names = ("SIGTERM", "SIGHUP") if in_main_thread else ()
     handlers_before = {}
-    if threading.current_thread() is threading.main_thread():
-        for name in ("SIGTERM", "SIGHUP"):
-            number = getattr(signal, name, None)
-            handler = None if number is None else signal.getsignal(number)
-            # `nohup` has a signal ignored. None: Python could not put the handler back.
-            if handler not in (signal.SIG_IGN, None):
-                handlers_before[number] = handler
-                signal.signal(number, end)
+    for number in [getattr(signal, name) for name in names if hasattr(signal, name)]:
+        handler = signal.getsignal(number)
+        # `nohup` has a signal ignored. Python could not put back a handler that it shows as None.
+        if handler not in (signal.SIG_IGN, None):
+            handlers_before[number] = handler
+            signal.signal(number, end)
     try:
         yield
     finally:
@@ -99,11 +100,11 @@ def tolerant_output() -> Iterator[None]:
 def _with_name(stream: io.TextIOWrapper) -> io.TextIOWrapper:
     """Returns another stream to the same open file, whose errors name it."""
     stream.flush()
-    target = _StandardOutput(stream.fileno(), "wb", closefd=False)
-    if not stream.write_through:  # it is with PYTHONUNBUFFERED
-        target = io.BufferedWriter(target)
+    raw = _StandardOutput(stream.fileno(), "wb", closefd=False)
+    # With PYTHONUNBUFFERED a stream writes through.
+    buffer = raw if stream.write_through else io.BufferedWriter(raw)
     return io.TextIOWrapper(
-        target,
+        buffer,
         encoding=stream.encoding,
         line_buffering=stream.line_buffering,
         write_through=stream.write_through,
