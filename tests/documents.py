@@ -24,6 +24,7 @@ from mtmetrics.reports.example import Example, example
 ROOT = Path(__file__).parents[1]
 _PAGES = (
     "README.md",
+    "CONTRIBUTING.md",
     "tools/*.md",
     "tools/guide/**/*.md",
     "metrics/*/README.md",
@@ -55,7 +56,18 @@ _TRANSLATED = {
 }
 _QUALITY = {"careful": 0.9, "literal": 0.0, "hasty": -1.0}
 # What stands for programs while a block runs; each hands its call to the test.
-_PROGRAMS = ("mtmetrics", "pip", "pytest", "python", "ruff", "curl", ".ci/run")
+_PROGRAMS = (
+    "mtmetrics",
+    "pip",
+    "pytest",
+    "python",
+    "ruff",
+    "lint-imports",
+    "mypy",
+    "pre-commit",
+    "curl",
+    ".ci/run",
+)
 _PROGRAM = """
 import json, os, socket, stat, sys
 has_input = stat.S_ISFIFO(os.fstat(0).st_mode) or stat.S_ISREG(os.fstat(0).st_mode)

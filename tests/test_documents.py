@@ -18,7 +18,7 @@ from mtmetrics.cli.main import build_parser, main
 # Calls and Python blocks that are not run here: a pattern of the call, or of a line of the block ->
 # why. The command line must still understand the calls, and Python the blocks.
 NOT_RUN = {
-    r"^(pip|pytest|ruff|\.ci/run)\b": "sets up an environment, or is the checks themselves",
+    r"^(pip|pytest|ruff|lint-imports|mypy|pre-commit|\.ci/run)\b": "sets up an environment, or is a check itself",
     r"^python tests/benchmarks/\w+\.py": "measures for long, on data that is not part of the repository",
     r"^mtmetrics (serve|demo)\b|^curl ": "runs until it is stopped; tests/cli/test_serve.py, tests/page",
     r"^mtmetrics train (?!maps|idf|labels)": "a long training; tests/training, tests/uscore",
@@ -29,6 +29,8 @@ NOT_RUN = {
     r"^mtmetrics evaluate --recipe ": "fetches data, or models of the Hub; tests/cli/test_recipe_runs.py",
     r"\blighteval\b|cmd:": "another project's tool",
     r"from-en\.jsonl": "data that is not part of the repository",
+    r"^from gradio_client ": "calls a page that runs; tests/page/test_endpoints.py",
+    r"^python tools/examples/finetune\.py": "a training; tests/integrations/test_finetune.py",
 }
 # How blocks that are no code are read.
 READERS = {

@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 import mtmetrics
 from mtmetrics.errors import InputError
@@ -22,8 +23,9 @@ ROOT = Path(__file__).parents[1]
 MODULES = sorted((ROOT / "tools" / "mtmetrics").rglob("*.py"))
 # What stands at the top of the repository, and nothing else.
 TOP_LEVEL = {
-    ".ci", ".gitattributes", ".gitignore", ".pre-commit-config.yaml", "CHANGELOG.md", "LICENSE", "README.md",
-    "constraints.txt", "hub_artifacts", "metrics", "pyproject.toml", "ruff.toml", "setup.cfg", "tests", "tools",
+    ".ci", ".gitattributes", ".github", ".gitignore", ".pre-commit-config.yaml", "CHANGELOG.md", "CONTRIBUTING.md",
+    "LICENSE", "README.md", "constraints.txt", "hub_artifacts", "metrics", "pyproject.toml", "ruff.toml", "setup.cfg",
+    "tests", "tools",
 }  # fmt: skip
 # Modules whose tests are those of what they are a part of; all others of this size have a file of
 # their name.
@@ -58,7 +60,7 @@ TESTED_IN = {
     # One comparison is shown in all of these.
     **{
         f"page/{name}": "page/test_page"
-        for name in ("app", "charts", "comparing", "explaining", "offers", "views")
+        for name in ("app", "charts", "comparing", "downloads", "explaining", "offers", "views")
     },
     "page/theme": "metrics/test_browser",
     "reports/averages": "cli/test_recipe_runs",
@@ -96,8 +98,7 @@ def test_the_top_level_holds_what_the_design_lists() -> None:
         ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout
     found = {path.partition("/")[0] for path in listed.splitlines()}
-    assert found - TOP_LEVEL == set()
-    assert TOP_LEVEL - {".pre-commit-config.yaml"} - found == set()
+    assert found == TOP_LEVEL
 
 
 def test_every_module_has_tests_of_its_name() -> None:
@@ -112,6 +113,47 @@ def test_every_module_has_tests_of_its_name() -> None:
     }
     assert lacking == TESTED_IN.keys()
     assert all((ROOT / "tests" / f"{file}.py").exists() for file in TESTED_IN.values())
+
+
+def ci_checks() -> list[str]:
+    """The checks of ``.ci/run`` after the tests."""
+    lines = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+    [tests] = [number for number, line in enumerate(lines) if line.endswith("&& pytest")]
+    return lines[tests + 1 :]
+
+
+def test_the_workflow_runs_what_is_run_by_hand() -> None:
+    workflow = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8"))
+    [job] = workflow["jobs"].values()
+    assert [step["run"] for step in job["steps"] if "run" in step] == [".ci/run"]
+    lowest = settings()["options"]["python_requires"].removeprefix(">=")
+    assert job["container"] == f"python:{lowest}-bookworm"
+
+
+def test_hooks_are_the_checks_in_the_versions_of_the_environment() -> None:
+    """Local hooks have no versions of their own, which could differ from constraints.txt."""
+    config = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))
+    assert [repository["repo"] for repository in config["repos"]] == ["local"]
+    hooks = config["repos"][0]["hooks"]
+    assert {hook["language"] for hook in hooks} == {"system"}
+    entries = [hook["entry"].replace(" --force-exclude", "") for hook in hooks]
+    *checks, documents = entries
+    assert sorted(checks) == sorted(check.removesuffix(" .") for check in ci_checks())
+    program, path = documents.split()
+    assert program == "pytest"
+    assert (ROOT / path).is_file()
+
+
+def test_contributing_names_all_parts_of_the_tests_and_all_checks() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert text.count("\n") <= 70, "more than a screen"
+    table = text.partition("|---|---|---:|\n")[2].partition("\n\n")[0]
+    rooms = {path.parent.name for path in (ROOT / "tests").glob("*/test_*.py")}
+    named = [
+        name for row in table.splitlines() for name in re.findall(r"`(\w+)`", row.split("|")[1])
+    ]
+    assert sorted(named) == sorted(rooms)
+    assert {*ci_checks(), ".ci/run"} <= set(re.split(r"[`\n]", text))
 
 
 def imported(module: Path) -> set[str]:

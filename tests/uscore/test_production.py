@@ -208,6 +208,10 @@ def test_a_sentence_encoder_that_is_not_to_be_trained_stays(folder, tiny_encoder
     # Without a licence that somebody states, the card has none, and is not published.
     with pytest.raises(ArtifactError, match="license is missing"):
         check_model_card(made)
+    # Nothing was measured, so the card claims nothing.
+    card = (made / "README.md").read_text()
+    assert "metrics: []\n" in card
+    assert "model-index" not in card
     assert "|layer:2|pieces:all|mass:norm|map:" in signature
 
 

@@ -15,6 +15,7 @@ from mtmetrics.layout import metric_path
 from mtmetrics.page import views
 from mtmetrics.page.comparing import Compared, Comparer, Progress
 from mtmetrics.page.downloads import FILES, command, write_files
+from mtmetrics.page.endpoints import Endpoints
 from mtmetrics.page.explaining import coloured, heatmap
 from mtmetrics.page.offers import about, chosen, named, offers
 from mtmetrics.page.texts import TextInput, Texts, read
@@ -142,6 +143,9 @@ class _Page:
             self._build_result()
             gr.HTML(_FOOT)
             self._connect()
+            public = self.queue | {"api_visibility": "public"}
+            del public["show_progress"]
+            Endpoints(self.offers, self.comparer).publish(**public)
         return app
 
     def _add_input(self, component: "Component") -> Any:

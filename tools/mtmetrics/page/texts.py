@@ -2,11 +2,11 @@
 
 import contextlib
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from mtmetrics.checks import check, language_pair
+from mtmetrics.checks import as_texts, check, language_pair
 from mtmetrics.errors import InputError
 from mtmetrics.io.lines import iter_lines
 from mtmetrics.scorers.side import Column
@@ -68,18 +68,43 @@ def read(lang_pair: str, columns: dict[Column, TextInput], systems: Sequence[Tex
     for text in (*inputs.values(), *translations):
         segments_of[text.name] = segments = _lines(text)
         characters += sum(map(len, segments))
-        if characters > MAX_CHARACTERS:
-            most = (
-                f"more than {MAX_CHARACTERS // 10**6} million characters, the most that this "
-                "page takes"
-            )
-            raise InputError(f"{text.name}: {most}; use the command line, mtmetrics compare")
+        _check_size(text.name, len(segments), characters)
     check(**segments_of)
     return Texts(
         lang_pair,
         {column: segments_of[text.name] for column, text in inputs.items()},
         {text.name: segments_of[text.name] for text in translations},
     )
+
+
+def from_lists(
+    lang_pair: str, columns: Mapping[Column, list[str]], systems: Mapping[str, list[str]]
+) -> Texts:
+    """Checks the columns that a program sends.
+
+    Args:
+        lang_pair: such as ``"de-en"``.
+        columns: sources, references or both.
+        systems: name of a system -> its translations.
+
+    Raises:
+        InputError: as `read`, or a column is no list of strings.
+    """
+    language_pair(lang_pair)
+    if not columns:
+        raise InputError("no sources and no references: pass one of them")
+    if not isinstance(systems, Mapping) or not systems:
+        raise InputError("systems: a dictionary of names and lists of translations is needed")
+    # Name of a column in messages -> its texts.
+    texts_of: dict[str, list[str]] = {**columns}
+    texts_of |= {f"systems[{name!r}]": texts for name, texts in systems.items()}
+    characters = 0
+    for name, values in texts_of.items():
+        texts_of[name] = texts = as_texts(name, values)
+        characters += sum(map(len, texts))
+        _check_size(name, len(texts), characters)
+    check(**texts_of)
+    return Texts(lang_pair, {name: texts_of[name] for name in columns}, dict(systems))
 
 
 def pasted(text: str) -> list[str]:
@@ -102,8 +127,17 @@ def _lines(text: TextInput) -> list[str]:
     if text.path is None:
         return pasted(text.text)
     with _named_without_folder(text.path):
-        lines = list(itertools.islice(iter_lines(text.path, "segments"), MAX_SEGMENTS + 1))
-    if len(lines) > MAX_SEGMENTS:
+        return list(itertools.islice(iter_lines(text.path, "segments"), MAX_SEGMENTS + 1))
+
+
+def _check_size(name: str, segments: int, characters: int) -> None:
+    """Refuses a text with more than the page takes; the characters are those of all texts so far."""
+    most = None
+    if segments > MAX_SEGMENTS:
         most = f"more than {MAX_SEGMENTS:,} segments, the most that this page takes"
-        raise InputError(f"{text.name}: {most}; use the command line, mtmetrics compare")
-    return lines
+    elif characters > MAX_CHARACTERS:
+        most = (
+            f"more than {MAX_CHARACTERS // 10**6} million characters, the most that this page takes"
+        )
+    if most is not None:
+        raise InputError(f"{name}: {most}; use the command line, mtmetrics compare")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mtmetrics.artifacts.catalog import REPOSITORY
+from mtmetrics.artifacts.places import hub_source
 from mtmetrics.checks import language_pair, split_pair
 from mtmetrics.errors import MTMetricsError, require_extra
 from mtmetrics.io.atomic import write_atomic, write_json
@@ -313,22 +314,21 @@ def _front_matter(
 ) -> str:
     import yaml
 
-    model = config["preset"]["encoder"]["model"]
+    repository = hub_source(config["preset"]["encoder"]["model"]).repository
     data: dict[str, Any] = {
         "library_name": "mtmetrics",
         "language": [*language_pair(config["lang_pair"])],
         "license": licence,
         "tags": ["mtmetrics", "machine-translation", "evaluation", "quality-estimation", "uscore"],
-        "base_model": [model] if REPOSITORY.fullmatch(model) else [],
+        "base_model": [repository] if REPOSITORY.fullmatch(repository) else [],
         "datasets": [],
-        "metrics": ["pearsonr"],
+        "metrics": [],
     }
     if not licence:
         del data["license"]
-    if "agreement" in results:
-        data["model-index"] = [
-            {"name": f"uscore {config['lang_pair']}", "results": _index(results["agreement"])}
-        ]
+    if index := _index(results.get("agreement", {})):
+        data["metrics"] = ["pearsonr"]
+        data["model-index"] = [{"name": f"uscore {config['lang_pair']}", "results": index}]
     return f"---\n{yaml.safe_dump(data, sort_keys=False, allow_unicode=True)}---"
 
 
