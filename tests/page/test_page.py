@@ -137,10 +137,10 @@ def test_the_verdict(compared):
 
 def test_errors_name_the_boxes_of_the_page():
     missing = InputError("lang_pair is missing", option="lang_pair")
-    assert "From and Into is missing" in views.error_problem(missing)
+    assert "From / Into is missing" in views.error_problem(missing)
     columns = InputError("compares with sources; pass sources", mentions=["sources"])
     within = columns.within("metric chrf", option="metric")
-    assert "Metrics chrf: compares with sources; pass Source" in views.error_problem(within)
+    assert "metric chrf: compares with sources; pass Source" in views.error_problem(within)
     unlabelled = InputError("layer 99: too high", option="layer")
     assert "layer 99: too high" in views.error_problem(unlabelled)
 

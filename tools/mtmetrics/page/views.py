@@ -13,11 +13,10 @@ from mtmetrics.statistics.significance import ALPHA, FEWEST_FOR_INTERVAL, NO_INT
 PAGE = 10
 # Keywords of Python -> the labels of the boxes that hold their values.
 LABELS = {
-    "lang_pair": "From and Into",
+    "lang_pair": "From / Into",
     "sources": "Source",
     "references": "References",
     "predictions": "Systems",
-    "metric": "Metrics",
 }
 _ANCHORS = (("human", "a human translation"), ("random", "random pairs"))
 
