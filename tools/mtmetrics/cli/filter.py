@@ -192,7 +192,8 @@ def _filter_here(args: argparse.Namespace, filtering: "Filtering") -> _Filtered:
     with open_pairs(_input_paths(args)) as pairs:
         form = _output_format(args.out)
         columns = pairs.columns(form, filtering.names)
-        mixture = filtering.mixture(options.model_pool(args, dtype="auto"))
+        pool = options.model_pool(args, dtype="auto")
+        mixture = filtering.mixture(pool)
         texts = messages.progress(pairs.texts(), unit=" pairs", desc="scoring")
         scanned = scan(texts, filtering.checks(), mixture, count_tokens=args.tokens is not None)
         is_kept = filtering.selection.mask(scanned.scores, scanned.tokens)
@@ -203,7 +204,7 @@ def _filter_here(args: argparse.Namespace, filtering: "Filtering") -> _Filtered:
                 contextlib.closing(RowWriter(stream, columns, header=pairs.is_named)) as writer,
             ):
                 writer.write(_kept_rows(pairs, scanned, is_kept, filtering.names, below))
-    report = {**scanned.report, "below": below, "metrics": mixture.about()}
+    report = {**scanned.report, "below": below, "metrics": mixture.about(), **pool.about()}
     return _Filtered(report, scanned.scores[is_kept], int(scanned.tokens[is_kept].sum()))
 
 

@@ -6,9 +6,11 @@ the functions that read back which metrics the user names, and how models are ru
 import argparse
 import dataclasses
 import functools
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from mtmetrics.cli import messages
 from mtmetrics.errors import InputError
 from mtmetrics.models.running import Running
 from mtmetrics.scorers.metric import METRICS
@@ -467,7 +469,13 @@ def pool_options(args: argparse.Namespace, *, dtype: str = "float32") -> dict[st
 
 
 def model_pool(args: argparse.Namespace, *, dtype: str = "float32") -> "ModelPool":
-    """Returns a pool that runs models as the arguments say, see `pool_options`."""
+    """Returns a pool that runs models as the arguments say, see `pool_options`. Where the user leaves
+    the choice of a number format to it, a note says which it is."""
     from mtmetrics.models.pool import ModelPool
 
-    return ModelPool(**pool_options(args, dtype=dtype))
+    pool = ModelPool(**pool_options(args, dtype=dtype))
+    if args.dtype == "auto" and not messages.quiet:
+        number_format = pool.number_format
+        note = f"computes in {number_format.name}: {number_format.reason}"
+        print(f"mtmetrics: {note}", file=sys.stderr)
+    return pool

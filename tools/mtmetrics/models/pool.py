@@ -1,5 +1,6 @@
 """Models that were loaded already, so that several scorers share them."""
 
+import functools
 import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ import numpy as np
 from mtmetrics.artifacts.comet_checkpoints import comet_folder
 from mtmetrics.artifacts.models import loading, model_fingerprint, model_folder
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.models.devices import pick_dtype
+from mtmetrics.models.devices import NumberFormat, number_format, warn_of_slow_dtype
 from mtmetrics.models.encoder_network import EncoderNetwork
 from mtmetrics.models.language_model import LanguageModel
 from mtmetrics.models.packed import Encoder
@@ -38,9 +39,7 @@ class ModelPool:
         self.running = running
         given = Running(**running)
         self.device, self.local_files_only = given.device, given.local_files_only
-        # Here too, since stages of a production are found again by it.
-        self.dtype = given.dtype if given.dtype != "auto" else pick_dtype(given.dtype, given.device)
-        self._encoding = running | {"dtype": self.dtype}
+        self._asked_dtype = given.dtype
         self._generating: dict[str, Any] = {
             "device": given.device,
             "local_files_only": given.local_files_only,
@@ -50,6 +49,29 @@ class ModelPool:
         self._encoders: weakref.WeakValueDictionary[tuple[object, ...], TokenEncoder] = (
             weakref.WeakValueDictionary()
         )
+
+    @functools.cached_property
+    def number_format(self) -> NumberFormat:
+        """Number format of encoders and language models, and why it was chosen; found out when the
+        first model is loaded."""
+        warn_of_slow_dtype(self._asked_dtype, self.device)
+        return number_format(self._asked_dtype, self.device)
+
+    @property
+    def dtype(self) -> str:
+        """Name of the number format."""
+        return self.number_format.name
+
+    def about(self) -> dict[str, dict[str, str]]:
+        """Returns what a report says of an automatic choice: ``number_format`` with ``name`` and
+        ``reason``; nothing where the user chose, or no model needed it."""
+        if self._asked_dtype != "auto" or "number_format" not in vars(self):
+            return {}
+        return {"number_format": self.number_format._asdict()}
+
+    @property
+    def _encoding(self) -> dict[str, Any]:
+        return self.running | {"dtype": self.dtype}
 
     def encoder(
         self,

@@ -11,6 +11,7 @@ import numpy as np
 
 from mtmetrics.checks import positive
 from mtmetrics.errors import InputError, MTMetricsError
+from mtmetrics.models.devices import warn_of_slow_dtype
 from mtmetrics.models.encoder_network import EncodedText, EncoderNetwork, Reading, TextKey
 from mtmetrics.models.packed import Language, Level, PackedTokens, distinct
 from mtmetrics.models.text_units import TextUnits, text_words
@@ -56,6 +57,7 @@ class TokenEncoder:
     ) -> None:
         if not isinstance(model, EncoderNetwork):
             model = EncoderNetwork(model, **opening)
+            warn_of_slow_dtype(model.running.dtype, model.running.device)
         self._network = model
         self.name, self.label, self.fingerprint = model.name, model.label, model.fingerprint
         self.dtype = model.dtype
