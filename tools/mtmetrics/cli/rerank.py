@@ -20,6 +20,7 @@ from mtmetrics.io.tables import is_json, jsonl_rows
 
 if TYPE_CHECKING:
     from mtmetrics.choosing.reranking import Choice, NBest, Reranker
+    from mtmetrics.models.pool import ModelPool
     from mtmetrics.reports.metric_runs import MetricSpec
 
 # Name of the translation model's score where the input gives it none.
@@ -135,10 +136,13 @@ def run(args: argparse.Namespace) -> None:
             f"{args.file or args.predictions[0]}: empty; there is nothing to choose from"
         )
     development = [item.candidates for item in _read_json_lines(args.tune)] if args.tune else []
-    reranker, report = _load_reranker(args, specs, weights, first_list.candidates, development)
+    pool = options.model_pool(args, dtype="auto")
+    reranker, report = _load_reranker(
+        args, specs, weights, first_list.candidates, development, pool
+    )
     lists = itertools.chain([first_list], messages.progress(lists, unit=" lists", desc="choosing"))
     _write_choices(args, reranker, lists)
-    write_report(args.report, {**report, **_describe(reranker)})
+    write_report(args.report, {**report, **_describe(reranker), **pool.about()})
     print(f"mtmetrics: {_summary(reranker)}", file=sys.stderr)
 
 
@@ -148,6 +152,7 @@ def _load_reranker(
     weights: dict[str, float],
     first_list: "NBest",
     development: "list[NBest]",
+    pool: "ModelPool",
 ) -> "tuple[Reranker, Document]":
     """Loads the metrics, and tunes their weights where there is a development set.
 
@@ -157,6 +162,7 @@ def _load_reranker(
         weights: name of a score -> its weight, as the user gives it.
         first_list: has the same texts and scores as the others.
         development: lists to tune with.
+        pool: loads the models.
 
     Returns:
         The reranker, and the beginning of its report: what it was tuned on.
@@ -167,7 +173,6 @@ def _load_reranker(
 
     texts = {"sources": first_list.source, "references": first_list.references}
     columns = [name for name, text in texts.items() if text is not None]
-    pool = options.model_pool(args, dtype="auto")
     scorers = load_scorers(specs, columns, pool, args.lp, args.mbr)
     reranker = Reranker(scorers, weights, mbr=args.mbr, model_scores=first_list.scores)
     if not args.tune:
