@@ -35,7 +35,17 @@ TESTED_IN = {
     "artifacts/pickles": "artifacts/test_convert",
     "choosing/mixture": "choosing/test_reranking",
     # What commands share, and commands that make a thing whose tests are elsewhere.
+    "cli/doctor": "cli/test_inventory",
+    "cli/judged_files": "cli/test_evaluate",
+    "cli/layers": "cli/test_evaluate",
+    "cli/pairs_input": "cli/test_filter",
+    "cli/parser": "cli/test_main",
+    "cli/process": "cli/test_streams",
+    "cli/messages": "cli/test_options",
     "cli/output": "cli/test_score",
+    "cli/recipe_calls": "cli/test_recipe_runs",
+    "cli/recipe_pictures": "cli/test_recipe_runs",
+    "cli/score_output": "cli/test_score",
     "cli/space": "hub/test_publishing",
     "cli/uscore": "uscore/test_production",
     # All that Ray runs has to start a cluster.

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from mtmetrics.artifacts.catalog import catalog, update_catalog
-from mtmetrics.cli.options import add_model_options, model_pool, progress
+from mtmetrics.cli.messages import progress
+from mtmetrics.cli.options import add_model_options, model_pool
 from mtmetrics.errors import ArtifactError, InputError, MTMetricsError
 from mtmetrics.io.atomic import sha256_file, write_atomic
 from mtmetrics.judgements.judged import read_judged_segments

@@ -103,7 +103,7 @@ def compare_systems(
         resamples: number of resamples for tests and intervals.
         seed: of the draws.
         people: of `mtmetrics.reports.human_agreement.known_agreement` for the metric.
-        progress: shows how far the resampling is, such as `mtmetrics.cli.options.progress`.
+        progress: shows how far the resampling is, such as `mtmetrics.cli.messages.progress`.
 
     Raises:
         InputError: fewer than 2 systems or segments, unequal numbers of segments, scores that are
