@@ -319,7 +319,11 @@ class _Development:
     sizes."""
 
     def __init__(
-        self, features: np.ndarray, quality: np.ndarray, usable: np.ndarray, sizes: np.ndarray
+        self,
+        features: np.ndarray,
+        quality: np.ndarray,
+        usable: np.ndarray,
+        sizes: np.ndarray,
     ) -> None:
         self.places = np.arange(sizes.max()) < sizes[:, None]  # (lists, most candidates)
         self.features = features

@@ -54,7 +54,10 @@ def lang_pairs(root: str | Path) -> list[str]:
 
 
 def read_test_set(
-    root: str | Path, level: FileLevel, *, lang_pair: str | None = None
+    root: str | Path,
+    level: FileLevel,
+    *,
+    lang_pair: str | None = None,
 ) -> dict[str, dict[str, Sequence[Any]]]:
     """Language pair -> the columns of `mtmetrics.judgements.judged.Judged`, of all systems with
     human scores, one after the other.
@@ -242,7 +245,11 @@ class EvalSet:
         return {system: texts for system, texts in self.outputs.items() if system not in compared}
 
     def metric_files(
-        self, metric: str, references: str, *, overwrite: bool = False
+        self,
+        metric: str,
+        references: str,
+        *,
+        overwrite: bool = False,
     ) -> dict[FileLevel, Path]:
         """The files to which scores of a metric are written, by level; impossible names and
         existing files are refused."""

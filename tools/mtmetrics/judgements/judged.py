@@ -161,7 +161,10 @@ class Judged:
 
 
 def read_judged(
-    path: str | Path, *, prediction_field: str = "translation", lang_pair: str | None = None
+    path: str | Path,
+    *,
+    prediction_field: str = "translation",
+    lang_pair: str | None = None,
 ) -> list[Judged]:
     """Reads judged segments, in one result for each file and language pair in it.
 
@@ -263,7 +266,10 @@ def read_judged_systems(path: str | Path, *, lang_pair: str | None = None) -> li
 
 
 def _collect(
-    file: str, rows: Iterable[Row], prediction_field: str, lang_pair: str | None
+    file: str,
+    rows: Iterable[Row],
+    prediction_field: str,
+    lang_pair: str | None,
 ) -> list[Judged]:
     """Groups rows by language pair, in order of appearance; of pairs of other languages than
     `lang_pair` nothing is kept."""
@@ -335,7 +341,10 @@ def _columns(segments: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
 
 
 def _read_task(
-    file: str | Path, path: str | Path, lang_pair: str | None, level: JudgedLevel
+    file: str | Path,
+    path: str | Path,
+    lang_pair: str | None,
+    level: JudgedLevel,
 ) -> list[Judged]:
     file_level = metrics_task.task_level(file)
     if file_level != level:

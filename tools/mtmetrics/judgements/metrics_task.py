@@ -94,7 +94,10 @@ def stands_elsewhere(file: str | Path) -> bool:
 
 
 def read_task(
-    file: str | Path, root: Path | None, *, lang_pair: str | None = None
+    file: str | Path,
+    root: Path | None,
+    *,
+    lang_pair: str | None = None,
 ) -> dict[str, Found]:
     """Language pair -> its judgements of a task with their texts; pairs without texts are left out,
     with a warning.
@@ -135,7 +138,9 @@ def read_task(
         )
     if missing:
         warnings.warn(
-            f"{file}: left out {', '.join(missing)}: no texts in {root}", UserWarning, stacklevel=2
+            f"{file}: left out {', '.join(missing)}: no texts in {root}",
+            UserWarning,
+            stacklevel=2,
         )
     return tables
 

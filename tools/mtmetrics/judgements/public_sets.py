@@ -109,7 +109,12 @@ class Dataset:
                         recorded[name] = _converted(client, file, path, on_bytes)
                     else:
                         recorded[name] = fetch_file(
-                            client, file.url, path, digests[name], file.git_blob, on_bytes=on_bytes
+                            client,
+                            file.url,
+                            path,
+                            digests[name],
+                            file.git_blob,
+                            on_bytes=on_bytes,
                         )
                     lines = [f"{recorded[name]}  {name}\n" for name in sorted(recorded)]
                     write_atomic(folder / SUMS, "".join(lines))

@@ -120,7 +120,9 @@ def _mlqe_rows(member: _Member) -> Iterator[Row]:
 
 
 def _parallel_rows(
-    names: Mapping[str, str], pattern: re.Pattern[str], member: _Member
+    names: Mapping[str, str],
+    pattern: re.Pattern[str],
+    member: _Member,
 ) -> Iterator[Row]:
     """The rows of files with a line per segment; `names` are those of the texts, made of the one of
     the judgements."""

@@ -114,7 +114,9 @@ class Index:
             propose = functools.partial(faiss.knn, xb=base, k=wanted)
         else:
             propose = functools.partial(
-                _propose, faiss.read_index(str(self._file(shard))), wanted=wanted
+                _propose,
+                faiss.read_index(str(self._file(shard))),
+                wanted=wanted,
             )
         parts = []
         for block in blocks(len(queries), _BLOCK):
@@ -165,7 +167,9 @@ def _best(rows: np.ndarray, distances: np.ndarray, k: int) -> Neighbours:
 
 
 def _propose(
-    index: "faiss.Index", queries: np.ndarray, wanted: int
+    index: "faiss.Index",
+    queries: np.ndarray,
+    wanted: int,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Values and numbers of the rows that an inverted file proposes, as `faiss.knn` returns them."""
     values, rows = index.search(queries, wanted)

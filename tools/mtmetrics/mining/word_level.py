@@ -137,7 +137,11 @@ def _closest_of_block(
 
 
 def closest(
-    sources: PackedTokens, targets: PackedTokens, candidates: np.ndarray, *, threads: int = 1
+    sources: PackedTokens,
+    targets: PackedTokens,
+    candidates: np.ndarray,
+    *,
+    threads: int = 1,
 ) -> Closest:
     """Finds for each of N texts the candidate of the lowest Word Mover's Distance, the first of
     equal ones.
@@ -175,7 +179,9 @@ def closest(
                 break
             columns = slice(starts[candidate], ends[candidate])
             values[candidate] = optimal_flow(
-                np.ascontiguousarray(cost[:, columns]), x_mass[x], mass[columns]
+                np.ascontiguousarray(cost[:, columns]),
+                x_mass[x],
+                mass[columns],
             )[1]
             solved[source] += 1
         offered[source] = len(rows)
@@ -259,7 +265,9 @@ def words_from_sentences(
 
 
 def vectors_from_words(
-    pairs: Pairs, encoder: TokenEncoder, languages: Languages = _UNKNOWN
+    pairs: Pairs,
+    encoder: TokenEncoder,
+    languages: Languages = _UNKNOWN,
 ) -> Vectors:
     """Vectors of word pairs, each word encoded alone: the mean over its pieces without the special
     tokens.

@@ -194,7 +194,11 @@ def changed(texts: Sequence[str], language: str, seed: int) -> dict[str, list[st
 
 
 def robustness(
-    scorer: Scorer, sources: Sequence[str], references: Sequence[str], language: str, seed: int = 1
+    scorer: Scorer,
+    sources: Sequence[str],
+    references: Sequence[str],
+    language: str,
+    seed: int = 1,
 ) -> tuple[list[Noticed], MetricResult]:
     """How often a metric that compares with sources gives a changed reference the lower score.
 
@@ -238,7 +242,10 @@ def robustness(
 
 
 def _noticed(
-    preference: Preference, texts: Sequence[str], references: Sequence[str], deviation: float
+    preference: Preference,
+    texts: Sequence[str],
+    references: Sequence[str],
+    deviation: float,
 ) -> Noticed:
     """The differences in the texts that were changed."""
     is_changed = np.array(

@@ -337,7 +337,11 @@ def remarks(table: MetricTable) -> list[str]:
 
 
 def _cells(
-    scores: list[list[float | None]], column: Judged, measure: Measure, test: str, intervals: bool
+    scores: list[list[float | None]],
+    column: Judged,
+    measure: Measure,
+    test: str,
+    intervals: bool,
 ) -> list[MetricCell]:
     """The cells of one column, of the rows that were scored on its file."""
     correlations = [measure.of(row_scores, column) for row_scores in scores]
@@ -355,7 +359,11 @@ def _cells(
 
 
 def _p_value(
-    test: str, best: Scores, other: Scores, column: Judged, measure: Measure
+    test: str,
+    best: Scores,
+    other: Scores,
+    column: Judged,
+    measure: Measure,
 ) -> PValue | None:
     human = column.judgements["human"]
     if test == "williams":

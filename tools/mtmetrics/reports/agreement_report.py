@@ -33,7 +33,9 @@ class Column(NamedTuple):
 
 
 def report_metrics(
-    table: MetricTable, about: Mapping[str, Any], recipe: Recipe | None = None
+    table: MetricTable,
+    about: Mapping[str, Any],
+    recipe: Recipe | None = None,
 ) -> Report:
     """Rows metrics, columns files, average, the best in bold.
 
@@ -52,7 +54,9 @@ def report_metrics(
     notes = _notes(table, recipe)
     document = {**about, **_as_json(table, recipe)}
     return Report(
-        document, [Grid(_rows(columns), range(1, len(columns))), *notes], flat=_rows(flat)
+        document,
+        [Grid(_rows(columns), range(1, len(columns))), *notes],
+        flat=_rows(flat),
     )
 
 
@@ -265,7 +269,9 @@ def _cell_as_json(cell: MetricCell) -> dict[str, Any]:
 
 
 def report_files(
-    table: MetricTable, results: Sequence[MetricResult], about: Mapping[str, Any]
+    table: MetricTable,
+    results: Sequence[MetricResult],
+    about: Mapping[str, Any],
 ) -> Report:
     """One metric: a row per file, and the mean over the files.
 

@@ -172,7 +172,11 @@ def _sides(mass: np.ndarray) -> np.ndarray:
 
 
 def _label(
-    axes: "Axes", alignment: Alignment, names: tuple[str, str], fonts: LabelFonts, cell: float
+    axes: "Axes",
+    alignment: Alignment,
+    names: tuple[str, str],
+    fonts: LabelFonts,
+    cell: float,
 ) -> None:
     size = min(_NORMAL, 0.62 * cell)
     rows, columns = alignment.mass.shape
@@ -193,7 +197,9 @@ def _label(
             shrunk, colour = (1.0, INK) if end else (0.85, QUIET)
             for label in (tick.label1, tick.label2):
                 label.set(
-                    fontproperties=fonts.properties(shrunk * size), color=colour, parse_math=False
+                    fontproperties=fonts.properties(shrunk * size),
+                    color=colour,
+                    parse_math=False,
                 )
     if max(_extent(tick.label2)[0] for tick in axes.xaxis.get_major_ticks()) > 0.95 * cell:
         # Slanted labels are closer to each other than their columns are.
@@ -204,12 +210,21 @@ def _label(
     corner = fonts.shown(f"{names[1]} →\n{names[0]} ↓")
     place = {"xycoords": "axes fraction", "textcoords": "offset points", "ha": "right"}
     axes.annotate(
-        corner, (0, 1), (-_GAP, _GAP), fontproperties=fonts.properties(_SMALL), color=QUIET, **place
+        corner,
+        (0, 1),
+        (-_GAP, _GAP),
+        fontproperties=fonts.properties(_SMALL),
+        color=QUIET,
+        **place,
     )
 
 
 def _write_values(
-    axes: "Axes", alignment: Alignment, scale: "ScalarMappable", fonts: LabelFonts, cell: float
+    axes: "Axes",
+    alignment: Alignment,
+    scale: "ScalarMappable",
+    fonts: LabelFonts,
+    cell: float,
 ) -> None:
     font = fonts.properties(min(9.0, 0.34 * cell))
     sides = _sides(alignment.mass)
@@ -218,7 +233,13 @@ def _write_values(
         dark = np.dot(scale.to_rgba(value)[:3], (0.3, 0.59, 0.11)) < 0.5
         colour, text = "white" if dark else INK, decimals(value, 2)
         axes.text(
-            column, row, text, ha="center", va="center_baseline", fontproperties=font, color=colour
+            column,
+            row,
+            text,
+            ha="center",
+            va="center_baseline",
+            fontproperties=font,
+            color=colour,
         )
 
 
@@ -248,11 +269,18 @@ def _add_bar(axes: "Axes", scale: "ScalarMappable", fonts: LabelFonts, name: str
     bar = axes.figure.add_axes((*corner / grid, *size / grid))
     low, high = scale.get_clim()
     colours = axes.figure.colorbar(
-        scale, cax=bar, ticks=[low, (low + high) / 2, high], format="%.2g"
+        scale,
+        cax=bar,
+        ticks=[low, (low + high) / 2, high],
+        format="%.2g",
     )
     colours.outline.set(color=LINE)
     bar.tick_params(
-        length=0, pad=_GAP / 2, labelcolor=QUIET, labelfontfamily=fonts.families, labelsize=_SMALL
+        length=0,
+        pad=_GAP / 2,
+        labelcolor=QUIET,
+        labelfontfamily=fonts.families,
+        labelsize=_SMALL,
     )
     bar.set_ylabel(name, fontproperties=fonts.properties(_SMALL), color=QUIET)
 
@@ -274,7 +302,10 @@ def _lay_out(figure: "Figure", heading: "Text", table: "Sequence[Text]", note: "
     head = title_height + 2 * _GAP if heading.get_text() else 0.0
     below = _MARGIN + note_height + max((block[1] + 2 * _GAP for block in blocks), default=0.0)
     width = 2 * _MARGIN + max(
-        drawn.width, title_width, note_width, sum(block[0] + 4 * _GAP for block in blocks)
+        drawn.width,
+        title_width,
+        note_width,
+        sum(block[0] + 4 * _GAP for block in blocks),
     )
     height = below + 2 * _GAP + drawn.height + head + _MARGIN
     figure.set_size_inches(width / _INCH, height / _INCH)

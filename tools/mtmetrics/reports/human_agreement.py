@@ -131,7 +131,10 @@ def _four_digits(values: np.ndarray) -> list[float]:
 
 
 def fit_agreement(
-    sets: Sequence[SystemMeans], *, data: str = "", signature: str = ""
+    sets: Sequence[SystemMeans],
+    *,
+    data: str = "",
+    signature: str = "",
 ) -> AgreementCurve:
     """Fits the share of agreement, ``1/2 + (c - 1/2) (2 / (1 + exp(-d / s)) - 1)``, to pairs of
     systems: a logistic curve through one half at a difference of 0, which rises to ``c``, by
@@ -171,7 +174,9 @@ def fit_agreement(
 
 
 def _curve_interval(
-    sets: Sequence[SystemMeans], grid: np.ndarray, median: float
+    sets: Sequence[SystemMeans],
+    grid: np.ndarray,
+    median: float,
 ) -> tuple[np.ndarray, np.ndarray]:
     """(m,) lower and (m,) upper ends of the 95 % bootstrap interval of the curve, at the grid."""
     rng = np.random.default_rng(SEED)

@@ -97,7 +97,10 @@ def draw_scatter(panels: Mapping[str, Mapping[str, tuple[Numbers, Numbers]]]) ->
 
 
 def draw_published(
-    points: Mapping[str, Sequence[tuple[float, float]]], *, title: str, label: str
+    points: Mapping[str, Sequence[tuple[float, float]]],
+    *,
+    title: str,
+    label: str,
 ) -> "Figure":
     """The numbers of a paper's table against ours: row -> (published, measured) for each language
     pair. What is as published lies on the diagonal."""
@@ -120,7 +123,11 @@ def draw_published(
 
 
 def draw_bars(
-    bars: Mapping[str, Sequence[Bar]], groups: Sequence[str], *, title: str, y_label: str
+    bars: Mapping[str, Sequence[Bar]],
+    groups: Sequence[str],
+    *,
+    title: str,
+    y_label: str,
 ) -> "Figure":
     """Metric -> a bar for each of the groups, side by side, with interval whiskers (Fig. 5 to 7 of
     Song et al., 2021); a bar that is not defined is written as ``n/a``."""
@@ -154,7 +161,14 @@ def draw_bars(
         )
         for place in places[np.isnan(values)]:
             axes.text(
-                place, 0.0, " n/a", rotation=90, ha="center", va="bottom", fontsize=8, color=QUIET
+                place,
+                0.0,
+                " n/a",
+                rotation=90,
+                ha="center",
+                va="bottom",
+                fontsize=8,
+                color=QUIET,
             )
     # Unlike other texts, labels of ticks are written anew whenever a figure is drawn.
     fonts = label_fonts(groups)
@@ -224,7 +238,11 @@ def draw_preferences(found: "Sequence[Preference]", *, title: str) -> "Figure":
     modifications = list(dict.fromkeys(preference.modification for preference in found))
     figure = new_figure(1.0 + 3.2 * len(modifications), 0.8 + 2.7 * len(measures))
     panels = figure.subplots(
-        len(measures), len(modifications), sharex="row", sharey="row", squeeze=False
+        len(measures),
+        len(modifications),
+        sharex="row",
+        sharey="row",
+        squeeze=False,
     )
     for measure, row in zip(measures, panels, strict=True):
         of_measure = [preference for preference in found if preference.measure == measure]
@@ -314,7 +332,10 @@ def weight_grid(
     points = simplex(len(parts), positive("steps", steps))
     columns = np.array([np.asarray(values, dtype=np.float64) for values in parts.values()])
     return WeightGrid(
-        tuple(parts), steps, points, [correlate(point @ columns, human) for point in points]
+        tuple(parts),
+        steps,
+        points,
+        [correlate(point @ columns, human) for point in points],
     )
 
 
@@ -389,7 +410,12 @@ def _draw_line(axes: "Axes", grid: WeightGrid) -> None:
     if grid.best is not None:
         best = (grid.points[grid.best, 1], values[grid.best])
         axes.scatter(
-            *best, s=130, facecolors="none", edgecolors=COLOURS[1], linewidths=2.0, zorder=3
+            *best,
+            s=130,
+            facecolors="none",
+            edgecolors=COLOURS[1],
+            linewidths=2.0,
+            zorder=3,
         )
         axes.annotate(decimals(best[1]), best, (0, 12), textcoords="offset points", ha="center")
         axes.margins(y=0.18)

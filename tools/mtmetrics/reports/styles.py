@@ -113,7 +113,11 @@ def terminal(table: Table, numbers: Container[int]) -> str:
     styled = on_terminal and "NO_COLOR" not in os.environ
     width = shutil.get_terminal_size().columns if on_terminal else _UNBOUNDED
     console = Console(
-        file=io.StringIO(), width=width, force_terminal=styled, highlight=False, emoji=False
+        file=io.StringIO(),
+        width=width,
+        force_terminal=styled,
+        highlight=False,
+        emoji=False,
     )
     grid = Grid(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
     unbroken_width = broken_width = _GAP * len(table[0])

@@ -223,7 +223,10 @@ def _held_out_scores(
         ]
         chosen, _ = search.best(metric, values, is_training)
         for target, scores, segment_folds in zip(
-            held_out, search.scores(chosen), fold_of_segments, strict=True
+            held_out,
+            search.scores(chosen),
+            fold_of_segments,
+            strict=True,
         ):
             # Different options give scores on different scales, which say nothing of people.
             standardised = (scores - scores.mean()) / (scores.std() or 1.0)
@@ -232,7 +235,9 @@ def _held_out_scores(
 
 
 def _mean_correlation(
-    scores: Sequence[np.ndarray], human: Sequence[np.ndarray], coefficient: str
+    scores: Sequence[np.ndarray],
+    human: Sequence[np.ndarray],
+    coefficient: str,
 ) -> float:
     """The mean over files of the correlation of scores with judgements."""
     correlate = COEFFICIENTS[coefficient]
@@ -265,7 +270,9 @@ class _Search:
         self._depths: dict[MetricSpec, int] = {}
 
     def values(
-        self, metric: MetricSpec, tried: Mapping[str, Sequence[Any]]
+        self,
+        metric: MetricSpec,
+        tried: Mapping[str, Sequence[Any]],
     ) -> dict[str, list[Any]]:
         """The values to try, in the order of their steps: a layer is one of an encoder, so it is
         chosen after that."""
@@ -288,7 +295,10 @@ class _Search:
         return scores
 
     def best(
-        self, metric: MetricSpec, values: Mapping[str, Sequence[Any]], masks: Sequence[np.ndarray]
+        self,
+        metric: MetricSpec,
+        values: Mapping[str, Sequence[Any]],
+        masks: Sequence[np.ndarray],
     ) -> tuple[MetricSpec, list[Step]]:
         """Chooses the options that agree best with people, one after the other.
 
@@ -308,7 +318,9 @@ class _Search:
                 at_layers = {None: self._agreement(candidate, masks)}
                 if tries_layers:
                     for layer, spec in self._candidates(
-                        candidate, "layer", values["layer"]
+                        candidate,
+                        "layer",
+                        values["layer"],
                     ).items():
                         at_layers[layer] = self._agreement(spec, masks)
                 layers[value] = _best(at_layers)
@@ -320,7 +332,10 @@ class _Search:
         return metric, steps
 
     def _candidates(
-        self, metric: MetricSpec, option: str, values: Sequence[Any]
+        self,
+        metric: MetricSpec,
+        option: str,
+        values: Sequence[Any],
     ) -> dict[Any, MetricSpec]:
         """The metric with each value of an option; None is the value that it has."""
         if option == "layer" and values == [ALL]:

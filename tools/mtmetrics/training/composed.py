@@ -73,7 +73,11 @@ def train_composed(
     choice("against", config.against, tuple(KNOWN_SIDES))
     dtype = "bfloat16" if config.bf16 else "float32"
     reader = TokenEncoder(
-        encoder, layer=config.layer, max_pieces=config.max_pieces, dtype=dtype, cache_bytes=0
+        encoder,
+        layer=config.layer,
+        max_pieces=config.max_pieces,
+        dtype=dtype,
+        cache_bytes=0,
     )
     models: dict[str, Any] = {"encoder": f"{reader.label}#{reader.fingerprint}", "begin": None}
     begun = None
@@ -100,7 +104,10 @@ def train_composed(
     torch.manual_seed(run.seed)
     lowest_judgement = min(pair.human for pair in train)
     network = _network(
-        original or encoder, reader, config, floor=max(config.lowest, lowest_judgement)
+        original or encoder,
+        reader,
+        config,
+        floor=max(config.lowest, lowest_judgement),
     )
     if begun is not None:
         if (
@@ -114,7 +121,9 @@ def train_composed(
             )
         network.load_state_dict(begun.state_dict())
     batches = JudgedBatches(
-        plan_units(store, examples, repeats or {}, config, run.seed), store, examples
+        plan_units(store, examples, repeats or {}, config, run.seed),
+        store,
+        examples,
     )
     by_length = np.argsort(_lengths(store, validation), kind="stable")
     plan_of_held = [
@@ -172,12 +181,18 @@ class Examples:
                 human.append(np.nan)
         units = [np.array(rows) for rows in groups.values()]
         return cls(
-            pairs, np.array(human).clip(config.lowest, config.highest), np.array(better), units
+            pairs,
+            np.array(human).clip(config.lowest, config.highest),
+            np.array(better),
+            units,
         )
 
 
 def _network(
-    original: str | Path, reader: TokenEncoder, config: CompositionConfig, floor: float
+    original: str | Path,
+    reader: TokenEncoder,
+    config: CompositionConfig,
+    floor: float,
 ) -> Regressor:
     """A new network, whose layers are those of the original."""
     _, model = pretrained("AutoModel", model_folder(original), torch.float32)
@@ -194,7 +209,10 @@ def _network(
         )
         raise InputError(f"encoder {original}: {needed}, this is {kind}", option="encoder")
     composition = Composition(
-        config.layer, numbers, about.num_attention_heads, about.intermediate_size
+        config.layer,
+        numbers,
+        about.num_attention_heads,
+        about.intermediate_size,
     )
     shape = RegressorShape(
         architecture="esim",
@@ -382,7 +400,10 @@ class Objective(torch.nn.Module):
         # On CPUs, the gradient of the fused attention is slow for texts as short as these.
         with sdpa_kernel(SDPBackend.MATH):
             scores = self.member(
-                other, prediction, (other_lengths, prediction_lengths), against
+                other,
+                prediction,
+                (other_lengths, prediction_lengths),
+                against,
             ).float()
         is_judged = ~human.isnan()
         loss = huber_loss(scores[is_judged], human[is_judged])

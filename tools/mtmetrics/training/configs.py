@@ -46,7 +46,9 @@ class Steps(Schedule):
     steps: int = setting(2000, "training steps")
     warmup_steps: int = setting(100, "steps in which learning rates rise", may_be_zero=True)
     decay_steps: int = setting(
-        600, "steps at the end in which learning rates fall to 0", may_be_zero=True
+        600,
+        "steps at the end in which learning rates fall to 0",
+        may_be_zero=True,
     )
 
     def __post_init__(self) -> None:
@@ -85,11 +87,15 @@ class EncoderConfig(Steps):
 
     steps: int = setting(4000, "training steps")
     decay_steps: int = setting(
-        1000, "steps at the end in which learning rates fall to 0", may_be_zero=True
+        1000,
+        "steps at the end in which learning rates fall to 0",
+        may_be_zero=True,
     )
     vocabulary: int = setting(42000, "entries of the vocabulary, English ones included")
     english_pieces: int = setting(
-        16000, "of them so many are read in English texts, the most frequent ones", may_be_zero=True
+        16000,
+        "of them so many are read in English texts, the most frequent ones",
+        may_be_zero=True,
     )
     layers: int = setting(6, "the lowest layers of the original, which are kept and trained")
     target_layer: int = setting(9, "the layer of the original whose vectors are taught")
@@ -116,7 +122,9 @@ class EncoderConfig(Steps):
         3_000_000, "characters per language from which the vocabulary is made"
     )
     held_back_per_mille: int = setting(
-        6, "of thousand sentences so many are kept out of training", may_be_zero=True
+        6,
+        "of thousand sentences so many are kept out of training",
+        may_be_zero=True,
     )
     held_back_per_pair: int = setting(
         100, "of the held-back pairs of a language pair at most so many are evaluated on"
@@ -136,7 +144,9 @@ class LMConfig(Steps):
     steps: int = setting(2300, "training steps")
     warmup_steps: int = setting(80, "steps in which learning rates rise", may_be_zero=True)
     decay_steps: int = setting(
-        700, "steps at the end in which learning rates fall to 0", may_be_zero=True
+        700,
+        "steps at the end in which learning rates fall to 0",
+        may_be_zero=True,
     )
     vocabulary: int = setting(5000, "entries of the byte-level BPE vocabulary")
     width: int = setting(256, "width of the model")
@@ -164,7 +174,9 @@ class DistilConfig(Steps):
     steps: int = setting(10_000, "training steps")
     warmup_steps: int = setting(500, "steps in which learning rates rise", may_be_zero=True)
     decay_steps: int = setting(
-        5000, "steps at the end in which learning rates fall to 0", may_be_zero=True
+        5000,
+        "steps at the end in which learning rates fall to 0",
+        may_be_zero=True,
     )
     max_pieces: int = setting(128, "texts are cut at that many subwords of the student in training")
     pairs_per_step: int = setting(64, "sentence pairs per step")
@@ -173,7 +185,9 @@ class DistilConfig(Steps):
     )
     words: float = setting(0.4, "how often word lists are drawn, relative to text")
     held_back_per_mille: int = setting(
-        12, "of thousand sentences so many are kept out of training", may_be_zero=True
+        12,
+        "of thousand sentences so many are kept out of training",
+        may_be_zero=True,
     )
     held_back_per_pair: int = setting(
         100, "of the held-back pairs of a language pair at most so many are matched"

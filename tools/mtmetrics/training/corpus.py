@@ -127,7 +127,10 @@ def read_distillation(
     kept = _without_texts_of(tests, pairs)
     counts.left_out["judged"] += len(pairs) - len(kept)
     train, words, held = training_split(
-        kept, config.held_back_per_mille, config.held_back_per_pair, seed
+        kept,
+        config.held_back_per_mille,
+        config.held_back_per_pair,
+        seed,
     )
     log.info(
         "%d sentence pairs and %d word pairs for training, %d held back",
@@ -169,7 +172,9 @@ def judged_segments(path: str | Path) -> Judged:
 
 
 def correlations(
-    name: str, similarities: Sequence[np.ndarray], tests: Sequence[Judged]
+    name: str,
+    similarities: Sequence[np.ndarray],
+    tests: Sequence[Judged],
 ) -> dict[str, float]:
     """`mean_correlation` of similarities with the judgements of each test."""
     parts = {}
@@ -179,7 +184,8 @@ def correlations(
 
 
 def mean_correlation(
-    name: str, parts: Mapping[str, tuple[np.ndarray, np.ndarray]]
+    name: str,
+    parts: Mapping[str, tuple[np.ndarray, np.ndarray]],
 ) -> dict[str, float]:
     """Pearson's r of the values and judgements of each part where it is defined, `NAME_PART`, and
     their mean, `NAME`, where there is one."""
@@ -284,7 +290,8 @@ def read_pairs(
 
 
 def read_lines(
-    specs: Sequence[str], exclude: Sequence[str] = ()
+    specs: Sequence[str],
+    exclude: Sequence[str] = (),
 ) -> tuple[list[tuple[str, str]], Counts]:
     """Reads monolingual text, one sentence per line.
 
@@ -353,7 +360,10 @@ def held_back(key: str, per_mille: int) -> bool:
 
 
 def training_split(
-    pairs: Sequence[Pair], per_mille: int, per_group: int, seed: int
+    pairs: Sequence[Pair],
+    per_mille: int,
+    per_group: int,
+    seed: int,
 ) -> tuple[list[Pair], list[Pair], list[Pair]]:
     """Splits pairs into sentence pairs to train on, word pairs (all to train on), and held-back
     sentence pairs.
@@ -408,7 +418,12 @@ def _iter_rows(path: str | Path, counts: Counts) -> Iterable[tuple[str, str, str
 
 
 def plan_batches(
-    groups: Sequence[str], lengths: np.ndarray, size: int, steps: int, seed: int, words: float = 1.0
+    groups: Sequence[str],
+    lengths: np.ndarray,
+    size: int,
+    steps: int,
+    seed: int,
+    words: float = 1.0,
 ) -> list[np.ndarray]:
     """The rows of every step: all of one group and of similar length, so that they are hard to tell
     apart.

@@ -195,7 +195,11 @@ def _trainer(
         ),
         args=trainer_settings(run, config, config.learning_rate),
         train_dataset=SentenceBatches(
-            data.plan, data.train, *read, config.english, config.worsened
+            data.plan,
+            data.train,
+            *read,
+            config.english,
+            config.worsened,
         ),
         eval_dataset=held_back,
         optimizers=(torch.optim.AdamW(groups, betas=(0.9, 0.98), fused=True), None),
@@ -203,7 +207,11 @@ def _trainer(
 
 
 def evaluate(
-    model: Any, held: Any, tests: Sequence[Judged], tokenizers: dict[str, Any], max_pieces: int
+    model: Any,
+    held: Any,
+    tests: Sequence[Judged],
+    tokenizers: dict[str, Any],
+    max_pieces: int,
 ) -> dict[str, float]:
     """Judges an `objective.Distillation`.
 
@@ -226,14 +234,19 @@ def evaluate(
         _similarities(model.student, segments, tokenizers, max_pieces) for segments in tests
     ]
     for kind, values in zip(
-        ("token_r", "sentence_r"), zip(*similarities, strict=True), strict=False
+        ("token_r", "sentence_r"),
+        zip(*similarities, strict=True),
+        strict=False,
     ):
         result |= corpus.correlations(kind, values, tests)
     return {name: round(value, 4) for name, value in result.items()}
 
 
 def _similarities(
-    student: Any, segments: Judged, tokenizers: dict[str, Any], max_pieces: int
+    student: Any,
+    segments: Judged,
+    tokenizers: dict[str, Any],
+    max_pieces: int,
 ) -> np.ndarray:
     """Similarities of sources and English translations by tokens and by mean vectors, `(2, segments)`."""
     by_length = np.argsort([len(text) for text in segments.sources], kind="stable")
@@ -248,7 +261,11 @@ def _similarities(
 
 
 def _encoded(
-    student: Any, tokenizer: Any, texts: Sequence[str], rows: np.ndarray, max_pieces: int
+    student: Any,
+    tokenizer: Any,
+    texts: Sequence[str],
+    rows: np.ndarray,
+    max_pieces: int,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Token vectors, (n, t, d), of the texts in some rows, and the mask of those that are no padding."""
     device = next(student.parameters()).device

@@ -63,7 +63,10 @@ class JudgedFiles:
     where: Condition | None = None
 
     def open(
-        self, run: Run, config: RegressorConfig | CompositionConfig, **settings: object
+        self,
+        run: Run,
+        config: RegressorConfig | CompositionConfig,
+        **settings: object,
     ) -> None:
         """Opens a run on these files, with further settings that shape the result; an InputError
         says that several processes share it."""
@@ -77,11 +80,15 @@ class JudgedFiles:
         run.open(config, {"judged": self.judged, "valid": self.valid}, **settings)
 
     def read(
-        self, config: RegressorConfig | CompositionConfig
+        self,
+        config: RegressorConfig | CompositionConfig,
     ) -> tuple[list[JudgedPair], list[JudgedPair]]:
         """The pairs to train on, and those of the validation."""
         pairs = read_judged_pairs(
-            self.judged, config.against, standardise=config.standardise, where=self.where
+            self.judged,
+            config.against,
+            standardise=config.standardise,
+            where=self.where,
         )
         if self.valid:
             held = read_judged_pairs(self.valid, config.against, standardise=config.standardise)
@@ -102,7 +109,9 @@ def pair_texts(pair: JudgedPair) -> list[tuple[str, str | None]]:
 
 
 def agreement(
-    scores: np.ndarray, pairs: Sequence[JudgedPair], groups: Sequence[str]
+    scores: np.ndarray,
+    pairs: Sequence[JudgedPair],
+    groups: Sequence[str],
 ) -> dict[str, float]:
     """Pearson's r with the judgements within each group that is named for the (n,) scores,
     `pearson_GROUP`, where it is defined, and their mean, `pearson`, where there is one."""

@@ -44,7 +44,10 @@ class Output(NamedTuple):
 
 
 def read_outputs(
-    paths: Sequence[str | Path], most: int | None = None, seed: int = 1, escaped: Sequence[str] = ()
+    paths: Sequence[str | Path],
+    most: int | None = None,
+    seed: int = 1,
+    escaped: Sequence[str] = (),
 ) -> list[Output]:
     """Reads the distinct translations of JSON Lines, each with its language pair, source and
     reference.
@@ -96,7 +99,9 @@ def _translations(row: Row) -> Iterator[tuple[str | None, str]]:
 
 
 def labelled(
-    outputs: Sequence[Output], metrics: Sequence[MetricSpec], pool: ModelPool
+    outputs: Sequence[Output],
+    metrics: Sequence[MetricSpec],
+    pool: ModelPool,
 ) -> tuple[np.ndarray, dict[str, list[str]]]:
     """(n,) mean of the scores of the metrics against references, standardised within each language
     pair; and the signatures of each metric. Without a metric, the judgements of the rows are
@@ -162,7 +167,10 @@ def failures(outputs: Sequence[Output], count: int, seed: int = 1) -> list[tuple
 
 
 def worsened_copies(
-    outputs: Sequence[Output], labels: np.ndarray, count: int, seed: int = 1
+    outputs: Sequence[Output],
+    labels: np.ndarray,
+    count: int,
+    seed: int = 1,
 ) -> list[tuple[Output, float, str]]:
     """Outputs whose label is above the mean, with their labels and copies of them that have one
     error each.

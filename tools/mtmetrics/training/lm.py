@@ -102,7 +102,10 @@ def train_lm(
 
 
 def _read(
-    mono: Sequence[str], parallel: Sequence[str], side: str, exclude: Sequence[str]
+    mono: Sequence[str],
+    parallel: Sequence[str],
+    side: str,
+    exclude: Sequence[str],
 ) -> tuple[list[tuple[str, str]], corpus.Counts]:
     if not mono and not parallel:
         raise InputError("no text was given; pass --mono or --parallel files")
@@ -123,7 +126,9 @@ def _read(
 
 
 def _split(
-    sentences: list[tuple[str, str]], held_back: int, seed: int
+    sentences: list[tuple[str, str]],
+    held_back: int,
+    seed: int,
 ) -> tuple[list[tuple[str, str]], list[str]]:
     """Holds back `held_back` texts that share no letters-and-digits form with the rest."""
     if held_back >= len(sentences):
@@ -150,7 +155,12 @@ class PackedTexts:
     """
 
     def __init__(
-        self, rows: list[list[list[int]]], context: int, start: int, pad: int, cut: int
+        self,
+        rows: list[list[list[int]]],
+        context: int,
+        start: int,
+        pad: int,
+        cut: int,
     ) -> None:
         self.ids = np.full((len(rows), context), pad, dtype=np.int32)
         self.positions = np.zeros((len(rows), context), dtype=np.int16)
@@ -248,7 +258,11 @@ class MuonAdamW(Optimizer):
     AdamW together, so that one schedule and one checkpoint serve both."""
 
     def __init__(
-        self, model: torch.nn.Module, matrix_lr: float, other_lr: float, weight_decay: float = 0.01
+        self,
+        model: torch.nn.Module,
+        matrix_lr: float,
+        other_lr: float,
+        weight_decay: float = 0.01,
     ) -> None:
         embedded = {id(m.weight) for m in model.modules() if isinstance(m, torch.nn.Embedding)}
         learnt = [values for values in model.parameters() if values.requires_grad]
@@ -259,7 +273,9 @@ class MuonAdamW(Optimizer):
         self.parts: list[Optimizer] = [
             Muon([matrices], lr=matrix_lr, adjust_lr_fn="match_rms_adamw"),
             AdamW(
-                [{"params": tables, "weight_decay": 0.0}, vectors], lr=other_lr, betas=(0.9, 0.98)
+                [{"params": tables, "weight_decay": 0.0}, vectors],
+                lr=other_lr,
+                betas=(0.9, 0.98),
             ),
         ]
         super().__init__([group for part in self.parts for group in part.param_groups], {})
@@ -294,7 +310,10 @@ def perplexity(model: "PreTrainedModel", texts: PackedTexts, characters: int) ->
             labels = batch.pop("labels")[:, 1:]
             logits = model(**batch, use_cache=False).logits[:, :-1].flatten(0, 1)
             loss = torch.nn.functional.cross_entropy(
-                logits, labels.flatten(), ignore_index=_IGNORED, reduction="sum"
+                logits,
+                labels.flatten(),
+                ignore_index=_IGNORED,
+                reduction="sum",
             )
             total += loss.item()
             number += int((labels != _IGNORED).sum())

@@ -139,7 +139,11 @@ def _untranslated_pieces(text: WorsenedText, offsets: Sequence[Sequence[int]]) -
 
 
 def worsen(
-    source: str, target: str, other_target: str, share: float, rng: np.random.Generator
+    source: str,
+    target: str,
+    other_target: str,
+    share: float,
+    rng: np.random.Generator,
 ) -> WorsenedText:
     """Worsens a translation as bad ones are, with words of its source and of another translation.
 
@@ -288,7 +292,11 @@ class Distillation(nn.Module):
             return vectors - self.target_mean
 
     def _cosines_of_others(
-        self, source: Tensor, goals: Tensor, content: Tensor, shares_text: Tensor
+        self,
+        source: Tensor,
+        goals: Tensor,
+        content: Tensor,
+        shares_text: Tensor,
     ) -> Tensor:
         """Cosines of source pieces with sampled goals, (n, s, `negatives`); far below any where the
         goal is of the same sentence, or of a pair that shares a text with it."""
@@ -315,7 +323,10 @@ def pooled(states: Tensor, mask: Tensor) -> Tensor:
 
 
 def nearest(
-    source: Tensor, source_mask: Tensor, target: Tensor, target_mask: Tensor
+    source: Tensor,
+    source_mask: Tensor,
+    target: Tensor,
+    target_mask: Tensor,
 ) -> tuple[Tensor, Tensor]:
     """Cosine of each token with the nearest one of the other side of its pair.
 
@@ -335,7 +346,10 @@ def nearest(
 
 
 def token_similarity(
-    source: Tensor, source_mask: Tensor, target: Tensor, target_mask: Tensor
+    source: Tensor,
+    source_mask: Tensor,
+    target: Tensor,
+    target_mask: Tensor,
 ) -> Tensor:
     """Mean of the `nearest` cosines of both sides of each pair, `(n,)`; vectors may have any
     length."""

@@ -112,7 +112,10 @@ def _train_members(run: Run, data: "TrainingData", seeds: Sequence[int]) -> Path
 
 
 def _train_curve(
-    run: Run, data: "TrainingData", seeds: Sequence[int], sizes: Sequence[int]
+    run: Run,
+    data: "TrainingData",
+    seeds: Sequence[int],
+    sizes: Sequence[int],
 ) -> Path:
     most = len(data.train_rows)
     if not sizes or min(sizes) < 2 or max(sizes) > most:
@@ -148,7 +151,11 @@ def _train_curve(
 
 
 def draw(
-    lines: Mapping[str, Mapping[float, float]], path: Path, *, title: str, x_label: str
+    lines: Mapping[str, Mapping[float, float]],
+    path: Path,
+    *,
+    title: str,
+    x_label: str,
 ) -> None:
     """Draws Pearson correlations; without matplotlib, logs how to get it."""
     try:
@@ -224,14 +231,23 @@ class TrainingData:
         return dataclasses.replace(examples, features=features)
 
     def train(
-        self, seed: int, rows: np.ndarray, name: str
+        self,
+        seed: int,
+        rows: np.ndarray,
+        name: str,
     ) -> tuple[dict[str, torch.Tensor], list[dict[str, float]]]:
         """Trains a network on some of the training rows; `name` is that of its checkpoint."""
         examples = self.train_rows.take(rows)
         checkpoint = self._work / f"{name}.pt"
         create = functools.partial(self.create, examples)
         return train_member(
-            create, examples, self.valid_rows, self.config, seed, checkpoint, self._device
+            create,
+            examples,
+            self.valid_rows,
+            self.config,
+            seed,
+            checkpoint,
+            self._device,
         )
 
     def create(self, examples: Examples) -> Member:
@@ -241,7 +257,9 @@ class TrainingData:
         if self.features:
             mean = examples.human.mean()
             fit, *_ = np.linalg.lstsq(
-                examples.features.astype(np.float64), examples.human - mean, rcond=1e-3
+                examples.features.astype(np.float64),
+                examples.human - mean,
+                rcond=1e-3,
             )
             with torch.no_grad():
                 member.direct.weight.copy_(torch.from_numpy(fit)[None])

@@ -178,7 +178,11 @@ def train_member(
         losses = []
         batches = plan(train.lengths(), config.batch, mixed_seed(seed, epoch))
         for batch in tqdm(
-            batches, desc=f"seed {seed}, epoch {epoch}", unit="batch", disable=None, leave=False
+            batches,
+            desc=f"seed {seed}, epoch {epoch}",
+            unit="batch",
+            disable=None,
+            leave=False,
         ):
             optimizer.zero_grad()
             scores, targets = _forward(member, train.take(batch), device)

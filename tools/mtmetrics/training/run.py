@@ -130,7 +130,10 @@ class Run:
             yield
 
     def open(
-        self, config: TrainingConfig, files: Mapping[str, Sequence[str | Path]], **settings: object
+        self,
+        config: TrainingConfig,
+        files: Mapping[str, Sequence[str | Path]],
+        **settings: object,
     ) -> None:
         """Opens the work folder: a new one, or one that the same settings and files began.
 
@@ -189,7 +192,8 @@ class Run:
         return folder
 
     def tokenizers(
-        self, make: Callable[[], Mapping[str, "PreTrainedTokenizerFast"]]
+        self,
+        make: Callable[[], Mapping[str, "PreTrainedTokenizerFast"]],
     ) -> "dict[str, PreTrainedTokenizerFast]":
         """The tokenizers by name that `make` returns, made `once`."""
         from transformers import PreTrainedTokenizerFast
@@ -336,7 +340,9 @@ def pinned(model: str | Path, folder: Path) -> str:
 
 
 def save_model(
-    model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerFast", folder: Path
+    model: "PreTrainedModel",
+    tokenizer: "PreTrainedTokenizerFast",
+    folder: Path,
 ) -> None:
     """Saves a `transformers` model as float16 safetensors, and its tokenizer; an MTMetricsError
     says that the weights are not finite."""

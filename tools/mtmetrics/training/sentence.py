@@ -45,7 +45,11 @@ _PAIRS_FOR_PROJECTION = 10_000
 
 
 def train_contrastive(
-    run: Run, parallel: Sequence[str | Path], model: str | Path, *, config: ContrastiveConfig
+    run: Run,
+    parallel: Sequence[str | Path],
+    model: str | Path,
+    *,
+    config: ContrastiveConfig,
 ) -> Path:
     """Trains a sentence encoder on sentence pairs, with the other pairs of a step as negatives.
 
@@ -139,7 +143,9 @@ def train_distil(
     from transformers import set_seed
 
     def loss(
-        model: "SentenceTransformer", sides: Sequence[Batch], labels: torch.Tensor
+        model: "SentenceTransformer",
+        sides: Sequence[Batch],
+        labels: torch.Tensor,
     ) -> torch.Tensor:
         # The labels are rows of the teacher's vectors, which stay on disk.
         teacher_vectors = torch.from_numpy(vectors[labels.cpu().numpy()]).to(labels.device)
@@ -363,7 +369,11 @@ def _trainer_class(
             """The card that it would write quotes the training text."""
 
         def compute_loss(
-            self, model: "SentenceTransformer", inputs: Batch, *args: Any, **kwargs: Any
+            self,
+            model: "SentenceTransformer",
+            inputs: Batch,
+            *args: Any,
+            **kwargs: Any,
         ) -> "torch.Tensor":
             return loss(model, *self.collect_features(inputs))
 
@@ -371,7 +381,9 @@ def _trainer_class(
 
 
 def _settings(
-    run: Run, config: ContrastiveConfig | DistilConfig, steps: int = 0
+    run: Run,
+    config: ContrastiveConfig | DistilConfig,
+    steps: int = 0,
 ) -> "TrainingArguments":
     from sentence_transformers import SentenceTransformerTrainingArguments
 

@@ -91,7 +91,9 @@ def trainer_settings(
 
 
 def decay_groups(
-    parameters: Iterable["torch.Tensor"], weight_decay: float, **options: float
+    parameters: Iterable["torch.Tensor"],
+    weight_decay: float,
+    **options: float,
 ) -> list[dict[str, Any]]:
     """Two groups of parameters for an optimiser, with its options: matrices, whose weights decay,
     and vectors."""

@@ -242,7 +242,9 @@ class Worsening:
         ]
         return (
             self._replaced(
-                tokens, self._choose(self._content_places(tokens)), self._rng.choice(foreign)
+                tokens,
+                self._choose(self._content_places(tokens)),
+                self._rng.choice(foreign),
             )
             if foreign
             else None

@@ -120,7 +120,9 @@ class Production:
 
     def _token_encoder(self, layer: int | None) -> TokenEncoder:
         return self.pool.encoder(
-            self.start.encoder["model"], layer=layer, revision=self.start.encoder.get("revision")
+            self.start.encoder["model"],
+            layer=layer,
+            revision=self.start.encoder.get("revision"),
         )
 
     def remapping(self, maps: Sequence[Finished]) -> Remapping | None:

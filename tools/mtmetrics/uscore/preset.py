@@ -123,17 +123,23 @@ def check_models(start: Start, lang_pair: str, pool: ModelPool) -> None:
         folder = model_folder(table["model"], **options)
         with loading(folder, "AutoModelForCausalLM"):
             transformers.AutoConfig.from_pretrained(
-                folder, local_files_only=True, trust_remote_code=False
+                folder,
+                local_files_only=True,
+                trust_remote_code=False,
             )
             transformers.AutoTokenizer.from_pretrained(
-                folder, local_files_only=True, trust_remote_code=False
+                folder,
+                local_files_only=True,
+                trust_remote_code=False,
             )
         folders[str(folder)] = "AutoModelForCausalLM"
     if start.translation == SMALL:
         folder = Path(start.encoder_folder)
         with loading(folder, "AutoModel"):
             transformers.AutoTokenizer.from_pretrained(
-                folder, local_files_only=True, trust_remote_code=False
+                folder,
+                local_files_only=True,
+                trust_remote_code=False,
             )
     elif start.translation:
         require_mbart(Path(start.translation), lang_pair)
@@ -280,7 +286,10 @@ def _remove(path: Path) -> None:
 
 
 def _tables(
-    production: Production, folder: Path, kind: str, models: Sequence[str]
+    production: Production,
+    folder: Path,
+    kind: str,
+    models: Sequence[str],
 ) -> dict[str, dict[str, Any]]:
     start = production.start
     tables: dict[str, dict[str, Any]] = {
@@ -296,7 +305,9 @@ def _tables(
     if start.language_model:
         target = production.request.languages[1]
         tables[f"language_models.{target}"] = _copied(
-            folder, "language_model", start.language_model
+            folder,
+            "language_model",
+            start.language_model,
         )
     else:
         without.append("language_model")

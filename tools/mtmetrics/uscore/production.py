@@ -98,7 +98,10 @@ def produce_uscore(
             measured["precision"] = precision(production, held_back)
         if request.judged:
             metric = UScore.from_preset(
-                str(preset.folder), lang_pair=request.lang_pair, pool=pool, workers=threads
+                str(preset.folder),
+                lang_pair=request.lang_pair,
+                pool=pool,
+                workers=threads,
             )
             measured["agreement"] = agreement(production, metric, preset)
         install([preset, described(production, preset, measured)], out, stages.work)
@@ -157,7 +160,10 @@ class _ProductionStages(Production):
             return {"kept": len(pairs)}
 
         return self.stages.run(
-            "parallel-pairs", keep, settings={"lp": self.lang_pair}, files=[path]
+            "parallel-pairs",
+            keep,
+            settings={"lp": self.lang_pair},
+            files=[path],
         )
 
     def _prepared(self, held_back: list[tuple[str, str]]) -> tuple[Finished, ...]:
@@ -177,7 +183,9 @@ class _ProductionStages(Production):
 
         def clean(folder: Path) -> dict[str, int]:
             lines = self.progress(
-                iter_lines(file, "segments"), desc=f"preparing {language}", unit=" lines"
+                iter_lines(file, "segments"),
+                desc=f"preparing {language}",
+                unit=" lines",
             )
             clean_text = prepare(lines, language, name=str(file), identify=identify)
             keys = {text_key(sentence) for sentence in held_back}
@@ -240,7 +248,10 @@ class _ProductionStages(Production):
                 wrap=self.wrap("aligning"),
             )
             meta = map_meta(
-                self.encoder, self.lang_pair, corpus=corpus, sentences=str(len(sentences))
+                self.encoder,
+                self.lang_pair,
+                corpus=corpus,
+                sentences=str(len(sentences)),
             )
             for kind in MAPS:
                 remapping = Remapping.fit(kind, source, target, meta)
@@ -331,7 +342,9 @@ class _ProductionStages(Production):
         """Learns from mined pairs, then from its own translations too (Sec. 3.1 of the paper)."""
         config = self.config
         options = _WordMining(
-            config.train_sentences, config.translation_candidates, config.translation_share
+            config.train_sentences,
+            config.translation_candidates,
+            config.translation_share,
         )
         pairs = [self._word_pairs("translation-pairs", [maps], options)]
         start = str(self.start.translation)
@@ -343,7 +356,10 @@ class _ProductionStages(Production):
             settings = {**self.settings("train_sentences", "beams"), "seed": self.request.seed}
             name = f"translation-{turn}"
             translated = self.stages.run(
-                f"{name}-pairs", translate, settings=settings, after=[*self.texts, model]
+                f"{name}-pairs",
+                translate,
+                settings=settings,
+                after=[*self.texts, model],
             )
             if not translated.counts["kept"]:
                 log.warning(
@@ -375,7 +391,9 @@ class _ProductionStages(Production):
         sources, _ = self.sentences(self.config.train_sentences)
         options = {"beams": self.config.beams} if self.config.beams else {}
         translator = self.pool.translator(
-            str(model.folder / MODEL), lang_pair=self.lang_pair, **options
+            str(model.folder / MODEL),
+            lang_pair=self.lang_pair,
+            **options,
         )
         pairs = []
         for source, translation in zip(sources, translator.translate(sources), strict=True):
@@ -396,7 +414,9 @@ class _ProductionStages(Production):
             learning_rate=self.config.translation_learning_rate,
         )
         settings = self.settings(
-            "translation_epochs", "translation_batch", "translation_learning_rate"
+            "translation_epochs",
+            "translation_batch",
+            "translation_learning_rate",
         )
         settings["start"] = fingerprint(start)
         text = ParallelText([self.pairs_file(stage.folder) for stage in pairs])

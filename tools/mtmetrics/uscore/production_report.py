@@ -51,12 +51,16 @@ def precision(production: Production, pairs: Sequence[tuple[str, str]]) -> Finis
         **_models(production),
     }
     return production.stages.run(
-        "precision", measure, settings=settings, after=[*production.maps, *production.models]
+        "precision",
+        measure,
+        settings=settings,
+        after=[*production.maps, *production.models],
     )
 
 
 def _precision_of_words(
-    production: Production, pairs: Sequence[tuple[str, str]]
+    production: Production,
+    pairs: Sequence[tuple[str, str]],
 ) -> dict[str, float]:
     """P@1 of the word level after each round."""
     source_language, target_language = production.request.languages
@@ -81,7 +85,8 @@ def _precision_of_words(
 
 
 def _precision_of_sentences(
-    production: Production, pairs: Sequence[tuple[str, str]]
+    production: Production,
+    pairs: Sequence[tuple[str, str]],
 ) -> dict[str, float]:
     """P@1 of the sentence level after each round; none where there is no such level."""
     if not production.start.sentences:
@@ -136,7 +141,11 @@ def agreement(production: Production, final: UScore, preset: Finished) -> Finish
     }
     stages = [*production.maps, *production.models, preset]
     return production.stages.run(
-        "agreement", measure, settings=settings, files=judged, after=stages
+        "agreement",
+        measure,
+        settings=settings,
+        files=judged,
+        after=stages,
     )
 
 
@@ -199,7 +208,9 @@ def _columns(production: Production, final: UScore, segments: Judged) -> dict[st
 
 
 def described(
-    production: Production, preset: Finished, measures: Mapping[str, Finished]
+    production: Production,
+    preset: Finished,
+    measures: Mapping[str, Finished],
 ) -> Finished:
     """The stage that writes the card, which states a licence of the weights where one is given, and
     draws what was measured."""
@@ -214,7 +225,10 @@ def described(
 
     settings = {"licence": licence} if licence else {}
     return production.stages.run(
-        "card", describe, settings=settings, after=[preset, *measures.values()]
+        "card",
+        describe,
+        settings=settings,
+        after=[preset, *measures.values()],
     )
 
 
@@ -309,7 +323,9 @@ def _card(
 
 
 def _front_matter(
-    config: Mapping[str, Any], results: Mapping[str, Any], licence: str | None
+    config: Mapping[str, Any],
+    results: Mapping[str, Any],
+    licence: str | None,
 ) -> str:
     import yaml
 
