@@ -3,13 +3,15 @@
 A class checks its values when it is made, and raises an InputError for one that cannot be used."""
 
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar
+from typing import ClassVar, TypeVar
 
 from mtmetrics.checks import positive
 from mtmetrics.errors import InputError
 
+Value = TypeVar("Value", bool, int, float, str)
 
-def setting(default: Any, text: str, *, may_be_zero: bool = False) -> Any:
+
+def setting(default: Value, text: str, *, may_be_zero: bool = False) -> Value:
     """A field with a default and a description; a whole number is at least 1, unless it may be
     zero."""
     return field(default=default, metadata={"help": text, "may_be_zero": may_be_zero})

@@ -6,7 +6,7 @@ import math
 import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -286,10 +286,10 @@ class MuonAdamW(Optimizer):
             part.step()
         return loss
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> dict[str, list[dict[str, object]]]:
         return {"parts": [part.state_dict() for part in self.parts]}
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+    def load_state_dict(self, state_dict: dict[str, list[dict[str, object]]]) -> None:
         for part, state in zip(self.parts, state_dict["parts"], strict=True):
             part.load_state_dict(state)
         # Loading replaced the groups that both share with this optimiser.

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -133,9 +133,9 @@ class PaddedBatches(PlannedBatches):
     """Batches of tokenised pairs, which a function pads."""
 
     rows: list[dict[str, list[int]]]
-    collate: Callable[[list[dict[str, list[int]]]], dict[str, Any]]
+    collate: "Callable[[list[dict[str, list[int]]]], dict[str, torch.Tensor]]"
 
-    def __getitem__(self, step: int) -> dict[str, Any]:
+    def __getitem__(self, step: int) -> "dict[str, torch.Tensor]":
         return dict(self.collate([dict(self.rows[row]) for row in self.plan[step]]))
 
 
