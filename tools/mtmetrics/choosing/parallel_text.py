@@ -6,7 +6,7 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -265,7 +265,7 @@ class Scan(NamedTuple):
     scores: np.ndarray
     values: np.ndarray
     tokens: np.ndarray
-    report: dict[str, Any]
+    report: dict[str, object]
 
 
 def scan(
@@ -276,7 +276,7 @@ def scan(
     count_tokens: bool = False,
 ) -> Scan:
     """Checks and scores pairs that arrive one by one; of what passes, numbers alone are kept."""
-    removed: dict[str, dict[str, Any]] = {
+    removed: dict[str, dict[str, object]] = {
         name: {"pairs": 0, "examples": []} for name in checks.names
     }
     read = 0
@@ -310,7 +310,9 @@ def scan(
     )
 
 
-def add_example(entry: dict[str, Any], row: int, source: str, target: str, **more: Any) -> None:
+def add_example(
+    entry: dict[str, object], row: int, source: str, target: str, **details: object
+) -> None:
     """Keeps the first pairs of an entry of the report; rows count from 1."""
     if len(entry["examples"]) < EXAMPLES:
-        entry["examples"].append({"row": row, "source": source, "target": target, **more})
+        entry["examples"].append({"row": row, "source": source, "target": target, **details})

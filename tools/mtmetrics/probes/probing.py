@@ -8,7 +8,7 @@ import string
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -176,7 +176,7 @@ class Preference:
     def equal(self) -> float:
         return float((self.differences == 0).mean())
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """The statistics and the differences, as plain numbers."""
         return {
             "modification": self.modification,

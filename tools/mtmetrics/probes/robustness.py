@@ -4,7 +4,7 @@ import dataclasses
 import random
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -165,7 +165,7 @@ class Noticed:
     differences: np.ndarray
     deviation: float
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """The statistics as plain numbers: how often the changed text has the lower score, with an
         interval, and the mean difference in standard deviations."""
         lower = (self.differences < 0).astype(np.float64)

@@ -5,9 +5,8 @@ import contextlib
 import dataclasses
 import functools
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from mtmetrics.checks import names_of_pair
 from mtmetrics.errors import InputError, require_extra
@@ -34,7 +33,7 @@ from mtmetrics.uscore import MAPS, Request
 from mtmetrics.uscore.common import MODEL, SENTENCES, SMALL, Production, fingerprint
 from mtmetrics.uscore.preset import assembled, check_models, install, read_start
 from mtmetrics.uscore.production_report import agreement, described, precision
-from mtmetrics.uscore.stages import Finished, Stages
+from mtmetrics.uscore.stages import Counts, Finished, Stages
 
 WORK, LOG = "work", "log.jsonl"
 log = logging.getLogger("mtmetrics")
@@ -47,7 +46,7 @@ def produce_uscore(
     *,
     pool: ModelPool | None = None,
     threads: int = 1,
-    progress: Callable[..., Any] = lambda iterable, **_: iterable,
+    progress: Callable[..., Iterable[object]] = lambda iterable, **_: iterable,
 ) -> Path:
     """Makes a folder with a ``preset.toml`` that the metric ``uscore`` loads.
 
@@ -265,12 +264,12 @@ class _ProductionStages(Production):
         self,
         name: str,
         after: Sequence[Finished],
-        settings: dict[str, Any],
+        settings: dict[str, object],
         train: Callable[[Run], Path],
     ) -> Finished:
         """The stage in which a function trains a model, in a run that outlives interruptions."""
 
-        def produce(folder: Path) -> dict[str, Any]:
+        def produce(folder: Path) -> Counts:
             run = Run(
                 folder / MODEL,
                 seed=self.request.seed,
