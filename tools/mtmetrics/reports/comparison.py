@@ -267,7 +267,7 @@ def _method(comparison: SystemComparison) -> str:
 def _as_json(
     comparisons: Mapping[str, SystemComparison],
     results: Mapping[str, Mapping[str, MetricResult]],
-) -> dict[str, Any]:
+) -> dict[str, object]:
     first = next(iter(comparisons.values()))
     metrics = []
     for metric, comparison in comparisons.items():

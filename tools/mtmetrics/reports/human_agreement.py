@@ -96,7 +96,7 @@ class AgreementCurve:
             signature=table["signature"],
         )
 
-    def as_table(self) -> dict[str, Any]:
+    def as_table(self) -> dict[str, object]:
         """The table of a preset."""
         return {
             "signature": self.signature,

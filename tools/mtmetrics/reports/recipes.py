@@ -63,7 +63,7 @@ class RecipeRow:
     average: float | None = None
     metric: str | None = None
     preset: str | None = None
-    options: dict[str, Any] = dataclasses.field(default_factory=dict)
+    options: dict[str, object] = dataclasses.field(default_factory=dict)
     column: str | None = None
     part: str = SCORE
     falls: bool = False

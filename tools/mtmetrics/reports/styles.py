@@ -8,7 +8,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Container, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mtmetrics.statistics.correlation import Correlation
 
@@ -172,7 +172,7 @@ class Report:
         comments: whether notes are comments in LaTeX, else they are paragraphs.
     """
 
-    document: Mapping[str, Any]
+    document: Mapping[str, object]
     blocks: Sequence[Grid | str]
     terminal: Sequence[Grid | str] = ()
     flat: Table = ()
