@@ -16,7 +16,7 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from mtmetrics.checks import names_of_pair
 from mtmetrics.errors import InputError
 from mtmetrics.io.atomic import make_folder, write_atomic
 from mtmetrics.io.lines import iter_lines
+from mtmetrics.judgements import Cell
 
 FileLevel = Literal["seg", "sys"]
 # The judgements of the metrics tasks of WMT since 2019, most wanted first; of raw values and
@@ -58,19 +59,28 @@ def read_test_set(
     level: FileLevel,
     *,
     lang_pair: str | None = None,
-) -> dict[str, dict[str, Sequence[Any]]]:
+) -> dict[str, dict[str, Sequence[Cell]]]:
     """Language pair -> the columns of `mtmetrics.judgements.judged.Judged`, of all systems with
     human scores, one after the other.
 
-    Translations by people are left out, as in the metrics tasks. The reference is that of
-    `EvalSet.reference`, the item is the number of the segment, and the scores of metrics are
-    columns, at the level ``seg`` alone. Pairs without human scores are left out, but for the one
-    asked for."""
-    names = lang_pairs(root)
-    # Without a name of these languages, `EvalSet.read` says which there are.
-    wanted = names if lang_pair is None else names_of_pair(lang_pair, names) or [lang_pair]
+    Translations by people are left out, as in the metrics tasks. The reference is the one of
+    `EvalSet.reference`, the item is the number of the segment, and at the level ``seg`` the scores
+    of metrics are columns. Pairs without human scores are left out.
+
+    Args:
+        root: the folder of the test set.
+        level: of the judgements.
+        lang_pair: read this pair only.
+
+    Raises:
+        InputError: there is no such pair, or no pair has human scores.
+    """
+    pairs = lang_pairs(root)
+    if lang_pair is not None:
+        # Without a name of these languages, `EvalSet.read` says which there are.
+        pairs = names_of_pair(lang_pair, pairs) or [lang_pair]
     judged_pairs = {}
-    for pair in wanted:
+    for pair in pairs:
         columns = EvalSet.read(root, pair).judged(level)
         if columns is not None:
             judged_pairs[pair] = columns
@@ -156,7 +166,7 @@ class EvalSet:
             path.name.removesuffix(end): self._scores(path, "seg", finite=False) for path in files
         }
 
-    def judged(self, level: FileLevel) -> dict[str, Sequence[Any]] | None:
+    def judged(self, level: FileLevel) -> dict[str, Sequence[Cell]] | None:
         """The columns of `mtmetrics.judgements.judged.Judged`; None where there are no human
         scores."""
         end = f".{level}.score"
@@ -182,16 +192,18 @@ class EvalSet:
         systems = [system for system in human if system not in self.references]
         reference = self.reference()
 
-        def column(scores: Mapping[str, Sequence[Any]]) -> list[Any]:
-            lacking = [None] * len(self.sources)
-            return [value for system in systems for value in scores.get(system, lacking)]
+        def column(cells: Mapping[str, Sequence[Cell]]) -> list[Cell]:
+            """The cells of all systems one after the other; None for a system without any."""
+            empty = [None] * len(self.sources)
+            return [cell for system in systems for cell in cells.get(system, empty)]
 
-        columns: dict[str, Sequence[Any]] = {
+        reference_of_system = {}
+        if reference is not None:
+            reference_of_system = dict.fromkeys(systems, self.references[reference])
+        columns: dict[str, Sequence[Cell]] = {
             "source": self.sources * len(systems),
             "translation": [text for system in systems for text in self.outputs[system]],
-            "reference": column(
-                {} if reference is None else dict.fromkeys(systems, self.references[reference])
-            ),
+            "reference": column(reference_of_system),
             "system": [system for system in systems for _ in self.sources],
             "item": [str(number) for number in range(1, len(self.sources) + 1)] * len(systems),
             "human": column(human),

@@ -17,7 +17,7 @@ from mtmetrics.errors import InputError
 from mtmetrics.io.columns import FIELDS
 from mtmetrics.io.languages import detokeniser
 from mtmetrics.io.tables import Row, is_number, jsonl_rows
-from mtmetrics.judgements import eval_set, metrics_task
+from mtmetrics.judgements import Cell, eval_set, metrics_task
 from mtmetrics.judgements.readers import Condition, files_of, read_rows
 
 if TYPE_CHECKING:
@@ -28,8 +28,6 @@ _NUMBERS = ("human", "raw")
 # Endings of files with judgements of whole systems.
 _SYSTEM_ENDS = (".jsonl", ".jsonl.gz")
 JudgedLevel = Literal["segment", "system"]
-# A cell of a row, and a value for each row or system.
-Cell = str | float | None
 Value = TypeVar("Value")
 
 
@@ -403,6 +401,7 @@ def _read_task(
 
 
 def _of_test_set(path: str | Path, level: JudgedLevel, lang_pair: str | None) -> list[Judged]:
+    """Reads a test set in the layout of mt-metrics-eval."""
     file_level: eval_set.FileLevel = "seg" if level == "segment" else "sys"
     tables = eval_set.read_test_set(path, file_level, lang_pair=lang_pair)
     return [Judged.of(path, pair, columns, level) for pair, columns in tables.items()]
@@ -425,10 +424,12 @@ def _system_files(path: Path) -> list[Path]:
 
 
 def _stem(path: Path) -> str:
+    """The name of a file without ``.jsonl`` and ``.gz``."""
     return path.name.removesuffix(".gz").removesuffix(".jsonl")
 
 
 def _outputs_file(path: Path) -> Path | None:
+    """The file with the outputs of the systems that a file judges; None where there is none."""
     names = (f"{_stem(path)}.outputs{end}" for end in _SYSTEM_ENDS)
     return next((path.with_name(name) for name in names if path.with_name(name).is_file()), None)
 

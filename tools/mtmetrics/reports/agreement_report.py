@@ -15,6 +15,7 @@ from mtmetrics.statistics.correlation import Correlation
 from mtmetrics.statistics.significance import ALPHA, NO_INTERVAL, Interval
 
 # Tests and coefficients as papers call them.
+# Tests and coefficients as papers call them.
 _TESTS = {"williams": "Williams' test", "perm-both": "PERM-BOTH"}
 _COEFFICIENTS = {
     "pearson": "Pearson's r",
@@ -105,6 +106,7 @@ def _columns_beside_paper(table: MetricTable, recipe: Recipe) -> list[Column]:
 
 
 def _file_column(table: MetricTable, number: int) -> Column:
+    """The column of the file of a number; rows that were not scored have empty cells."""
     cells = [_cell(row.cells[number]) if row.cells else "" for row in table.rows]
     return Column(table.labels[number], cells)
 
@@ -158,6 +160,7 @@ def coefficient_name(measure: Measure) -> str:
 
 
 def _notes(table: MetricTable, recipe: Recipe | None) -> list[str]:
+    """The lines under a table for readers."""
     notes = [_legend(table, with_accuracy=recipe is None)]
     if recipe is not None:
         notes.append(f"Published: {recipe.title}. {recipe.citation}")
