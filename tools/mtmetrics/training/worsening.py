@@ -16,6 +16,7 @@ _FUNCTION_WORDS = 60
 # In a small text there are fewer: one for so many different words.
 _WORDS_PER_FUNCTION_WORD = 8
 _LONGEST_ADDITION = 4
+_UNTRANSLATED = "untranslated word"
 # A run of letters and digits, or a mark, with the space before it.
 _TOKEN = re.compile(r"\s*(?:\w[\w'’-]*|[^\w\s])")
 _NUMBER = re.compile(r"\d+")
@@ -76,8 +77,9 @@ class Worsening:
         )
         count = min(_FUNCTION_WORDS, len(counts) // _WORDS_PER_FUNCTION_WORD)
         self._function_words = [word for word, _ in counts.most_common(count)]
-        # All of them take the source, which only an untranslated word needs.
-        self._kinds: dict[str, Callable[[list[Token], str], list[Token] | None]] = {
+        # Kind -> the method that makes such an error; an untranslated word needs the source too, see
+        # `copy`.
+        self._methods: dict[str, Callable[[list[Token]], list[Token] | None] | None] = {
             "word twice": self._word_twice,
             "phrase twice": self._phrase_twice,
             "addition": self._addition,
@@ -89,17 +91,25 @@ class Worsening:
             "name lost": self._name_lost,
             "name replaced": self._name_replaced,
             "number replaced": self._number_replaced,
-            "untranslated word": self._untranslated_word,
+            _UNTRANSLATED: None,
             "end lost": self._end_lost,
             "capitals lost": self._capitals_lost,
             "tokenised": self._tokenised,
             "mark lost": self._mark_lost,
         }
-        self.kinds = tuple(self._kinds)
+        self.kinds = tuple(self._methods)
 
     def copy(self, text: str, source: str, kind: str) -> str | None:
-        """The text with one error of a kind; None where there is no place for it."""
-        worsened = self._kinds[kind](tokens_of(text), source)
+        """The text with one error of a kind; None where there is no place for it.
+
+        Args:
+            text: the translation.
+            source: its source, from which an untranslated word comes.
+            kind: one of `kinds`.
+        """
+        method = self._methods[kind]
+        tokens = tokens_of(text)
+        worsened = self._untranslated_word(tokens, source) if method is None else method(tokens)
         if worsened is None:
             return None
         copy = text_of(worsened)
@@ -115,6 +125,7 @@ class Worsening:
         return None
 
     def _choose(self, places: Sequence[int]) -> int | None:
+        """One of the places, drawn at random; None without any."""
         return self._rng.choice(places) if places else None
 
     def _function_places(self, tokens: list[Token]) -> list[int]:
@@ -141,7 +152,7 @@ class Worsening:
     def _word_places(self, tokens: list[Token]) -> list[int]:
         return [place for place, token in enumerate(tokens) if token.is_word]
 
-    def _word_twice(self, tokens: list[Token], source: str) -> list[Token] | None:
+    def _word_twice(self, tokens: list[Token]) -> list[Token] | None:
         place = self._choose(self._word_places(tokens))
         if place is None:
             return None
@@ -149,7 +160,7 @@ class Worsening:
         repeated = Token(_space_before(word), word)
         return [*tokens[: place + 1], repeated, *tokens[place + 1 :]]
 
-    def _phrase_twice(self, tokens: list[Token], source: str) -> list[Token] | None:
+    def _phrase_twice(self, tokens: list[Token]) -> list[Token] | None:
         if len(tokens) < 5:
             return None
         length = self._rng.randint(2, 4)
@@ -160,7 +171,7 @@ class Worsening:
             first = first._replace(space=_space_before(first.text))
         return [*tokens[: begin + length], first, *phrase[1:], *tokens[begin + length :]]
 
-    def _addition(self, tokens: list[Token], source: str) -> list[Token] | None:
+    def _addition(self, tokens: list[Token]) -> list[Token] | None:
         other = self._rng.choice(self._texts)
         places = self._word_places(tokens)
         if len(other) < 4 or not places:
@@ -173,35 +184,38 @@ class Worsening:
         return [*tokens[: place + 1], *added, *tokens[place + 1 :]] if added else None
 
     def _lost(self, tokens: list[Token], place: int | None) -> list[Token] | None:
-        return None if place is None or len(tokens) < 3 else [*tokens[:place], *tokens[place + 1 :]]
+        """The tokens without the one at a place."""
+        if place is None or len(tokens) < 3:
+            return None
+        return [*tokens[:place], *tokens[place + 1 :]]
 
     def _replaced(self, tokens: list[Token], place: int | None, text: str) -> list[Token] | None:
+        """The tokens with another text at a place; None for an equal text."""
         if place is None or text.lower() == tokens[place].text.lower():
             return None
         return [*tokens[:place], tokens[place]._replace(text=text), *tokens[place + 1 :]]
 
-    def _function_word_lost(self, tokens: list[Token], source: str) -> list[Token] | None:
+    def _function_word_lost(self, tokens: list[Token]) -> list[Token] | None:
         return self._lost(tokens, self._choose(self._function_places(tokens)))
 
-    def _function_word_replaced(self, tokens: list[Token], source: str) -> list[Token] | None:
+    def _function_word_replaced(self, tokens: list[Token]) -> list[Token] | None:
         place = self._choose(self._function_places(tokens))
-        return (
-            self._replaced(tokens, place, self._rng.choice(self._function_words))
-            if self._function_words
-            else None
-        )
+        if not self._function_words:
+            return None
+        return self._replaced(tokens, place, self._rng.choice(self._function_words))
 
-    def _word_lost(self, tokens: list[Token], source: str) -> list[Token] | None:
+    def _word_lost(self, tokens: list[Token]) -> list[Token] | None:
         return self._lost(tokens, self._choose(self._content_places(tokens)))
 
-    def _word_replaced(self, tokens: list[Token], source: str) -> list[Token] | None:
+    def _word_replaced(self, tokens: list[Token]) -> list[Token] | None:
         place = self._choose(self._content_places(tokens))
         other = self._rng.choice(self._texts)
         new_place = self._choose(self._content_places(other))
         return None if new_place is None else self._replaced(tokens, place, other[new_place].text)
 
-    def _words_swapped(self, tokens: list[Token], source: str) -> list[Token] | None:
-        pairs = [n for n in range(len(tokens) - 1) if tokens[n].is_word and tokens[n + 1].is_word]
+    def _words_swapped(self, tokens: list[Token]) -> list[Token] | None:
+        is_word = [token.is_word for token in tokens]
+        pairs = [place for place in range(len(tokens) - 1) if is_word[place] and is_word[place + 1]]
         place = self._choose(pairs)
         if place is None:
             return None
@@ -209,29 +223,27 @@ class Worsening:
         swapped = [first._replace(text=second.text), second._replace(text=first.text)]
         return [*tokens[:place], *swapped, *tokens[place + 2 :]]
 
-    def _name_lost(self, tokens: list[Token], source: str) -> list[Token] | None:
+    def _name_lost(self, tokens: list[Token]) -> list[Token] | None:
         return self._lost(tokens, self._choose(self._name_places(tokens)))
 
-    def _name_replaced(self, tokens: list[Token], source: str) -> list[Token] | None:
+    def _name_replaced(self, tokens: list[Token]) -> list[Token] | None:
         place = self._choose(self._name_places(tokens))
         other = self._rng.choice(self._texts)
         new_place = self._choose(self._name_places(other))
         return None if new_place is None else self._replaced(tokens, place, other[new_place].text)
 
-    def _number_replaced(self, tokens: list[Token], source: str) -> list[Token] | None:
-        place = self._choose(
-            [place for place, token in enumerate(tokens) if _NUMBER.search(token.text)]
-        )
+    def _number_replaced(self, tokens: list[Token]) -> list[Token] | None:
+        """Replaces one digit of a number."""
+        places = [place for place, token in enumerate(tokens) if _NUMBER.search(token.text)]
+        place = self._choose(places)
         if place is None:
             return None
         text = tokens[place].text
-        digit = self._rng.choice(
-            [place_of_digit for place_of_digit, character in enumerate(text) if character.isdigit()]
-        )
-        new_digit = self._rng.choice(
-            [character for character in "123456789" if character != text[digit]]
-        )
-        return self._replaced(tokens, place, text[:digit] + new_digit + text[digit + 1 :])
+        digit_places = [number for number, character in enumerate(text) if character.isdigit()]
+        digit_place = self._rng.choice(digit_places)
+        other_digits = [digit for digit in "123456789" if digit != text[digit_place]]
+        new_text = text[:digit_place] + self._rng.choice(other_digits) + text[digit_place + 1 :]
+        return self._replaced(tokens, place, new_text)
 
     def _untranslated_word(self, tokens: list[Token], source: str) -> list[Token] | None:
         words = {token.text.lower() for token in tokens}
@@ -240,33 +252,26 @@ class Worsening:
             for token in tokens_of(source)
             if token.is_word and token.text.lower() not in words
         ]
-        return (
-            self._replaced(
-                tokens,
-                self._choose(self._content_places(tokens)),
-                self._rng.choice(foreign),
-            )
-            if foreign
-            else None
-        )
+        if not foreign:
+            return None
+        place = self._choose(self._content_places(tokens))
+        return self._replaced(tokens, place, self._rng.choice(foreign))
 
-    def _end_lost(self, tokens: list[Token], source: str) -> list[Token] | None:
+    def _end_lost(self, tokens: list[Token]) -> list[Token] | None:
         """The first half of the text, or more."""
         if len(tokens) < 6:
             return None
         return tokens[: self._rng.randint(len(tokens) // 2, len(tokens) - 3)]
 
-    def _capitals_lost(self, tokens: list[Token], source: str) -> list[Token] | None:
+    def _capitals_lost(self, tokens: list[Token]) -> list[Token] | None:
         return [token._replace(text=token.text.lower()) for token in tokens]
 
-    def _tokenised(self, tokens: list[Token], source: str) -> list[Token] | None:
+    def _tokenised(self, tokens: list[Token]) -> list[Token] | None:
         """A space before every mark, as tokenisers leave it."""
         if not any(token.space for token in tokens):
             return None
         return [token._replace(space=" ") for token in tokens]
 
-    def _mark_lost(self, tokens: list[Token], source: str) -> list[Token] | None:
-        return self._lost(
-            tokens,
-            self._choose([n for n, token in enumerate(tokens) if not token.text[0].isalnum()]),
-        )
+    def _mark_lost(self, tokens: list[Token]) -> list[Token] | None:
+        marks = [place for place, token in enumerate(tokens) if not token.text[0].isalnum()]
+        return self._lost(tokens, self._choose(marks))
