@@ -16,6 +16,9 @@ from mtmetrics.training.trainers import PlannedBatches
 if TYPE_CHECKING:
     from transformers import BatchEncoding, PreTrainedTokenizerFast
 
+if TYPE_CHECKING:
+    from transformers import BatchEncoding, PreTrainedTokenizerFast
+
 # How often a word that changes is replaced by a word of the source, replaced by a word of another
 # translation, left out, said twice, or moved towards the beginning.
 _CHANGES = {
@@ -73,7 +76,8 @@ class SentenceBatches(PlannedBatches):
         has_words = pairs[0].group.endswith(WORD_LISTS)
         if rng.random() < self.english and not has_words:
             return self._english_batch(pairs, rng)
-        sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
+        sources = [pair.source for pair in pairs]
+        targets = [pair.target for pair in pairs]
         batch = _columns(self._encoded("english", targets), "target")
         batch |= _columns(self._encoded("others", sources), "source")
         batch["teacher_ids"] = batch["target_ids"]

@@ -17,6 +17,7 @@ _FUNCTION_WORDS = 60
 _WORDS_PER_FUNCTION_WORD = 8
 _LONGEST_ADDITION = 4
 _UNTRANSLATED = "untranslated word"
+_UNTRANSLATED = "untranslated word"
 # A run of letters and digits, or a mark, with the space before it.
 _TOKEN = re.compile(r"\s*(?:\w[\w'’-]*|[^\w\s])")
 _NUMBER = re.compile(r"\d+")
