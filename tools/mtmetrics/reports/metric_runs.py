@@ -98,11 +98,7 @@ class MetricSpec:
         """The scorer of the metric for a language pair."""
         options = dict(self.options)
         return load_scorer(
-            self.metric,
-            self.preset_of(lang_pair),
-            pool=pool,
-            lang_pair=lang_pair,
-            **options,
+            self.metric, self.preset_of(lang_pair), pool=pool, lang_pair=lang_pair, **options
         )
 
     def preset_of(self, lang_pair: str | None) -> str | None:
@@ -329,11 +325,7 @@ def run_metrics(
 
 
 def _loaded(
-    spec: MetricSpec,
-    files: Sequence[Judged],
-    pool: ModelPool,
-    *,
-    lenient: bool,
+    spec: MetricSpec, files: Sequence[Judged], pool: ModelPool, *, lenient: bool
 ) -> tuple[list[Scorer | None], dict[int, str]]:
     """Loads the scorer of a metric for each file, one for each language pair.
 
