@@ -26,7 +26,13 @@ from mtmetrics.training.objective import (
     token_similarity,
 )
 from mtmetrics.training.run import Run, pinned, save_model
-from mtmetrics.training.trainers import Judging, decay_groups, planned_trainer, trainer_settings
+from mtmetrics.training.trainers import (
+    Judging,
+    decay_groups,
+    planned_trainer,
+    train_and_judge,
+    trainer_settings,
+)
 
 if TYPE_CHECKING:
     from transformers import BertModel, PreTrainedTokenizerFast
@@ -93,7 +99,7 @@ def train_encoder(
     if not config.vector_lr:
         student.embeddings.word_embeddings.requires_grad_(False)
     trainer = _trainer(run, config, student, teacher, tokenizers, data)
-    record = data.record() | run.train_and_judge(trainer)
+    record = data.record() | train_and_judge(run, trainer)
     with run.artifact("multilingual encoder", "mtmetrics train encoder", **record) as temporary:
         save_model(student, tokenizers["others"], temporary)
         vocabulary.save_tokenizer(tokenizers["english"], temporary / "languages" / "en")

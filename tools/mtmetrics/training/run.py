@@ -29,7 +29,7 @@ from safetensors import SafetensorError
 
 from mtmetrics.artifacts.models import RECORD, model_fingerprint, model_label
 from mtmetrics.errors import InputError, MTMetricsError, require_extra
-from mtmetrics.io.atomic import make_folder, new_folder, sha256_file, write_atomic, write_json
+from mtmetrics.io.atomic import make_folder, new_folder, sha256_file, write_atomic
 from mtmetrics.io.lines import first_difference, short_name
 from mtmetrics.io.row_writer import write_rows
 from mtmetrics.models.devices import Devices, pick_devices
@@ -38,8 +38,6 @@ from mtmetrics.training.vocabulary import save_tokenizer
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast, Trainer
-
-    from mtmetrics.training.trainers import Judging
 
 log = logging.getLogger(__name__)
 # The packages whose versions a record has.
@@ -56,9 +54,8 @@ _PACKAGES = (
 )
 # Beginning of the folder names that a trainer gives to its checkpoints.
 _CHECKPOINT = "checkpoint-"
-# Files of the folders that `Run.array` and `Run.train_and_judge` make.
+# The file of the folder that `Run.array` makes.
 _ARRAY = "array.npy"
-_JUDGEMENT = "judgement.json"
 
 
 class Run:
@@ -271,17 +268,6 @@ class Run:
                 "on from the checkpoint before"
             ) from error
         self.history = list(trainer.state.log_history)
-
-    def train_and_judge(self, trainer: "Judging") -> dict[str, object]:
-        """Trains a `Judging` trainer; returns its judgements before and after, for the record."""
-
-        def judge(folder: Path) -> None:
-            write_json(folder / _JUDGEMENT, trainer.judge())
-
-        path = self.once("before", judge) / _JUDGEMENT
-        before = json.loads(path.read_text(encoding="utf-8"))
-        self.train(trainer)
-        return {"before_training": before, "result": trainer.judgement()}
 
     @contextlib.contextmanager
     def artifact(self, kind: str, command: str | None = None, **record: object) -> Iterator[Path]:

@@ -27,7 +27,12 @@ from mtmetrics.probes.probing import distinct_pairs, precision_at
 from mtmetrics.training import corpus
 from mtmetrics.training.configs import ContrastiveConfig, DistilConfig
 from mtmetrics.training.run import Run, pinned, save_model
-from mtmetrics.training.trainers import Judging, decay_groups, trainer_settings
+from mtmetrics.training.trainers import (
+    Judging,
+    decay_groups,
+    train_and_judge,
+    trainer_settings,
+)
 
 if TYPE_CHECKING:
     import torch
@@ -183,7 +188,7 @@ def train_distil(
         optimizers=(torch.optim.AdamW(groups, lr=config.learning_rate), None),
     )
     with _texts_cut(learner, config.max_pieces):
-        judgement = run.train_and_judge(trainer)
+        judgement = train_and_judge(run, trainer)
     record = {"started_from": read_record(student_folder), **data.record(), **judgement}
     with run.artifact("sentence encoder", "mtmetrics train distil", **record) as folder:
         _save(learner, folder)

@@ -1,14 +1,17 @@
 """Parts that several trainings share: the settings of a `transformers` trainer, groups of parameters
 for its optimiser, trainers that judge by a method of their own, and batches that are planned."""
 
+import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mtmetrics.errors import require_extra
+from mtmetrics.io.atomic import write_json
 from mtmetrics.training.configs import Epochs, Steps
 from mtmetrics.training.run import Run
 
@@ -16,6 +19,9 @@ if TYPE_CHECKING:
     import torch
     from torch.utils.data import Sampler
     from transformers import Trainer, TrainingArguments
+
+# The file of the folder in which `train_and_judge` keeps the judgement before.
+_JUDGEMENT = "judgement.json"
 
 
 def trainer_settings(
@@ -137,6 +143,18 @@ class Judging:
             self._judgement = self.judge()
             self._judged_step = step
         return dict(self._judgement)
+
+
+def train_and_judge(run: Run, trainer: Judging) -> dict[str, object]:
+    """Trains a trainer; returns its judgements before and after, for the record."""
+
+    def judge(folder: Path) -> None:
+        write_json(folder / _JUDGEMENT, trainer.judge())
+
+    path = run.once("before", judge) / _JUDGEMENT
+    before = json.loads(path.read_text(encoding="utf-8"))
+    run.train(trainer)
+    return {"before_training": before, "result": trainer.judgement()}
 
 
 @dataclass(eq=False, repr=False)
