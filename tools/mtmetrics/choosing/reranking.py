@@ -1,5 +1,9 @@
-"""Choice between several translations of a source: by metrics, by their sum with model scores, or
-by minimum Bayes risk."""
+"""Chooses between several translations of a source: by metrics, by their sum with scores of the
+translation model, or by minimum Bayes risk.
+
+`NBest` is the list of candidates of a source, and `Reranker` chooses from it. `Reranker.tune` finds
+the weights of the sum on a development set. `rerank` does all of it in one call.
+"""
 
 import dataclasses
 import itertools
@@ -25,12 +29,19 @@ _STEPS = np.concatenate([[0.0], np.geomspace(0.02, 50.0, 35)])
 
 @dataclasses.dataclass
 class NBest:
-    """The n candidate translations of one source, the translation model's favourite first, the
-    source's references, scores of the translation model by name, and human judgements (n of each,
-    higher is better).
+    """The n candidate translations of one source.
 
-    An InputError says if there is no candidate, or something is no text or number, or not of the
-    candidates' number."""
+    Attributes:
+        candidates: n texts, the translation model's favourite first.
+        source: the source; None where no metric compares with it.
+        references: translations by people; None where no metric compares with them.
+        scores: name -> n scores by the translation model, higher is better.
+        human: n human judgements, higher is better; None where there are none.
+
+    Raises:
+        InputError: there is no candidate, a value is no text or no number, or there are not n
+            scores or judgements.
+    """
 
     candidates: list[str]
     source: str | None = None
@@ -62,8 +73,14 @@ class NBest:
 
 
 class Choice(NamedTuple):
-    """The chosen candidate: its place in the list (from 0), text and score, and the scores of all n
-    candidates, NaN for blank ones."""
+    """The chosen candidate.
+
+    Attributes:
+        index: its place in the list, from 0.
+        text: the candidate.
+        score: its score.
+        scores: the scores of all n candidates; NaN for blank ones.
+    """
 
     index: int
     text: str
@@ -89,8 +106,13 @@ class Reranker:
         mbr: see above.
         model_scores: names of the model scores that the lists hold.
 
+    Attributes:
+        mixture: the weighted sum.
+        mbr: see above.
+        counts: numbers of sources, candidates and special cases, for reports.
+
     Raises:
-        InputError: a weight of something unknown; or there is nothing to choose by.
+        InputError: a weight of an unknown name; or all weights are 0.
     """
 
     def __init__(
@@ -145,12 +167,12 @@ class Reranker:
         return list(self.choose(lists))
 
     def choose(self, lists: Iterable[NBest]) -> Iterator[Choice]:
-        """Chooses for lists that arrive one by one; memory holds about a thousand comparisons'
-        texts.
+        """Chooses for lists that arrive one by one; memory holds the texts of about a thousand
+        comparisons.
 
         Raises:
-            InputError: a list lacks what a metric compares with, or a model score that has a weight
-                (names its number).
+            InputError: a list lacks texts that a metric compares with, or a model score that has a
+                weight; names the number of the list.
         """
         for block, features in self._features(lists):
             ends = np.cumsum([len(item.candidates) for item in block])
@@ -163,9 +185,8 @@ class Reranker:
         is_blank = np.array([not text.strip() for text in texts])
         values = np.where(is_blank, np.nan, values)
         index = 0 if is_blank.all() else int(np.nanargmax(values))
-        best_texts = {
-            text for text, value in zip(texts, values, strict=True) if value == values[index]
-        }
+        is_best = values == values[index]
+        best_texts = {text for text, best in zip(texts, is_best, strict=True) if best}
         self.counts.update(
             sources=1,
             candidates=len(texts),
@@ -329,8 +350,21 @@ def _quality(lists: Sequence[NBest], objective: Scorer | None) -> np.ndarray:
 
 
 class _Development:
-    """(k, candidates) scores of equal spread, and the quality of the candidates of lists of given
-    sizes."""
+    """A development set, and the search for the weights that choose best on it.
+
+    Args:
+        features: (k, candidates) scores, all of the same spread.
+        quality: (candidates,) quality, which the weights shall make high.
+        usable: (candidates,) bool, candidates that are not blank.
+        sizes: (lists,) numbers of candidates; the candidates of all lists stand one behind the
+            other.
+
+    Attributes:
+        places: (lists, most candidates) bool, where a list has a candidate.
+        features: see above.
+        quality: (lists, most candidates) the quality, padded.
+        usable: (lists, most candidates) bool, candidates that may be chosen.
+    """
 
     def __init__(
         self,
