@@ -1,16 +1,21 @@
 """Test sets in the folder layout of Google's mt-metrics-eval, which calls a test set and language
-pair an EvalSet::
+pair an `EvalSet`.
 
-    sources/XX-YY.txt                 references/XX-YY.REF.txt
-    system-outputs/XX-YY/SYSTEM.txt human-scores/XX-YY.NAME.LEVEL.score
-    metric-scores/XX-YY/METRIC-REFS.LEVEL.score
+A folder holds these files:
 
-Texts have a segment per line. Scores have a system and its score per line; at the level ``seg`` the
-segments of a system follow each other in order, at the level ``sys`` there is one line per system;
+- ``sources/XX-YY.txt``
+- ``references/XX-YY.REF.txt``
+- ``system-outputs/XX-YY/SYSTEM.txt``
+- ``human-scores/XX-YY.NAME.LEVEL.score``
+- ``metric-scores/XX-YY/METRIC-REFS.LEVEL.score``
+
+Texts have a segment per line. Scores have a system and its score per line: at the level ``seg`` the
+segments of a system follow each other in order, at the level ``sys`` there is one line per system.
 ``None`` is a missing judgement. REFS names the references that a metric compares with, joined by
 dots, or is ``src`` or ``all``. A reference that was judged like a system has its name among the
 systems too. Source: https://github.com/google-research/mt-metrics-eval, "File organization and
-naming convention"."""
+naming convention".
+"""
 
 import dataclasses
 import math
@@ -27,13 +32,14 @@ from mtmetrics.io.lines import iter_lines
 from mtmetrics.judgements import Cell
 
 FileLevel = Literal["seg", "sys"]
-# The judgements of the metrics tasks of WMT since 2019, most wanted first; of raw values and
-# z-scores the former for segments, the latter for systems.
+# Names of the judgements of WMT's metrics tasks since 2019, best first. Raw values go before
+# z-scores for segments, and behind them for systems.
 _STANDARD: dict[FileLevel, tuple[str, ...]] = {
     "seg": ("mqm", "esa", "da-sqm", "wmt", "wmt-appraise", "wmt-raw", "wmt-z"),
     "sys": ("mqm", "esa", "da-sqm", "wmt", "wmt-appraise", "wmt-z", "wmt-raw"),
 }
 _RAW = "wmt-raw"
+# System -> its scores: n for segments, one for a system; None where one is missing.
 Scores = dict[str, list[float | None]]
 SOURCES_ONLY, ALL_REFERENCES = "src", "all"
 _USUAL_REFERENCES = ("refA", "ref")

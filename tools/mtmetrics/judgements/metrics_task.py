@@ -1,29 +1,30 @@
 """Judgements of WMT's metrics and news tasks, in the tables that were published, with the texts of
-their test sets.
+their test sets. `read_task` reads them.
 
-**Metrics tasks** have tables of systems and lines::
+**Metrics tasks** have tables of systems and lines:
 
-    DA-seglevel.csv                         LP DATA SYSTEM SID HUMAN        means of direct
-    assessments RR-seglevel.csv                         LP DATA SID BETTER WORSE        pairs of
-    translations, the better one first DA-syslevel.csv                         LP HUMAN SYSTEM
-    judgements of whole systems mqm_DATA_XXYY.avg_seg_scores.tsv        system mqm_avg_score seg_id
-    MQM of Freitag et al. (2021)
+- ``DA-seglevel.csv``: means of direct assessments; columns LP DATA SYSTEM SID HUMAN.
+- ``RR-seglevel.csv``: pairs of translations, the better one first; LP DATA SID BETTER WORSE.
+- ``DA-syslevel.csv``: judgements of whole systems; LP HUMAN SYSTEM.
+- ``mqm_DATA_XXYY.avg_seg_scores.tsv``: MQM of Freitag et al. (2021); system mqm_avg_score seg_id.
 
 **News tasks** have the direct assessments by which systems were ranked, from annotators who passed
-quality control::
+quality control:
 
-    ad-seg-scores-XX-YY.csv                 SYS SID RAW.SCR Z.SCR N         means of N judgements
-    ad-XXYY-good-stnd-redup.csv             Input.src Input.trg sys_id type sid score ...   each
-    judgement (tabs)
+- ``ad-seg-scores-XX-YY.csv``: means of N judgements; SYS SID RAW.SCR Z.SCR N.
+- ``ad-XXYY-good-stnd-redup.csv``: single judgements; Input.src Input.trg sys_id type sid score.
+- ``ad-XXYY-good-stnd.csv``: the same, but equal outputs of several systems are one row.
 
-In the latter (or ``ad-XXYY-good-stnd.csv``, where equal outputs of several systems are one) rows of
-the type SYSTEM and REPEAT count, and all judgements of a translation become their mean; the others
-were damaged on purpose. Both tell in ``judgements`` how many there are of a translation.
+Of single judgements the rows of the type SYSTEM and REPEAT are read; the texts of other types were
+damaged on purpose. All judgements of a translation become their mean, and the column ``judgements``
+has their number.
 
-Cells are separated by blanks, lines are counted from 1. Beside such a file, or beside its folder
-``manual-evaluation`` or ``analysis``, lie, at any depth, ``DATA-XXYY-src.XX``, ``DATA-XXYY-ref.YY``
-and folders ``XX-YY`` of ``DATA.SYSTEM.XX-YY``; or, since 2020, all with the end ``.txt`` and
-``DATA.XX-YY.SYSTEM.txt``."""
+Cells are separated by white space, and lines are counted from 1. The texts lie, at any depth, beside
+a table, or beside its folder ``manual-evaluation`` or ``analysis``: the source
+``DATA-XXYY-src.XX``, the reference ``DATA-XXYY-ref.YY``, and folders ``XX-YY`` with an output
+``DATA.SYSTEM.XX-YY`` for each system. Since 2020 the names end in ``.txt``, and an output is called
+``DATA.XX-YY.SYSTEM.txt``.
+"""
 
 import functools
 import math
@@ -40,7 +41,9 @@ from mtmetrics.errors import InputError
 from mtmetrics.io.lines import iter_lines
 from mtmetrics.judgements import Cell
 
+# Files with pairs of translations, and with judgements of whole systems.
 _RANKED, _SYSTEMS = "RR-seglevel.csv", "DA-syslevel.csv"
+# Names of files with MQM, with single judgements, and with means of judgements.
 _MQM = re.compile(
     r"mqm_(?P<DATA>[A-Za-z0-9]+)_(?P<source>[a-z]{2})(?P<target>[a-z]{2})\.avg_seg_scores\.tsv"
 )
@@ -48,6 +51,7 @@ _SINGLE = re.compile(
     r"ad-(?P<source>[a-z]{2})(?P<target>[a-z]{2})-good-stnd(?:-redup)?\.csv(?:\.gz)?"
 )
 _MEANS = re.compile(r"ad-seg-scores-(?P<source>[a-z]{2})-(?P<target>[a-z]{2})\.csv(?:\.gz)?")
+# The test set of tables that do not name theirs.
 _ANY = "newstest*"
 _RANKED_NAMES = ("LP", "DATA", "SID", "BETTER", "WORSE")
 # Other names that some tables have for a column.
@@ -103,8 +107,8 @@ def task_level(file: str | Path) -> Literal["segment", "system"] | None:
 
 
 def stands_elsewhere(file: str | Path) -> bool:
-    """Whether the judgements of a file stand in another one beside it, too, for each system by
-    itself."""
+    """Whether a file ``-redup.csv`` beside this one has the same judgements, but one for each
+    system."""
     path = Path(file)
     other = path.with_name(path.name.replace("-good-stnd.csv", "-good-stnd-redup.csv"))
     return other.name != path.name and bool(_SINGLE.fullmatch(path.name)) and other.is_file()
@@ -133,16 +137,18 @@ def read_task(
     file = Path(file)
     root = root or file.parent
     root = root.parent if root.name in ("manual-evaluation", "analysis") else root
-    by_pair: dict[str, list[_Judgement]] = {}
+    judgements_of_pair: dict[str, list[_Judgement]] = {}
     for judgement in _judgements(file):
-        by_pair.setdefault(judgement.lang_pair, []).append(judgement)
-    if lang_pair is not None:
-        by_pair = {name: by_pair[name] for name in names_of_pair(lang_pair, by_pair)}
-    if not by_pair and lang_pair is None:
+        judgements_of_pair.setdefault(judgement.lang_pair, []).append(judgement)
+    if not judgements_of_pair and lang_pair is None:
         raise InputError(f"{file}: holds no row, there is nothing to judge")
+    pairs = list(judgements_of_pair)
+    if lang_pair is not None:
+        pairs = names_of_pair(lang_pair, pairs)
     tables: dict[str, TaskTable] = {}
     missing: list[str] = []
-    for pair, judgements in by_pair.items():
+    for pair in pairs:
+        judgements = judgements_of_pair[pair]
         test_sets = dict.fromkeys(judgement.data for judgement in judgements)
         texts = {data: _Texts(root, pair, data) for data in test_sets}
         if all(test_set.source and test_set.systems for test_set in texts.values()):
@@ -174,10 +180,11 @@ def _judgements(file: Path) -> Iterator[_Judgement]:
     if not _SINGLE.fullmatch(file.name):
         yield from judgements
         return
+    # (line, systems) -> all judgements of this translation.
     by_translation: dict[tuple[int | None, tuple[str, ...]], list[_Judgement]] = {}
     for judgement in judgements:
-        key = (judgement.line, judgement.systems)
-        by_translation.setdefault(key, []).append(judgement)
+        translation = (judgement.line, judgement.systems)
+        by_translation.setdefault(translation, []).append(judgement)
     for same_translation in by_translation.values():
         values = [judgement.human for judgement in same_translation if judgement.human is not None]
         mean = sum(values) / len(values) if values else None
