@@ -253,14 +253,17 @@ def _held_out_scores(
     folds_of_files = _folds(search.files, folds)
     held_out = [np.empty(len(file)) for file in search.files]
     for fold in range(folds):
-        other_folds = [file_folds != fold for file_folds in folds_of_files]
-        training = [mask & others for mask, others in zip(masks, other_folds, strict=True)]
-        chosen, _ = search.best(metric, values, training)
-        for number, scores in enumerate(search.scores(chosen)):
+        # The judged segments of the other folds decide.
+        training_masks = [
+            mask & (file_folds != fold)
+            for mask, file_folds in zip(masks, folds_of_files, strict=True)
+        ]
+        chosen, _ = search.best(metric, values, training_masks)
+        for file_number, scores in enumerate(search.scores(chosen)):
             # The folds may have different options, whose scores are on different scales.
             standardised = (scores - scores.mean()) / (scores.std() or 1.0)
-            in_fold = folds_of_files[number] == fold
-            held_out[number][in_fold] = standardised[in_fold]
+            in_fold = folds_of_files[file_number] == fold
+            held_out[file_number][in_fold] = standardised[in_fold]
     return held_out
 
 
@@ -454,6 +457,7 @@ class _Search:
         """For each file the (n,) scores of its segments. Metrics that only weigh parts differently
         share one run."""
         options = find_metric(metric.metric).settings().options()
+        # Options such as `lm_weight`, from which a score follows without running a model again.
         weighing = {name for name, field in options.items() if field.metadata["weighs"]}
         plain_options = tuple(pair for pair in metric.options if pair[0] not in weighing)
         plain = dataclasses.replace(metric, options=plain_options)
