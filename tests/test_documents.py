@@ -145,4 +145,4 @@ def test_blocks_of_a_page_run_as_they_stand(
 
 def test_pages_are_found() -> None:
     assert {"README.md", "tools/README.md", "hub_artifacts/README.md"} <= set(pages())
-    assert sum(len(blocks(page)) for page in pages()) > 100
+    assert any(blocks(page) for page in pages())

@@ -22,12 +22,6 @@ from mtmetrics.scorers.metric import METRICS
 
 ROOT = Path(__file__).parents[1]
 MODULES = sorted((ROOT / "tools" / "mtmetrics").rglob("*.py"))
-# What stands at the top of the repository, and nothing else.
-TOP_LEVEL = {
-    ".ci", ".gitattributes", ".github", ".gitignore", ".pre-commit-config.yaml", "CHANGELOG.md", "CONTRIBUTING.md",
-    "LICENSE", "README.md", "constraints.txt", "hub_artifacts", "metrics", "pyproject.toml", "ruff.toml", "setup.cfg",
-    "tests", "tools",
-}  # fmt: skip
 # Modules whose tests are those of what they are a part of; all others of this size have a file of
 # their name.
 LINES = 73
@@ -91,16 +85,6 @@ def test_every_package_is_listed() -> None:
         ".".join(path.parent.relative_to(source).parts) for path in source.rglob("__init__.py")
     }
     assert listed == found | {"mtmetrics.metric_scripts", "mtmetrics.hub_artifacts"}
-
-
-def test_the_top_level_holds_what_the_design_lists() -> None:
-    if not (ROOT / ".git").exists():
-        pytest.skip("no checkout of git")
-    listed = subprocess.run(
-        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
-    ).stdout
-    found = {path.partition("/")[0] for path in listed.splitlines()}
-    assert found == TOP_LEVEL
 
 
 def test_every_module_has_tests_of_its_name() -> None:

@@ -19,12 +19,27 @@ from mtmetrics.page.offers import MetricChoice, chosen, named, offers
 from mtmetrics.page.texts import Texts
 from mtmetrics.reports.comparison import compare_systems
 from mtmetrics.reports.example import example
+from mtmetrics.scorers.plugins import load_plugin
 from mtmetrics.scorers.registry import load_scorer
+from mtmetrics.scorers.side import Side
 from mtmetrics.scorers.spec import MetricSpec
 
 gradio = pytest.importorskip("gradio", reason="needs the extra 'app'")
 pytest.importorskip("sacrebleu", reason="needs the extra 'baselines'")
 
+PLUGIN = '''
+import mtmetrics
+
+
+class Shorter(mtmetrics.PluginMetric):
+    """Characters by which a translation is shorter than its source."""
+
+    metric = "shorter"
+    sides = ("source",)
+
+    def segment_scores(self, predictions, sources=None, references=None):
+        return [len(source) - len(text) for source, text in zip(sources, predictions)]
+'''
 CHRF = next(offer for offer in offers() if offer.key == "chrf")
 BLEU = next(offer for offer in offers() if offer.key == "sentbleu")
 
@@ -97,6 +112,26 @@ def test_the_numbers_are_those_of_the_scorer_and_of_compare(known, compared):
         found.anchors.human
         == load_scorer("chrf").score(example().second, references=example().references).system
     )
+
+
+@pytest.mark.usefixtures("no_plugins")
+def test_a_metric_without_models_on_the_page(tmp_path: Path) -> None:
+    plugin = tmp_path / "shorter.py"
+    plugin.write_text(PLUGIN, encoding="utf-8")
+    load_plugin(plugin)
+    choices = named(["shorter"])
+    assert [(choice.title, choice.side, choice.about) for choice in choices] == [
+        ("shorter", Side.SOURCE, "Characters by which a translation is shorter than its source.")
+    ]
+    texts = Texts("xx-yy", {"sources": ["abcd", "ab"]}, {"one": ["a", "ab"], "two": ["ab", "b"]})
+    _, compared = run(texts, *chosen(choices, ["shorter"], {"sources"}, "xx-yy"))
+    [scored] = compared.metrics
+    assert {name: result.segments.tolist() for name, result in scored.results.items()} == {
+        "one": [3.0, 0.0],
+        "two": [2.0, 1.0],
+    }
+    assert "nothing to compare" not in views.verdict(compared)
+    assert coloured(scored.scorer, texts.others, ["a"]) == []
 
 
 def test_many_segments_go_in_turns_and_say_how_far_they_are(known):

@@ -48,7 +48,11 @@ def measured(pool: ModelPool) -> Iterator[tuple[str, Scores]]:
         for side in metric.choices.sides_of_preset(metric.made_by().preset_settings(_MINI, {})):
             options = {"against": side} if len(metric.sides) > 1 else {}
             scorer = load_scorer(
-                metric.name, _MINI, lang_pair=texts.lang_pair, pool=pool, **options
+                metric.name,
+                _MINI,
+                lang_pair=texts.lang_pair,
+                pool=pool,
+                **options,
             )
             result = scorer.score(predictions, **columns)
             scores = [float(f"{score:.9g}") for score in result.segments]
