@@ -202,7 +202,7 @@ def lay_data(folder: Path) -> None:
     _lay_rows(folder)
     _lay_judgements(folder)
     _lay_scores(folder)
-    _lay_models(folder)
+    lay_models(folder)
 
 
 def _lay_rows(folder: Path) -> None:
@@ -250,10 +250,10 @@ def _lay_judgements(folder: Path) -> None:
     for name in ("test20.et-en", "test20.ro-en", "test20.en-de", "dev.ro-en"):
         write_jsonl(folder / "mlqe_pe" / f"{name}.jsonl.gz", judgements(name.partition(".")[2]))
     for name in ("wmt17_sys", "wmt18_sys"):
-        _lay_systems(folder / name)
+        lay_systems(folder / name)
 
 
-def _lay_systems(folder: Path) -> None:
+def lay_systems(folder: Path) -> None:
     """Nine judged systems of de-en, seven of which are careful in one sentence more than the one
     before."""
     texts = small_example()
@@ -291,7 +291,7 @@ def _lay_scores(folder: Path) -> None:
     write(folder / "metricx.tsv", "system\tsegment\tscore\n" + "".join(rows))
 
 
-def _lay_models(folder: Path) -> None:
+def lay_models(folder: Path) -> None:
     """What trainings and productions would have made: presets that extend the bundled ones, and
     bundled models."""
     for name, model in {"my-encoder": "mini-encoder", "my-esim": "esim-mini"}.items():

@@ -23,11 +23,14 @@ from documents import (
     blocks,
     cut_as,
     lay_data,
+    lay_models,
+    lay_systems,
     pages,
     run_command,
     run_shell,
     shows,
 )
+from helpers import write
 
 from mtmetrics.cli.main import build_parser, main
 
@@ -37,7 +40,7 @@ NOT_RUN = {
     r"^(pip|pytest|ruff|\.ci/run)\b": "sets up an environment, or is the checks themselves",
     r"^python tests/benchmarks/\w+\.py": "measures for long, on data that is not part of the repository",
     r"^mtmetrics (serve|demo)\b|^curl ": "runs until it is stopped; tests/cli/test_serve.py, tests/page",
-    r"^mtmetrics train (?!maps|idf|labels)": "a long training; tests/training, tests/uscore",
+    r"^mtmetrics train (?!maps|idf|labels|.* --out first-)": "a long training; tests/training, tests/uscore",
     r"--engine ray": "starts a cluster; tests/cluster",
     r"^mtmetrics (artifacts (pull|push|convert|import)|space push|data pull)": "needs the Hub; tests/hub",
     r"google-bert/|sentence-transformers/|\bpaper\b|comet:": "models of the Hub",
@@ -78,8 +81,11 @@ def folder(page: str, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     folder = tmp_path / "page"
     is_guide = page == "README.md" or page.startswith("tools/")
     shutil.copytree(EXAMPLE if is_guide else data, folder, symlinks=True)
-    if not is_guide:
-        monkeypatch.setenv("MTMETRICS_ARTIFACTS", str(folder / "artifacts"))
+    if is_guide:
+        # Judged systems, which the pages call the reader's own, and what long trainings make.
+        lay_systems(folder / "wmt17_sys")
+        lay_models(folder)
+    monkeypatch.setenv("MTMETRICS_ARTIFACTS", str(folder / "artifacts"))
     monkeypatch.chdir(folder)
     # Tables have one width on every machine.
     monkeypatch.setenv("COLUMNS", "100")
@@ -133,6 +139,13 @@ def run_python(block: Block, where: str, names: dict[str, object]) -> str:
     return ""
 
 
+def write_named_file(block: Block, folder: Path) -> None:
+    """Writes a block whose first line is a comment with the name of a file."""
+    named = re.match(r"# ([\w/-]+\.(?:py|toml))\b", block.text)
+    if named is not None:
+        write(folder / named[1], block.text)
+
+
 def run_block(block: Block, page: str, folder: Path, names: dict[str, object]) -> tuple[str, str]:
     """Runs or reads a block; returns its output, and what went wrong, empty where nothing did."""
     where = f"{page}:{block.line}"
@@ -181,6 +194,7 @@ def test_blocks_of_a_page_run_as_they_stand(
     faults: dict[int, str] = {}
     output, before = "", None
     for block in blocks(page):
+        write_named_file(block, folder)
         is_output = block.language == "text" and before is not None
         if is_output and why_not(before.text) is None:
             fault = show_output(page, block, output)
