@@ -74,6 +74,7 @@ with socket.socket(socket.AF_UNIX) as connection:
     connection.shutdown(socket.SHUT_WR)
     answer = json.load(connection.makefile("rb"))
 sys.stdout.write(answer["output"])
+sys.stdout.flush()
 sys.stderr.write(answer["messages"])
 sys.exit(answer["code"])
 """
@@ -405,7 +406,7 @@ def shows(shown: str, output: str) -> bool:
 def cut_as(shown: str, output: str) -> str:
     """An output with as many lines before and after a line ``...`` as a page shows."""
     lines = [line.rstrip() for line in output.strip("\n").splitlines()]
-    before, *after = shown.strip("\n").split("\n...\n")
+    before, *after = shown.split("\n...\n")
     if not after:
         return "\n".join(lines) + "\n"
     ends = len(after[0].splitlines())

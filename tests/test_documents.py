@@ -47,6 +47,7 @@ NOT_RUN = {
     r"\bstage3a\b": "weights of a long training",
     r"^mtmetrics evaluate --recipe ": "fetches data, or models of the Hub; tests/cli/test_recipe_runs.py",
     r"\blighteval\b|cmd:": "another project's tool",
+    r"^mtmetrics evaluate .*--data wmt17-cased$": "data that is fetched first; tests/cli/test_data.py",
     r"from-en\.jsonl": "data that is not part of the repository",
 }
 RENEW = bool(os.environ.get("MTMETRICS_RENEW"))
@@ -206,6 +207,36 @@ def test_blocks_of_a_page_run_as_they_stand(
     if RENEW:
         renew_pictures(page, folder)
     assert not faults, "\n".join(f"{page}:{line}: {fault}" for line, fault in faults.items())
+
+
+def headings(page: Path) -> set[str]:
+    """The anchors of a page, as GitHub makes them of its headings."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    titles = re.findall(r"^#+ (.*)", text, flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title).strip().lower().replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", [*pages(), "tests/benchmarks/README.md"])
+def test_links_lead_to_pages_and_headings_that_exist(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    broken = []
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        if re.match(r"\w+:", link):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (ROOT / page).parent / path if path else ROOT / page
+        if not target.exists() or (anchor and anchor not in headings(target)):
+            broken.append(link)
+    assert not broken
+
+
+@pytest.mark.parametrize("page", [page for page in pages() if page.startswith("tools/guide/")])
+def test_pages_of_the_guide_are_short_and_begin_with_a_command(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert len(text.split()) < 1500
+    first, second = blocks(page)[:2]
+    assert (first.language, second.language) == ("bash", "text")
+    assert f"]({page.removeprefix('tools/')})" in (ROOT / "tools/README.md").read_text("utf-8")
 
 
 def test_pages_are_found() -> None:
