@@ -188,6 +188,7 @@ def renew_pictures(page: str, folder: Path) -> None:
             shutil.copy(drawn, (ROOT / page).parent / path)
 
 
+@pytest.mark.usefixtures("no_plugins")
 @pytest.mark.parametrize("page", pages())
 def test_blocks_of_a_page_run_as_they_stand(
     page: str, folder: Path, evaluate_cache: Path, capsys: pytest.CaptureFixture[str]
