@@ -138,7 +138,7 @@ def test_the_counts_in_the_documentation() -> None:
         f"| with vectors that the user brings: {models} | {len(vectors)} |",
         f"| of other metrics of others, not run | {len(rows) - len(ours) - len(vectors)} |",
     ]
-    text = (Path(__file__).parents[2] / "tools" / "README.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[1] / "benchmarks" / "README.md").read_text(encoding="utf-8")
     assert [line for line in lines if f"\n{line}" not in text] == []
 
 
