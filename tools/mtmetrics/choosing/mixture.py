@@ -59,10 +59,7 @@ def _reads_both(metric: Metric, spec: MetricSpec) -> bool:
     reference_sides = {"reference", "both"} & {*metric.sides}
     if len(reference_sides) == 1:
         return "both" in reference_sides
-    options = dict(spec.options)
-    preset_settings = metric.made_by().preset_settings(spec.preset, options)
-    preset_side = metric.choices.preset_side(preset_settings)
-    return "both" in (metric.requested_side(options), preset_side)
+    return metric.chosen_side(spec.preset, dict(spec.options)) == "both"
 
 
 class Mixture:

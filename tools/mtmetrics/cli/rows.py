@@ -178,16 +178,15 @@ def _choose_side(
     is_requested = bool(metric.requested_side(loader))
     if available_columns is not None or is_requested or len(metric.sides) == 1:
         return metric.side_of_preset(loader["preset"], loader, available_columns)
-    preset_settings = metric.made_by().preset_settings(loader["preset"], loader)
-    preset_side = metric.choices.preset_side(preset_settings)
-    if preset_side is None or preset_side is Side.BOTH:
+    chosen_side = metric.chosen_side(loader["preset"], loader)
+    if chosen_side is None or chosen_side is Side.BOTH:
         single_sides = [side for side in metric.sides if side is not Side.BOTH]
         ways = " or ".join(f"--against {side} ({side} TAB translation)" for side in single_sides)
         raise InputError(
             f"two columns can be read in two ways for {metric.name}: pass {ways}, or name the "
             "columns in a header row"
         )
-    return preset_side
+    return chosen_side
 
 
 def _open(args: argparse.Namespace) -> _OpenedInput:

@@ -105,8 +105,17 @@ class Metric:
         decides."""
         requested, preset_side = self.requested_side(options), None
         if len(self.sides) > 1 and not requested:
-            preset_side = self.choices.preset_side(self.made_by().preset_settings(preset, options))
+            preset_side = self._preset_side(preset, options)
         return resolve_side(self.choices, requested, preset_side, given_columns)
+
+    def chosen_side(self, preset: str | None, options: Options) -> Side | None:
+        """Returns the side that options ask for, else the only one that the preset is made for;
+        None where neither chooses."""
+        requested = self.requested_side(options)
+        return Side(requested) if requested else self._preset_side(preset, options)
+
+    def _preset_side(self, preset: str | None, options: Options) -> Side | None:
+        return self.choices.preset_side(self.made_by().preset_settings(preset, options))
 
 
 METRICS: dict[str, Metric] = {
