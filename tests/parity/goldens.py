@@ -188,7 +188,7 @@ def undecided(
     them, lead partial transport to another flow with another score: several flows are optimal then,
     or as good as that."""
     (x, _), (y, _) = (
-        next(scorer._units([text], side))
+        next(scorer._ngram_units([text], side))
         for text, side in ((source, "source"), (prediction, "target"))
     )
     masses = [side.weights / side.weights.sum() for side in (x, y)]
