@@ -271,5 +271,5 @@ def test_too_few_judgements_are_refused(tune, judged, mtmetrics, tmp_path) -> No
     )
     refused(
         mtmetrics("evaluate", "--metric", "esim", "--data", data, "--tune", out),
-        "esim: no options are tuned by",
+        "esim: has no values that are tried by default",
     )

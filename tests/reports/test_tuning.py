@@ -23,7 +23,7 @@ def test_another_name_of_a_metric_has_the_same_values(monkeypatch: pytest.Monkey
     names = {"sim": METRICS["sentsim"], "e": METRICS["esim"]}
     monkeypatch.setattr(module, "find_metric", names.__getitem__)
     assert default_values_to_try("sim") == module._VALUES_TO_TRY["sentsim"]
-    with pytest.raises(InputError, match="^e: no options"):
+    with pytest.raises(InputError, match="^e: has no values that are tried by default"):
         default_values_to_try("e")
 
 

@@ -238,9 +238,9 @@ def _side(metric: MetricSpec) -> str | None:
     return known_metric.side_of_preset(metric.preset, dict(metric.options))
 
 
-def _masked(columns: Sequence[np.ndarray], masks: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """For each file the values of the segments of its mask."""
-    return [column[mask] for column, mask in zip(columns, masks, strict=True)]
+def _masked(values: Sequence[np.ndarray], masks: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Takes from each file the values of the segments of its mask."""
+    return [file_values[mask] for file_values, mask in zip(values, masks, strict=True)]
 
 
 def _held_out_scores(
@@ -250,15 +250,18 @@ def _held_out_scores(
     masks: Sequence[np.ndarray],
     folds: int,
 ) -> list[np.ndarray]:
-    """For each file the (n,) scores of its segments. The segments of a fold are scored by options
+    """Scores all segments with options that were chosen without them: those of a fold by options
     that were chosen on the other folds.
 
     Args:
         search: has the scores.
-        metric: as it is before.
+        metric: the metric as it was before.
         values: option -> the values to try.
-        masks: for each file which of its segments have a judgement.
+        masks: one mask per file: which of its segments have a judgement.
         folds: number of folds.
+
+    Returns:
+        For each file the (n,) scores of its segments, standardised per fold.
     """
     folds_of_files = _folds(search.files, folds)
     held_out = [np.empty(len(file)) for file in search.files]
@@ -303,8 +306,8 @@ def default_values_to_try(metric: str) -> Mapping[str, Sequence[Value]]:
     name = find_metric(metric).name
     if name not in _VALUES_TO_TRY:
         raise InputError(
-            f"{metric}: no options are tuned by themselves (they are of "
-            f"{', '.join(_VALUES_TO_TRY)}); say which: OPTION=A,B"
+            f"{metric}: has no values that are tried by default (only "
+            f"{', '.join(_VALUES_TO_TRY)} have); name some: OPTION=A,B"
         )
     return _VALUES_TO_TRY[name]
 
@@ -335,8 +338,8 @@ class _Search:
     def values(
         self, metric: MetricSpec, values_to_try: Mapping[str, Sequence[Value]]
     ) -> dict[str, list[Value]]:
-        """The values to try by option, in the order of the steps. A layer belongs to an encoder, so
-        it is chosen after that.
+        """Puts the values to try in the order of the steps: option -> values. A layer belongs to an
+        encoder, so it is chosen after that.
 
         Raises:
             InputError: the metric has no such option.
@@ -353,8 +356,8 @@ class _Search:
         return first | values
 
     def scores(self, metric: MetricSpec) -> list[np.ndarray]:
-        """For each file the (n,) scores of its segments; an InputError where the metric cannot be
-        used."""
+        """Returns for each file the (n,) scores of its segments; an InputError if the metric cannot
+        be used."""
         scores = self._scores_if_usable(metric)
         if scores is None:
             raise InputError(f"{metric}: cannot be used on this data")
@@ -369,9 +372,9 @@ class _Search:
         """Chooses the options that agree best with people, one after the other.
 
         Args:
-            metric: as it is before.
+            metric: the metric as it was before.
             values: option -> the values to try.
-            masks: for each file which of its segments decide.
+            masks: one mask per file: the segments that the choice is made on.
 
         Returns:
             The metric with the chosen options, and the choices.
@@ -405,7 +408,7 @@ class _Search:
     def _candidates(
         self, metric: MetricSpec, option: str, values: Sequence[Value]
     ) -> dict[Value, MetricSpec]:
-        """Value of an option -> the metric with it; None -> the metric as it is."""
+        """Returns the metric with each value of an option, by value; by None, the metric as it is."""
         if option == "layer" and values == [ALL]:
             values = range(1, self._depth(metric) + 1)
         return {None: metric} | {value: metric.having(**{option: value}) for value in values}
@@ -421,7 +424,8 @@ class _Search:
             try:
                 scorer = without_layer.load(self._pool, self.files[0].lang_pair)
                 self._depths[metric] = scorer.depth or 0
-            except (InputError, ArtifactError):  # which scoring reports
+            except (InputError, ArtifactError):
+                # The user reads this error when the metric itself is tried.
                 self._depths[metric] = 0
         return self._depths[metric]
 
@@ -463,8 +467,8 @@ class _Search:
         return _mean_correlation(_masked(scores, masks), human, self._coefficient)
 
     def _scores_if_usable(self, metric: MetricSpec) -> list[np.ndarray] | None:
-        """For each file the (n,) scores of its segments; None where the options do not go together,
-        or a model cannot be loaded."""
+        """Returns for each file the (n,) scores of its segments; None if the options do not go
+        together, or a model cannot be loaded."""
         if metric not in self._scores:
             try:
                 self._scores[metric] = self._compute_scores(metric)
@@ -506,8 +510,8 @@ def _best(agreement: Mapping[Value, float]) -> Value:
 
 
 def _folds(files: Sequence[Judged], folds: int) -> list[np.ndarray]:
-    """For each file the (n,) numbers of its segments' folds; segments of one source share a
-    fold."""
+    """Draws the folds: for each file the (n,) numbers of its segments' folds. Segments of one source
+    share a fold."""
     sources = [[str(source) for source in file.sources] for file in files]
     distinct = list(dict.fromkeys(itertools.chain.from_iterable(sources)))
     order = np.random.default_rng(SEED).permutation(len(distinct))

@@ -133,9 +133,9 @@ class XMoverScore(WordScorer):
     scores of the same signature.
 
     A segment with a blank side, or one without any word that the encoder knows, gets the lowest
-    similarity: all mass is moved the farthest. Its ``lm`` is that of a guess at random among all
-    tokens; with ``release`` it is 0, the lowest value there. Without a language model ``lm`` is 0 in
-    all segments.
+    similarity: -1 for ``cosine``; for ``mover`` that of all mass moved the farthest. Its ``lm`` is
+    that of a guess at random among all tokens; with ``release`` it is 0, the lowest value there.
+    Without a language model ``lm`` is 0 in all segments.
 
     Args:
         encoder: the multilingual encoder, opened at the layer to use; for ``cosine`` one that gives
