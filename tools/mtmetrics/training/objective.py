@@ -229,8 +229,8 @@ class Distillation(nn.Module):
         temperature: divides the cosines of both InfoNCE losses.
         distance_weight: weight of the second part.
         english_weight: weight of the first part.
-        negatives: number of goals of other sentences in the third part. They are taken at even
-            distances from the goals of the batch.
+        negatives: the third part takes at most so many goals of a batch, at even distances. A source
+            piece is compared with those of other sentences.
     """
 
     def __init__(
