@@ -195,7 +195,7 @@ def test_values_that_do_not_go_together_are_left_out(tune, judged) -> None:
     )
     [_, step] = json.loads(out)["steps"]
     assert (code, step["chosen"]) == (0, None)
-    assert "mtmetrics: warning: not tried: encoder=none: " in err
+    assert "mtmetrics: warning: cannot be used: encoder=none: " in err
 
 
 def test_judgements_that_are_all_equal_are_refused(tune, judged) -> None:
@@ -271,5 +271,5 @@ def test_too_few_judgements_are_refused(tune, judged, mtmetrics, tmp_path) -> No
     )
     refused(
         mtmetrics("evaluate", "--metric", "esim", "--data", data, "--tune", out),
-        "esim: no options are tuned by",
+        "esim: has no values that are tried by default",
     )

@@ -188,7 +188,7 @@ def undecided(
     them, lead partial transport to another flow with another score: several flows are optimal then,
     or as good as that."""
     (x, _), (y, _) = (
-        next(scorer._units([text], side))
+        next(scorer._ngram_units([text], side))
         for text, side in ((source, "source"), (prediction, "target"))
     )
     masses = [side.weights / side.weights.sum() for side in (x, y)]
@@ -202,5 +202,7 @@ def weighted(
     scorer: XMoverScore, weights: list[float], sources: list[str], predictions: list[str]
 ) -> np.ndarray:
     """Both parts of XMoverScore with the weights that the published code takes."""
-    mover = scorer.mover(scorer.ngrams(sources, "source"), scorer.ngrams(predictions, "target"))
-    return weights[0] * mover + weights[1] * scorer.fluency(predictions)[0]
+    mover = scorer.mover(
+        scorer.encode_ngrams(sources, "source"), scorer.encode_ngrams(predictions, "target")
+    )
+    return weights[0] * mover + weights[1] * scorer.lm_part(predictions)[0]

@@ -75,7 +75,7 @@ def check_class(case: Case) -> None:
 def check_language_model(case: Case) -> None:
     if "model None" in case.params["function"]:
         scorer = XMoverScore(encoder(case.model("encoder"), None), variant="uscore")
-        lm = scorer.fluency(texts(case)[1])[0]
+        lm = scorer.lm_part(texts(case)[1])[0]
     else:
         lm = language_model(case.model("language_model")).score(texts(case)[1])[0]
     assert lm == pytest.approx(case.array("lm_scores"), rel=1e-5, abs=1e-9)

@@ -63,7 +63,7 @@ def check_documented_value(case: Case) -> None:
     for column, side in (("source", "source"), ("hypothesis", "target")):
         texts = [case.inputs[0][column]]
         tokens = scorer.encoder.encode(texts)
-        ngrams.append(scorer.ngrams(texts, side))
+        ngrams.append(scorer.encode_ngrams(texts, side))
         if tokens.truncated[0]:
             explained = True
             assert tokens.lengths[0] == scorer.encoder.max_length
@@ -133,7 +133,7 @@ def build(case: Case, exact: bool) -> XMoverScore:
         workers=1,
     )
     if params.get("lm") == "plain":
-        scorer._form = dataclasses.replace(VARIANTS["release"], normalise_lm=False)
+        scorer._variant_record = dataclasses.replace(VARIANTS["release"], normalise_lm=False)
     if exact:
         scorer.drop_rate = None
     return scorer

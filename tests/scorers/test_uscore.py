@@ -196,7 +196,7 @@ def test_both_equations(words: XMoverScore, encoder: TokenEncoder) -> None:
     assert parts["pseudo"] == pytest.approx(
         unmapped.score(PREDICTIONS, sources=list(PSEUDO.values())).parts["mover"]
     )
-    assert parts["lm"] == pytest.approx(words.fluency(PREDICTIONS)[0])
+    assert parts["lm"] == pytest.approx(words.lm_part(PREDICTIONS)[0])
     x, y = (encoder.encode(texts).means() for texts in (SOURCES, PREDICTIONS))
     assert parts["snt"] == pytest.approx(cosines(x, y))
     assert parts["wrd"] == pytest.approx(

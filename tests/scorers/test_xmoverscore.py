@@ -117,13 +117,30 @@ def test_blank_segments_get_the_floor_and_are_counted(
         assert result.report == InputReport(4, blank=3)
 
 
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_blank_segments_have_no_lm_part_without_a_language_model(
+    encoder: TokenEncoder, variant: str
+) -> None:
+    with pytest.warns(UserWarning, match="of 2 segments: 1 blank"):
+        result = XMoverScore(encoder, variant=variant).score(
+            ["the cat", ""], sources=["the dog"] * 2
+        )
+    assert result.parts["lm"].tolist() == [0.0, 0.0]
+    assert result.segments[1] == result.parts["mover"][1]
+
+
 def test_punctuation_and_continuation_pieces_count_where_all_tokens_do(
     encoder: TokenEncoder,
 ) -> None:
     texts = ["the house !", "housedog"]
     words, whole = (XMoverScore(encoder, ngram=1, pieces=pieces) for pieces in ("words", "all"))
-    assert whole.ngrams(texts, "source").lengths.tolist() == encoder.encode(texts).lengths.tolist()
-    assert (words.ngrams(texts, "source").lengths < whole.ngrams(texts, "source").lengths).all()
+    assert (
+        whole.encode_ngrams(texts, "source").lengths.tolist()
+        == encoder.encode(texts).lengths.tolist()
+    )
+    assert (
+        words.encode_ngrams(texts, "source").lengths < whole.encode_ngrams(texts, "source").lengths
+    ).all()
     assert "|pieces:all|" in whole.signature
     assert "pieces" not in words.signature
     assert "pieces" not in XMoverScore(encoder, variant="release").signature
@@ -143,7 +160,7 @@ def test_map_moves_the_source_side_or_both(encoder: TokenEncoder) -> None:
     assert abs(source - both).max() > 1e-4
     scorer = XMoverScore(encoder, remapping=remapping, sides="both")
     for side in ("source", "target"):
-        assert abs(scorer.ngrams(SOURCES, side).vectors @ direction).max() < 1e-5
+        assert abs(scorer.encode_ngrams(SOURCES, side).vectors @ direction).max() < 1e-5
 
 
 def test_weights_come_from_a_stored_table(encoder: TokenEncoder, tmp_path: Path) -> None:

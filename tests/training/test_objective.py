@@ -107,7 +107,7 @@ def test_the_right_translation_costs_less_than_another_one(
 
 
 def test_in_english_steps_there_are_english_texts_alone(batches_of: object) -> None:
-    batches = batches_of(english=0.5, worsened=0.0)
+    batches = batches_of(english_only_share=0.5, worsened_share=0.0)
     is_english = ["source_ids" not in batches[step] for step in range(40)]
     assert 8 < sum(is_english) < 32
     batch = batches[is_english.index(True)]
@@ -115,7 +115,7 @@ def test_in_english_steps_there_are_english_texts_alone(batches_of: object) -> N
 
 
 def test_the_teacher_does_not_read_untranslated_words(batches_of: object) -> None:
-    batches = batches_of(english=1.0, worsened=1.0)
+    batches = batches_of(english_only_share=1.0, worsened_share=1.0)
     tokenizer = batches.tokenizers["english"]
     german = set(tokenizer.convert_tokens_to_ids(["▁das", "▁haus", "▁der", "▁hund"]))
     unread = 0

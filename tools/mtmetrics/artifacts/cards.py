@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from mtmetrics.artifacts.catalog import REPOSITORY
+from mtmetrics.artifacts.catalog import REPOSITORY_NAME_PATTERN
 from mtmetrics.errors import ArtifactError
 
 Metadata = dict[str, Any]
@@ -78,7 +78,9 @@ def _model_problems(data: Metadata) -> Iterator[str]:
     yield from _texts(data, "language", valid=_LANGUAGE.fullmatch)
     yield from _texts(data, "tags")
     yield from _texts(data, "metrics", empty=True)
-    yield from _texts(data, "base_model", "datasets", valid=REPOSITORY.fullmatch, empty=True)
+    yield from _texts(
+        data, "base_model", "datasets", valid=REPOSITORY_NAME_PATTERN.fullmatch, empty=True
+    )
     is_measured = "model-index" in data or bool(_listed(data.get("metrics")))
     if is_measured:
         yield from _index_problems(data.get("model-index"))

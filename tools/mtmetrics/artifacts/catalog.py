@@ -13,7 +13,7 @@ from mtmetrics.io.atomic import git_blob_file, sha256_file, write_atomic
 from mtmetrics.layout import bundled_artifacts
 
 # The name of a repository on the Hub, ORG/NAME.
-REPOSITORY = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)
+REPOSITORY_NAME_PATTERN = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,6 +21,11 @@ class Origin:
     """The place where the authors of an artifact published it themselves.
 
     A file is served at ``URL/COMMIT/FILE``.
+
+    Attributes:
+        url: such as ``https://raw.githubusercontent.com/ORG/NAME``.
+        commit: the commit whose files are served.
+        licence: the licence of the files.
     """
 
     url: str
@@ -32,16 +37,19 @@ class Origin:
 class CatalogEntry:
     """An artifact.
 
+    Most artifacts have a Hub repository and a revision of it. The others have an origin.
+
     Attributes:
-        name: of the artifact, and of its folder where it is bundled.
+        name: the artifact's name. A bundled artifact lies in a folder of the same name.
         kind: such as ``encoder`` or ``maps``.
         repository: its Hub repository; None for an artifact with an origin.
-        revision: the commit of that repository.
+        revision: a commit, tag or branch of that repository; None for an artifact with an origin.
         bundled: whether it ships with the package.
         files: name of a file -> its sha256; for an artifact with an origin, the git blob hash of
             the file at the origin.
-        origin: place where its authors published it.
-        mirror: Hub repository that holds the files of the origin, converted.
+        origin: place where its authors published it; None for an artifact with a repository.
+        mirror: Hub repository that holds the files of the origin, converted. The catalog has no
+            checksums of the converted files.
     """
 
     name: str
@@ -83,17 +91,29 @@ def _entry(name: str, table: dict[str, Any]) -> CatalogEntry:
 
 
 def entry_toml(entry: CatalogEntry) -> str:
-    """Writes the entry of a Hub repository as it stands in ``catalog.toml``."""
+    """Returns the text of an entry, as it stands in ``catalog.toml``.
+
+    Raises:
+        ArtifactError: the entry has neither an origin nor a repository with a revision.
+    """
     key = entry.name if re.fullmatch(r"[\w-]+", entry.name, re.ASCII) else json.dumps(entry.name)
-    lines = [
-        f"[{key}]",
-        f"kind = {json.dumps(entry.kind)}",
-        f"repository = {json.dumps(entry.repository)}",
-        f"revision = {json.dumps(entry.revision)}",
-        f"bundled = {json.dumps(entry.bundled)}",
-        "",
-        f"[{key}.files]",
-    ]
+    lines = [f"[{key}]", f"kind = {json.dumps(entry.kind)}"]
+    if entry.origin is None:
+        if entry.repository is None or entry.revision is None:
+            raise ArtifactError(
+                f"{entry.name}: an entry of the catalog needs an origin, or a repository and its "
+                "revision"
+            )
+        lines.append(f"repository = {json.dumps(entry.repository)}")
+        lines.append(f"revision = {json.dumps(entry.revision)}")
+    lines.append(f"bundled = {json.dumps(entry.bundled)}")
+    if entry.mirror is not None:
+        lines.append(f"mirror = {json.dumps(entry.mirror)}")
+    if entry.origin is not None:
+        lines += ["", f"[{key}.origin]"]
+        for name, value in dataclasses.asdict(entry.origin).items():
+            lines.append(f"{name} = {json.dumps(value)}")
+    lines += ["", f"[{key}.files]"]
     for file, digest in sorted(entry.files.items()):
         lines.append(f"{json.dumps(file)} = {json.dumps(digest)}")
     return "\n".join(lines) + "\n"
@@ -106,45 +126,55 @@ def update_catalog(path: Path, entry: CatalogEntry) -> bool:
         Whether anything changed.
 
     Raises:
-        ArtifactError: the catalog cannot be read, or the entry cannot be replaced there.
+        ArtifactError: the catalog cannot be read, the entry cannot be replaced there, or as
+            `entry_toml`.
     """
     try:
         text = path.read_text(encoding="utf-8").rstrip() + "\n" if path.exists() else ""
     except (OSError, UnicodeDecodeError) as error:
         raise ArtifactError(f"{path}: the artifact catalog cannot be read ({error})") from error
-    new = entry_toml(entry)
-    # Not by tomlkit: it puts new files behind a comment that belongs to the next entry.
-    header = re.escape(new.partition("]")[0])  # "[NAME", which "[NAME.files" begins with too
-    section = re.compile(
-        rf"^{header}\]\n(?:(?!\[|#).*\n)*(?:{header}\..*\n(?:(?!\[|#).*\n)*)*", re.MULTILINE
-    )
-    old = section.search(text)
-    if old:
-        rest = text[old.end() :]
+    new_entry = entry_toml(entry)
+    # The entry is replaced as text, so that all comments stay where they are. The library tomlkit
+    # would put new files behind a comment that belongs to the next entry.
+    #
+    # An entry is its table [NAME], and the tables such as [NAME.files] that follow it. Each table is
+    # its header and the lines after it. It ends at the next header, or at a comment, which belongs
+    # to the next entry.
+    opening = re.escape(new_entry.partition("]")[0])  # "[NAME"
+    body = r"(?:(?!\[|#).*\n)*"
+    entry_pattern = re.compile(rf"^{opening}\]\n{body}(?:{opening}\..*\n{body})*", re.MULTILINE)
+    old_entry = entry_pattern.search(text)
+    if old_entry:
+        rest = text[old_entry.end() :]
         gap = "\n" if rest else ""
-        changed = text[: old.start()] + new + gap + rest
+        new_text = text[: old_entry.start()] + new_entry + gap + rest
     else:
-        changed = f"{text}\n{new}" if text.strip() else new
-    if changed == text:
+        new_text = f"{text}\n{new_entry}" if text.strip() else new_entry
+    if new_text == text:
         return False
     try:
-        tomllib.loads(changed)
+        tomllib.loads(new_text)
     except tomllib.TOMLDecodeError as error:
         raise ArtifactError(
             f"{path}: the entry {entry.name} cannot be replaced there ({error}); write it by "
-            f"hand:\n{new}"
+            f"hand:\n{new_entry}"
         ) from error
-    write_atomic(path, changed)
+    write_atomic(path, new_text)
     return True
 
 
 def verify(name: str, folder: Path | None = None) -> Iterator[str]:
-    """Compares the files of an artifact with the catalog's checksums and yields one line per
-    problem.
+    """Compares the files of an artifact with the catalog's checksums.
+
+    This is a generator: files are read, and errors raised, while its lines are taken.
 
     Args:
         name: an artifact of the catalog.
-        folder: where its files lie; None for the bundled folder.
+        folder: where its files lie; None for the bundled folder. For an artifact with an origin,
+            the files of the origin are expected, not the converted ones of its mirror.
+
+    Yields:
+        One line per problem: a file that is missing, damaged, or not in the catalog.
 
     Raises:
         InputError: the catalog has no such artifact.

@@ -5,7 +5,7 @@ import dataclasses
 import os
 from pathlib import Path
 
-from mtmetrics.artifacts.catalog import REPOSITORY, catalog
+from mtmetrics.artifacts.catalog import REPOSITORY_NAME_PATTERN, catalog
 from mtmetrics.layout import bundled_artifacts
 
 FOLDER_VARIABLE = "MTMETRICS_ARTIFACTS"
@@ -105,4 +105,4 @@ def is_on_hub(name: str, kind: str) -> bool:
     entry = catalog().get(name)
     if entry is not None:
         return entry.repository is not None and entry.kind == kind
-    return bool(REPOSITORY.fullmatch(name)) and not Path(name).exists()
+    return bool(REPOSITORY_NAME_PATTERN.fullmatch(name)) and not Path(name).exists()

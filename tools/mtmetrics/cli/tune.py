@@ -76,7 +76,7 @@ def tune_metric(args: argparse.Namespace, out: str, out_option: str, coefficient
     Raises:
         InputError: there are several metrics, or one without presets; or `out` cannot be written.
     """
-    from mtmetrics.reports.tuning import report_tuning, tune, tuned_options, write_preset
+    from mtmetrics.reports.tuning import default_values_to_try, report_tuning, tune, write_preset
     from mtmetrics.scorers.registry import find_metric
 
     check_target(out, out_option, overwrite=args.overwrite, folder=True)
@@ -85,7 +85,7 @@ def tune_metric(args: argparse.Namespace, out: str, out_option: str, coefficient
         raise InputError(f"--metric {further_specs[0]}: one metric is tuned at a time")
     if not find_metric(spec.metric).takes_presets:
         raise InputError(f"--metric {spec.metric}: takes no presets, so none can be written")
-    candidates = _values_to_try(args.tried, spec.metric) or tuned_options(spec.metric)
+    candidates = _values_to_try(args.tried, spec.metric) or default_values_to_try(spec.metric)
     files = judged_files(args)
     pool = options.model_pool(args)
     with messages.scoring(0):

@@ -135,10 +135,10 @@ def run(args: argparse.Namespace) -> None:
 
 def _check_publication(args: argparse.Namespace) -> None:
     """Refuses what could not be published, before anything is made."""
-    from mtmetrics.artifacts.catalog import REPOSITORY
+    from mtmetrics.artifacts.catalog import REPOSITORY_NAME_PATTERN
 
     repository = f"{args.publish}/{Path(args.out).name}"
-    if not REPOSITORY.fullmatch(repository):
+    if not REPOSITORY_NAME_PATTERN.fullmatch(repository):
         raise InputError(f"--publish {args.publish}: with --out, {repository} is no repository")
     if not args.license:
         raise InputError(

@@ -29,17 +29,22 @@ from mtmetrics.models.loaded import LoadedModel
 from mtmetrics.models.text_cache import TextCache
 from mtmetrics.models.text_units import TextUnits, text_words
 
-# XCOMET reads a translation with its source, with its reference, and with both. These are the
-# shares of the three readings in the score, and in the labels of words. The rest of the score is
-# that of the errors.
-_SCORE_SHARES = (0.12, 0.33, 0.33)
-_WORD_SHARES = (0.1667, 0.3333, 0.5)
-_ERROR_SHARE = 0.22
+# XCOMET reads a translation three times: with its source, with its reference, and with both. These
+# are the weights of the three readings in the score, in this order.
+_SCORE_WEIGHTS = (0.12, 0.33, 0.33)
+# The weight of the score by errors in the score of XCOMET. With the three above it sums to 1.
+_ERROR_WEIGHT = 0.22
+# The weights of the same three readings in the probabilities that a word is an error.
+_WORD_WEIGHTS = (0.1667, 0.3333, 0.5)
+# Severity of an error -> its penalty in MQM.
 PENALTIES = {"minor": 1, "major": 5, "critical": 10}
+# From this penalty on, the score by errors is 0.
 _HIGHEST_PENALTY = 25
-# Family -> number of vectors that `CometNetwork.compare` joins; joint families read a single one.
+# Family -> number of vectors that `CometNetwork.compare` joins. The other families read one vector.
 _JOINED_VECTORS = {"regression_metric": 6, "referenceless_regression_metric": 4}
-_CACHED_BYTES = 2**26  # of sentence vectors
+# Bytes of text vectors that are kept.
+_CACHED_BYTES = 2**26
+# Number of judgements of joint sequences that are kept.
 _CACHED_SEQUENCES = 4096
 
 
@@ -66,22 +71,22 @@ class LayerwiseMix(nn.Module):
         """
         scores = torch.cat(list(self.scalar_parameters))
         weights = sparsemax(scores) if self.sparse else scores.softmax(0)
-        real = mask.float()[:, :, None]
+        token_mask = mask.float()[:, :, None]
         mixed = torch.zeros_like(states[0], dtype=torch.float32)
         for weight, state in zip(weights, states, strict=True):
             values = state.float()
-            mixed += weight * (_normalised(values, real) if self.norm else values)
+            mixed += weight * (_normalised(values, token_mask) if self.norm else values)
         return self.gamma * mixed
 
 
-def _normalised(values: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
-    """Centres and scales the (B, T, d) state of each text, over all its tokens together.
+def _normalised(values: torch.Tensor, token_mask: torch.Tensor) -> torch.Tensor:
+    """Centres and scales the (B, T, d) state of each text, over all numbers of its tokens together.
 
-    `real` is (B, T, 1), 1 at real tokens.
+    `token_mask` is (B, T, 1), 1 at real tokens.
     """
-    count = real.sum((1, 2), keepdim=True) * values.shape[2]
-    centred = values - (values * real).sum((1, 2), keepdim=True) / count
-    variance = ((centred * real) ** 2).sum((1, 2), keepdim=True) / count
+    count = token_mask.sum((1, 2), keepdim=True) * values.shape[2]
+    centred = values - (values * token_mask).sum((1, 2), keepdim=True) / count
+    variance = ((centred * token_mask) ** 2).sum((1, 2), keepdim=True) / count
     return centred / (variance + 1e-12).sqrt()
 
 
@@ -95,9 +100,10 @@ def sparsemax(scores: torch.Tensor) -> torch.Tensor:
     """
     ordered = scores.sort(descending=True).values
     excess = ordered.cumsum(0) - 1
-    counts = torch.arange(1, len(scores) + 1, device=scores.device)
-    support = int((ordered * counts > excess).sum())
-    return (scores - excess[support - 1] / support).clamp(min=0)
+    ranks = torch.arange(1, len(scores) + 1, device=scores.device)
+    # How many of the highest scores stay above zero.
+    nonzero_count = int((ordered * ranks > excess).sum())
+    return (scores - excess[nonzero_count - 1] / nonzero_count).clamp(min=0)
 
 
 class Estimator(nn.Module):
@@ -108,7 +114,8 @@ class Estimator(nn.Module):
         activation = getattr(nn, settings.activations.title())
         layers: list[nn.Module] = []
         for size in settings.hidden_sizes:
-            # Layers are stored by number. The third is the dropout of the training.
+            # Checkpoints store layers by number. The third of each group was dropout in training;
+            # an empty layer stands in its place.
             layers += [nn.Linear(width, size), activation(), nn.Identity()]
             width = size
         layers.append(nn.Linear(width, 1))
@@ -124,7 +131,8 @@ class Estimator(nn.Module):
 class CometNetwork(nn.Module):
     """The encoder of a checkpoint, and the layers that read its hidden states.
 
-    All but the encoder computes in float32. The names of the layers are those of the checkpoint.
+    The encoder computes in the number format that it was loaded in, all other layers in float32.
+    The names of the layers are those of the checkpoint.
     """
 
     def __init__(self, encoder: Network, settings: CometSettings) -> None:
@@ -169,17 +177,21 @@ class CometNetwork(nn.Module):
         return self.layerwise_attention(states, mask)
 
     def vectors(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        """Returns (B, d) vectors of texts, one for each text."""
+        """Returns (B, d) vectors of texts, one for each text.
+
+        The setting `pool` names the tokens that are taken: ``cls`` the first, ``max`` or ``avg`` all
+        of them. ``default`` is the first token of the last state, whatever `layer` is set.
+        """
         states = self.states(ids, mask)
         if self.settings.pool == "default":
             return states[-1][:, 0].float()
         tokens = self.token_vectors(states, mask)
         if self.settings.pool == "cls":
             return tokens[:, 0]
-        real = mask[:, :, None].bool()
+        token_mask = mask[:, :, None].bool()
         if self.settings.pool == "max":
-            return tokens.masked_fill(~real, -torch.inf).amax(1)
-        return tokens.masked_fill(~real, 0.0).sum(1) / mask.sum(1, keepdim=True)
+            return tokens.masked_fill(~token_mask, -torch.inf).amax(1)
+        return tokens.masked_fill(~token_mask, 0.0).sum(1) / mask.sum(1, keepdim=True)
 
     def compare(
         self, translations: torch.Tensor, compared: Mapping[str, torch.Tensor]
@@ -208,15 +220,15 @@ class CometNetwork(nn.Module):
         Takes the arguments of `states`.
 
         Returns:
-            (B,) scores; and (B, T, 1 + labels) probabilities that a token is no error, or an error
-            of each severity, None of a network that finds no errors.
+            (B,) scores; and (B, T, 1 + S) probabilities that a token is no error, or an error of
+            each of S severities. They are None if the network finds no errors.
         """
         states = self.states(ids, mask, types)
         scores = self.estimator(self.token_vectors(states, mask)[:, 0])
         if not self.settings.error_labels:
             return scores, None
-        labels = self.hidden2tag(states[self.settings.word_layer].float())
-        return scores, labels.softmax(-1)
+        logits = self.hidden2tag(states[self.settings.word_layer].float())
+        return scores, logits.softmax(-1)
 
 
 class ErrorSpan(NamedTuple):
@@ -240,10 +252,10 @@ class CometScores(NamedTuple):
 
     Attributes:
         scores: (n,).
-        parts: of checkpoints that read joint sequences, ``src``, ``ref`` and ``unified`` -> (n,)
-            scores of the readings with the source, the reference, and both; for XCOMET also
-            ``mqm``, (n,) scores by the errors.
-        errors: the errors in each translation; empty lists of a network that finds none.
+        parts: empty for checkpoints that encode each text alone. For the others ``src``, ``ref`` and
+            ``unified`` -> (n,) scores of the readings with the source, the reference, and both; for
+            XCOMET also ``mqm``, (n,) scores by the errors.
+        errors: the errors in each translation; empty lists if the network finds no errors.
         truncated: (n,) bool, whether a text was cut.
     """
 
@@ -274,13 +286,13 @@ class _Judgement(NamedTuple):
 
     Attributes:
         score: of the translation.
-        labels: (t, 1 + labels) probabilities of its t tokens, see `CometNetwork.judge`; (0, 0) of a
-            network that finds no errors.
+        probabilities: (t, 1 + S) of its t tokens, see `CometNetwork.judge`; (0, 0) if the network
+            finds no errors.
         is_truncated: whether a text, or the sequence, was cut.
     """
 
     score: float
-    labels: np.ndarray
+    probabilities: np.ndarray
     is_truncated: bool
 
 
@@ -308,11 +320,14 @@ class Comet(LoadedModel):
             network = CometNetwork(encoder, self.settings)
             keys = network.load_state_dict(load_file(folder / HEADS_FILE), strict=False)
             missing = [name for name in keys.missing_keys if not name.startswith("encoder.")]
-            wrong = missing or keys.unexpected_keys
-            if wrong:
-                raise ValueError(f"{HEADS_FILE} does not fit: {wrong[0]}")
-        # Two less, as in the published package: RoBERTa uses two of its positions for padding.
-        self.limit = encoder.config.max_position_embeddings - 2
+            misfit_names = missing or keys.unexpected_keys
+            if misfit_names:
+                raise ValueError(f"{HEADS_FILE} does not fit: {misfit_names[0]}")
+        # RoBERTa does not use two of its positions for tokens. The published package subtracts two
+        # for every encoder, and two more for a text before it is joined with others. Scores of long
+        # texts depend on both.
+        self.max_tokens = encoder.config.max_position_embeddings - 2
+        self.max_text_tokens = self.max_tokens - 2
         self._runner = self.on_devices(network, self.tokenizer.pad_token_id or 0)
         self._network: CometNetwork = self._runner.replicas[0][0]
         self._encoded: TextCache[str, _EncodedText]
@@ -346,43 +361,48 @@ class Comet(LoadedModel):
         with torch.inference_mode():
             scores = self._network.compare(vectors.pop("mt"), vectors).double().cpu().numpy()
         truncated = [
-            any(encoded[text].is_truncated for text in row)
-            for row in zip(*columns.values(), strict=True)
+            any(encoded[text].is_truncated for text in segment)
+            for segment in zip(*columns.values(), strict=True)
         ]
         return CometScores(scores, {}, [[] for _ in truncated], np.array(truncated, dtype=bool))
 
     def _encode(self, texts: list[str]) -> list[_EncodedText]:
+        """Encodes each text alone."""
         tokens = self._tokenise(texts)
         vectors: dict[int, np.ndarray] = {}
 
-        def compute(
+        def encode_batch(
             network: CometNetwork, ids: torch.Tensor, mask: torch.Tensor, indices: list[int]
         ) -> None:
             vectors.update(zip(indices, network.vectors(ids, mask).cpu().numpy(), strict=True))
 
-        self._runner.run([text.ids for text in tokens], compute)
+        self._runner.run([text.ids for text in tokens], encode_batch)
         return [
             _EncodedText(vectors[index], text.is_truncated) for index, text in enumerate(tokens)
         ]
 
     def pieces(self, texts: Sequence[str]) -> list[tuple[np.ndarray, TextUnits]]:
-        """Reads each text alone, and returns its t pieces without special tokens, and their (t, d)
-        vectors, of length 1, from which scores are made."""
+        """Reads each text alone, and cuts it into pieces.
+
+        Returns:
+            For each text the (t, d) vectors of its t pieces, of length 1, from which scores are
+            made; and the pieces themselves. Special tokens are left out.
+        """
         tokens = self._tokenise(list(texts))
         pieces: dict[int, tuple[np.ndarray, TextUnits]] = {}
 
-        def compute(
+        def read_batch(
             network: CometNetwork, ids: torch.Tensor, mask: torch.Tensor, indices: list[int]
         ) -> None:
             batch = network.token_vectors(network.states(ids, mask), mask)
             batch = nn.functional.normalize(batch, dim=2)
             for index, vectors in zip(indices, batch.cpu().numpy(), strict=True):
-                units = text_words(self.tokenizer, texts[index], self.limit - 2, pieces=True)
+                units = text_words(self.tokenizer, texts[index], self.max_text_tokens, pieces=True)
                 is_special = units.spans[:, 1] == 0
                 kept = np.flatnonzero(~is_special)
                 pieces[index] = vectors[kept], units.take(kept)
 
-        self._runner.run([text.ids for text in tokens], compute)
+        self._runner.run([text.ids for text in tokens], read_batch)
         return [pieces[index] for index in range(len(texts))]
 
     def _score_joint(self, columns: Mapping[str, Sequence[str]]) -> CometScores:
@@ -394,92 +414,97 @@ class Comet(LoadedModel):
             for name in ("src", "ref")
             if name in columns and name in self.settings.input_segments
         ]
-        # Name of a part of the score -> the columns that follow the translation in a sequence.
-        inputs: dict[str, list[str]] = {name: [name] for name in available}
+        # Each translation is read once or three times. Name of a reading -> the columns that follow
+        # the translation in its sequence. The names are those of the parts of the score.
+        readings: dict[str, list[str]] = {name: [name] for name in available}
         if len(available) == 2:
-            inputs["unified"] = available
+            readings["unified"] = available
         texts = dict.fromkeys(text for name in ("mt", *available) for text in columns[name])
         tokens = dict(zip(texts, self._tokenise(list(texts)), strict=True))
+        # All translations in the first reading, then all in the second, and so on.
         sequences = [
-            row
-            for names in inputs.values()
-            for row in zip(translations, *(columns[name] for name in names), strict=True)
+            sequence
+            for names in readings.values()
+            for sequence in zip(translations, *(columns[name] for name in names), strict=True)
         ]
         judged = self._judged.values(sequences, lambda missing: self._judge(missing, tokens))
-        # The sequences of the first input come first, one for each translation.
-        count = len(translations)
-        scores = np.array([judgement.score for judgement in judged]).reshape(len(inputs), count)
-        cut = np.array([judgement.is_truncated for judgement in judged]).reshape(len(inputs), count)
-        truncated = np.any(cut, axis=0)
-        parts = dict(zip(inputs, scores, strict=True))
+        translation_count = len(translations)
+        shape = len(readings), translation_count
+        scores = np.array([judgement.score for judgement in judged]).reshape(shape)
+        is_cut = np.array([judgement.is_truncated for judgement in judged]).reshape(shape)
+        truncated = np.any(is_cut, axis=0)
+        parts = dict(zip(readings, scores, strict=True))
 
         errors: list[list[ErrorSpan]] = [[] for _ in translations]
         if self.settings.error_labels:
-            shares = _WORD_SHARES if len(inputs) > 1 else (1.0,)
-            for number, text in enumerate(translations):
-                # Those of this translation, one for each input.
-                judgements = judged[number::count]
-                labels = [
-                    share * judgement.labels
-                    for share, judgement in zip(shares, judgements, strict=True)
+            word_weights = _WORD_WEIGHTS if len(readings) > 1 else (1.0,)
+            for index, text in enumerate(translations):
+                # The judgements of this translation, one for each reading.
+                judgements = judged[index::translation_count]
+                weighted_probabilities = [
+                    weight * judgement.probabilities
+                    for weight, judgement in zip(word_weights, judgements, strict=True)
                 ]
-                offsets = tokens[text].offsets
-                errors[number] = error_spans(
-                    np.sum(labels, axis=0), offsets, self.settings.error_labels
+                errors[index] = error_spans(
+                    np.sum(weighted_probabilities, axis=0),
+                    tokens[text].offsets,
+                    self.settings.error_labels,
                 )
         if self.settings.class_identifier != "xcomet_metric":
             return CometScores(scores.mean(0), parts, errors, truncated)
 
         parts["mqm"] = np.array([_mqm_score(spans) for spans in errors])
-        shares = _SCORE_SHARES if len(inputs) > 1 else (sum(_SCORE_SHARES),)
-        total = np.array(shares) @ np.minimum(scores, 1.0) + _ERROR_SHARE * parts["mqm"]
+        score_weights = _SCORE_WEIGHTS if len(readings) > 1 else (sum(_SCORE_WEIGHTS),)
+        total = np.array(score_weights) @ np.minimum(scores, 1.0) + _ERROR_WEIGHT * parts["mqm"]
         return CometScores(total, parts, errors, truncated)
 
     def _judge(
         self, sequences: list[tuple[str, ...]], tokens: Mapping[str, _Tokens]
     ) -> list[_Judgement]:
         """Has the network read sequences of texts, the translation first."""
-        rows = [self._joined_ids([tokens[text].ids for text in texts]) for texts in sequences]
+        joined_ids = [self._joined_ids([tokens[text].ids for text in texts]) for texts in sequences]
         translation_lengths = [len(tokens[texts[0]].ids) for texts in sequences]
         scores = np.zeros(len(sequences))
-        labels: list[np.ndarray] = [np.zeros((0, 0))] * len(sequences)
+        probabilities: list[np.ndarray] = [np.zeros((0, 0))] * len(sequences)
 
-        def compute(
+        def judge_batch(
             network: CometNetwork, ids: torch.Tensor, mask: torch.Tensor, indices: list[int]
         ) -> None:
             lengths = [translation_lengths[index] for index in indices]
             types = None
             if self.settings.encoder_model == "BERT":
+                # Type 0 for the translation, 1 for the texts after it.
                 positions = torch.arange(ids.shape[1], device=ids.device)
                 ends = torch.tensor(lengths, device=ids.device)
                 types = (positions >= ends[:, None]).long()
-            batch_scores, batch_labels = network.judge(ids, mask, types)
+            batch_scores, batch_probabilities = network.judge(ids, mask, types)
             scores[indices] = batch_scores.double().cpu().numpy()
-            if batch_labels is not None:
-                label_rows = batch_labels.cpu().numpy()
-                for index, length, row in zip(indices, lengths, label_rows, strict=True):
-                    labels[index] = row[:length]
+            if batch_probabilities is not None:
+                for index, length, token_probabilities in zip(
+                    indices, lengths, batch_probabilities.cpu().numpy(), strict=True
+                ):
+                    probabilities[index] = token_probabilities[:length]
 
-        self._runner.run([row[: self.limit] for row in rows], compute)
-        return [
-            _Judgement(
-                float(score),
-                label,
-                len(row) > self.limit or any(tokens[text].is_truncated for text in texts),
+        self._runner.run([ids[: self.max_tokens] for ids in joined_ids], judge_batch)
+        judgements = []
+        for index, texts in enumerate(sequences):
+            is_truncated = len(joined_ids[index]) > self.max_tokens or any(
+                tokens[text].is_truncated for text in texts
             )
-            for score, label, row, texts in zip(scores, labels, rows, sequences, strict=True)
-        ]
+            judgements.append(_Judgement(float(scores[index]), probabilities[index], is_truncated))
+        return judgements
 
     def _joined_ids(self, texts: Sequence[list[int]]) -> list[int]:
-        """Returns the ids of texts, each between its special tokens, as one sequence."""
-        row, separator = texts[0][:-1], texts[0][-1]
+        """Joins the ids of texts, each between its special tokens, to one sequence."""
+        joined, separator = texts[0][:-1], texts[0][-1]
         for ids in texts[1:]:
-            row = row + [separator] * SEPARATORS[self.settings.encoder_model] + ids[1:-1]
-        return [*row, separator]
+            joined = joined + [separator] * SEPARATORS[self.settings.encoder_model] + ids[1:-1]
+        return [*joined, separator]
 
     def _tokenise(self, texts: list[str]) -> list[_Tokens]:
+        """Cuts each text alone into tokens, at most `max_text_tokens`."""
         encoded = self.tokenizer(
-            texts, truncation=True, max_length=self.limit - 2, return_offsets_mapping=True
+            texts, truncation=True, max_length=self.max_text_tokens, return_offsets_mapping=True
         )
         return [
             _Tokens(ids, offsets, bool(encoding.overflowing))
@@ -490,7 +515,7 @@ class Comet(LoadedModel):
 
 
 def error_spans(
-    probabilities: np.ndarray, offsets: Sequence[tuple[int, int]], labels: Sequence[str]
+    probabilities: np.ndarray, offsets: Sequence[tuple[int, int]], severities: Sequence[str]
 ) -> list[ErrorSpan]:
     """Finds errors: runs of tokens that are more likely an error than none.
 
@@ -498,20 +523,23 @@ def error_spans(
     count; the published code does the same.
 
     Args:
-        probabilities: (n, 1 + labels) of no error and of each label, for n tokens.
+        probabilities: (n, 1 + S) probabilities that each of n tokens is no error, or an error of each
+            of S severities.
         offsets: first character of each token, and the one behind its last.
-        labels: severities.
+        severities: names of the S severities.
     """
     errors: list[ErrorSpan] = []
-    run: list[int] = []  # tokens, one after the other, that are an error
+    # Tokens, one after the other, that belong to one error.
+    run: list[int] = []
+    # The likeliest class of each token: 0 for no error, then the severities.
     likeliest = probabilities.argmax(1)
-    for token, label in enumerate(likeliest):
-        if label:
+    for token, likeliest_class in enumerate(likeliest):
+        if likeliest_class:
             run.append(token)
             continue
         if run:
             first, last = run[0], run[-1]
-            severity = labels[likeliest[first] - 1]
+            severity = severities[likeliest[first] - 1]
             confidence = float(probabilities[run, likeliest[run]].mean())
             errors.append(ErrorSpan(offsets[first][0], offsets[last][1], severity, confidence))
         run = []

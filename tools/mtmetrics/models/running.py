@@ -1,4 +1,4 @@
-"""Options of running a model, which are the same for every model."""
+"""Options of running a model: devices, number format, batch size. Every model has them."""
 
 import dataclasses
 from typing import Any
@@ -6,9 +6,16 @@ from typing import Any
 from mtmetrics.models.devices import Devices
 
 
-def setting(default: Any, text: str, usage: str = "") -> Any:
-    """Makes a field of `Running`, with its help and what help calls its value."""
-    return dataclasses.field(default=default, metadata={"help": text, "usage": usage})
+def run_option(default: Any, help_text: str, metavar: str = "") -> Any:
+    """Makes a field of `Running`.
+
+    Args:
+        default: value of the option where the user names none.
+        help_text: describes the option on the command line and in the documentation.
+        metavar: stands for the value in the help of the command line, such as ``DTYPE``. If it is
+            empty, the name of the option in capitals stands there.
+    """
+    return dataclasses.field(default=default, metadata={"help": help_text, "usage": metavar})
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -16,13 +23,14 @@ class Running:
     """Options of running a model: keywords of everything that loads one.
 
     The options of the command line and the documentation of ``evaluate.load`` come from the fields.
-    Devices and number formats are those of `pick_devices` and `pick_dtype`.
+    `pick_devices` reads the device, and `pick_dtype` the number format, both of
+    `mtmetrics.models.devices`.
     """
 
-    device: Devices = setting(
+    device: Devices = run_option(
         "auto", "auto, cpu, cuda, cuda:1 or 1, mps; several share the work: 0,1", "NAME,..."
     )
-    dtype: str = setting(
+    dtype: str = run_option(
         "float32",
         (
             "float32, bfloat16, float16, or auto: bfloat16 where the device is faster in it, else "
@@ -30,5 +38,5 @@ class Running:
         ),
         "DTYPE",
     )
-    batch_tokens: int = setting(4096, "padded tokens per encoder batch")
-    local_files_only: bool = setting(False, "never ask the Hub")
+    batch_tokens: int = run_option(4096, "most tokens in a batch, padding included")
+    local_files_only: bool = run_option(False, "never ask the Hub")

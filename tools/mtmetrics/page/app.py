@@ -35,7 +35,8 @@ Values = dict[Any, Any]
 # Keywords of a component or of an event.
 Keywords = dict[str, Any]
 
-_HOUR = 3600  # seconds for which results and files are kept
+# Seconds for which results and files are kept.
+_KEEP_SECONDS = 3600
 # Boxes for pasted systems: how many there are, and how many are shown before a visitor adds one.
 _MOST_PASTED = 6
 _SHOWN_AT_FIRST = 2
@@ -56,7 +57,7 @@ _LANGUAGE_NAMES = {
     "zh": "Chinese",
 }
 _TITLE = "Which translation is better?"
-_HEAD = (
+_INTRODUCTION = (
     "Compare the translations of several systems, with or without references: scores with "
     "intervals, the differences that are more than chance, and the segments and words that they "
     "come from. Everything is computed where this page is served; nothing is sent elsewhere."
@@ -65,13 +66,18 @@ _FOOT = (
     '<p class="mt-foot">mtmetrics: evaluation metrics for machine translation. The presets called mini are small '
     "stand-ins that run anywhere; look at the segments before you trust a number.</p>"
 )
+# Keywords of events and endpoints that run models: only one of them runs at a time, the others wait.
+_ONE_AT_A_TIME: Keywords = {"concurrency_limit": 1, "concurrency_id": "model"}
+# Keywords of all handlers: they are no endpoints for programs, and show no progress of gradio's.
+_OF_HANDLERS: Keywords = {"api_visibility": "private", "show_progress": "hidden"}
 # Side to compare with -> label of its metrics.
 _GROUPS = {
     "source": "Against the source, without references",
     "reference": "Against references",
     "both": "Against source and reference together",
 }
-# Has a click on a translation call the handler with the numbers of its segment and its system.
+# Runs in the browser. A click on a translation becomes a `click` event of the list of segments, with
+# the numbers of the segment and of the system; `_Page._open` handles it.
 _CLICKS = """
 element.addEventListener('click', event => {
   const output = event.target.closest('[data-segment]');
@@ -82,19 +88,19 @@ element.addEventListener('click', event => {
 
 @dataclass(frozen=True)
 class _SystemBox:
-    """Components for a pasted system: the column on the page, and the boxes in it."""
+    """Components for a pasted system: the boxes, and the container that shows or hides them."""
 
-    column: "gradio.Column"
+    container: "gradio.Column"
     name: "gradio.Textbox"
     text: "gradio.Textbox"
 
 
 @dataclass(frozen=True)
 class _MetricGroup:
-    """Components for the metrics that compare with one side: the column on the page, and the boxes
-    to tick in it."""
+    """Components for the metrics that compare with one side: the boxes to tick, and the container
+    that shows or hides them."""
 
-    column: "gradio.Column"
+    container: "gradio.Column"
     boxes: "gradio.CheckboxGroup"
 
 
@@ -103,8 +109,17 @@ class _Page:
 
     The form is all that a visitor fills in: the texts and the ticked metrics. A handler that reads
     it takes a dictionary of components and values, which gradio passes for a set of inputs. A
-    handler that changes several components returns such a dictionary. So a new box is made in one
-    place, with `_add_input`, and read in one place: `_lang_pair`, `_text_columns` or `_systems`.
+    handler that changes several components returns such a dictionary.
+
+    A new box of the form is made with `_add_input`, and read where its value is used:
+
+    - a language in `_lang_pair`;
+    - a text of all systems in `_text_columns`, the texts of a system in `_systems`;
+    - anything else in `_texts`, or in `_run` if it concerns the comparison and not the texts.
+
+    A new box of the result is made in `_build_result`, and filled in `_result_values`. It is also
+    one of the outputs in `_connect_comparison`, and, if it changes the list of segments, one of the
+    inputs in `_listing`.
 
     Args:
         metric: the only metric that the page offers; None for all.
@@ -119,7 +134,7 @@ class _Page:
             *named(added),
             *(offer for offer in offers() if metric in (None, offer.spec.metric)),
         ]
-        self.title, self.head = _TITLE, _HEAD
+        self.title, self.introduction = _TITLE, _INTRODUCTION
         self.has_one_metric = metric is not None
         if metric is not None:
             description = about(metric)
@@ -128,42 +143,40 @@ class _Page:
                 raise MTMetricsError(f"{metric}: none of its presets works here; {advice}")
             self.title = description["title"]
             scale = f"Higher is better; a segment's score is {description['range']}."
-            self.head = f"{description['about']} {scale}"
+            self.introduction = f"{description['about']} {scale}"
         sides = {offer.side for offer in self.offers}
-        # While there are no texts, metrics are shown as if there were these columns.
-        self.columns_at_first = next(side for side in Side if side in sides).columns
+        # While there are no texts, metrics are shown as if these columns of text were filled in.
+        self.columns_without_texts = next(side for side in Side if side in sides).columns
         self.comparer = Comparer()
         # Components of the texts, see `_add_input`.
         self.inputs: list[Component] = []
-        # Keywords of events whose handlers run models: they wait for each other.
-        self.queue: Keywords = {
-            "concurrency_limit": 1,
-            "concurrency_id": "model",
-            "api_visibility": "private",
-            "show_progress": "hidden",
-        }
-        # Keywords of events whose handlers are fast.
-        self.immediate: Keywords = {"api_visibility": "private", "show_progress": "hidden"}
+        # Keywords of events whose handlers run models, and of those whose handlers are fast.
+        self.model_events: Keywords = _ONE_AT_A_TIME | _OF_HANDLERS
+        self.fast_events: Keywords = _OF_HANDLERS
 
     def build(self) -> "gradio.Blocks":
         """Makes all components, and connects their events."""
         gr = self.gr
         title = self.title if self.has_one_metric else "mtmetrics: compare"
-        with gr.Blocks(title=title, analytics_enabled=False, delete_cache=(_HOUR, _HOUR)) as app:
-            gr.HTML(f'<div class="mt-head"><h1>{self.title}</h1><p>{self.head}</p></div>')
+        with gr.Blocks(
+            title=title, analytics_enabled=False, delete_cache=(_KEEP_SECONDS, _KEEP_SECONDS)
+        ) as app:
+            gr.HTML(f'<div class="mt-head"><h1>{self.title}</h1><p>{self.introduction}</p></div>')
             self._build_input()
             self._build_metrics()
             self._build_result()
             gr.HTML(_FOOT)
             self._connect()
-            public = self.queue | {"api_visibility": "public"}
-            del public["show_progress"]
-            Endpoints(self.offers, self.comparer).publish(**public)
+            endpoints = Endpoints(self.offers, self.comparer)
+            endpoints.publish(**_ONE_AT_A_TIME, api_visibility="public")
         return app
 
     def _add_input(self, component: "Component") -> Any:
-        """Adds a component to the form: its change updates the facts and the metrics, and handlers
-        of the form can read it. Returns the component."""
+        """Adds a component to the form, and returns it.
+
+        When its value changes, the facts about the texts and the metrics are shown anew. Handlers of
+        the form can read it.
+        """
         self.inputs.append(component)
         return component
 
@@ -174,6 +187,7 @@ class _Page:
         return sorted((f"{_LANGUAGE_NAMES.get(code, code)} ({code})", code) for code in codes)
 
     def _build_input(self) -> None:
+        """Makes the boxes for languages and texts."""
         gr = self.gr
         languages = self._languages()
         gr.HTML("<h2><span>1</span>Texts</h2>", elem_classes="mt-step")
@@ -207,45 +221,48 @@ class _Page:
                 self.system_boxes = [
                     self._system_box(number) for number in range(1, _MOST_PASTED + 1)
                 ]
-            self.more = gr.Button("Add a system", size="sm")
+            self.add_system_button = gr.Button("Add a system", size="sm")
         self.boxes_shown = gr.State(_SHOWN_AT_FIRST)
         with gr.Row():
-            self.facts = gr.HTML(_facts_of(None), elem_classes="mt-facts")
-            self.example = gr.Button("Try the example", size="sm", scale=0, min_width=150)
+            self.text_facts = gr.HTML(_facts_of(None), elem_classes="mt-facts")
+            self.example_button = gr.Button("Try the example", size="sm", scale=0, min_width=150)
 
     def _system_box(self, number: int) -> "_SystemBox":
         """Makes the boxes for the name and the translations of a pasted system; systems are numbered
         from 1."""
         gr = self.gr
-        with gr.Column(min_width=280, visible=number <= _SHOWN_AT_FIRST) as column:
+        with gr.Column(min_width=280, visible=number <= _SHOWN_AT_FIRST) as container:
             name = gr.Textbox(f"system-{number}", label=f"Name of system {number}")
             text = gr.Textbox(label=f"Translations of system {number}", lines=5, max_lines=12)
-        return _SystemBox(column, self._add_input(name), self._add_input(text))
+        return _SystemBox(container, self._add_input(name), self._add_input(text))
 
     def _build_metrics(self) -> None:
+        """Makes the boxes to tick metrics, and the buttons below them."""
         gr = self.gr
         gr.HTML("<h2><span>2</span>Metrics</h2>", elem_classes="mt-step")
         self.groups: dict[str, _MetricGroup] = {}
         for side, label in _GROUPS.items():
-            choices, ticked = self._choices(side, self.columns_at_first, "de-en", [])
-            with gr.Column(visible=bool(choices)) as column:
+            choices, ticked = self._choices(side, self.columns_without_texts, "de-en", [])
+            with gr.Column(visible=bool(choices)) as container:
                 gr.HTML(f'<p class="mt-group">{label}</p>')
                 style = {"show_label": False, "container": False, "elem_classes": "mt-metrics"}
                 boxes = gr.CheckboxGroup(choices, value=ticked, **style)
-            self.groups[side] = _MetricGroup(column, boxes)
+            self.groups[side] = _MetricGroup(container, boxes)
         with gr.Row():
-            self.start = gr.Button("Compare", variant="primary", scale=3)
-            self.stop = gr.Button("Stop", visible=False, scale=1)
+            self.start_button = gr.Button("Compare", variant="primary", scale=3)
+            self.stop_button = gr.Button("Stop", visible=False, scale=1)
         self.status = gr.HTML("", elem_id="mt-status")
-        # A list that the running comparison shares with the button Stop, which fills it.
+        # A list that the running comparison shares with the button Stop. It is empty until the
+        # button is pressed: then `_stop` appends to it, and `_run` sees that and ends.
         self.stop_signal = gr.State([])
 
     def _build_result(self) -> None:
+        """Makes the components of the result, hidden at first."""
         gr = self.gr
         # The result, a `Compared`, and the segment whose heatmap is shown, a `views.Opened`.
-        self.compared = gr.State(time_to_live=_HOUR)
+        self.compared = gr.State(time_to_live=_KEEP_SECONDS)
         self.opened = gr.State()
-        with gr.Column(visible=False, elem_classes="mt-result") as self.result:
+        with gr.Column(visible=False, elem_classes="mt-result") as self.result_container:
             gr.HTML("<h2>Result</h2>")
             self.overview = gr.HTML("")
             with gr.Row():
@@ -255,17 +272,19 @@ class _Page:
                 }
             gr.HTML("<h3>Segments</h3>")
             with gr.Row():
-                self.metric = gr.Dropdown(
+                self.metric_menu = gr.Dropdown(
                     label="By", info="scores, words and heatmaps", min_width=180
                 )
-                self.order = gr.Dropdown(label="Order", info="what stands first", min_width=240)
-                self.page = gr.Number(
+                self.order_menu = gr.Dropdown(
+                    label="Order", info="what stands first", min_width=240
+                )
+                self.page_number = gr.Number(
                     1, label="Page", info="ten segments each", precision=0, minimum=1, min_width=90
                 )
             self.segments = gr.HTML("", js_on_load=_CLICKS, elem_id="mt-segments")
             with gr.Row():
-                self.previous = gr.Button("Previous", size="sm")
-                self.next = gr.Button("Next", size="sm")
+                self.previous_button = gr.Button("Previous", size="sm")
+                self.next_button = gr.Button("Next", size="sm")
             with gr.Accordion("Signatures, and the same in the shell", open=False):
                 self.details = gr.HTML("", elem_classes="mt-signatures")
 
@@ -276,18 +295,25 @@ class _Page:
         self._connect_segments()
 
     def _connect_form(self) -> None:
+        """Connects the boxes for texts, and the buttons beside them.
+
+        A change of a text shows the facts and the metrics anew. One button shows the boxes of one
+        more system, the other fills in the example.
+        """
         gr = self.gr
         changes = []
         for component in self.inputs:
+            # A text counts when the visitor leaves its box, not at every key.
             is_text = isinstance(component, gr.Textbox)
             changes.append(component.blur if is_text else component.change)
-        columns = [group.column for group in self.groups.values()]
-        outputs = [self.facts, *columns, *self._checkboxes()]
-        gr.on(changes, self._update_form, self._form(), outputs, **self.immediate)
+        containers = [group.container for group in self.groups.values()]
+        outputs = [self.text_facts, *containers, *self._checkboxes()]
+        gr.on(changes, self._update_form, self._form(), outputs, **self.fast_events)
 
-        columns = [box.column for box in self.system_boxes]
-        self.more.click(
-            self._add_system, self.boxes_shown, [self.boxes_shown, *columns], **self.immediate
+        containers = [box.container for box in self.system_boxes]
+        outputs = [self.boxes_shown, *containers]
+        self.add_system_button.click(
+            self._add_system, self.boxes_shown, outputs, **self.fast_events
         )
         outputs = [
             self.source_language,
@@ -296,47 +322,52 @@ class _Page:
             self.reference_file,
             self.system_files,
         ]
-        self.example.click(self._show_example, None, outputs, **self.immediate)
+        self.example_button.click(self._show_example, None, outputs, **self.fast_events)
 
     def _connect_comparison(self) -> None:
+        """Connects the buttons Compare and Stop. After a comparison the segments are listed."""
         outputs = [
             self.status,
-            self.result,
-            self.start,
-            self.stop,
+            self.result_container,
+            self.start_button,
+            self.stop_button,
             self.stop_signal,
             self.overview,
-            self.metric,
-            self.order,
-            self.page,
+            self.metric_menu,
+            self.order_menu,
+            self.page_number,
             self.details,
             self.compared,
             self.opened,
             *self.downloads.values(),
         ]
-        run = self.start.click(self._run, self._form(), outputs, **self.queue)
+        run = self.start_button.click(self._run, self._form(), outputs, **self.model_events)
         run.success(**self._listing())
-        self.stop.click(self._stop, self.stop_signal, self.stop, **self.immediate)
+        self.stop_button.click(self._stop, self.stop_signal, self.stop_button, **self.fast_events)
 
     def _connect_segments(self) -> None:
+        """Connects the boxes and buttons around the list of segments, and clicks into it. Each event
+        changes what is shown, and then lists the segments anew."""
         listing = self._listing()
         # Another metric or order begins at page 1, without a heatmap.
-        for component in (self.metric, self.order):
-            outputs = [self.page, self.opened]
-            change = component.input(lambda: (1, None), None, outputs, **self.immediate)
+        for component in (self.metric_menu, self.order_menu):
+            outputs = [self.page_number, self.opened]
+            change = component.input(lambda: (1, None), None, outputs, **self.fast_events)
             change.then(**listing)
         page_steps = {
-            self.page.submit: 0,
-            self.page.blur: 0,
-            self.previous.click: -1,
-            self.next.click: 1,
+            self.page_number.submit: 0,
+            self.page_number.blur: 0,
+            self.previous_button.click: -1,
+            self.next_button.click: 1,
         }
         for event, step in page_steps.items():
             turn = functools.partial(_turned_page, step=step)
-            change = event(turn, [self.page, self.compared], self.page, **self.immediate)
+            change = event(
+                turn, [self.page_number, self.compared], self.page_number, **self.fast_events
+            )
             change.then(**listing)
-        inputs = [self.compared, self.metric, self.opened]
-        click = self.segments.click(self._open, inputs, self.opened, **self.queue)
+        inputs = [self.compared, self.metric_menu, self.opened]
+        click = self.segments.click(self._open, inputs, self.opened, **self.model_events)
         click.then(**listing)
 
     def _form(self) -> "set[Component]":
@@ -348,9 +379,9 @@ class _Page:
         return [group.boxes for group in self.groups.values()]
 
     def _listing(self) -> Keywords:
-        """Returns the keywords of an event that shows a page of segments."""
-        inputs = [self.compared, self.metric, self.order, self.page, self.opened]
-        return {"fn": self._list, "inputs": inputs, "outputs": self.segments, **self.queue}
+        """Returns the keywords of an event that shows a page of the list of segments."""
+        inputs = [self.compared, self.metric_menu, self.order_menu, self.page_number, self.opened]
+        return {"fn": self._list, "inputs": inputs, "outputs": self.segments, **self.model_events}
 
     def _lang_pair(self, form: Values) -> str:
         """Reads the language pair from the two boxes; underscores keep a code such as zh-CN in one
@@ -395,12 +426,15 @@ class _Page:
                 texts = self._texts(form)
         except MTMetricsError as error:
             problem = views.error_problem(error)
-        updates = {self.facts: problem or _facts_of(texts)}
+        updates = {self.text_facts: problem or _facts_of(texts)}
         for side, group in self.groups.items():
             choices, ticked = self._choices(
-                side, columns or self.columns_at_first, self._lang_pair(form), form[group.boxes]
+                side,
+                columns or self.columns_without_texts,
+                self._lang_pair(form),
+                form[group.boxes],
             )
-            updates[group.column] = self.gr.Column(visible=bool(choices))
+            updates[group.container] = self.gr.Column(visible=bool(choices))
             updates[group.boxes] = self.gr.CheckboxGroup(choices=choices, value=ticked)
         return updates
 
@@ -417,7 +451,7 @@ class _Page:
 
         Returns:
             Label and key of each metric that fits; and the keys to tick. Ticked metrics stay ticked.
-            If none of them fits, the usual metrics are ticked, or on a page for one metric its
+            If none of them fits, the default metrics are ticked, or in an app for one metric its
             first preset.
         """
         fitting = [
@@ -426,62 +460,75 @@ class _Page:
         fitting.sort(key=lambda offer: not offer.default)
         choices = [(offer.label, offer.key) for offer in fitting]
         still_ticked = [offer.key for offer in fitting if offer.key in ticked]
-        usual = [offer.key for offer in fitting if offer.default]
-        if not usual and self.has_one_metric:
-            usual = [offer.key for offer in fitting[:1]]
-        return choices, still_ticked or usual
+        defaults = [offer.key for offer in fitting if offer.default]
+        if not defaults and self.has_one_metric:
+            defaults = [offer.key for offer in fitting[:1]]
+        return choices, still_ticked or defaults
 
     def _add_system(self, shown: int) -> Values:
         """Shows the boxes of one more system."""
         shown = min(shown + 1, _MOST_PASTED)
         updates: Values = {self.boxes_shown: shown}
         for number, box in enumerate(self.system_boxes):
-            updates[box.column] = self.gr.Column(visible=number < shown)
+            updates[box.container] = self.gr.Column(visible=number < shown)
         return updates
 
     def _run(self, form: Values) -> Iterator[Values]:
-        """Compares the systems of the form. Yields the values that show the progress, then those of
-        the result."""
+        """Compares the systems of the form, and yields changes of components.
+
+        The first change shows that a comparison runs, the next ones how far it is. The last one shows
+        the result, or hides it: after an error, or if the visitor pressed Stop.
+        """
         gr = self.gr
         ticked = [key for group in self.groups.values() for key in form[group.boxes]]
+        # A new list for each comparison, so that an old press of Stop has no effect.
         stop_signal: list[bool] = []
-        buttons = {
-            self.start: gr.Button(interactive=True),
-            self.stop: gr.Button("Stop", visible=False, interactive=True),
-        }
-        # Values of components after a comparison without a result, and at the beginning of one.
-        ended = {self.result: gr.Column(visible=False), **buttons}
-        begun = {
-            self.result: gr.Column(visible=False),
-            self.start: gr.Button(interactive=False),
-            self.stop: gr.Button(visible=True),
+        running_updates = {
+            self.result_container: gr.Column(visible=False),
+            self.start_button: gr.Button(interactive=False),
+            self.stop_button: gr.Button(visible=True),
             self.stop_signal: stop_signal,
         }
+        idle_buttons = {
+            self.start_button: gr.Button(interactive=True),
+            self.stop_button: gr.Button("Stop", visible=False, interactive=True),
+        }
+        idle_updates = {self.result_container: gr.Column(visible=False), **idle_buttons}
         try:
             texts = self._texts(form)
             metrics = chosen(self.offers, ticked, texts.columns, texts.lang_pair)
+            # Yields the progress several times, and at the end the result.
             for state in self.comparer.compare(texts, metrics):
                 if stop_signal:
-                    yield {self.status: "Stopped.", **ended}
+                    yield {self.status: "Stopped.", **idle_updates}
                     return
                 if isinstance(state, Progress):
-                    yield {self.status: views.progress(state), **begun}
-                    begun = {}  # the buttons change once
-                else:
-                    with _shown_files() as folder:
-                        results = self._result_values(state, folder)
-                        visible = {self.result: gr.Column(visible=True)}
-                        yield {self.status: "", **visible, **buttons, **results}
+                    yield {self.status: views.progress(state), **running_updates}
+                    # The buttons change once, with the first progress.
+                    running_updates = {}
+                    continue
+                with _shown_files() as folder:
+                    yield {
+                        self.status: "",
+                        self.result_container: gr.Column(visible=True),
+                        **idle_buttons,
+                        **self._result_values(state, folder),
+                    }
         except MTMetricsError as error:
-            yield {self.status: views.error_problem(error), **ended}
+            yield {self.status: views.error_problem(error), **idle_updates}
 
     def _stop(self, stop_signal: list[bool]) -> "gradio.Button":
-        """Has the comparison end at its next step, so that it leaves the queue like every other."""
+        """Tells the running comparison to end before its next step; see `_run`.
+
+        The comparison ends by itself, and is not cancelled by gradio, so that it leaves the queue
+        like every other.
+        """
         stop_signal.append(True)
         return self.gr.Button("Stopping", interactive=False)
 
     def _result_values(self, compared: Compared, folder: Path) -> Values:
-        """Returns the values of all components of the result; writes the files into a folder."""
+        """Writes the files of a result into a folder, and returns the values of all components of
+        the result."""
         gr = self.gr
         titles = [(metric.offer.title, number) for number, metric in enumerate(compared.metrics)]
         orders = compared.orders()
@@ -492,9 +539,9 @@ class _Page:
             signatures.append(f"<code>{html.escape(first_result.signature)}</code>")
         values: Values = {
             self.overview: views.overview(compared),
-            self.metric: gr.Dropdown(choices=titles, value=0),
-            self.order: gr.Dropdown(choices=orders, value=orders[0][1]),
-            self.page: gr.Number(1, maximum=pages, label=f"Page, of {pages:,}"),
+            self.metric_menu: gr.Dropdown(choices=titles, value=0),
+            self.order_menu: gr.Dropdown(choices=orders, value=orders[0][1]),
+            self.page_number: gr.Number(1, maximum=pages, label=f"Page, of {pages:,}"),
             self.details: f"{''.join(signatures)}<code>{html.escape(command(compared))}</code>",
             self.compared: compared,
             self.opened: None,
@@ -523,32 +570,33 @@ class _Page:
     def _list(
         self,
         compared: Compared | None,
-        metric: int,
+        metric_number: int,
         order: str,
-        page: float | None,
+        page_number: float | None,
         opened: views.Opened | None,
     ) -> str:
         """Returns a page of segments as HTML.
 
         Args:
             compared: the result; None if it was dropped, after an hour.
-            metric: place of the metric whose scores order the segments.
+            metric_number: place of the metric whose scores order the segments.
             order: one of `Compared.orders`.
-            page: number of the page, from 1.
+            page_number: number of the page of segments, from 1.
             opened: the segment whose heatmap is shown.
         """
         if compared is None:
             return views.problem(
                 "The scores are not here any more: they are kept for an hour. Press Compare again."
             )
-        first = (_turned_page(page, compared) - 1) * views.PAGE
-        rows = compared.order(metric, order)[first : first + views.PAGE].tolist()
-        return views.segments(compared, metric, rows, _words(compared, metric, rows), opened)
+        first = (_turned_page(page_number, compared) - 1) * views.PAGE
+        rows = compared.order(metric_number, order)[first : first + views.PAGE].tolist()
+        words = _words(compared, metric_number, rows)
+        return views.segments(compared, metric_number, rows, words, opened)
 
     def _open(
         self,
         compared: Compared | None,
-        metric: int,
+        metric_number: int,
         opened: views.Opened | None,
         event: "gradio.EventData",
     ) -> views.Opened | None:
@@ -557,10 +605,13 @@ class _Page:
         is_open = opened is not None and (opened.segment, opened.system) == (segment, system)
         if compared is None or is_open:
             return None
-        scored, names = compared.metrics[metric], list(compared.texts.systems)
+        scored_metric = compared.metrics[metric_number]
+        system_name = list(compared.texts.systems)[system]
         columns = {name: [texts[segment]] for name, texts in compared.texts.columns.items()}
-        result, text = scored.results[names[system]], compared.texts.systems[names[system]][segment]
-        return views.Opened(segment, system, heatmap(scored.scorer, columns, text, result, segment))
+        translation = compared.texts.systems[system_name][segment]
+        result = scored_metric.results[system_name]
+        picture = heatmap(scored_metric.scorer, columns, translation, result, segment)
+        return views.Opened(segment, system, picture)
 
 
 def build_page(metric: str | None = None, added: Sequence[str] = ()) -> "gradio.Blocks":
@@ -625,16 +676,18 @@ def _written(path: Path, lines: Sequence[str]) -> str:
     return str(path)
 
 
-def _words(compared: Compared, metric: int, rows: Sequence[int]) -> dict[tuple[int, int], str]:
+def _words(
+    compared: Compared, metric_number: int, rows: Sequence[int]
+) -> dict[tuple[int, int], str]:
     """Returns the coloured translations of some segments, by segment and place of the system; empty
     where the metric blames no words."""
-    scored, systems = compared.metrics[metric], list(compared.texts.systems.values())
+    scored_metric, systems = compared.metrics[metric_number], list(compared.texts.systems.values())
     places = [(row, place) for row in rows for place in range(len(systems))]
     columns = {
         name: [texts[row] for row, _ in places] for name, texts in compared.texts.columns.items()
     }
     outputs = [systems[place][row] for row, place in places]
-    texts = coloured(scored.scorer, columns, outputs)
+    texts = coloured(scored_metric.scorer, columns, outputs)
     return dict(zip(places, texts, strict=False))
 
 
@@ -643,7 +696,8 @@ def _pages(compared: Compared) -> int:
     return -(-compared.texts.segments // views.PAGE)
 
 
-def _turned_page(page: float | None, compared: Compared | None, step: int = 0) -> int:
-    """Returns the number of the page that lies `step` pages further, from 1 to the last."""
+def _turned_page(page_number: float | None, compared: Compared | None, step: int = 0) -> int:
+    """Returns the number of the page of segments that lies `step` pages further, from 1 to the
+    last."""
     last = 1 if compared is None else _pages(compared)
-    return min(max(int(page or 1) + step, 1), last)
+    return min(max(int(page_number or 1) + step, 1), last)

@@ -30,9 +30,9 @@ from mtmetrics.statistics.significance import resampled_counts, sample_correlati
 LEAST_JUDGEMENTS = 50
 # Stands for all layers of the encoder.
 ALL = "all"
-# Of the bootstrap interval of the gain.
+# Number of bootstrap resamples behind the interval of the gain.
 _RESAMPLES = 1000
-# Most values of an option that a report shows.
+# A report shows at most so many values of one option.
 _MOST_SHOWN = 12
 _LM_WEIGHTS = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5)
 
@@ -87,9 +87,9 @@ class Step:
         option: its name.
         agreement: value -> the mean correlation over the files; NaN where it cannot be used.
         chosen: the value that was chosen.
-        layers: empty but for the option ``encoder``, where layers are tried too. Then encoder ->
-            the layer at which it agrees best, for which its `agreement` holds; None for the layer
-            of the preset.
+        layers: empty, except for the option ``encoder`` when layers are tried too. Then it maps
+            each encoder to the layer at which it agrees best, or to None if that is the layer that
+            the metric has without a choice. `agreement` holds at this layer.
     """
 
     option: str
@@ -115,13 +115,14 @@ class Tuning:
         tuned: the metric with the chosen options.
         steps: the choices, on all judgements.
         before: mean correlation over the files, of the scores of `metric`.
-        after: mean correlation over the files, of scores by options that were chosen without the
-            segment's fold.
+        after: mean correlation over the files, of held-out scores. The options that score a
+            segment are chosen on the other folds, without that segment.
         gain: the difference of `after` and `before`.
         judgements: number of judged segments.
         folds: number of folds.
         coefficient: name of the correlation.
-        side: the side that the metric compares with; None where it has no choice.
+        side: the texts that the metric compares translations with, a value of the option
+            ``against`` such as ``source``; None if the metric can compare with one side only.
         signatures: of the tuned metric, one per file.
         unusable: ``OPTION=VALUE`` -> the reason why it cannot be used.
     """
@@ -141,11 +142,18 @@ class Tuning:
 
     @property
     def remarks(self) -> list[str]:
-        """Lines on values that could not be tried, and on a gain that could be chance."""
-        remarks = [f"not tried: {value}: {reason}" for value, reason in self.unusable.items()]
+        """Lines on values that cannot be used, and on a gain that could be chance or a loss."""
+        remarks = [f"cannot be used: {value}: {reason}" for value, reason in self.unusable.items()]
         if self.tuned == self.metric:
             remarks.append("no option is better than what the metric had before")
-        elif not self.gain.low > 0:
+        elif self.gain.high < 0:
+            remarks.append(
+                "the gain is a loss: its whole interval lies below 0; keep the options that the "
+                "metric had before"
+            )
+        elif np.isnan([self.gain.low, self.gain.high]).any():
+            remarks.append("the gain has no interval; more judgements would tell")
+        elif self.gain.low <= 0:
             remarks.append(
                 "the gain could be chance: its interval holds 0; more judgements would tell"
             )
@@ -156,23 +164,24 @@ def tune(
     metric: MetricSpec,
     files: Sequence[Judged],
     pool: ModelPool,
-    tried: Mapping[str, Sequence[Value]],
+    values_to_try: Mapping[str, Sequence[Value]],
     *,
     coefficient: str = "pearson",
     folds: int = 5,
 ) -> Tuning:
-    """Chooses options on judged segments, one after the other. The options that are chosen already
-    keep their best values.
+    """Chooses options on judged segments, one after the other.
+
+    Once an option is chosen, it keeps its best value while the next options are tried.
 
     Args:
         metric: to be tuned.
         files: at least 50 judged segments in all.
         pool: loads the models.
-        tried: option -> the values to try, such as `tuned_options` has. For ``layer`` the one value
-            `ALL` stands for all layers of the encoder. Each ``encoder`` is tried at every
-            ``layer``.
-        coefficient: a key of `mtmetrics.statistics.correlation.COEFFICIENTS`, whose mean over the
-            files decides.
+        values_to_try: option -> the values to try, such as `default_values_to_try` returns. For
+            ``layer`` the one value `ALL` stands for all layers of the encoder. If both ``encoder``
+            and ``layer`` are named, each encoder is tried at every layer.
+        coefficient: a key of `mtmetrics.statistics.correlation.COEFFICIENTS`. The value with the
+            highest mean of this correlation over the files is chosen.
         folds: number of parts of the judgements. For each part all options are chosen again on the
             other parts. Segments of one source are in one part.
 
@@ -181,7 +190,7 @@ def tune(
         ArtifactError: a model cannot be loaded.
     """
     choice("coefficient", coefficient, tuple(COEFFICIENTS))
-    # For each file which of its segments have a judgement.
+    # One mask per file: which of its segments have a judgement.
     masks = [np.isfinite(file.human) for file in files]
     count = int(sum(mask.sum() for mask in masks))
     if count < LEAST_JUDGEMENTS:
@@ -193,18 +202,18 @@ def tune(
             f"folds {folds}: must be from 2 to the number of judgements, {count}", option="folds"
         )
     search = _Search(files, pool, coefficient)
-    values = search.values(metric, tried)
+    values = search.values(metric, values_to_try)
     human = [file.human[mask] for file, mask in zip(files, masks, strict=True)]
     old_scores = _masked(search.scores(metric), masks)
     for file, scores, judgements in zip(files, old_scores, human, strict=True):
         if reason := COEFFICIENTS[coefficient](scores, judgements).reason:
             raise InputError(f"{file.file}: no agreement to tune by: {reason}")
     tuned, steps = search.best(metric, values, masks)
-    new_scores = _masked(_held_out_scores(search, metric, values, masks, folds), masks)
+    held_out_scores = _masked(_held_out_scores(search, metric, values, masks, folds), masks)
     before = _mean_correlation(old_scores, human, coefficient)
-    after = _mean_correlation(new_scores, human, coefficient)
-    interval = _gain_interval(old_scores, new_scores, human, coefficient)
-    runs = run_metrics([tuned], files, pool)
+    after = _mean_correlation(held_out_scores, human, coefficient)
+    interval = _gain_interval(old_scores, held_out_scores, human, coefficient)
+    tuned_runs = run_metrics([tuned], files, pool)
     return Tuning(
         metric=metric,
         tuned=tuned,
@@ -216,22 +225,22 @@ def tune(
         folds=folds,
         coefficient=coefficient,
         side=_side(metric),
-        signatures=[systems[0].signature for systems in runs.results[tuned]],
+        signatures=[systems[0].signature for systems in tuned_runs.results[tuned]],
         unusable=search.unusable,
     )
 
 
 def _side(metric: MetricSpec) -> str | None:
-    """The side that a metric compares with; None where it has no choice."""
+    """The side that a metric compares with, see `Tuning.side`."""
     known_metric = find_metric(metric.metric)
     if len(known_metric.sides) == 1:
         return None
     return known_metric.side_of_preset(metric.preset, dict(metric.options))
 
 
-def _masked(columns: Sequence[np.ndarray], masks: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """For each file the values of the segments of its mask."""
-    return [column[mask] for column, mask in zip(columns, masks, strict=True)]
+def _masked(values: Sequence[np.ndarray], masks: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Takes from each file the values of the segments of its mask."""
+    return [file_values[mask] for file_values, mask in zip(values, masks, strict=True)]
 
 
 def _held_out_scores(
@@ -241,15 +250,18 @@ def _held_out_scores(
     masks: Sequence[np.ndarray],
     folds: int,
 ) -> list[np.ndarray]:
-    """For each file the (n,) scores of its segments. The segments of a fold are scored by options
+    """Scores all segments with options that were chosen without them: those of a fold by options
     that were chosen on the other folds.
 
     Args:
         search: has the scores.
-        metric: as it is before.
+        metric: the metric as it was before.
         values: option -> the values to try.
-        masks: for each file which of its segments have a judgement.
+        masks: one mask per file: which of its segments have a judgement.
         folds: number of folds.
+
+    Returns:
+        For each file the (n,) scores of its segments, standardised per fold.
     """
     folds_of_files = _folds(search.files, folds)
     held_out = [np.empty(len(file)) for file in search.files]
@@ -282,14 +294,22 @@ def _mean_correlation(
     return float(np.mean(correlations))
 
 
-def tuned_options(metric: str) -> Mapping[str, Sequence[Value]]:
-    """The options that are tried where the user names none: option -> values."""
-    if find_metric(metric).name not in _VALUES_TO_TRY:
+def default_values_to_try(metric: str) -> Mapping[str, Sequence[Value]]:
+    """The values that are tried where the user names none: option -> values.
+
+    Args:
+        metric: a name of the metric.
+
+    Raises:
+        InputError: there is no such metric, or the user must name the values.
+    """
+    name = find_metric(metric).name
+    if name not in _VALUES_TO_TRY:
         raise InputError(
-            f"{metric}: no options are tuned by themselves (they are of "
-            f"{', '.join(_VALUES_TO_TRY)}); say which: OPTION=A,B"
+            f"{metric}: has no values that are tried by default (only "
+            f"{', '.join(_VALUES_TO_TRY)} have); name some: OPTION=A,B"
         )
-    return _VALUES_TO_TRY[metric]
+    return _VALUES_TO_TRY[name]
 
 
 class _Search:
@@ -305,37 +325,39 @@ class _Search:
         self.unusable: dict[str, str] = {}
         self._pool = pool
         self._coefficient = coefficient
-        # Results by metric, without options that only weigh the parts of a score.
+        # The runs by metric. The metric stands without the options that only weigh the parts of a
+        # score, so metrics that differ in these alone share a run.
         self._runs: dict[MetricSpec, MetricRuns] = {}
-        # Scores by metric; None where it cannot be used, and then the reason.
+        # The scores by metric; None if it cannot be used.
         self._scores: dict[MetricSpec, list[np.ndarray] | None] = {}
+        # The reason by metric, for each metric that cannot be used.
         self._problems: dict[MetricSpec, str] = {}
         # Number of the encoder's layers by metric.
         self._depths: dict[MetricSpec, int] = {}
 
     def values(
-        self, metric: MetricSpec, tried: Mapping[str, Sequence[Value]]
+        self, metric: MetricSpec, values_to_try: Mapping[str, Sequence[Value]]
     ) -> dict[str, list[Value]]:
-        """The values to try by option, in the order of the steps. A layer belongs to an encoder, so
-        it is chosen after that.
+        """Puts the values to try in the order of the steps: option -> values. A layer belongs to an
+        encoder, so it is chosen after that.
 
         Raises:
             InputError: the metric has no such option.
         """
         options = find_metric(metric.metric).settings().options()
-        for option in tried:
+        for option in values_to_try:
             if option not in options:
                 names = ", ".join(options) or "none"
                 raise InputError(f"{metric.metric} has no option {option!r}; there are: {names}")
-        values = {option: list(option_values) for option, option_values in tried.items()}
+        values = {option: list(option_values) for option, option_values in values_to_try.items()}
         if "encoder" not in values:
             return values
         first = {option: values[option] for option in ("encoder", "layer") if option in values}
         return first | values
 
     def scores(self, metric: MetricSpec) -> list[np.ndarray]:
-        """For each file the (n,) scores of its segments; an InputError where the metric cannot be
-        used."""
+        """Returns for each file the (n,) scores of its segments; an InputError if the metric cannot
+        be used."""
         scores = self._scores_if_usable(metric)
         if scores is None:
             raise InputError(f"{metric}: cannot be used on this data")
@@ -350,14 +372,14 @@ class _Search:
         """Chooses the options that agree best with people, one after the other.
 
         Args:
-            metric: as it is before.
+            metric: the metric as it was before.
             values: option -> the values to try.
-            masks: for each file which of its segments decide.
+            masks: one mask per file: the segments that the choice is made on.
 
         Returns:
             The metric with the chosen options, and the choices.
         """
-        # Ends everything where the metric cannot be run as it is before.
+        # Raises if the metric cannot be run even without a choice: then no value could be.
         self.scores(metric)
         steps = []
         for option, option_values in values.items():
@@ -366,7 +388,7 @@ class _Search:
             agreement: dict[Value, float] = {}
             layers: dict[Value, Value] = {}
             for value, candidate in candidates.items():
-                # Layer -> the agreement there; None is the layer of the candidate.
+                # Layer -> the agreement there; None is the layer that the candidate has already.
                 at_layers: dict[Value, float] = {None: self._agreement(candidate, masks)}
                 if tries_layers:
                     specs = self._candidates(candidate, "layer", values["layer"])
@@ -377,6 +399,8 @@ class _Search:
                 agreement[value] = at_layers[layers[value]]
                 self._note_problems(option, value, candidate, at_layers)
             chosen = _best(agreement)
+            # Sets the encoder without its best layer: the next step tries the same layers, and
+            # chooses that one as a step of its own.
             metric = candidates[chosen]
             steps.append(Step(option, agreement, chosen, layers if tries_layers else {}))
         return metric, steps
@@ -384,7 +408,7 @@ class _Search:
     def _candidates(
         self, metric: MetricSpec, option: str, values: Sequence[Value]
     ) -> dict[Value, MetricSpec]:
-        """Value of an option -> the metric with it; None -> the metric as it is."""
+        """Returns the metric with each value of an option, by value; by None, the metric as it is."""
         if option == "layer" and values == [ALL]:
             values = range(1, self._depth(metric) + 1)
         return {None: metric} | {value: metric.having(**{option: value}) for value in values}
@@ -400,7 +424,8 @@ class _Search:
             try:
                 scorer = without_layer.load(self._pool, self.files[0].lang_pair)
                 self._depths[metric] = scorer.depth or 0
-            except (InputError, ArtifactError):  # which scoring reports
+            except (InputError, ArtifactError):
+                # The user reads this error when the metric itself is tried.
                 self._depths[metric] = 0
         return self._depths[metric]
 
@@ -442,30 +467,31 @@ class _Search:
         return _mean_correlation(_masked(scores, masks), human, self._coefficient)
 
     def _scores_if_usable(self, metric: MetricSpec) -> list[np.ndarray] | None:
-        """For each file the (n,) scores of its segments; None where the options do not go together,
-        or a model cannot be loaded."""
+        """Returns for each file the (n,) scores of its segments; None if the options do not go
+        together, or a model cannot be loaded."""
         if metric not in self._scores:
             try:
-                self._scores[metric] = self._computed(metric)
+                self._scores[metric] = self._compute_scores(metric)
             except (InputError, ArtifactError) as error:
-                if not self._scores:  # the metric of the user cannot be run at all
+                # The first metric is that of the user, without a choice.
+                if not self._scores:
                     raise
                 self._scores[metric] = None
                 self._problems[metric] = str(error)
         return self._scores[metric]
 
-    def _computed(self, metric: MetricSpec) -> list[np.ndarray]:
-        """For each file the (n,) scores of its segments. Metrics that only weigh parts differently
-        share one run."""
+    def _compute_scores(self, metric: MetricSpec) -> list[np.ndarray]:
+        """Computes for each file the (n,) scores of its segments. Metrics that only weigh parts
+        differently share one run."""
         options = find_metric(metric.metric).settings().options()
         # Options such as `lm_weight`, from which a score follows without running a model again.
         weighing = {name for name, field in options.items() if field.metadata["weighs"]}
-        plain_options = tuple(pair for pair in metric.options if pair[0] not in weighing)
-        plain = dataclasses.replace(metric, options=plain_options)
-        if plain not in self._runs:
-            self._runs[plain] = run_metrics([plain], self.files, self._pool)
-        results = [systems[0] for systems in self._runs[plain].results[plain]]
-        if metric == plain:
+        other_options = tuple(pair for pair in metric.options if pair[0] not in weighing)
+        without_weights = dataclasses.replace(metric, options=other_options)
+        if without_weights not in self._runs:
+            self._runs[without_weights] = run_metrics([without_weights], self.files, self._pool)
+        results = [systems[0] for systems in self._runs[without_weights].results[without_weights]]
+        if metric == without_weights:
             return [result.segments for result in results]
         scores = []
         for file, result in zip(self.files, results, strict=True):
@@ -484,8 +510,8 @@ def _best(agreement: Mapping[Value, float]) -> Value:
 
 
 def _folds(files: Sequence[Judged], folds: int) -> list[np.ndarray]:
-    """For each file the (n,) numbers of its segments' folds; segments of one source share a
-    fold."""
+    """Draws the folds: for each file the (n,) numbers of its segments' folds. Segments of one source
+    share a fold."""
     sources = [[str(source) for source in file.sources] for file in files]
     distinct = list(dict.fromkeys(itertools.chain.from_iterable(sources)))
     order = np.random.default_rng(SEED).permutation(len(distinct))
@@ -496,18 +522,18 @@ def _folds(files: Sequence[Judged], folds: int) -> list[np.ndarray]:
 
 
 def _gain_interval(
-    old: Sequence[np.ndarray],
-    new: Sequence[np.ndarray],
+    old_scores: Sequence[np.ndarray],
+    held_out_scores: Sequence[np.ndarray],
     human: Sequence[np.ndarray],
     coefficient: str,
 ) -> tuple[float, float]:
-    """The ends of the 95 % percentile bootstrap interval of the gain of new scores over old ones,
-    mean over the files."""
+    """The ends of the 95 % percentile bootstrap interval of the gain of the held-out scores over the
+    old ones, mean over the files."""
     gains = []
-    for old_scores, new_scores, judgements in zip(old, new, human, strict=True):
+    for old, held_out, judgements in zip(old_scores, held_out_scores, human, strict=True):
         file_gains = [
-            sample_correlations(coefficient, new_scores, judgements, counts)
-            - sample_correlations(coefficient, old_scores, judgements, counts)
+            sample_correlations(coefficient, held_out, judgements, counts)
+            - sample_correlations(coefficient, old, judgements, counts)
             for counts in resampled_counts(_RESAMPLES, len(judgements), SEED)
         ]
         gains.append(np.concatenate(file_gains))
@@ -525,22 +551,29 @@ def report_tuning(tuning: Tuning) -> Report:
                 name += f", layer {step.layers[value]}"
             mark = "chosen" if value == step.chosen else ""
             rows.append([step.option, name, decimals(step.agreement[value]), mark])
-    return Report(_document(tuning), [Grid(rows, (2,)), summary(tuning)])
+    return Report(_document(tuning), [Grid(rows, (2,)), gain_line(tuning)])
 
 
 def _shown_values(step: Step) -> list[Value]:
-    """The values that a report shows: all that can be used, or the best ones where there are too
-    many; then, of values that agree equally well, the first."""
-    usable = {value: number for value, number in step.agreement.items() if not np.isnan(number)}
+    """The values that a report shows: all that can be used.
+
+    If there are too many, only the best ones are shown; of values that agree equally well, the
+    first.
+    """
+    usable = {
+        value: agreement for value, agreement in step.agreement.items() if not np.isnan(agreement)
+    }
     if len(usable) <= _MOST_SHOWN:
         return list(usable)
     # Reversed, so that the first of equal values is the last to be written.
-    value_of_number = {round(number, 6): value for value, number in reversed(usable.items())}
-    best_numbers = sorted(value_of_number, reverse=True)[:_MOST_SHOWN]
-    return [value_of_number[number] for number in best_numbers]
+    value_of_agreement = {
+        round(agreement, 6): value for value, agreement in reversed(usable.items())
+    }
+    highest = sorted(value_of_agreement, reverse=True)[:_MOST_SHOWN]
+    return [value_of_agreement[agreement] for agreement in highest]
 
 
-def summary(tuning: Tuning) -> str:
+def gain_line(tuning: Tuning) -> str:
     """One line on the gain on segments that had no part in the choice."""
     gain, low, high = (f"{value:+.3f}" for value in tuning.gain)
     return (
@@ -569,10 +602,10 @@ def _document(tuning: Tuning) -> dict[str, object]:
 def _step_document(step: Step, coefficient: str) -> dict[str, object]:
     """The choice of an option as plain data."""
     tried = []
-    for value, number in step.agreement.items():
+    for value, agreement in step.agreement.items():
         entry: dict[str, Value] = {
             "value": value,
-            coefficient: None if np.isnan(number) else number,
+            coefficient: None if np.isnan(agreement) else agreement,
         }
         if step.layers:
             entry["layer"] = step.layers[value]
@@ -593,7 +626,7 @@ def write_preset(tuning: Tuning, folder: str | Path, *, overwrite: bool = False)
         InputError: there is such a folder already.
     """
     spec = tuning.metric
-    head = extending(spec.metric, spec.preset, summary(tuning))
+    preset_header = extending(spec.metric, spec.preset, gain_line(tuning))
     tables: dict[str, dict[str, object]] = {}
     if tuning.side is not None:
         tables["score"] = {"against": tuning.side}
@@ -602,5 +635,5 @@ def write_preset(tuning: Tuning, folder: str | Path, *, overwrite: bool = False)
         name: value for name, value in tuning.tuned.options if name not in ("against", "setting")
     }
     with new_folder(folder, overwrite) as new:
-        write_atomic(new / "preset.toml", preset_toml(head, tables))
+        write_atomic(new / "preset.toml", preset_toml(preset_header, tables))
         write_json(new / "tuning.json", _document(tuning))

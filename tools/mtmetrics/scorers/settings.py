@@ -25,7 +25,7 @@ _KINDS = {bool: "true or false", int: "a whole number", float: "a number"}
 # Help that several metrics share, so that the command line says it once.
 ENCODER = "another encoder than the preset's"
 LAYER = "hidden state of the encoder, 0 = embeddings"
-MAP = "none, clp, umd, clp+umd or umd+clp"
+MAP = "kind of linear map between the languages: none, clp, umd, clp+umd or umd+clp"
 MAPS = "a map file, a folder of maps, or the name of a map artifact"
 LANGUAGE_MODEL = "language model of the target language, or none"
 WORKERS = "threads that solve transport or match words (default: one per core, at most 4)"

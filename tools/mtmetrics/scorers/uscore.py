@@ -281,7 +281,7 @@ class UScore(WordScorer):
             parts[part] = np.where(is_blank, scorer._floor()[1]["mover"], values)
             truncated |= np.array([item.cut for item in translated[place]])
         if "lm" in self.word_weights:
-            parts["lm"], is_cut = scorer.fluency(predictions)
+            parts["lm"], is_cut = scorer.lm_part(predictions)
             truncated |= is_cut
         parts["wrd"] = weighted_sum(parts, self.word_weights)
         return parts, truncated

@@ -2,7 +2,10 @@
 
 The class `XMoverScore` reads from the top down: its settings, the formula (`compute` and
 `combined`), the steps of the formula in the order of their use, the words at fault, and last how a
-scorer is made from models or from a preset."""
+scorer is made from models or from a preset.
+
+Tokens and n-grams are packed: the vectors of all texts of a batch lie in one array, one text after
+the other (`mtmetrics.models.packed.PackedTokens`)."""
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -45,6 +48,7 @@ from mtmetrics.scorers.settings import loading_option, option, worker_count
 from mtmetrics.scorers.signature import map_name, model_name
 from mtmetrics.scorers.words import WordScorer
 
+# A side of a segment: the source, or its translation.
 Role = Literal["source", "target"]
 KeptPieces = Literal["words", "all"]
 Similarity = Literal["mover", "cosine"]
@@ -60,18 +64,21 @@ _WORD_OPTIONS = ("pieces", "ngram", "distance", "drop_rate")
 class Variant:
     """A published form of the metric.
 
+    The first two attributes belong to the form. An option of `XMoverScore.Settings` replaces each
+    of the others.
+
     Attributes:
-        similarity: (n,) distances -> (n,) similarities.
-        normalise_lm: divide the log-likelihood by the length once more, and exponentiate it.
-        pieces: the pieces that n-grams are made of; this and all that follow can be chosen
-            independently.
-        distance: of two n-grams.
+        to_similarity: turns (n,) distances into (n,) similarities.
+        normalise_lm: whether the part ``lm`` is normalised by `length_normalised`. If not, it is the
+            mean log-likelihood per token.
+        pieces: the pieces that n-grams are made of.
+        distance: distance of two n-grams.
         ngram: pieces per n-gram.
-        layer: of the encoder; None is the last.
+        layer: layer of the encoder; None for the last.
         drop_rate: share of flows that partial transport drops; None for full transport.
     """
 
-    similarity: Callable[[np.ndarray], np.ndarray]
+    to_similarity: Callable[[np.ndarray], np.ndarray]
     normalise_lm: bool
     pieces: KeptPieces
     distance: Distance
@@ -82,11 +89,35 @@ class Variant:
 
 VARIANTS: dict[str, Variant] = {
     # score_utils.py of the authors: the code of the paper.
-    "acl20": Variant(lambda d: 1.0 - d, False, "words", "sqeuclidean", 2, None, None),
+    "acl20": Variant(
+        to_similarity=lambda distances: 1.0 - distances,
+        normalise_lm=False,
+        pieces="words",
+        distance="sqeuclidean",
+        ngram=2,
+        layer=None,
+        drop_rate=None,
+    ),
     # score_utils_2.py of the authors, which their scorer.py uses.
-    "release": Variant(lambda d: 1.0 / (1.0 + d), True, "all", "euclidean", 2, 8, 0.3),
+    "release": Variant(
+        to_similarity=lambda distances: 1.0 / (1.0 + distances),
+        normalise_lm=True,
+        pieces="all",
+        distance="euclidean",
+        ngram=2,
+        layer=8,
+        drop_rate=0.3,
+    ),
     # The word-level part of UScore (Belouadi and Eger, 2023).
-    "uscore": Variant(lambda d: -d, False, "words", "sqeuclidean", 1, None, None),
+    "uscore": Variant(
+        to_similarity=lambda distances: -distances,
+        normalise_lm=False,
+        pieces="words",
+        distance="sqeuclidean",
+        ngram=1,
+        layer=None,
+        drop_rate=None,
+    ),
 }
 
 
@@ -95,22 +126,31 @@ class XMoverScore(WordScorer):
 
     The similarity is the part ``mover``, from the Word Mover's Distance between the (remapped)
     n-grams of source and translation (Sec. 3.1 of the paper), or the part ``cosine``, of their
-    (remapped) sentence vectors (Sec. 3.2). The part ``lm`` is the mean log-likelihood of the
-    translation. With ``acl20`` ``mover`` lies in [-3, 1] and ``lm`` is at most 0; a score is
-    comparable only with scores of the same signature. A segment with a blank side, or one without
-    any word that the encoder knows, gets the lowest similarity (all mass moved the farthest) and
-    the ``lm`` value of a uniform guess.
+    (remapped) sentence vectors (Sec. 3.2). The part ``lm`` is the mean log-likelihood per token of
+    the translation; ``release`` normalises it by the length once more (`length_normalised`).
+
+    With ``acl20`` ``mover`` lies in [-3, 1] and ``lm`` is at most 0; a score is comparable only with
+    scores of the same signature.
+
+    A segment with a blank side, or one without any word that the encoder knows, gets the lowest
+    similarity: -1 for ``cosine``; for ``mover`` that of all mass moved the farthest. Its ``lm`` is
+    that of a guess at random among all tokens; with ``release`` it is 0, the lowest value there.
+    Without a language model ``lm`` is 0 in all segments.
 
     Args:
         encoder: the multilingual encoder, opened at the layer to use; for ``cosine`` one that gives
             a vector per text.
         target_encoder: encoder of the translations where it is another one, such as the word
             vectors of their language in a shared space.
-        remapping: linear map of the source side, or None.
+        remapping: linear map between the vector spaces of the languages, or None. It maps the source
+            side, or both, as the option `sides` says.
         language_model: model of the target language, or None for no language-model part.
         weights: inverse document frequencies of tokens; ``"norm"``, the lengths of their vectors
             (Word Rotator's Distance: Yokoi et al., 2020, Sec. 4.2); or None for uniform weights.
-        **options: of `XMoverScore.Settings`; what is None is as the variant has it.
+        **options: of `XMoverScore.Settings`. If `pieces`, `ngram`, `distance` or `drop_rate` is None,
+            the value of the variant holds. ``drop_rate=None`` is full transport with ``acl20`` and
+            ``uscore``. With ``release`` pass ``drop_rate=0``: no flow is dropped then, but masses
+            and costs are rounded as the published code does.
 
     Raises:
         InputError: an unknown or impossible setting, or one that has no effect with
@@ -140,12 +180,16 @@ class XMoverScore(WordScorer):
 
     @dataclasses.dataclass(frozen=True, kw_only=True)
     class Settings(settings.Settings):
-        """The options of XMoverScore; layer and maps of a preset belong to its own encoder, so that
-        another one needs `maps`, or ``map="none"``."""
+        """The options of XMoverScore.
+
+        The layer and the maps of a preset suit the encoder of that preset only. With another
+        `encoder`, name `maps` that suit it too, or pass ``map="none"``.
+        """
 
         encoder: str | None = loading_option(
-            "another encoder (or, for similarity cosine, a sentence-transformers model), or a "
-            "table of word vectors in a shared space; {lang} in its path: one table per language",
+            "another encoder (for similarity cosine, a sentence-transformers model), or a table of "
+            "word vectors in a shared space; {lang} in the path of the table stands for the "
+            "language, with one table for each",
             usage="MODEL|TABLE",
         )
         layer: int | None = loading_option(settings.LAYER)
@@ -166,7 +210,7 @@ class XMoverScore(WordScorer):
         maps: str | None = loading_option(settings.MAPS, usage="PATH|NAME")
         sides: Sides = option(
             "source",
-            "map the source side or both",
+            "side whose vectors are mapped: source or both",
             choices=("source", "both"),
             preset="sides",
         )
@@ -199,38 +243,45 @@ class XMoverScore(WordScorer):
     settings: Settings
 
     def compute(self, batch: Batch) -> list[PartScores]:
+        """Computes the scores of each system of a batch, and their parts.
+
+        A segment is undefined if a side has nothing to match; it gets the floor score afterwards.
+        """
         source_tokens, system_tokens = self._encoded(batch)
         sources = self._comparable(source_tokens, "source")
         scores = []
         for predictions, tokens in zip(batch.predictions, system_tokens, strict=True):
             translations = self._comparable(tokens, "target")
             if self.similarity == "mover":
-                similarity = self.mover(sources, translations)
+                similarities = self.mover(sources, translations)
             else:
-                similarity = text_cosines(sources, translations)
-            likelihood, is_cut = self.fluency(predictions)
-            parts = {self.similarity: similarity, "lm": likelihood}
+                similarities = text_cosines(sources, translations)
+            lm, is_cut = self.lm_part(predictions)
+            parts = {self.similarity: similarities, "lm": lm}
             truncated = any_truncated(sources, translations) | is_cut
-            scores.append(PartScores(self.combined(parts), parts, truncated, np.isnan(similarity)))
+            undefined = np.isnan(similarities)
+            scores.append(PartScores(self.combined(parts), parts, truncated, undefined))
         return scores
 
     def combined(self, parts: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Adds up (n,) parts to (n,) scores."""
         lm_weight = 0.0 if self.language_model is None else self.lm_weight
         return parts[self.similarity] + lm_weight * parts["lm"]
 
     def _floor(self) -> tuple[float, dict[str, float]]:
+        """Returns score and parts of a segment with a blank side, see the docstring of the class."""
         lowest = np.array([-1.0])
         if self.similarity == "mover":
-            lowest = self._form.similarity(np.array([_FARTHEST[self.distance]]))
-        likelihood = np.zeros(1)
-        if self.language_model is not None and not self._form.normalise_lm:
-            likelihood = np.array([self.language_model.floor])
-        parts = {self.similarity: lowest, "lm": likelihood}
+            lowest = self._variant_record.to_similarity(np.array([_FARTHEST[self.distance]]))
+        lm = np.zeros(1)
+        if self.language_model is not None and not self._variant_record.normalise_lm:
+            lm = np.array([self.language_model.floor])
+        parts = {self.similarity: lowest, "lm": lm}
         score = float(self.combined(parts)[0])
         return score, {name: float(values[0]) for name, values in parts.items()}
 
     def _encoded(self, batch: Batch) -> tuple[PackedTokens, list[PackedTokens]]:
-        """The tokens (or text vectors) of the sources, and of each system."""
+        """Encodes the sources and each system: tokens, or a vector per text."""
         if self.target_encoder is self.encoder:
             sources, *systems = encoded_columns(self.encoder, batch)
             return sources, systems
@@ -250,23 +301,25 @@ class XMoverScore(WordScorer):
         return remapped.ngrams(self.ngram).normalized()
 
     def _filtered(self, tokens: PackedTokens, role: Role) -> PackedTokens:
-        """Tokens without the pieces that do not count, and with their weights."""
+        """Drops the tokens that do not count, and sets the weights of the others."""
         if self.pieces == "words":
             tokens = tokens.select(self._word_encoder(role).word_table[tokens.token_ids])
         if self.weights == "norm":
             lengths = np.linalg.norm(tokens.vectors.astype(np.float64), axis=1)
-            above_zero = np.maximum(lengths, np.finfo(np.float64).tiny)
-            return dataclasses.replace(tokens, weights=above_zero)
+            positive_lengths = np.maximum(lengths, np.finfo(np.float64).tiny)
+            return dataclasses.replace(tokens, weights=positive_lengths)
         return tokens if self.weights is None else self.weights.apply(tokens)
 
     def _remapped(self, tokens: PackedTokens, role: Role) -> PackedTokens:
+        """Maps the vectors of a side; returns them as they are if there is no map for that side."""
         remapping = self.remapping
         if remapping is None or (role == "target" and self.mapped_sides == "source"):
             return tokens
         return tokens.with_vectors(lambda vectors: remapping.apply(vectors, role))
 
     def mover(self, sources: PackedTokens, predictions: PackedTokens) -> np.ndarray:
-        """(N,) the part ``mover`` of N pairs of packed n-grams; NaN where a side has none."""
+        """Computes the part ``mover`` of N pairs of packed n-grams: (N,), NaN where a side has no
+        n-grams."""
         distances = word_mover_distances(
             sources,
             predictions,
@@ -274,29 +327,37 @@ class XMoverScore(WordScorer):
             transport=self._transport,
             workers=self.workers,
         )
-        return self._form.similarity(distances)
+        return self._variant_record.to_similarity(distances)
 
     @property
     def _transport(
         self,
     ) -> Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, float]]:
-        """Full or partial transport: costs and masses of both sides -> flow and its cost."""
+        """The function that solves full or partial transport: it turns (n, m) costs, and the (n,)
+        and (m,) masses of both sides, into the (n, m) flow and its cost."""
         return optimal_flow if self.drop_rate is None else RoundedPartialTransport(self.drop_rate)
 
-    def fluency(self, predictions: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """(N,) the part ``lm`` and an (N,) mask of texts cut at the language model's limit; zeros
-        without a language model."""
+    def lm_part(self, predictions: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Computes the part ``lm`` of N translations.
+
+        Returns:
+            (N,) values, zeros without a language model; and an (N,) mask of texts that were cut at
+            the model's limit.
+        """
         if self.language_model is None:
             return np.zeros(len(predictions)), np.zeros(len(predictions), dtype=bool)
         means, lengths, is_cut = self.language_model.score(predictions)
-        return (length_normalised(means, lengths) if self._form.normalise_lm else means), is_cut
+        if self._variant_record.normalise_lm:
+            return length_normalised(means, lengths), is_cut
+        return means, is_cut
 
-    def ngrams(self, texts: Sequence[str], role: Role) -> PackedTokens:
-        """Packed n-grams of texts, ready to be matched."""
+    def encode_ngrams(self, texts: Sequence[str], role: Role) -> PackedTokens:
+        """Encodes texts, and builds their packed n-grams, ready to be matched."""
         encoder, language = self._word_encoder(role), self._language(role)
         return self.ngrams_of(encoder.encode(texts, language), role)
 
     def _word_encoder(self, role: Role) -> WordEncoder:
+        # The similarity of words is computed only if both encoders are word encoders.
         encoder: Any = self.encoder if role == "source" else self.target_encoder
         return encoder
 
@@ -305,7 +366,11 @@ class XMoverScore(WordScorer):
 
     @property
     def cells(self) -> Cells:
-        """Costs; an `InputError` with ``similarity="cosine"``."""
+        """The meaning of the values of alignments: costs.
+
+        Raises:
+            InputError: with ``similarity="cosine"``, which aligns no words.
+        """
         if self.similarity != "mover":
             raise InputError(
                 "alignments: there is nothing to align with similarity='cosine'; use "
@@ -315,20 +380,31 @@ class XMoverScore(WordScorer):
         return "cost"
 
     def align_batch(self, batch: Batch) -> Iterator[Alignment]:
+        """Aligns the words of each source with those of its translation, for a batch of one system.
+
+        Yields:
+            One alignment per segment: the transport between n-grams, summed up to words.
+        """
         [predictions] = batch.predictions
-        sources = self._units(batch.compared, "source")
-        targets = self._units(predictions, "target")
-        for (x, x_words), (y, y_words) in zip(sources, targets, strict=True):
-            if not (len(x.vectors) and len(y.vectors)):
+        sources = self._ngram_units(batch.compared, "source")
+        targets = self._ngram_units(predictions, "target")
+        for (source_ngrams, source_units), (target_ngrams, target_units) in zip(
+            sources, targets, strict=True
+        ):
+            if not (len(source_ngrams.vectors) and len(target_ngrams.vectors)):
                 yield Alignment.nothing("cost")
                 continue
-            cost = cost_matrix(x.vectors, y.vectors, self.distance)
-            masses = x.weights / x.weights.sum(), y.weights / y.weights.sum()
-            flow, _ = self._transport(cost, *masses)
-            yield word_plan(x_words, y_words, flow, cost, _UNRELATED[self.distance])
+            cost = cost_matrix(source_ngrams.vectors, target_ngrams.vectors, self.distance)
+            source_masses = source_ngrams.weights / source_ngrams.weights.sum()
+            target_masses = target_ngrams.weights / target_ngrams.weights.sum()
+            flow, _ = self._transport(cost, source_masses, target_masses)
+            yield word_plan(source_units, target_units, flow, cost, _UNRELATED[self.distance])
 
-    def _units(self, texts: Sequence[str], role: Role) -> Iterator[tuple[PackedTokens, Units]]:
-        """The n-grams of each text, none of a blank one, and the words that they are made of."""
+    def _ngram_units(
+        self, texts: Sequence[str], role: Role
+    ) -> Iterator[tuple[PackedTokens, Units]]:
+        """Yields for each text its n-grams, and the words that they are made of; no n-grams for a
+        blank text."""
         encoder, language = self._word_encoder(role), self._language(role)
         encoded = encoder.encode(texts, language)
         for place, text in enumerate(texts):
@@ -338,37 +414,54 @@ class XMoverScore(WordScorer):
             )
             if not text.strip():
                 tokens = tokens.select(np.zeros(len(tokens.words), dtype=bool))
-            kept = self._filtered(tokens, role)
-            units = ngram_units(words, kept.words, kept.weights, self.ngram)
+            kept_tokens = self._filtered(tokens, role)
+            units = ngram_units(words, kept_tokens.words, kept_tokens.weights, self.ngram)
             yield self.ngrams_of(tokens, role), units
 
     def evidence(
         self, predictions: list[str], alignments: Sequence[Alignment]
     ) -> list[list[Evidence]]:
+        """Collects the evidence against the words of each translation, see `weighted_evidence`."""
         return self.weighted_evidence(predictions, alignments, 1.0, self.lm_weight)
 
     def weighted_evidence(
         self,
         predictions: list[str],
         alignments: Sequence[Alignment],
-        weight: float,
+        mover_weight: float,
         lm_weight: float,
     ) -> list[list[Evidence]]:
-        """The evidence against the words of translations, with these weights of the parts ``mover``
-        and ``lm``."""
-        totals = np.array([0.0, *(alignment.total for alignment in alignments)])
-        best, *similarities = self._form.similarity(totals)
+        """Collects the evidence against the words of translations.
+
+        A part is evidence by its shortfall: how much it lacks to its best value.
+
+        Args:
+            predictions: n translations.
+            alignments: the alignment of each.
+            mover_weight: weight of the part ``mover`` in the score.
+            lm_weight: weight of the part ``lm``.
+
+        Returns:
+            For each translation the evidence of the alignment, and that of the language model if
+            there is one.
+        """
+        # The first is the distance of a perfect translation.
+        distances = np.array([0.0, *(alignment.total for alignment in alignments)])
+        best, *similarities = self._variant_record.to_similarity(distances)
         evidence = [
-            [match_evidence(alignment, weight * (best - similarity))]
+            [match_evidence(alignment, mover_weight * (best - similarity))]
             for alignment, similarity in zip(alignments, similarities, strict=True)
         ]
         if self.language_model is not None and lm_weight > 0:
-            highest = float(self._form.normalise_lm)
-            lacks = lm_weight * (highest - self.fluency(predictions)[0])
-            losses_of_texts = self.language_model.token_losses(predictions)
-            rows = zip(evidence, losses_of_texts, lacks, strict=True)
-            for of_text, losses, lack in rows:
-                of_text.append(loss_evidence(*losses, -self.language_model.floor, lack))
+            # A normalised likelihood is at most 1, a logarithm at most 0.
+            highest_lm = float(self._variant_record.normalise_lm)
+            lm_shortfalls = lm_weight * (highest_lm - self.lm_part(predictions)[0])
+            token_losses = self.language_model.token_losses(predictions)
+            for text_evidence, (spans, losses), shortfall in zip(
+                evidence, token_losses, lm_shortfalls, strict=True
+            ):
+                uniform_loss = -self.language_model.floor
+                text_evidence.append(loss_evidence(spans, losses, uniform_loss, shortfall))
         return evidence
 
     def __init__(
@@ -384,7 +477,7 @@ class XMoverScore(WordScorer):
     ) -> None:
         super().__init__(settings=settings, **options)
         settings = self.settings
-        form = self._form = VARIANTS[settings.variant]
+        variant = self._variant_record = VARIANTS[settings.variant]
         self.variant, self.similarity = settings.variant, settings.similarity
         self.encoder, self.depth, self.dtype = encoder, encoder.depth, encoder.dtype
         self.target_encoder = encoder if target_encoder is None else target_encoder
@@ -396,9 +489,9 @@ class XMoverScore(WordScorer):
         if self.similarity == "cosine":
             word_options = {name: getattr(settings, name) for name in _WORD_OPTIONS}
             _refuse_word_options(word_options | {"weights": weights})
-        self.pieces: KeptPieces = settings.pieces or form.pieces
-        self.ngram = settings.ngram or form.ngram
-        self.distance: Distance = settings.distance or form.distance
+        self.pieces: KeptPieces = settings.pieces or variant.pieces
+        self.ngram = settings.ngram or variant.ngram
+        self.distance: Distance = settings.distance or variant.distance
         self.remapping, self.mapped_sides = remapping, settings.sides
         if remapping is not None:
             _check_width(remapping, encoder.dim, self.mapped_sides)
@@ -407,7 +500,7 @@ class XMoverScore(WordScorer):
         if isinstance(weights, TokenWeights):
             for role in ("source", "target"):
                 weights.require_vocabulary(self._word_encoder(role).vocabulary_size)
-        self.drop_rate = form.drop_rate if settings.drop_rate is None else settings.drop_rate
+        self.drop_rate = variant.drop_rate if settings.drop_rate is None else settings.drop_rate
         if self.drop_rate is not None and not 0.0 <= number("drop_rate", self.drop_rate) <= 1.0:
             raise InputError(
                 f"drop_rate {self.drop_rate!r}: must lie between 0 and 1", option="drop_rate"
@@ -416,9 +509,10 @@ class XMoverScore(WordScorer):
 
     @classmethod
     def from_preset(cls, preset: Preset, settings: Settings, models: ModelPool) -> Self:
-        """Takes map and language model of the language pair."""
+        """Makes a scorer of a preset, with the map and the language model of the language pair."""
         is_cosine = settings.similarity == "cosine"
-        if is_cosine:  # where what a preset says of words has no effect
+        if is_cosine:
+            # The preset's options of words have no effect on vectors of texts, so they are no error.
             settings = settings.without_preset_values([*_WORD_OPTIONS, "weights"])
         encoder, target_encoder = _load_encoders(preset, settings, models)
         remapping = load_remapping(
@@ -443,7 +537,9 @@ class XMoverScore(WordScorer):
         return cls(encoder, target_encoder, remapping, language_model, weights, settings=settings)
 
     def signature_fields(self) -> dict[str, object]:
-        form, matches_words = self._form, self.similarity == "mover"
+        """Returns the fields of the signature: models first, then options; None for a field that is
+        left out."""
+        variant, matches_words = self._variant_record, self.similarity == "mover"
         has_target_encoder = self.target_encoder is not self.encoder
         fields: dict[str, object] = {
             "enc": model_name(self.encoder),
@@ -452,7 +548,7 @@ class XMoverScore(WordScorer):
             "sim": None if matches_words else self.similarity,
         }
         if matches_words:
-            fields["pieces"] = None if self.pieces == form.pieces else self.pieces
+            fields["pieces"] = None if self.pieces == variant.pieces else self.pieces
             fields["ngram"] = self.ngram
         fields["map"] = map_name(self.remapping)
         if self.remapping is not None and self.mapped_sides != "source":
@@ -460,7 +556,7 @@ class XMoverScore(WordScorer):
         fields |= self._language_model_fields()
         fields["form"] = self.variant
         if matches_words:
-            fields["dist"] = None if self.distance == form.distance else self.distance
+            fields["dist"] = None if self.distance == variant.distance else self.distance
             if self.drop_rate is not None:
                 fields["drop"] = f"{self.drop_rate:g}/rounded"
         fields["weights"] = self.weights
@@ -488,15 +584,19 @@ def _refuse_word_options(options: Mapping[str, object]) -> None:
 
 
 def _check_width(remapping: Remapping, dim: int, mapped_sides: Sides) -> None:
-    """Maps no vectors, so that a map of another width raises its error before the work."""
-    for side in ("source", "target") if mapped_sides == "both" else ("source",):
-        remapping.apply(np.zeros((0, dim), dtype=np.float32), side)
+    """Raises an `InputError` if a map does not fit vectors of `dim` numbers, or has nothing for a
+    side that is to be mapped."""
+    no_vectors = np.zeros((0, dim), dtype=np.float32)
+    roles: tuple[Role, ...] = ("source", "target") if mapped_sides == "both" else ("source",)
+    for role in roles:
+        # Mapping checks the width, also that of no vectors.
+        remapping.apply(no_vectors, role)
 
 
 def _load_encoders(
     preset: Preset, settings: XMoverScore.Settings, models: ModelPool
 ) -> tuple[Encoder, Encoder]:
-    """The encoders of sources and of translations: one encoder twice, or two tables of word
+    """Loads the encoders of sources and of translations: one encoder twice, or two tables of word
     vectors.
 
     Raises:

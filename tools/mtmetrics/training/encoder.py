@@ -22,8 +22,8 @@ from mtmetrics.training.objective import (
     Distillation,
     SentenceBatches,
     encode,
-    pooled,
     token_similarity,
+    unit_means,
 )
 from mtmetrics.training.run import Run, pinned, save_model
 from mtmetrics.training.trainers import (
@@ -304,7 +304,7 @@ def _similarities(
         source = _encoded(student, tokenizers["others"], segments.sources, rows, max_pieces)
         english = _encoded(student, tokenizers["english"], segments.predictions, rows, max_pieces)
         similarities[0, rows] = token_similarity(*source, *english).float().cpu().numpy()
-        similarities[1, rows] = (pooled(*source) * pooled(*english)).sum(-1).cpu().numpy()
+        similarities[1, rows] = (unit_means(*source) * unit_means(*english)).sum(-1).cpu().numpy()
     return similarities
 
 

@@ -1,5 +1,9 @@
-"""A step of the encoder's training: its batch (`SentenceBatches`), how English texts are worsened
-(`worsen`), and the loss (`Distillation`). The rest of the module are the parts of the loss."""
+"""Batches and loss of the training of an encoder (`mtmetrics.training.encoder`).
+
+`SentenceBatches` makes the batch of each step, and `worsen` makes bad translations for it.
+`Distillation` computes the loss of a batch. The functions after it compute parts of the loss;
+`unit_means` and `token_similarity` also compare texts when the trained encoder is judged.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,9 +20,6 @@ from mtmetrics.training.trainers import PlannedBatches
 if TYPE_CHECKING:
     from transformers import BatchEncoding, PreTrainedTokenizerFast
 
-if TYPE_CHECKING:
-    from transformers import BatchEncoding, PreTrainedTokenizerFast
-
 # How often a word that changes is replaced by a word of the source, replaced by a word of another
 # translation, left out, said twice, or moved towards the beginning.
 _CHANGES = {
@@ -28,11 +29,12 @@ _CHANGES = {
     "doubled": 0.1,
     "misplaced": 0.1,
 }
-# The greatest chance of a word of a worsened text to change.
-_MOST_CHANGED = 0.5
-# How fast the mean of the teacher's vectors follows them.
+# The highest chance of a word of a worsened text to change.
+_HIGHEST_CHANCE = 0.5
+# Weight of the old value when a batch updates the running mean of the teacher's vectors.
 _MEAN_MOMENTUM = 0.99
-# In place of the cosine of what does not count; below all cosines, also when a temperature divides it.
+# Replaces the cosine of a pair of vectors that must not be matched, such as padding. It lies below
+# every cosine, also below one that a temperature has divided.
 _NO_CANDIDATE = -1e4
 
 
@@ -45,57 +47,58 @@ class WorsenedText(NamedTuple):
 
 @dataclass(eq=False, repr=False)
 class SentenceBatches(PlannedBatches):
-    """Batches of sentence pairs, of which the student reads both sides, and the teacher the English
-    one.
+    """Batches of sentence pairs. The student reads both sides, and the teacher the English one.
 
     Some steps have English texts alone, and some of these are worsened as bad translations are. The
     teacher reads the same text, but with the sign for an unknown word in place of each word that was
-    left untranslated: it would understand that word.
+    left untranslated. It knows the other language too, so from the word itself it would teach the
+    student to treat it as translated.
 
     Attributes:
-        plan: the numbers of the pairs of every step. A step has sentences, or pairs of single words.
+        plan: the numbers of the pairs of every step. The pairs of a step are all sentences, or all
+            single words of a word list.
         pairs: sources, and their English translations as targets.
-        tokenizers: of ``english`` texts and of ``others``, with the same numbers.
-        max_pieces: texts are cut there.
-        seed: of what is worsened, and how.
-        english: share of the steps that have English texts alone.
-        worsened: share of the texts of these steps that are worsened.
+        tokenizers: of ``english`` texts and of ``others``. Both number the pieces alike.
+        max_pieces: longer texts are cut to so many pieces.
+        seed: seed of all draws: which steps have English texts alone, and how texts are worsened.
+        english_only_share: share of the steps with sentences that have English texts alone.
+        worsened_share: share of the texts of these steps that are worsened.
     """
 
     pairs: Sequence[Pair]
     tokenizers: "Mapping[str, PreTrainedTokenizerFast]"
     max_pieces: int
     seed: int
-    english: float = 0.0
-    worsened: float = 0.0
+    english_only_share: float = 0.0
+    worsened_share: float = 0.0
 
     def __getitem__(self, step: int) -> dict[str, Tensor]:
-        """The arguments of `Distillation.forward` in a step."""
+        """Makes the arguments of `Distillation.forward` for a step."""
         rng = np.random.default_rng((self.seed, step))
         pairs = [self.pairs[index] for index in self.plan[step]]
         has_words = pairs[0].group.endswith(WORD_LISTS)
-        if rng.random() < self.english and not has_words:
+        if rng.random() < self.english_only_share and not has_words:
             return self._english_batch(pairs, rng)
         sources = [pair.source for pair in pairs]
         targets = [pair.target for pair in pairs]
-        batch = _columns(self._encoded("english", targets), "target")
-        batch |= _columns(self._encoded("others", sources), "source")
+        batch = _model_inputs(self._tokenised("english", targets), "target")
+        batch |= _model_inputs(self._tokenised("others", sources), "source")
         batch["teacher_ids"] = batch["target_ids"]
         shares_text = _equal_texts(sources) | _equal_texts(targets)
         np.fill_diagonal(shares_text, False)
         return batch | {"shares_text": torch.from_numpy(shares_text)}
 
     def _english_batch(self, pairs: Sequence[Pair], rng: np.random.Generator) -> dict[str, Tensor]:
-        """English texts alone, some of them worsened."""
+        """Makes the arguments of a step with English texts alone, some of them worsened."""
         texts = []
         for pair, other in zip(pairs, rng.permutation(len(pairs)), strict=True):
             words = pair.target.split()
             text = WorsenedText(words, [False] * len(words))
-            if rng.random() < self.worsened:
-                text = worsen(pair.source, pair.target, pairs[other].target, _MOST_CHANGED, rng)
+            if rng.random() < self.worsened_share:
+                text = worsen(pair.source, pair.target, pairs[other].target, _HIGHEST_CHANCE, rng)
             texts.append(text)
-        encoded = self._encoded("english", [" ".join(text.words) for text in texts])
-        batch = _columns(encoded, "target")
+        encoded = self._tokenised("english", [" ".join(text.words) for text in texts])
+        batch = _model_inputs(encoded, "target")
         teacher_ids = batch["target_ids"].clone()
         for row, text in enumerate(texts):
             offsets = encoded["offset_mapping"][row].tolist()
@@ -103,8 +106,8 @@ class SentenceBatches(PlannedBatches):
             teacher_ids[row, pieces] = self.tokenizers["english"].unk_token_id
         return batch | {"teacher_ids": teacher_ids}
 
-    def _encoded(self, language: str, texts: list[str]) -> "BatchEncoding":
-        """Pieces of texts of ``english`` or of ``others``, padded."""
+    def _tokenised(self, language: str, texts: list[str]) -> "BatchEncoding":
+        """Cuts texts into pieces, padded to one length. `language` is ``english`` or ``others``."""
         return self.tokenizers[language](
             texts,
             truncation=True,
@@ -116,10 +119,12 @@ class SentenceBatches(PlannedBatches):
         )
 
 
-def _columns(encoded: "BatchEncoding", side: str) -> dict[str, Tensor]:
-    """The arguments of `Distillation.forward` for a side, ``source`` or ``target``: (n, t) numbers
-    of the pieces, a mask of pieces that are no padding, and one of pieces that are no special
-    tokens either."""
+def _model_inputs(encoded: "BatchEncoding", side: str) -> dict[str, Tensor]:
+    """Makes the arguments of `Distillation.forward` for a side, ``source`` or ``target``.
+
+    There are three, (n, t) each: the numbers of the pieces, a mask of pieces that are no padding,
+    and a mask of pieces that are neither padding nor special tokens.
+    """
     return {
         f"{side}_ids": encoded["input_ids"],
         f"{side}_mask": encoded["attention_mask"].bool(),
@@ -128,16 +133,22 @@ def _columns(encoded: "BatchEncoding", side: str) -> dict[str, Tensor]:
 
 
 def _equal_texts(texts: Sequence[str]) -> np.ndarray:
-    """Whether two of n texts are the same sentence (`corpus.text_key`), (n, n)."""
-    _, numbers = np.unique([text_key(text) for text in texts], return_inverse=True)
-    return numbers[:, None] == numbers
+    """Finds which of n texts are the same sentence (`corpus.text_key`): (n, n) bool."""
+    _, sentence_numbers = np.unique([text_key(text) for text in texts], return_inverse=True)
+    return sentence_numbers[:, None] == sentence_numbers
 
 
 def _untranslated_pieces(text: WorsenedText, offsets: Sequence[Sequence[int]]) -> list[int]:
-    """Positions of the pieces of untranslated words, of a text whose pieces have these offsets."""
+    """Finds the positions of the pieces that belong to untranslated words.
+
+    Args:
+        text: its words are joined by one space each.
+        offsets: first character of each piece in the joined text, and the one behind its last.
+    """
+    # One entry for each character of the joined text; the spaces count as translated.
     is_untranslated: list[bool] = []
-    for word, untranslated in zip(text.words, text.is_untranslated, strict=True):
-        is_untranslated += [untranslated] * len(word) + [False]
+    for word, word_is_untranslated in zip(text.words, text.is_untranslated, strict=True):
+        is_untranslated += [word_is_untranslated] * len(word) + [False]
     # A piece may begin with the space before it, so its last character decides.
     return [
         position
@@ -150,34 +161,34 @@ def worsen(
     source: str,
     target: str,
     other_target: str,
-    share: float,
+    highest_chance: float,
     rng: np.random.Generator,
 ) -> WorsenedText:
     """Worsens a translation as bad ones are, with words of its source and of another translation.
 
-    Every word changes with the same chance, which is drawn between 0 and `share`. Where none would,
-    one word is drawn.
+    Every word changes with the same chance, which is drawn between 0 and `highest_chance`. If no
+    word changes, one is drawn that does.
 
     Args:
         source: the source, whose words are left untranslated.
         target: the translation.
         other_target: another translation, whose words are unrelated.
-        share: the greatest chance of a word to change.
-        rng: of the draws.
+        highest_chance: the highest chance of a word to change, 0 to 1.
+        rng: makes all draws.
     """
     words = target.split()
     lower_words = {word.lower() for word in words}
-    source_words = [word for word in source.split() if word.lower() not in lower_words]
+    source_only_words = [word for word in source.split() if word.lower() not in lower_words]
     unrelated_words = [word for word in other_target.split() if word.lower() not in lower_words]
-    is_changed = rng.random(len(words)) < share * rng.random()
+    is_changed = rng.random(len(words)) < highest_chance * rng.random()
     if words and not is_changed.any():
         is_changed[rng.integers(len(words))] = True
     # Each word of the worsened text, and whether it was left untranslated.
     result: list[tuple[str, bool]] = []
-    for word, changes in zip(words, is_changed, strict=True):
-        change = rng.choice(list(_CHANGES), p=list(_CHANGES.values())) if changes else None
-        if change == "untranslated" and source_words:
-            result.append((source_words[rng.integers(len(source_words))], True))
+    for word, is_changing in zip(words, is_changed, strict=True):
+        change = rng.choice(list(_CHANGES), p=list(_CHANGES.values())) if is_changing else None
+        if change == "untranslated" and source_only_words:
+            result.append((source_only_words[rng.integers(len(source_only_words))], True))
         elif change in ("untranslated", "unrelated") and unrelated_words:
             result.append((unrelated_words[rng.integers(len(unrelated_words))], False))
         elif change == "missing" and len(words) > 1:
@@ -197,28 +208,29 @@ def worsen(
 
 
 class Distillation(nn.Module):
-    """A student encoder with its loss over a batch of sentence pairs, whose English sides a teacher
-    reads.
+    """A student encoder, with its loss over a batch of sentence pairs. A teacher reads the English
+    sides.
 
-    The target of an English piece is the teacher's vector less the running mean of all of them. The
-    loss is a sum of four parts:
+    The goal of an English piece is the teacher's vector, less the running mean of all of the
+    teacher's vectors. The loss is a weighted sum of four parts:
 
-    - every English piece of the student stays at its target (1 - cosine);
-    - every source piece has a near piece among the targets of its sentence, and every target one
-      among the source pieces (1 - cosine of the nearest);
-    - the nearest target of a source piece is nearer than sampled targets of other sentences
-      (InfoNCE);
-    - so are the mean vectors of a source and of its translation, among those of the batch
-      (InfoNCE).
+    - Each English piece of the student stays at its goal: 1 - cosine (`english_weight`).
+    - Each source piece has a near goal in its sentence, and each goal a near source piece: 1 -
+      cosine of the nearest (`distance_weight`).
+    - A source piece is nearer to its nearest goal than to goals of other sentences: InfoNCE (weight
+      1).
+    - The mean vectors of a source and of its translation are nearer to each other than to those of
+      the other pairs of the batch: InfoNCE (weight 1).
 
     Args:
         student: an encoder, cut off at its last layer.
         teacher: the frozen original, cut off at the layer that teaches; its weights are no part of
             this module's state.
-        temperature: of both InfoNCE losses.
-        distance_weight: see above.
-        english_weight: see above.
-        negatives: number of sampled goals of other sentences.
+        temperature: divides the cosines of both InfoNCE losses.
+        distance_weight: weight of the second part.
+        english_weight: weight of the first part.
+        negatives: the third part takes at most so many goals of a batch, at even distances. A source
+            piece is compared with those of other sentences.
     """
 
     def __init__(
@@ -238,6 +250,8 @@ class Distillation(nn.Module):
         self.temperature, self.negatives = temperature, negatives
         self.distance_weight, self.english_weight = distance_weight, english_weight
         width = student.config.hidden_size
+        # The running mean of the teacher's vectors, and the number of batches that it has seen.
+        # Checkpoints hold both under these names.
         self.target_mean = nn.Buffer(torch.zeros(width))
         self.batches = nn.Buffer(torch.zeros((), dtype=torch.int64))
 
@@ -252,20 +266,24 @@ class Distillation(nn.Module):
         source_content: Tensor | None = None,
         shares_text: Tensor | None = None,
     ) -> dict[str, Tensor]:
-        """The loss of a batch.
+        """Computes the loss of a batch.
 
-        Special tokens count wherever a text is looked at as a whole. They are no words that could be
-        told apart from those of other sentences.
+        Special tokens are part of the mean of a text, of the distances, and of the English pieces
+        that stay at their goals. They are left out of the third part: no special token is a word
+        that could be told apart from words of other sentences.
 
         Args:
             target_ids: (n, t) pieces of the English texts.
             target_mask: (n, t) bool, pieces that are no padding.
-            target_content: (n, t) bool, pieces that are no special tokens either.
+            target_content: (n, t) bool, pieces that are neither padding nor special tokens.
             teacher_ids: (n, t) the same pieces as the teacher reads them.
             source_ids: (n, s) pieces of the sources; None in a step of English texts alone.
             source_mask: (n, s) bool, pieces that are no padding.
-            source_content: (n, s) bool, pieces that are no special tokens either.
+            source_content: (n, s) bool, pieces that are neither padding nor special tokens.
             shares_text: (n, n) bool, two pairs of the batch that have a side in common.
+
+        Returns:
+            ``loss`` -> the loss.
         """
         goals = self._goals(teacher_ids, target_mask)
         english = encode(self.student, target_ids, target_mask)
@@ -274,70 +292,88 @@ class Distillation(nn.Module):
         if source_ids is None:
             return {"loss": loss}
         source = encode(self.student, source_ids, source_mask)
-        similarities = pooled(source, source_mask) @ pooled(goals, target_mask).T
+        similarities = unit_means(source, source_mask) @ unit_means(goals, target_mask).T
         loss = loss + symmetric_loss(similarities / self.temperature, shares_text)
-        source = functional.normalize(source, dim=-1)
-        goals = functional.normalize(goals, dim=-1)
-        source_cosines, goal_cosines = nearest(source, source_mask, goals, target_mask)
+        source_units = functional.normalize(source, dim=-1)
+        goal_units = functional.normalize(goals, dim=-1)
+        source_cosines, goal_cosines = nearest_cosines(
+            source_units, source_mask, goal_units, target_mask
+        )
         source_distance = (1 - source_cosines[source_mask]).mean()
         goal_distance = (1 - goal_cosines[target_mask]).mean()
         loss = loss + self.distance_weight * (source_distance + goal_distance)
-        other_cosines = self._cosines_of_others(source, goals, target_content, shares_text)
-        logits = torch.cat([source_cosines[..., None], other_cosines], -1) / self.temperature
-        # The right answer, the first column, is the nearest goal of the translation.
+        negative_cosines = self._negative_cosines(
+            source_units, goal_units, target_content, shares_text
+        )
+        logits = torch.cat([source_cosines[..., None], negative_cosines], -1) / self.temperature
+        # The right answer is the first column, the nearest goal of the translation.
         logits = logits[source_content]
         answers = torch.zeros(len(logits), dtype=torch.int64, device=logits.device)
         return {"loss": loss + functional.cross_entropy(logits, answers)}
 
     def _goals(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """The teacher's vectors of pieces, (n, t, d), less their running mean."""
+        """Computes the goals of pieces, (n, t, d): the teacher's vectors less their running mean.
+        In training, the batch updates the mean first."""
         with torch.no_grad():
             vectors = encode(self._teacher[0].to(ids.device), ids, mask).float()
             if self.training:
                 self.batches += 1
-                # Like the mean of all batches at first, so that its start has no weight.
-                share = max(1 - _MEAN_MOMENTUM, 1 / float(self.batches))
-                self.target_mean += share * (vectors[mask].mean(0) - self.target_mean)
+                # The first batches count alike, so that the zeros of the start have no weight.
+                batch_weight = max(1 - _MEAN_MOMENTUM, 1 / float(self.batches))
+                self.target_mean += batch_weight * (vectors[mask].mean(0) - self.target_mean)
             return vectors - self.target_mean
 
-    def _cosines_of_others(
+    def _negative_cosines(
         self,
-        source: Tensor,
-        goals: Tensor,
+        source_units: Tensor,
+        goal_units: Tensor,
         content: Tensor,
         shares_text: Tensor,
     ) -> Tensor:
-        """Cosines of source pieces with sampled goals, (n, s, `negatives`); far below any where the
-        goal is of the same sentence, or of a pair that shares a text with it."""
-        sentences, _ = content.nonzero(as_tuple=True)
-        candidates = goals[content]
+        """Computes the cosines of source pieces with goals of other sentences.
+
+        Args:
+            source_units: (n, s, d) vectors of unit length.
+            goal_units: (n, t, d) vectors of unit length.
+            content: (n, t) bool, goals that are neither padding nor special tokens.
+            shares_text: (n, n) bool, two pairs of the batch that have a side in common.
+
+        Returns:
+            (n, s, k) cosines with k goals, at most `negatives`; `_NO_CANDIDATE` where a goal is of
+            the same pair, or of a pair that shares a text with it.
+        """
+        goal_pairs, _ = content.nonzero(as_tuple=True)
+        candidates = goal_units[content]
         if len(candidates) > self.negatives:
             # Evenly spread: pieces of all sentences, and the same in every run.
-            places = torch.linspace(0, len(candidates) - 1, self.negatives, device=goals.device)
-            candidates, sentences = candidates[places.long()], sentences[places.long()]
-        is_same_pair = torch.eye(len(goals), dtype=torch.bool, device=goals.device)
-        is_related = (shares_text | is_same_pair)[:, sentences]
-        return (source @ candidates.T).masked_fill(is_related[:, None], _NO_CANDIDATE)
+            places = torch.linspace(
+                0, len(candidates) - 1, self.negatives, device=candidates.device
+            )
+            candidates, goal_pairs = candidates[places.long()], goal_pairs[places.long()]
+        is_same_pair = torch.eye(len(goal_units), dtype=torch.bool, device=candidates.device)
+        is_related = (shares_text | is_same_pair)[:, goal_pairs]
+        cosines = source_units @ candidates.T
+        return cosines.masked_fill(is_related[:, None], _NO_CANDIDATE)
 
 
 def encode(encoder: nn.Module, ids: Tensor, mask: Tensor) -> Tensor:
-    """(n, t, d) token vectors of a `transformers` encoder."""
+    """Computes the (n, t, d) token vectors of a `transformers` encoder."""
     return encoder(input_ids=ids, attention_mask=mask.long()).last_hidden_state
 
 
-def pooled(states: Tensor, mask: Tensor) -> Tensor:
-    """(n, d) float32 means of the (n, t, d) vectors over the tokens of each text, of unit length."""
+def unit_means(states: Tensor, mask: Tensor) -> Tensor:
+    """Averages (n, t, d) vectors over the tokens of each text: (n, d) float32, of unit length."""
     states, weights = states.float(), mask.float()[:, :, None]
     return functional.normalize((states * weights).sum(1) / weights.sum(1), dim=-1)
 
 
-def nearest(
+def nearest_cosines(
     source: Tensor,
     source_mask: Tensor,
     target: Tensor,
     target_mask: Tensor,
 ) -> tuple[Tensor, Tensor]:
-    """Cosine of each token with the nearest one of the other side of its pair.
+    """Computes the cosine of each token with the nearest one of the other side of its pair.
 
     Args:
         source: (n, s, d) vectors of unit length.
@@ -360,19 +396,34 @@ def token_similarity(
     target: Tensor,
     target_mask: Tensor,
 ) -> Tensor:
-    """(n,) means of the `nearest` cosines of both sides of each pair; see there for the arguments,
-    but vectors may have any length."""
-    units = functional.normalize(source, dim=-1), functional.normalize(target, dim=-1)
-    source_cosines, target_cosines = nearest(units[0], source_mask, units[1], target_mask)
-    forwards = (source_cosines * source_mask).sum(1) / source_mask.sum(1)
-    backwards = (target_cosines * target_mask).sum(1) / target_mask.sum(1)
-    return (forwards + backwards) / 2
+    """Scores pairs of texts: the mean of `nearest_cosines` over the tokens of each side, and of the
+    two sides.
+
+    Takes the arguments of `nearest_cosines`, but the vectors may have any length.
+
+    Returns:
+        (n,) similarities, -1 to 1.
+    """
+    source_cosines, target_cosines = nearest_cosines(
+        functional.normalize(source, dim=-1),
+        source_mask,
+        functional.normalize(target, dim=-1),
+        target_mask,
+    )
+    source_mean = (source_cosines * source_mask).sum(1) / source_mask.sum(1)
+    target_mean = (target_cosines * target_mask).sum(1) / target_mask.sum(1)
+    return (source_mean + target_mean) / 2
 
 
 def symmetric_loss(similarities: Tensor, shares_text: Tensor) -> Tensor:
-    """Cross-entropy of the diagonal of (n, n) similarities, over rows and over columns; their mean.
+    """Computes the InfoNCE loss of n pairs, over rows and over columns, and averages the two.
 
-    Two pairs that share a text, as `shares_text` (n, n) says, are no negatives of each other."""
+    Args:
+        similarities: (n, n) of the sources with the translations, divided by the temperature. The
+            pairs lie on the diagonal.
+        shares_text: (n, n) bool, two pairs that have a side in common: they are no negatives of
+            each other. False on the diagonal.
+    """
     similarities = similarities.float().masked_fill(shares_text, _NO_CANDIDATE)
     labels = torch.arange(len(similarities), device=similarities.device)
     over_rows = functional.cross_entropy(similarities, labels)

@@ -14,7 +14,7 @@ from typing import Any, TypedDict
 
 import numpy as np
 
-from mtmetrics.artifacts.catalog import REPOSITORY
+from mtmetrics.artifacts.catalog import REPOSITORY_NAME_PATTERN
 from mtmetrics.artifacts.places import hub_source
 from mtmetrics.checks import language_pair, split_pair
 from mtmetrics.errors import MTMetricsError, require_extra
@@ -394,7 +394,7 @@ def _front_matter(config: Config, measured: Measured, licence: str | None) -> st
         data["license"] = licence
     data |= {
         "tags": ["mtmetrics", "machine-translation", "evaluation", "quality-estimation", "uscore"],
-        "base_model": [repository] if REPOSITORY.fullmatch(repository) else [],
+        "base_model": [repository] if REPOSITORY_NAME_PATTERN.fullmatch(repository) else [],
         "datasets": [],
         "metrics": [],
     }

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mtmetrics.artifacts.cards import check_model_card, licence_fields, licence_of
-from mtmetrics.artifacts.catalog import REPOSITORY, catalog, verify
+from mtmetrics.artifacts.catalog import REPOSITORY_NAME_PATTERN, catalog, verify
 from mtmetrics.artifacts.hub import download
 from mtmetrics.artifacts.models import model_fingerprint, model_folder
 from mtmetrics.artifacts.places import HubSource, hub_snapshot, hub_source
@@ -202,7 +202,7 @@ def _listed_elsewhere(key: str, table: Mapping[str, Any]) -> _Listed:
 def _catalog_source(key: str, name: str, folder: Path) -> tuple[str, str | None]:
     """Repository and revision of a model that lies on this machine, if it is the catalog's."""
     source = hub_source(name)
-    if name not in catalog() or not REPOSITORY.fullmatch(source.repository):
+    if name not in catalog() or not REPOSITORY_NAME_PATTERN.fullmatch(source.repository):
         why = f"{name} is in {folder} alone, so nobody else could load it"
         mend = "begin the production with its folder, which is then copied"
         raise ArtifactError(f"[{key}]: {why}; {mend}")
@@ -258,7 +258,7 @@ def _part_card(folder: Path, part: _Part, data: Mapping[str, Any], preset: str) 
     }
     base = (part.origin or "").partition("#")[0]
     source = hub_source(base).repository
-    kept["base_model"] = [source] if REPOSITORY.fullmatch(source) else []
+    kept["base_model"] = [source] if REPOSITORY_NAME_PATTERN.fullmatch(source) else []
     head = yaml.safe_dump(
         {**kept, **part.licence, "metrics": []}, sort_keys=False, allow_unicode=True
     )
