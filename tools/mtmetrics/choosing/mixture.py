@@ -60,7 +60,7 @@ def _reads_both(metric: Metric, spec: MetricSpec) -> bool:
     if len(reference_sides) == 1:
         return "both" in reference_sides
     options = dict(spec.options)
-    preset_settings = metric.made_by().preset_settings(spec.preset, options)
+    preset_settings = metric.made_by().tables_of_preset(spec.preset, options)
     preset_side = metric.choices.preset_side(preset_settings)
     return "both" in (metric.requested_side(options), preset_side)
 

@@ -178,7 +178,7 @@ def _choose_side(
     is_requested = bool(metric.requested_side(loader))
     if available_columns is not None or is_requested or len(metric.sides) == 1:
         return metric.side_of_preset(loader["preset"], loader, available_columns)
-    preset_settings = metric.made_by().preset_settings(loader["preset"], loader)
+    preset_settings = metric.made_by().tables_of_preset(loader["preset"], loader)
     preset_side = metric.choices.preset_side(preset_settings)
     if preset_side is None or preset_side is Side.BOTH:
         single_sides = [side for side in metric.sides if side is not Side.BOTH]

@@ -105,7 +105,7 @@ class Metric:
         decides."""
         requested, preset_side = self.requested_side(options), None
         if len(self.sides) > 1 and not requested:
-            preset_side = self.choices.preset_side(self.made_by().preset_settings(preset, options))
+            preset_side = self.choices.preset_side(self.made_by().tables_of_preset(preset, options))
         return resolve_side(self.choices, requested, preset_side, given_columns)
 
 
