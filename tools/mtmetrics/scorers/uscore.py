@@ -27,9 +27,9 @@ from mtmetrics.scorers.preset_tables import (
     encoder_table,
     load_remapping,
     model_table,
-    own_language_model,
     required_pair,
     target_language,
+    user_language_model_table,
 )
 from mtmetrics.scorers.results import PartScores
 from mtmetrics.scorers.settings import loading_option, option
@@ -510,7 +510,7 @@ def _model_tables(preset: Preset, settings: UScore.Settings) -> dict[str, dict[s
     if settings.back:
         tables["back_translation"] = {"model": settings.back}
     if settings.lm:
-        tables["language_model"] = own_language_model(settings.lm, tables["language_model"])
+        tables["language_model"] = user_language_model_table(settings.lm, tables["language_model"])
     return {
         name: model_table(preset, name, table) for name, table in tables.items() if "model" in table
     }
