@@ -386,7 +386,7 @@ def no_plugins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None
     known = dict(registry.METRICS)
     cached = (
         registry.installed_plugins,
-        options.own_options,
+        options.settings_with_flags,
     )
     for one in cached:
         one.cache_clear()

@@ -50,7 +50,7 @@ class Toy(Scorer):
 
 def forget() -> None:
     """What the command line keeps of the metrics that there are."""
-    options.own_options.cache_clear()
+    options.settings_with_flags.cache_clear()
 
 
 @pytest.fixture

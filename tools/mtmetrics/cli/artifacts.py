@@ -98,7 +98,7 @@ def _add_pull(actions: options.Subparsers) -> None:
     parser.add_argument(
         "--lp",
         metavar="XX-YY",
-        **options.LIST,
+        **options.REPEATABLE_LIST,
         help="published maps: only these language pairs (default: all)",
     )
     parser.add_argument(
@@ -132,7 +132,7 @@ def _add_import_published(actions: options.Subparsers) -> None:
     parser.add_argument(
         "--lp",
         metavar="XX-YY",
-        **options.LIST,
+        **options.REPEATABLE_LIST,
         help="only these language pairs (default: all)",
     )
     parser.set_defaults(run=run_import_published)

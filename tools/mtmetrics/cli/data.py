@@ -71,7 +71,7 @@ def _add_score(actions: options.Subparsers) -> None:
         "--lp",
         metavar="XX-YY",
         dest="pairs",
-        **options.LIST,
+        **options.REPEATABLE_LIST,
         help="only these language pairs (default: all)",
     )
     parser.add_argument(
@@ -153,7 +153,7 @@ def run_score(args: argparse.Namespace) -> None:
     wanted_pairs = []
     for pair in args.pairs:
         wanted_pairs += names_of_pair(pair, available_pairs) or [pair]
-    loader = options.metric_options(args)
+    loader = options.single_metric_options(args)
     jobs = []
     for pair in wanted_pairs or available_pairs:
         eval_set = EvalSet.read(args.folder, pair)

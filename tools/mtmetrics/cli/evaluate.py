@@ -33,7 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     inputs.add_argument(
         "--data",
         metavar="FILE",
-        **options.LIST,
+        **options.REPEATABLE_LIST,
         help=(
             "JSON Lines, plain or .gz, with the fields lp, source, translation and human; or "
             "tables with a header, MLQE-PE, WMT's metrics tasks, mt-metrics-eval, or a folder; "
@@ -126,7 +126,7 @@ def _add_recipe_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--vectors",
         metavar="MODEL=FILE[,maps=DIR]",
-        **options.LIST,
+        **options.REPEATABLE_LIST,
         help=(
             "with --recipe: sentence vectors of a model that is not part of this package, such as "
             "LASER (Parquet, columns text and vector), and maps of them (mtmetrics train maps --level "
@@ -136,7 +136,7 @@ def _add_recipe_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--text",
         metavar="FILE",
-        **options.LIST,
+        **options.REPEATABLE_LIST,
         help="with --recipe: text that a figure's models learn from; --recipes says which",
     )
     group.add_argument(
@@ -203,8 +203,8 @@ def run(args: argparse.Namespace) -> None:
         return
     if args.tried:
         raise InputError("--try says which values --tune tries; pass --tune too")
-    usual_metrics = () if args.column else (options.USUAL_METRIC,)
-    specs = list(options.metric_specs(args, usual=usual_metrics).values())
+    default_metrics = () if args.column else (options.DEFAULT_METRIC,)
+    specs = list(options.metric_specs(args, default_metrics=default_metrics).values())
     if args.agreement is not None:
         _check_agreement(args, specs)
     if args.plot is None and (args.draw or args.weigh):

@@ -139,7 +139,7 @@ def run(args: argparse.Namespace) -> None:
     ranges = _read_ranges(args.segments)
     if args.worst is not None:
         positive("--worst", args.worst)
-    loader = options.metric_options(args)
+    loader = options.single_metric_options(args)
     inputs = open_rows(args, [loader])
     [system], [side] = inputs.systems, inputs.sides
     segments = list(_chosen_segments(inputs.rows, ranges, system, side.columns))

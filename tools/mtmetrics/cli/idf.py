@@ -19,7 +19,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--text",
         metavar="FILE",
-        **options.LIST,
+        **options.REPEATABLE_LIST,
         required=True,
         help=(
             "text of source and target language, one segment per line, each of which counts as a "
@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--languages",
         metavar="XX",
-        **options.LIST,
+        **options.REPEATABLE_LIST,
         help=(
             "of each file, such as --languages de en; where the encoder reads some languages "
             "differently"

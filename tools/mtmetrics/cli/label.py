@@ -21,7 +21,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     rows.add_argument(
         "--data",
         metavar="FILE",
-        **options.LIST,
+        **options.REPEATABLE_LIST,
         required=True,
         help=(
             "JSON Lines: lp, source, reference, and translation or outputs (an object, system -> "
@@ -69,7 +69,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     rows.add_argument(
         "--escaped",
         metavar="SYSTEM",
-        **options.LIST,
+        **options.REPEATABLE_LIST,
         help="outputs of these systems hold HTML entities such as &quot;, which are undone",
     )
     options.add_seed(rows, "everything random")

@@ -113,7 +113,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     text.add_argument(
         "--prepared", action="store_true", help="the files hold clean sentences: do not filter them"
     )
-    options.add_language_filter(text)
+    options.add_no_language_filter(text)
     options.add_model_options(parser)
     parser.set_defaults(run=run)
 

@@ -1,7 +1,9 @@
-"""Options that several commands share, so that a flag has one name and one meaning everywhere.
+"""Options that several commands share.
 
-Functions ``add_...`` add options to a parser or to a group of one. At the end of the module stand
-the functions that read back which metrics the user names, and how models are run."""
+Functions ``add_...`` add options to a parser, or to a group of options of a parser. The other
+functions read parsed arguments: `settings_of`, `mix_weights`, `metric_specs`,
+`single_metric_options` and `model_pool`. A command that needs another help text or another default
+for a flag, such as ``--lp`` or ``--format``, defines this flag itself."""
 
 import argparse
 import dataclasses
@@ -22,24 +24,26 @@ if TYPE_CHECKING:
     from mtmetrics.scorers.spec import MetricSpec
 
 T = TypeVar("T")
-# A parser, or a group of options of one.
+# A parser, or a group of options of a parser.
 Container = argparse._ActionsContainer
-# The parsers of the actions of a command.
+# Takes a parser for each action of a command, such as ``train encoder`` and ``train lm``.
 Subparsers = argparse._SubParsersAction
-# Keywords of `load_scorer`: ``metric``, ``preset``, ``lang_pair``, ``against`` and the metric's own.
+# Keywords of `load_scorer`: ``metric``, ``preset``, ``lang_pair``, ``against``, and settings of the
+# metric.
 LoaderOptions = dict[str, Any]
 # A value of an option that is a plain setting.
-Value = bool | int | float | str
-# Keywords of `add_argument` for an option that takes one value or more, and grows when it is given
-# again.
-LIST = {"nargs": "+", "action": "extend", "default": []}
-USUAL_METRIC = "xmoverscore"
+PlainValue = bool | int | float | str
+# Keywords of `add_argument` for an option that takes one value or several. Where the user repeats
+# the flag, its values are joined.
+REPEATABLE_LIST = {"nargs": "+", "action": "extend", "default": []}
+DEFAULT_METRIC = "xmoverscore"
 _ROW_FILES = (
     "TSV (source, translation and reference in this order, or named by a header row), .csv with "
     "a header row, .jsonl or .parquet (source, translation, reference; or src, mt, ref); - "
     "reads TSV from standard input"
 )
-# Options of commands. A setting of a metric that is called like one of them is no option of its own.
+# Options that commands define. A metric setting with one of these names gets no flag of its own,
+# because the command already defines that flag.
 _OPTIONS_OF_COMMANDS = (
     "lang_pair",
     "against",
@@ -52,34 +56,37 @@ _OPTIONS_OF_COMMANDS = (
     "seed",
     "correction",
 )
-# Help shows this group only for a metric that is named.
-OWN_OPTIONS = "instead of what the preset says"
+# Title of the group of options that replace a preset's values. Help lists its options only for the
+# metrics that the user names: ``mtmetrics score --metric sentsim --help``.
+PRESET_OVERRIDES_TITLE = "instead of what the preset says"
 _DTYPE_DEFAULT = "float32; auto in filter and rerank, and with --engine ray"
 
 
 def flag(keyword: str) -> str:
-    """Returns the option of the command line for a keyword of Python."""
+    """Returns the flag of the command line for a keyword of Python."""
     return "--lp" if keyword == "lang_pair" else f"--{keyword.replace('_', '-')}"
 
 
 @functools.cache
-def own_options() -> dict[str, list[dataclasses.Field]]:
-    """Returns metric -> the fields of its settings that replace what a preset says."""
-    options = {}
+def settings_with_flags() -> dict[str, list[dataclasses.Field]]:
+    """Returns the settings of each metric that have a command-line flag: metric -> fields."""
+    fields_of_metric = {}
     for metric in METRICS.values():
         fields = metric.settings().options().values()
-        options[metric.name] = [field for field in fields if field.name not in _OPTIONS_OF_COMMANDS]
-    return options
+        fields_of_metric[metric.name] = [
+            field for field in fields if field.name not in _OPTIONS_OF_COMMANDS
+        ]
+    return fields_of_metric
 
 
-def own_keywords() -> list[str]:
-    """Returns the names of the options that replace what a preset says, each once."""
-    names = [field.name for fields in own_options().values() for field in fields]
+def _names_of_settings_with_flags() -> list[str]:
+    """Returns the names of the settings of all metrics that have a flag, each once."""
+    names = [field.name for fields in settings_with_flags().values() for field in fields]
     return list(dict.fromkeys(names))
 
 
-def default_text(field: dataclasses.Field) -> str:
-    """Returns the default of a setting as help shows it; nothing where there is none."""
+def format_default(field: dataclasses.Field) -> str:
+    """Formats the default of a setting for help; an empty text for None and False."""
     if field.default is None or field.default is False:
         return ""
     return f" (default: {field.default})"
@@ -88,26 +95,28 @@ def default_text(field: dataclasses.Field) -> str:
 def add_settings(
     group: Container,
     owners: Mapping[str, Iterable[dataclasses.Field]],
-    default_text: Callable[[dataclasses.Field], str] = default_text,
+    format_default: Callable[[dataclasses.Field], str] = format_default,
 ) -> None:
     """Adds an option for each field of settings: of metrics, trainings, productions or models.
 
-    An option that the user leaves out is None; `settings_of` keeps the default of the settings
-    then. Where owners describe the same field in different words, the help of its option says
-    whose words are whose.
+    The parsed value is None where the user omits the flag. `settings_of` skips such values, so that
+    the settings class sets its default.
+
+    Several owners may have a field of the same name. Then one option serves all of them. If their
+    help texts differ, the option shows each text after the names of its owners.
 
     Args:
         group: takes the options.
         owners: name of an owner of settings -> its fields, with a `help` in their metadata.
-        default_text: returns what the help of a field says of its default.
+        format_default: returns the text that shows the default of a field, after its help.
     """
     fields: dict[str, dataclasses.Field] = {}
-    # Name of a field -> its help -> the owners that describe it so.
+    # Name of a field -> help text -> the owners that have this help text.
     owners_by_help: dict[str, dict[str, list[str]]] = {}
     for owner, owned_fields in owners.items():
         for field in owned_fields:
             fields.setdefault(field.name, field)
-            help_text = field.metadata["help"] + default_text(field)
+            help_text = field.metadata["help"] + format_default(field)
             owners_by_help.setdefault(field.name, {}).setdefault(help_text, []).append(owner)
     for name, field in fields.items():
         help_texts = list(owners_by_help[name])
@@ -131,12 +140,12 @@ def _add_setting(group: Container, field: dataclasses.Field, help_text: str) -> 
     group.add_argument(flag(field.name), metavar=metavar, type=_value_reader(types), help=help_text)
 
 
-def _value_reader(types: set[type]) -> Callable[[str], Value]:
+def _value_reader(types: set[type]) -> Callable[[str], PlainValue]:
     """Returns the function that reads a value of one of these types."""
     if len(types) == 1:
         return next(iter(types))
 
-    def read(text: str) -> Value:
+    def read(text: str) -> PlainValue:
         try:
             return plain_value(types, text)
         except InputError as error:
@@ -145,11 +154,13 @@ def _value_reader(types: set[type]) -> Callable[[str], Value]:
     return read
 
 
-def settings_of(args: argparse.Namespace, config: type[T]) -> T:
-    """Returns settings of a class, with the values that the user gave."""
-    names = [field.name for field in dataclasses.fields(config)]  # type: ignore[arg-type]
+def settings_of(args: argparse.Namespace, settings_class: type[T]) -> T:
+    """Makes settings of a class from the flags that the user passed.
+
+    A field whose flag the user omitted keeps the default of the class."""
+    names = [field.name for field in dataclasses.fields(settings_class)]  # type: ignore[arg-type]
     values = {name: getattr(args, name) for name in names}
-    return config(**{name: value for name, value in values.items() if value is not None})
+    return settings_class(**{name: value for name, value in values.items() if value is not None})
 
 
 def add_lang_pair(group: Container) -> None:
@@ -192,7 +203,7 @@ def add_plugin(group: Container) -> None:
         "--plugin",
         metavar="FILE.py",
         action="append",
-        help="metrics of this file, too; repeatable",
+        help="also load the metrics that this file defines; repeatable",
     )
 
 
@@ -201,13 +212,14 @@ def add_where(group: Container) -> None:
     group.add_argument(
         "--where",
         metavar="CONDITION",
-        help="only rows whose field has a value, or a number that is not below one, such as "
-        "year=2020, system=NAME or 'judgements>=2'",
+        help="only rows whose field has this value (year=2020, system=NAME), or a number that is "
+        "at least this large ('judgements>=2')",
     )
 
 
 def add_judged_options(group: Container) -> None:
-    """Adds the choice of rows and fields of judged data."""
+    """Adds the options that choose rows of judged data and the field of the translation, and that
+    undo tokenisation."""
     group.add_argument("--lp", metavar="XX-YY", dest="pair", help="read this language pair only")
     group.add_argument(
         "--field",
@@ -219,24 +231,30 @@ def add_judged_options(group: Container) -> None:
     group.add_argument(
         "--detokenize",
         action="store_true",
-        help="first make running text of texts that Moses tokenised (extra [mining]); the "
-        "signature says so",
+        help="first undo the Moses tokenisation of the texts (extra [mining]); the signature "
+        "records it",
     )
 
 
-def add_seed(group: Container, drawn: str, default: int = 1) -> None:
-    """Adds ``--seed``; the help says what is `drawn`."""
+def add_seed(group: Container, random_choice: str, default: int = 1) -> None:
+    """Adds ``--seed``.
+
+    Args:
+        group: takes the option.
+        random_choice: completes the help "of ...": names what the seed determines.
+        default: the seed where the user passes none.
+    """
     group.add_argument(
         "--seed",
         metavar="SEED",
         type=int,
         default=default,
-        help=f"of {drawn} (default: %(default)s)",
+        help=f"of {random_choice} (default: %(default)s)",
     )
 
 
 def add_monolingual_files(group: Container) -> None:
-    """Adds a file of each language, and the language pair."""
+    """Adds the language pair and two files of sentences, one for each language."""
     group.add_argument("--lp", metavar="XX-YY", required=True, help="language pair, such as de-en")
     group.add_argument(
         "--source-text",
@@ -249,8 +267,8 @@ def add_monolingual_files(group: Container) -> None:
     )
 
 
-def add_language_filter(group: Container) -> None:
-    """Adds ``--no-language-filter``."""
+def add_no_language_filter(group: Container) -> None:
+    """Adds ``--no-language-filter``, which turns the filter off."""
     group.add_argument(
         "--no-language-filter",
         action="store_true",
@@ -263,7 +281,7 @@ def add_row_options(parser: argparse.ArgumentParser, *, one_file: str = _ROW_FIL
 
     Args:
         parser: of the command.
-        one_file: help of FILE, the kinds of rows that it may hold.
+        one_file: help of the argument FILE; says which kinds of rows the file may hold.
     """
     group = parser.add_argument_group("input")
     group.add_argument("file", metavar="FILE", nargs="?", help=one_file)
@@ -272,14 +290,14 @@ def add_row_options(parser: argparse.ArgumentParser, *, one_file: str = _ROW_FIL
         "-t",
         "--predictions",
         metavar="FILE",
-        **LIST,
+        **REPEATABLE_LIST,
         help="one translation per line; several files are several systems",
     )
     group.add_argument(
         "-r",
         "--references",
         metavar="FILE",
-        **LIST,
+        **REPEATABLE_LIST,
         help="one reference per line; of several files the best one counts",
     )
     add_lang_pair(group)
@@ -291,20 +309,20 @@ def add_output_options(
     *,
     format_help: str = "output format (default: table on a terminal, else json)",
 ) -> Container:
-    """Adds the group of output options, with `--format`, and returns it."""
+    """Adds a group of output options: `--format` and `--full-precision`. Returns the group."""
     group = parser.add_argument_group("output")
     group.add_argument("--format", choices=formats, help=format_help)
     group.add_argument(
         "--full-precision",
         action="store_true",
-        help="all digits of numbers; 6 significant ones without it",
+        help="show all digits of numbers (default: 6 significant digits)",
     )
     return group
 
 
 def add_metric_options(parser: argparse.ArgumentParser, *, is_repeatable: bool = False) -> None:
-    """Adds the choice of a metric and of a preset, the options that replace what the preset says,
-    and how models are run.
+    """Adds the options that choose metric, preset and side, the options that replace values of the
+    preset, and the options of running models.
 
     Args:
         parser: of the command.
@@ -315,7 +333,7 @@ def add_metric_options(parser: argparse.ArgumentParser, *, is_repeatable: bool =
     add_metric(
         group,
         f"metric, such as sentsim:mini or sentsim:mini:variant=wmd{repeatable} (default: "
-        f"{USUAL_METRIC})",
+        f"{DEFAULT_METRIC})",
     )
     add_plugin(group)
     group.add_argument(
@@ -329,7 +347,9 @@ def add_metric_options(parser: argparse.ArgumentParser, *, is_repeatable: bool =
         metavar="SIDE",
         help="compare with the source or the reference, for metrics that can do both",
     )
-    add_settings(parser.add_argument_group(OWN_OPTIONS), own_options(), lambda field: "")
+    overrides = parser.add_argument_group(PRESET_OVERRIDES_TITLE)
+    # These flags show no default, because the preset decides where the user omits one.
+    add_settings(overrides, settings_with_flags(), format_default=lambda field: "")
     add_model_options(parser)
 
 
@@ -341,37 +361,39 @@ def add_metric(group: Container, help_text: str) -> None:
 
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:
-    """Adds how models are run."""
+    """Adds the options of running models: device, number format, batch size, use of the Hub."""
 
-    def default_of(field: dataclasses.Field) -> str:
-        # Where the user names no number format, the command chooses one.
-        return f" (default: {_DTYPE_DEFAULT})" if field.name == "dtype" else default_text(field)
+    def format_model_default(field: dataclasses.Field) -> str:
+        # The default of --dtype depends on the command, not on the class of settings.
+        return f" (default: {_DTYPE_DEFAULT})" if field.name == "dtype" else format_default(field)
 
     group = parser.add_argument_group("models")
-    add_settings(group, {"": dataclasses.fields(Running)}, default_of)
+    add_settings(group, {"": dataclasses.fields(Running)}, format_model_default)
 
 
 def add_mix_option(parser: argparse.ArgumentParser, model_scores_help: str = "") -> None:
-    """Adds the weights of the sum of several scores.
+    """Adds ``--mix``: weights of metrics in a weighted sum, by which the command ranks or keeps
+    rows.
 
     Args:
         parser: of the command.
-        model_scores_help: continues the help where scores of translation models may have a weight.
+        model_scores_help: text for commands that also accept the score of a translation model in
+            the sum; follows "weight of a metric" in the help.
     """
     parser.add_argument(
         "--mix",
         metavar="NAME=WEIGHT",
         action="append",
         help=f"weight of a metric, as it was named with --metric{model_scores_help}, in the sum "
-        "that decides; repeatable (default: 1 for each metric)",
+        "of scores by which rows are chosen; repeatable (default: 1 for each metric)",
     )
 
 
 def mix_weights(args: argparse.Namespace) -> dict[str, float]:
-    """Returns the weights that --mix gives, by name.
+    """Reads the weights of --mix: name -> weight.
 
     Raises:
-        InputError: one is not NAME=WEIGHT, or a name comes twice.
+        InputError: a value is not NAME=WEIGHT, or two values have the same name.
     """
     weights: dict[str, float] = {}
     for text in args.mix or []:
@@ -381,16 +403,18 @@ def mix_weights(args: argparse.Namespace) -> dict[str, float]:
                 raise ValueError
             weights[name] = float(value)
         except ValueError:
-            form = f"NAME=WEIGHT is needed, once for each name, such as {USUAL_METRIC}:mini=0.5"
-            raise InputError(f"--mix {text}: {form}") from None
+            expected_form = (
+                f"NAME=WEIGHT is needed, once for each name, such as {DEFAULT_METRIC}:mini=0.5"
+            )
+            raise InputError(f"--mix {text}: {expected_form}") from None
     return weights
 
 
-def metric_options(args: argparse.Namespace) -> LoaderOptions:
-    """Returns the keywords of `load_scorer` for the one metric that the arguments name.
+def single_metric_options(args: argparse.Namespace) -> LoaderOptions:
+    """Returns the keywords of `load_scorer`, for a command that takes one metric.
 
     Raises:
-        InputError: they name several, or as `metric_specs`.
+        InputError: the arguments name several metrics, or `metric_specs` raises it.
     """
     spec, *further_specs = metric_specs(args).values()
     if further_specs:
@@ -402,42 +426,47 @@ def metric_options(args: argparse.Namespace) -> LoaderOptions:
 
 
 def loader_options(spec: "MetricSpec", args: argparse.Namespace) -> LoaderOptions:
-    """Returns the keywords of `mtmetrics.scorers.registry.load_scorer` for a metric, with the
-    language pair of the arguments."""
-    loader = {"metric": spec.metric, "preset": spec.preset, **dict(spec.options)}
+    """Returns the keywords of `mtmetrics.scorers.registry.load_scorer` for a metric.
+
+    They include the language pair if the command has ``--lp``."""
+    keywords = {"metric": spec.metric, "preset": spec.preset, **dict(spec.options)}
     if hasattr(args, "lp"):
-        loader["lang_pair"] = args.lp
-    return loader
+        keywords["lang_pair"] = args.lp
+    return keywords
 
 
 def metric_specs(
-    args: argparse.Namespace, *, usual: Sequence[str] = (USUAL_METRIC,)
+    args: argparse.Namespace, *, default_metrics: Sequence[str] = (DEFAULT_METRIC,)
 ) -> "dict[str, MetricSpec]":
-    """Reads the metrics, with --preset and, for a single metric, its own options.
+    """Reads the metrics that the arguments name, with their presets and options.
+
+    --preset and --against complete each metric. Flags of settings complete a single metric. What
+    the user writes inside --metric wins over all of them.
 
     Args:
         args: parsed arguments.
-        usual: the metrics where the user names none.
+        default_metrics: the metrics where the user names none.
 
     Returns:
-        The text that the user wrote for a metric -> the metric.
+        The value of --metric, as the user wrote it -> the metric.
 
     Raises:
-        InputError: a metric comes twice, an option could belong to several metrics, or
-            `MetricSpec.parse` refuses a text.
+        InputError: a metric is named twice; the user passes the flag of a setting, but not exactly
+            one metric, so that the flag does not say whose setting it is; or `MetricSpec.parse`
+            refuses a text.
     """
     from mtmetrics.scorers.spec import MetricSpec
 
-    texts = args.metric or [*usual]
+    texts = args.metric or [*default_metrics]
     for text in texts:
         if texts.count(text) > 1:
             raise InputError(f"--metric {text}: given twice")
-    values = {name: getattr(args, name) for name in own_keywords()}
+    values = {name: getattr(args, name) for name in _names_of_settings_with_flags()}
     options = {name: value for name, value in values.items() if value is not None}
     if len(texts) != 1 and options:
-        option = flag(next(iter(options)))
-        form = f"{USUAL_METRIC}:{args.preset or 'paper'}:{option[2:]}=VALUE"
-        raise InputError(f"{option}: for which metric? Write it as in --metric {form}")
+        first_flag = flag(next(iter(options)))
+        expected_form = f"{DEFAULT_METRIC}:{args.preset or 'paper'}:{first_flag[2:]}=VALUE"
+        raise InputError(f"{first_flag}: for which metric? Write it as in --metric {expected_form}")
     specs = {}
     for text in texts:
         spec = MetricSpec.parse(text).filled(args.preset, options)
@@ -446,8 +475,14 @@ def metric_specs(
 
 
 def _compared_with(spec: "MetricSpec", against: str) -> "MetricSpec":
-    """Returns the metric, to compare with the side that --against names; unchanged where it has no
-    choice, or chooses by itself."""
+    """Returns the metric with the side that --against names.
+
+    The metric stays unchanged if it can compare with one side only, if its options name a side
+    already, or if its name is unknown, which loading reports.
+
+    Raises:
+        InputError: the metric cannot compare with that side.
+    """
     metric = known_metric(spec.metric)
     if metric is None:
         return spec
@@ -457,20 +492,22 @@ def _compared_with(spec: "MetricSpec", against: str) -> "MetricSpec":
     return spec.having(**{"against": side, **dict(spec.options)})
 
 
-def pool_options(args: argparse.Namespace, *, dtype: str = "float32") -> dict[str, Value]:
+def pool_options(args: argparse.Namespace, *, dtype: str = "float32") -> dict[str, PlainValue]:
     """Returns the keywords of `mtmetrics.models.pool.ModelPool`.
 
     Args:
         args: parsed arguments.
-        dtype: the number format where the user names none.
+        dtype: the number format where the user omits --dtype.
     """
     running = settings_of(args, Running)
     return dataclasses.asdict(running) | {"dtype": args.dtype or dtype}
 
 
 def model_pool(args: argparse.Namespace, *, dtype: str = "float32") -> "ModelPool":
-    """Returns a pool that runs models as the arguments say, see `pool_options`. Where the user leaves
-    the choice of a number format to it, a note says which it is."""
+    """Makes a pool that runs models with the options of the arguments, see `pool_options`.
+
+    Prints a note with the chosen number format if the user passes ``--dtype auto``. A command whose
+    default is auto prints no note, unless the user passes it."""
     from mtmetrics.models.pool import ModelPool
 
     pool = ModelPool(**pool_options(args, dtype=dtype))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from mtmetrics.errors import InputError
 from mtmetrics.io.lines import iter_parallel, refuse_twice
 from mtmetrics.io.row_writer import Columns
-from mtmetrics.io.tables import Row, open_table, required_texts
+from mtmetrics.io.tables import Row, open_table, required_columns
 
 if TYPE_CHECKING:
     import pyarrow
@@ -104,7 +104,7 @@ def _pairs(paths: Sequence[str]) -> Pairs:
     if table is None:
         return Pairs(lambda: iter(()))
     if table.is_named:
-        names = required_texts(table, [("source",), ("translation",)])
+        names = required_columns(table, [("source",), ("translation",)])
 
     def rows() -> Iterator[Row]:
         reopened_table = open_table(path, names)

@@ -125,10 +125,10 @@ class Parser(argparse.ArgumentParser):
         formatter = self._get_formatter()
         formatter.add_text(self.description)
         for group in self._action_groups:
-            if group.title != options.OWN_OPTIONS:
+            if group.title != options.PRESET_OVERRIDES_TITLE:
                 _add_section(formatter, group.title, group._group_actions, group.description)
         for group in self._action_groups:
-            if group.title == options.OWN_OPTIONS:
+            if group.title == options.PRESET_OVERRIDES_TITLE:
                 self._add_options_of_metrics(formatter, group._group_actions)
         parts = [self.format_usage(), formatter.format_help()]
         examples = [line for line in EXAMPLES.splitlines() if line.startswith(f"{self.prog} ")]
@@ -144,7 +144,7 @@ class Parser(argparse.ArgumentParser):
         """Adds a section for each metric that the user names, or how to see one."""
         metrics = named_metrics(self._arguments)
         if not metrics:
-            formatter.start_section(f"{options.OWN_OPTIONS} (a metric's own options)")
+            formatter.start_section(f"{options.PRESET_OVERRIDES_TITLE} (a metric's own options)")
             formatter.add_text(f"{self.prog} --metric NAME --help")
             formatter.end_section()
         for name in filter(known_metric, metrics):
@@ -152,7 +152,7 @@ class Parser(argparse.ArgumentParser):
             actions_of_metric = [copy.copy(action) for action in actions if action.dest in fields]
             for action in actions_of_metric:  # leaves out how other metrics describe the option
                 action.help = fields[action.dest].metadata["help"].replace("%", "%%")
-            _add_section(formatter, f"{options.OWN_OPTIONS} ({name})", actions_of_metric)
+            _add_section(formatter, f"{options.PRESET_OVERRIDES_TITLE} ({name})", actions_of_metric)
 
 
 def _add_section(

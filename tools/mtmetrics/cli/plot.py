@@ -68,7 +68,7 @@ def _add_plot(plots: options.Subparsers, name: str, picture: str) -> argparse.Ar
     parser.add_argument(
         "--data",
         metavar="FILE",
-        **options.LIST,
+        **options.REPEATABLE_LIST,
         required=True,
         help="human judgements, in any layout that mtmetrics evaluate reads",
     )
@@ -89,7 +89,9 @@ def run(args: argparse.Namespace) -> None:
 
     check_picture(args)
     check_plot_file(args.out, "mtmetrics plot")
-    specs = options.metric_specs(args, usual=() if args.column else (options.USUAL_METRIC,))
+    specs = options.metric_specs(
+        args, default_metrics=() if args.column else (options.DEFAULT_METRIC,)
+    )
     files = judged_files(args)
     entries = [Entry(name, spec) for name, spec in specs.items()]
     entries += [Entry.of_column(name) for name in args.column]

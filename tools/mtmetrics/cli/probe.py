@@ -68,7 +68,7 @@ def _add_preference(probes: options.Subparsers) -> None:
         "-t",
         "--predictions",
         metavar="FILE",
-        **options.LIST,
+        **options.REPEATABLE_LIST,
         help="modified sentences of your own, one per line; needs -s and -r",
     )
     _add_pairs(parser, "reference")
@@ -76,13 +76,13 @@ def _add_preference(probes: options.Subparsers) -> None:
     words.add_argument(
         "--word-pairs",
         metavar="FILE",
-        **options.LIST,
+        **options.REPEATABLE_LIST,
         help="TSV of words and their translations",
     )
     words.add_argument(
         "--parallel",
         metavar="FILE",
-        **options.LIST,
+        **options.REPEATABLE_LIST,
         help="parallel text whose words are aligned: JSONL (source, target) or TSV",
     )
     words.add_argument(
@@ -124,7 +124,7 @@ def _add_matching(probes: options.Subparsers) -> None:
         "--at",
         metavar="N",
         type=int,
-        **options.LIST,
+        **options.REPEATABLE_LIST,
         help="each N of Precision@N (default: 1 5 10)",
     )
     _add_pairs(parser, "target")
@@ -332,14 +332,14 @@ def _read_rows(
 def _read_sentence_pairs(path: str) -> Iterator[list[str]]:
     """Returns source and human translation of each row. The latter is the reference, or where there
     is none the translation."""
-    from mtmetrics.io.tables import open_table, required_texts
+    from mtmetrics.io.tables import open_table, required_columns
 
     table = open_table(path, ("source", "reference"))
     if table is None:
         return iter(())
     if not table.is_named:
         return table.texts(table.names[:2])
-    names = required_texts(table, [("source",), ("reference", "translation")])
+    names = required_columns(table, [("source",), ("reference", "translation")])
     return table.texts(names)
 
 
@@ -354,7 +354,7 @@ def _load_metric(args: argparse.Namespace, pool: "ModelPool") -> _ProbedMetric:
     """Loads the metric, to compare with the source where it can."""
     from mtmetrics.scorers.registry import find_metric, load_scorer
 
-    loader = options.metric_options(args)
+    loader = options.single_metric_options(args)
     metric = find_metric(loader["metric"])
     if "source" in metric.sides:
         loader["against"] = metric.side_of_options(loader, ["sources"])

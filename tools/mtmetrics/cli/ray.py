@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from mtmetrics.cli.messages import progress
-from mtmetrics.cli.options import LoaderOptions, Value, metric_options, pool_options
+from mtmetrics.cli.options import LoaderOptions, PlainValue, pool_options, single_metric_options
 from mtmetrics.cli.output import print_json, rounded
 from mtmetrics.cluster.block_folder import BlockFolder
 from mtmetrics.cluster.engine import BLOCK_ROWS, Engine, column_names, map_blocks
@@ -95,7 +95,7 @@ def score(args: argparse.Namespace) -> None:
     engine = chosen_engine(args)
     if args.segments or len(args.metric or ()) > 1:
         raise InputError("--engine ray scores with one --metric, and prints no --segments")
-    loader = metric_options(args)
+    loader = single_metric_options(args)
     names = column_names(args.file)
     fields = field_names(args.file, names)
     available_columns = [column for column, field in FIELDS.items() if field in fields]
@@ -184,7 +184,7 @@ def _make_worker(
     plugins: list[str],
     columns: tuple[str, ...],
     loader: LoaderOptions,
-    pool: dict[str, Value],
+    pool: dict[str, PlainValue],
     workers: int,
 ) -> "ScoringWorker":
     """Makes a worker in its process, which does not know the plug-ins yet."""

@@ -218,7 +218,7 @@ def _draw_layers(args: argparse.Namespace, recipe: "Recipe", measure: "Measure")
 
 def _user_metrics(args: argparse.Namespace) -> "dict[str, MetricSpec]":
     """Returns the metrics that the user names: name -> metric."""
-    specs = options.metric_specs(args, usual=()).values()
+    specs = options.metric_specs(args, default_metrics=()).values()
     return {spec.metric: spec for spec in specs}
 
 

@@ -50,14 +50,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--parallel",
         metavar="FILE",
-        **options.LIST,
+        **options.REPEATABLE_LIST,
         help="parallel text: JSONL (source, target, origin) or TSV",
     )
     group.add_argument("--word-pairs", metavar="FILE", help="TSV of words and their translations")
     parser.add_argument(
         "--exclude-origin",
         metavar="NAME",
-        **options.LIST,
+        **options.REPEATABLE_LIST,
         help="origins of --parallel to leave out; NAME* is a prefix",
     )
     parser.add_argument(
@@ -77,7 +77,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--map",
         metavar="KIND",
-        **options.LIST,
+        **options.REPEATABLE_LIST,
         help="clp, umd, clp+umd, umd+clp (default: clp umd)",
     )
     parser.add_argument(

@@ -62,7 +62,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "-t",
         "--predictions",
         metavar="FILE",
-        **options.LIST,
+        **options.REPEATABLE_LIST,
         help=(
             "instead of FILE: --nbest lines per source, or lines as Moses and Marian write them "
             "(NUMBER ||| TEXT ||| FEATURES ||| SCORE); of several files each gives candidates of "
@@ -123,7 +123,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    specs = options.metric_specs(args, usual=["chrf"] if args.mbr else [options.USUAL_METRIC])
+    specs = options.metric_specs(
+        args, default_metrics=["chrf"] if args.mbr else [options.DEFAULT_METRIC]
+    )
     weights = options.mix_weights(args)
     if args.tune and weights:
         raise InputError("--tune and --mix: the weights are either given or chosen; leave one out")

@@ -19,7 +19,7 @@ from mtmetrics.errors import InputError
 from mtmetrics.io.columns import column_names
 from mtmetrics.io.languages import language_checked
 from mtmetrics.io.lines import check_file, iter_parallel
-from mtmetrics.io.tables import Texts, count_rows, is_json, open_table, open_texts
+from mtmetrics.io.tables import TextTable, count_rows, is_json, open_table, open_texts
 from mtmetrics.scorers.metric import Metric
 from mtmetrics.scorers.registry import find_metric
 from mtmetrics.scorers.side import FIELDS, Column, Side
@@ -205,16 +205,16 @@ def _open(args: argparse.Namespace) -> _OpenedInput:
 
 def _open_file(path: str) -> _OpenedInput:
     """Opens a file of rows, whose translations are those of one system."""
-    texts = open_texts(path)
-    if texts is None:
+    table = open_texts(path)
+    if table is None:
         raise _empty(path)
-    columns = [column for column, field in FIELDS.items() if field in texts.columns]
-    read = functools.partial(_read_texts, texts)
-    return _OpenedInput([path], columns if texts.is_decided else None, read, texts.count)
+    columns = [column for column, field in FIELDS.items() if field in table.fields]
+    read = functools.partial(_read_texts, table)
+    return _OpenedInput([path], columns if table.has_distinct_columns else None, read, table.count)
 
 
-def _read_texts(texts: Texts, columns: Sequence[Column]) -> Iterator[TextRow]:
-    return texts.read([*(FIELDS[column] for column in columns), "translation"])
+def _read_texts(table: TextTable, columns: Sequence[Column]) -> Iterator[TextRow]:
+    return table.read([*(FIELDS[column] for column in columns), "translation"])
 
 
 def _read_parallel(
@@ -279,7 +279,7 @@ def _read_systems_of_file(path: str) -> Systems:
     for row in table.rows():
         outputs = row.outputs(translations)
         for column in columns:
-            texts[column].append(row.text(row.required(FIELDS[column])))
+            texts[column].append(row.text(row.required_column(FIELDS[column])))
         for system in outputs.fields:
             translations.setdefault(system, []).append(outputs.text(system))
     return Systems(texts, translations)

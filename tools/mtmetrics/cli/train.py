@@ -101,13 +101,13 @@ def _add_lm(kinds: options.Subparsers) -> None:
     data.add_argument(
         "--mono",
         metavar="FILE[:START-END[=ORIGIN],...]",
-        **options.LIST,
+        **options.REPEATABLE_LIST,
         help="text, one sentence per line; with line ranges, only those lines",
     )
     data.add_argument(
         "--parallel",
         metavar="FILE",
-        **options.LIST,
+        **options.REPEATABLE_LIST,
         help="JSON Lines of which one side is used",
     )
     data.add_argument(
@@ -120,7 +120,7 @@ def _add_lm(kinds: options.Subparsers) -> None:
         "--weight",
         metavar="ORIGIN=N",
         dest="weights",
-        **options.LIST,
+        **options.REPEATABLE_LIST,
         help="sentences of this origin occur N times per epoch; ORIGIN may end in *",
     )
     _add_excluded_origins(data)
@@ -298,7 +298,7 @@ def _add_regressor(kinds: options.Subparsers) -> None:
     data.add_argument(
         "--judged",
         metavar="FILE",
-        **options.LIST,
+        **options.REPEATABLE_LIST,
         required=True,
         help="JSON Lines: reference or ref (source or src), translation or mt, human or score; or "
         "judged segments as shared tasks published them",
@@ -307,7 +307,7 @@ def _add_regressor(kinds: options.Subparsers) -> None:
     data.add_argument(
         "--valid",
         metavar="FILE",
-        **options.LIST,
+        **options.REPEATABLE_LIST,
         help="judged segments that decide when to stop",
     )
     data.add_argument("--encoder", metavar="MODEL", required=True, help=_MODEL_PLACES)
@@ -328,7 +328,7 @@ def _add_regressor(kinds: options.Subparsers) -> None:
         "--seeds",
         metavar="N",
         type=int,
-        **options.LIST,
+        **options.REPEATABLE_LIST,
         help="a network each, averaged (default: 1)",
     )
     _add_output(parser)
@@ -365,7 +365,7 @@ def _add_composition(group: options.Container) -> None:
         "--repeat",
         metavar="NAME=N",
         dest="repeats",
-        **options.LIST,
+        **options.REPEATABLE_LIST,
         help="of a transformer composition: how often in an epoch the rows of files whose name "
         "begins so are read",
     )
@@ -445,7 +445,7 @@ def _add_pairs(group: options.Container) -> None:
     group.add_argument(
         "--parallel",
         metavar="FILE",
-        **options.LIST,
+        **options.REPEATABLE_LIST,
         required=True,
         help="sentence pairs: TSV, or JSON Lines with source and target",
     )
@@ -455,7 +455,7 @@ def _add_parallel_text(group: options.Container) -> None:
     group.add_argument(
         "--parallel",
         metavar="FILE",
-        **options.LIST,
+        **options.REPEATABLE_LIST,
         required=True,
         help="JSON Lines (source, target, origin) or .tsv word lists; the name begins with the "
         "language pair, e.g. de-en.jsonl.gz",
@@ -469,7 +469,7 @@ def _add_caps(group: options.Container) -> None:
         "--cap",
         metavar="ORIGIN=N",
         dest="caps",
-        **options.LIST,
+        **options.REPEATABLE_LIST,
         help="use at most N rows of this origin per file; ORIGIN may end in *",
     )
 
@@ -479,7 +479,7 @@ def _add_excluded_origins(group: options.Container) -> None:
         "--exclude-origin",
         metavar="ORIGIN",
         dest="exclude",
-        **options.LIST,
+        **options.REPEATABLE_LIST,
         help="leave out rows of these origins; a name may end in *",
     )
 
@@ -488,7 +488,7 @@ def _add_judged_for_evaluation(group: options.Container) -> None:
     group.add_argument(
         "--judged",
         metavar="FILE",
-        **options.LIST,
+        **options.REPEATABLE_LIST,
         help="segments with human judgements (JSON Lines), to evaluate with; what they share "
         "with the parallel text is left out of it",
     )

@@ -20,7 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     inputs.add_argument(
         "--data",
         metavar="FILE",
-        **options.LIST,
+        **options.REPEATABLE_LIST,
         required=True,
         help="human judgements, at least 50, in any layout that mtmetrics evaluate reads; no test "
         "set",
@@ -95,11 +95,11 @@ def tune_metric(args: argparse.Namespace, out: str, out_option: str, coefficient
     print_warnings(tuning.remarks)
 
 
-def _values_to_try(texts: list[str], metric: str) -> dict[str, list[options.Value]]:
+def _values_to_try(texts: list[str], metric: str) -> dict[str, list[options.PlainValue]]:
     """Returns option -> values, read from ``OPTION=VALUE,...``."""
     from mtmetrics.scorers.spec import MetricSpec
 
-    candidates: dict[str, list[options.Value]] = {}
+    candidates: dict[str, list[options.PlainValue]] = {}
     for text in texts:
         name, _, listed_values = text.partition("=")
         if not listed_values or name in candidates:

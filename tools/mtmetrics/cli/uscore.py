@@ -38,10 +38,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     data.add_argument(
         "--judged",
         metavar="FILE",
-        **options.LIST,
+        **options.REPEATABLE_LIST,
         help="judged segments of the pair, to measure the agreement with",
     )
-    options.add_language_filter(data)
+    options.add_no_language_filter(data)
     output = parser.add_argument_group("output")
     output.add_argument(
         "--preset",
@@ -53,7 +53,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     output.add_argument(
         "--without",
         metavar="PART",
-        **options.LIST,
+        **options.REPEATABLE_LIST,
         help="do not make: sentences, translation",
     )
     output.add_argument(

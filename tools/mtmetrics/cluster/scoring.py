@@ -52,7 +52,7 @@ class ScoringWorker:
             options["workers"] = workers
         self.columns, self.degenerate = columns, options.pop("degenerate", None)
         self.scorer = load_scorer(metric, pool=ModelPool(**pool), **options)
-        if not self.scorer.independent:
+        if not self.scorer.has_independent_segments:
             raise InputError(
                 "a segment's score depends on all others here "
                 f"({self.scorer.signature}), so that blocks cannot be scored apart; pass "

@@ -176,12 +176,12 @@ class MetricModule(evaluate.Metric):
         if options.get("lang_pair") is None and "lang_pair" in settings:
             options["lang_pair"] = settings["lang_pair"]
         elif options.get("lang_pair") is None:
-            # Any language of the preset, so that the scorer can be made; `unpaired` leaves out what
+            # Any language of the preset, so that the scorer can be made; `options_without_pair` leaves out what
             # depends on the pair.
             codes = [*settings.get("language_models", {}), *settings.get("languages", []), "en"]
             language = language_of(codes[0])
             options["lang_pair"] = f"{language}-{language}"
-            options |= metric.made_by().unpaired(options)
+            options |= metric.made_by().options_without_pair(options)
         self.scorer(**options)
 
     def scorer(self, **options: object) -> "Scorer":

@@ -80,7 +80,7 @@ class Service:
         most_bytes: int = 4 * 2**20,
         most_waiting: int = 64,
     ) -> None:
-        if not scorer.independent:
+        if not scorer.has_independent_segments:
             raise InputError(
                 "normalize: scores depend on the other segments of a request; use normalize=fixed",
                 mentions=["normalize=fixed"],

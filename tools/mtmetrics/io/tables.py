@@ -1,5 +1,9 @@
-"""Rows of a file: cells between tabs or commas, JSON Lines or Parquet, read in one way for all
-commands."""
+"""Rows of a file, whether it holds cells between tabs or commas, JSON Lines or Parquet.
+
+Every row is a `Row`. A *column* is a name in a file, such as ``mt``. A *field* is what a column means to
+us, such as ``translation``. Two tables of `mtmetrics.io.columns` say which columns stand for a field:
+`COLUMN_NAMES` for the texts (source, translation, reference), written in any case; `FIELDS` for the fields
+of judged rows, of which texts are some, written exactly so."""
 
 import contextlib
 import dataclasses
@@ -34,42 +38,39 @@ _LARGEST = sys.float_info.max
 class Row(NamedTuple):
     """A row of a file.
 
-    A field, such as ``translation``, is a key of `FIELDS`; a column is the name under which a file
-    holds it, such as ``mt``.
-
     Attributes:
         where: file and number of the row, for messages.
-        fields: column -> value.
+        fields: column -> value. Methods that take a `field` look for its columns in `FIELDS`.
     """
 
     where: str
     fields: Mapping[str, Any]
 
-    def name(self, field: str) -> str | None:
-        """Returns the column that holds a field, or None where the row lacks the field."""
+    def column_of(self, field: str) -> str | None:
+        """Returns the column that holds a field; None if the row lacks the field."""
         for column in FIELDS[field]:
             if column in self.fields:
                 return column
         return None
 
-    def null(self, field: str) -> bool:
+    def is_null(self, field: str) -> bool:
         """Whether the row has a field, and its value is null."""
-        column = self.name(field)
+        column = self.column_of(field)
         return column is not None and self.fields[column] is None
 
-    def required(self, field: str) -> str:
+    def required_column(self, field: str) -> str:
         """Returns the column that holds a field.
 
         Raises:
             InputError: the row lacks the field.
         """
-        column = self.name(field)
+        column = self.column_of(field)
         if column is None:
-            raise self.lacks(FIELDS[field])
+            raise self.missing_error(FIELDS[field])
         return column
 
-    def lacks(self, columns: tuple[str, ...]) -> InputError:
-        """Makes the error for a row that has none of some columns."""
+    def missing_error(self, columns: tuple[str, ...]) -> InputError:
+        """Makes the error for a row that has none of these columns."""
         needed = " or ".join(map(repr, columns))
         present = ", ".join(map(repr, self.fields)) or "no field at all"
         return InputError(f"{self.where}: no field {needed}; the row has: {present}")
@@ -78,36 +79,45 @@ class Row(NamedTuple):
         """Returns the string in a column.
 
         Raises:
-            InputError: something else is there. The next two methods do the same.
+            InputError: the value is no string.
         """
         value = self.fields[column]
         if not isinstance(value, str):
-            raise self._unfit(column, "a string")
+            raise self._type_error(column, "a string")
         return value
 
     def label(self, column: str) -> str:
-        """Returns the string or whole number in a column, as a string."""
+        """Returns the string or whole number in a column, as a string.
+
+        Raises:
+            InputError: the value is neither of them.
+        """
         value = self.fields[column]
         if isinstance(value, int) and is_number(value):
             return str(value)
         return self.text(column)
 
     def number(self, column: str) -> float:
-        """Returns the finite number in a column."""
+        """Returns the finite number in a column.
+
+        Raises:
+            InputError: the value is no finite number.
+        """
         value = self.fields[column]
-        # Python's JSON reader lets NaN, Infinity and whole numbers through that no float holds.
+        # Python's JSON reader accepts NaN, Infinity, and whole numbers too large for a float. The
+        # comparison is false for all three.
         if not is_number(value) or not abs(value) <= _LARGEST:
-            raise self._unfit(column, "a finite number")
+            raise self._type_error(column, "a finite number")
         return float(value)
 
     def outputs(self, systems: Collection[str] = ()) -> "Row":
-        """Returns the object in the field ``outputs``, system -> translation.
+        """Returns the object in the column ``outputs`` as a row: system -> translation.
 
         Args:
-            systems: the systems that it must have; () for any.
+            systems: the systems that the object must have; () for any.
 
         Raises:
-            InputError: there is no such object.
+            InputError: the column is missing, holds no object, or has other systems.
         """
         outputs = self.fields.get("outputs")
         where = f"{self.where}, field 'outputs'"
@@ -119,10 +129,10 @@ class Row(NamedTuple):
         return Row(where, outputs)
 
     def checked_pair(self, pair: str) -> str:
-        """Returns a language pair of the row.
+        """Checks a language pair that was read from the row, and returns it unchanged.
 
         Raises:
-            InputError: it is no language pair.
+            InputError: `pair` is no language pair; the message names the row.
         """
         try:
             language_pair(pair)
@@ -130,35 +140,36 @@ class Row(NamedTuple):
             raise InputError(f"{self.where}, field 'lp': {error}") from None
         return pair
 
-    def _unfit(self, column: str, needed: str) -> InputError:
+    def _type_error(self, column: str, needed: str) -> InputError:
+        """Makes the error for a value of the wrong type."""
         value = shown(self.fields[column])
         return InputError(f"{self.where}, field {column!r}: {needed} is needed, got {value}")
 
 
 def is_number(value: object) -> bool:
-    """Whether a value is a number; JSON's true, which would pass for 1, is none."""
+    """Whether a value is an int or a float. A bool does not count, though Python's bool is an int."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def jsonl_rows(path: str | Path) -> Iterator[Row]:
-    """Yields the object in every line that is not blank of a JSON Lines file.
+    """Yields the rows of a JSON Lines file: one object per line; blank lines are skipped.
 
-    A file that is called ``.json`` may hold an array of objects instead.
+    A file whose name ends in ``.json`` may hold an array of objects instead.
 
     Raises:
-        InputError: a line holds no object, or as `iter_lines`.
+        InputError: a line or item is no object, or `iter_lines` cannot read the file.
     """
     lines = iter_lines(path)
     if bare_name(path).endswith(".json"):
         text = "\n".join(lines)
         if text.lstrip().startswith("["):
-            for number, item in enumerate(json_array(text, str(path)), 1):
-                yield Row(f"{path}, item {number}", item)
+            for item_number, item in enumerate(json_array(text, str(path)), 1):
+                yield Row(f"{path}, item {item_number}", item)
             return
         lines = iter(text.split("\n"))
-    for number, line in enumerate(lines, 1):
+    for line_number, line in enumerate(lines, 1):
         if line.strip():
-            where = f"{path}, line {number}"
+            where = f"{path}, line {line_number}"
             yield Row(where, json_object(line, where))
 
 
@@ -168,11 +179,12 @@ class Table:
 
     Attributes:
         path: the file.
-        names: of the columns, in their order; of JSON Lines those of the first row that are not
-            null.
-        is_named: whether the file names them.
-        count: number of rows, as far as that is known before they are read.
-        schema: the types of the columns, of Parquet.
+        names: names of the columns, in their order. JSON Lines: the keys of the first object whose
+            values are not null.
+        is_named: whether the names stand in the file; otherwise `open_table` chose them.
+        count: number of rows of Parquet; for other files the number of lines, of which some may be
+            blank. None if it is unknown before the rows are read.
+        schema: the types of the columns of Parquet; None for other files.
     """
 
     path: str | Path
@@ -182,62 +194,65 @@ class Table:
     _read: Callable[[Sequence[str] | None], Iterator[Row]]
     schema: "pyarrow.Schema | None" = None
 
-    def rows(self, texts: Sequence[str] = ()) -> Iterator[Row]:
+    def rows(self, text_columns: Sequence[str] = ()) -> Iterator[Row]:
         """Yields the rows with all their columns.
 
         Args:
-            texts: columns that must hold a text.
+            text_columns: columns that must hold a string.
 
         Raises:
-            InputError: a row lacks such a column or has something else there, or is damaged (with
-                file and line).
+            InputError: a row is damaged, or lacks one of `text_columns`, or has no string there. The
+                message names file and line.
         """
-        return self._checked(self._read(None), texts)
+        return self._checked(self._read(None), text_columns)
 
     def texts(self, columns: Sequence[str]) -> Iterator[list[str]]:
-        """Yields the texts in some columns; errors as `rows`."""
+        """Yields for each row the strings in some columns. Raises as `rows`."""
         for row in self._checked(self._read(columns), columns):
             yield [row.fields[name] for name in columns]
 
     @staticmethod
-    def _checked(rows: Iterable[Row], texts: Sequence[str]) -> Iterator[Row]:
+    def _checked(rows: Iterable[Row], text_columns: Sequence[str]) -> Iterator[Row]:
+        """Yields rows unchanged, after a check of the columns that must hold a string."""
         for row in rows:
-            for name in texts:
-                if name not in row.fields:
-                    raise row.lacks((name,))
-                text = row.fields[name]
+            for column in text_columns:
+                if column not in row.fields:
+                    raise row.missing_error((column,))
+                text = row.fields[column]
                 if not isinstance(text, str):
-                    raise InputError(f"{row.where}: {name!r} must be a string, got {shown(text)}")
+                    raise InputError(f"{row.where}: {column!r} must be a string, got {shown(text)}")
                 if "\0" in text:
                     raise InputError(
-                        f"{row.where}: {name!r} holds a NUL character, which no text does"
+                        f"{row.where}: {column!r} holds a NUL character, which no text does"
                     )
             yield row
 
 
 def open_table(
-    path: str | Path, unnamed: Sequence[str] = ("source", "translation")
+    path: str | Path, default_names: Sequence[str] = ("source", "translation")
 ) -> Table | None:
     """Opens a file of rows.
 
     Args:
-        path: ``.parquet``, ``.jsonl``, or a table of cells with a header or without; all but
-            Parquet may be ``.gz``; ``-`` is standard input, for cells.
-        unnamed: names of the first columns of cells without a header; further ones are called
-            ``column3`` and so on.
+        path: ``.parquet``, ``.jsonl``, or a table of cells with or without a header; all but
+            Parquet may be compressed (``.gz``); ``-`` is standard input, for cells.
+        default_names: names for the columns of cells without a header, from the first on. If there
+            are more columns, the others are called by their place, such as ``column3``.
 
     Returns:
-        The table, or None where it has no row.
+        The table. None if cells or JSON Lines hold nothing; an empty Parquet file still has columns,
+        so it gives a table without rows.
 
     Raises:
-        InputError: the file is missing, damaged or no table; two of its columns have one name; its
-            first line is half a header; or it has no header and fewer than two columns.
+        InputError: the file is missing, damaged or no table; two columns have the same name; only
+            one cell of the first line is a usual column name, so that the line may be a header or
+            texts; or there is no header and fewer than two columns.
     """
     if _is_parquet(path):
         return _table_of_parquet(path)
     if is_json(path):
         return _table_of_objects(path)
-    return _table_of_cells(path, unnamed)
+    return _table_of_cells(path, default_names)
 
 
 def _table_of_parquet(path: str | Path) -> Table:
@@ -257,6 +272,7 @@ def _table_of_objects(path: str | Path) -> Table | None:
     first = next(rows, None)
     if first is None:
         return None
+    # The lines of an array say nothing about the number of its items.
     is_array_possible = bare_name(path).endswith(".json")
     return Table(
         path,
@@ -267,31 +283,34 @@ def _table_of_objects(path: str | Path) -> Table | None:
     )
 
 
-def _table_of_cells(path: str | Path, unnamed: Sequence[str]) -> Table | None:
-    is_called_table = bare_name(path).endswith((".csv", ".tsv"))
-    layout: Layout = "any" if is_called_table else "cells"
+def _table_of_cells(path: str | Path, default_names: Sequence[str]) -> Table | None:
+    has_table_suffix = bare_name(path).endswith((".csv", ".tsv"))
+    layout: Layout = "any" if has_table_suffix else "cells"
     dialect, lines = find_dialect(path, iter_lines(path, layout))
-    rows = iter_cells(path, lines, dialect)
-    line, first = next(((line, cells) for line, cells in rows if cells), (0, []))
+    numbered_cells = iter_cells(path, lines, dialect)
+    no_row: Cells = (0, [])
+    line_number, first = next((row for row in numbered_cells if row[1]), no_row)
     if not first:
         return None
-    count = count_rows(path)
+    line_count = count_rows(path)
     if dialect is not Dialect.TABS or is_header(path, first):
         header = header_names(path, first)
         return Table(
             path,
             names=header,
             is_named=True,
-            count=count - line if count else count,
-            _read=lambda _: named_rows(path, header, rows),
+            count=line_count - line_number if line_count else line_count,
+            _read=lambda _: named_rows(path, header, numbered_cells),
         )
-    if line > 1 or len(first) < 2:
-        raise InputError(f"{path}, line 1: 1 column(s), but {' TAB '.join(unnamed)} are needed")
-    names = [*unnamed[: len(first)]]
+    if line_number > 1 or len(first) < 2:
+        raise InputError(
+            f"{path}, line 1: 1 column(s), but {' TAB '.join(default_names)} are needed"
+        )
+    names = [*default_names[: len(first)]]
     names += [f"column{place}" for place in range(len(names) + 1, len(first) + 1)]
-    rows_read = [(line, first)]
+    rows_read = [(line_number, first)]
     if could_be_names(first):
-        rows_read += itertools.islice(rows, 1)
+        rows_read += itertools.islice(numbered_cells, 1)
         _, following = rows_read[-1]
         if look_like_names(first, following):
             advice = "if it names the columns, call them source and translation (or reference)"
@@ -300,14 +319,14 @@ def _table_of_cells(path: str | Path, unnamed: Sequence[str]) -> Table | None:
         path,
         names=names,
         is_named=False,
-        count=count,
-        _read=lambda _: _unnamed_rows(path, names, rows_read, rows),
+        count=line_count,
+        _read=lambda _: _unnamed_rows(path, names, rows_read, numbered_cells),
     )
 
 
 def header_names(path: str | Path, cells: Sequence[str]) -> list[str]:
-    """Returns the names in a header; a column without a name is called by its place, such as
-    ``column3``.
+    """Returns the names of the columns in a header. An empty cell gets the name of its place, such
+    as ``column3``.
 
     Raises:
         InputError: two columns have the same name.
@@ -319,17 +338,27 @@ def header_names(path: str | Path, cells: Sequence[str]) -> list[str]:
     return names
 
 
-def named_rows(path: str | Path, header: Sequence[str], cells: Iterable[Cells]) -> Iterator[Row]:
-    """Yields the rows below a header, of `iter_cells`; blank lines are left out.
+def named_rows(
+    path: str | Path, header: Sequence[str], numbered_cells: Iterable[Cells]
+) -> Iterator[Row]:
+    """Yields the rows below a header.
+
+    Blank lines are skipped, if the table has several columns. In a table of one column a blank line
+    may be an empty value, so it is refused.
+
+    Args:
+        path: the file, for messages.
+        header: names of the columns.
+        numbered_cells: the rows below the header, as `iter_cells` yields them.
 
     Raises:
-        InputError: a row has more or fewer cells than the header; or a line is blank where a row is
-            a single cell.
+        InputError: a row has more or fewer cells than the header, or a line in a table of one column
+            is blank.
     """
-    for line, values in cells:
+    for line_number, values in numbered_cells:
         if not values and len(header) > 1:
             continue
-        where = f"{path}, line {line}"
+        where = f"{path}, line {line_number}"
         if len(values) != len(header):
             raise InputError(
                 f"{where}: {len(values)} field(s), but the header has {len(header)}: "
@@ -341,20 +370,26 @@ def named_rows(path: str | Path, header: Sequence[str], cells: Iterable[Cells]) 
 def _unnamed_rows(
     path: str | Path, names: Sequence[str], rows_read: list[Cells], following: Iterator[Cells]
 ) -> Iterator[Row]:
-    """Yields the rows of a table without a header, each with as many cells as the first one.
+    """Yields the rows of a table without a header.
 
     Args:
-        path: the file.
-        names: of the columns.
-        rows_read: the rows that were read already; emptied, so that no row stays in memory.
+        path: the file, for messages.
+        names: names of the columns.
+        rows_read: the rows that were read already. Rows are removed from this list, so that none of
+            them stays in memory.
         following: the other rows.
+
+    Raises:
+        InputError: a row has more or fewer cells than the first one.
     """
     while row := rows_read.pop(0) if rows_read else next(following, None):
-        line, cells = row
+        line_number, cells = row
+        where = f"{path}, line {line_number}"
         if len(cells) != len(names):
-            count = max(1, len(cells))
-            raise InputError(f"{path}, line {line}: {count} column(s), but line 1 has {len(names)}")
-        yield Row(f"{path}, line {line}", dict(zip(names, cells, strict=True)))
+            # A blank line has no cells, but looks like one empty cell.
+            cell_count = max(1, len(cells))
+            raise InputError(f"{where}: {cell_count} column(s), but line 1 has {len(names)}")
+        yield Row(where, dict(zip(names, cells, strict=True)))
 
 
 def _is_parquet(path: str | Path) -> bool:
@@ -362,7 +397,7 @@ def _is_parquet(path: str | Path) -> bool:
 
 
 def is_json(path: str | Path) -> bool:
-    """Whether a file is called ``.jsonl`` or ``.json``, compressed or not."""
+    """Whether the name of a file ends in ``.jsonl`` or ``.json``, before ``.gz`` if there is one."""
     return bare_name(path).endswith((".jsonl", ".json"))
 
 
@@ -392,8 +427,8 @@ def _parquet_schema(path: str | Path) -> "pyarrow.Schema":
 
 
 def _parquet_rows(path: str | Path, columns: Sequence[str] | None) -> Iterator[Row]:
-    """Yields rows with some columns, or all; a thousand of them are read at a time."""
-    number = 0
+    """Yields rows with these columns, or with all if None. Reads a thousand rows at a time."""
+    row_number = 0
     with _opened_parquet(path) as file:
         missing = [name for name in columns or () if name not in file.schema_arrow.names]
         if missing:
@@ -403,63 +438,66 @@ def _parquet_rows(path: str | Path, columns: Sequence[str] | None) -> Iterator[R
             )
         for batch in file.iter_batches(batch_size=1000, columns=columns and list(columns)):
             for row in batch.to_pylist():
-                number += 1
-                yield Row(f"{path}, row {number}", row)
+                row_number += 1
+                yield Row(f"{path}, row {row_number}", row)
 
 
 @dataclasses.dataclass(frozen=True)
-class Texts:
-    """Texts of a file of rows.
+class TextTable:
+    """An opened file of rows with a translation, and a source, a reference or both.
 
     Attributes:
-        columns: which of source, translation and reference the file has.
-        read: yields the texts of some of these columns.
-        count: number of rows; None where it is not known.
-        is_decided: whether the file tells the columns apart: of two columns without names, the
-            first may be the source or the reference.
+        fields: those of source, translation and reference that the file has.
+        read: takes some of these fields; yields for each row their texts.
+        count: number of rows; None if it is unknown.
+        has_distinct_columns: whether it is clear what each column holds. It is not clear for two
+            columns without names: the first may be the source or the reference, and both are in
+            `fields`.
     """
 
-    columns: list[str]
+    fields: list[str]
     read: Callable[[Sequence[str]], Iterator[list[str]]]
     count: int | None
-    is_decided: bool
+    has_distinct_columns: bool
 
 
-def open_texts(path: str | Path) -> Texts | None:
-    """Opens rows with a translation and the texts that it can be compared with, under
-    `COLUMN_NAMES`.
+def open_texts(path: str | Path) -> TextTable | None:
+    """Opens rows with a translation, and a source, a reference or both.
 
-    Cells without a header stand in the order source, translation, reference.
+    `COLUMN_NAMES` has the names that their columns may have. Cells without a header stand in the
+    order source, translation, reference.
 
     Returns:
-        The texts, or None where there is no row.
+        The table; None as for `open_table`.
 
     Raises:
-        InputError: a column is missing, or there twice, or as `open_table`.
+        InputError: a column is missing, two columns hold the same field, or `open_table` raises it.
     """
     table = open_table(path, ("source", "translation", "reference"))
     if table is None:
         return None
     if table.is_named:
-        required_texts(table, [("translation",), ("source", "reference")])
-        names = column_names(path, table.names)
+        required_columns(table, [("translation",), ("source", "reference")])
+        column_of_field = column_names(path, table.names)
     else:
-        names = _names_by_place(table)
+        column_of_field = _columns_by_place(table)
 
-    def read(columns: Sequence[str]) -> Iterator[list[str]]:
-        return table.texts([names[column] for column in columns])
+    def read(fields: Sequence[str]) -> Iterator[list[str]]:
+        return table.texts([column_of_field[field] for field in fields])
 
-    is_decided = table.is_named or len(table.names) == 3
-    return Texts(list(names), read, table.count, is_decided)
+    has_distinct_columns = table.is_named or len(table.names) == 3
+    return TextTable(list(column_of_field), read, table.count, has_distinct_columns)
 
 
-def _names_by_place(table: Table) -> dict[str, str]:
-    """Returns text -> column of cells without a header."""
-    names = {"source": "source", "translation": "translation"}
+def _columns_by_place(table: Table) -> dict[str, str]:
+    """Returns the columns of a table without a header: field -> name that `open_texts` gave the
+    column."""
+    column_of_field = {"source": "source", "translation": "translation"}
     if len(table.names) == 2:
-        return names | {"reference": "source"}
+        # The first column may be either; the metric decides.
+        return column_of_field | {"reference": "source"}
     if len(table.names) == 3:
-        return names | {"reference": "reference"}
+        return column_of_field | {"reference": "reference"}
     raise InputError(
         f"{table.path}, line 1: {len(table.names)} column(s), but source TAB translation TAB "
         "reference, or source (or reference) TAB translation are needed, or a header row that "
@@ -467,23 +505,25 @@ def _names_by_place(table: Table) -> dict[str, str]:
     )
 
 
-def required_texts(table: Table, needed: Sequence[Sequence[str]]) -> list[str]:
-    """Finds the texts that a command reads in a table whose columns have names.
+def required_columns(table: Table, needed: Sequence[Sequence[str]]) -> list[str]:
+    """Finds the columns of the texts that a command needs, in a table whose columns have names.
 
     Args:
         table: the table.
-        needed: for each text the fields of `COLUMN_NAMES` that can be it, the preferred one first.
+        needed: for each text the fields of `COLUMN_NAMES` that may serve, the preferred one first;
+            such as ``[("translation",), ("reference", "source")]``.
 
     Returns:
-        The name of the column of each text.
+        For each text the name of its column.
 
     Raises:
-        InputError: none of the fields of a text is there, or a field is there under two names.
+        InputError: the table has none of the fields that may serve as a text, or two columns hold
+            the same field.
     """
-    names = column_names(table.path, table.names)
-    required = []
+    column_of_field = column_names(table.path, table.names)
+    found_columns = []
     for fields in needed:
-        columns = [names[field] for field in fields if field in names]
+        columns = [column_of_field[field] for field in fields if field in column_of_field]
         if not columns:
             readable = "; ".join(
                 f"{field} ({', '.join(synonyms)})" for field, synonyms in COLUMN_NAMES.items()
@@ -492,15 +532,16 @@ def required_texts(table: Table, needed: Sequence[Sequence[str]]) -> list[str]:
                 f"{table.path}: no {' or '.join(fields)}; the first row has "
                 f"{', '.join(table.names)}; what is read is {readable}"
             )
-        required.append(columns[0])
-    return required
+        found_columns.append(columns[0])
+    return found_columns
 
 
 def count_rows(path: str | Path) -> int | None:
     """Counts the lines of a regular file, or the rows of a Parquet file.
 
     Returns:
-        The number; None for pipes, and for files that cannot be read, which reading reports.
+        The number; None for a pipe, and for a file that cannot be read. Whoever reads such a file
+        gets the error.
     """
     try:
         if not stat.S_ISREG(Path(path).stat().st_mode):
@@ -508,8 +549,8 @@ def count_rows(path: str | Path) -> int | None:
         if _is_parquet(path):
             from pyarrow import parquet
 
-            rows: int = parquet.read_metadata(path).num_rows
-            return rows
+            row_count: int = parquet.read_metadata(path).num_rows
+            return row_count
         line_ends = 0
         last = b"\n"
         with open_bytes(path) as stream:
@@ -522,22 +563,26 @@ def count_rows(path: str | Path) -> int | None:
 
 
 def word_rows(path: str | Path) -> Iterator[Row]:
-    """Yields the rows of a list of words: ``source``, ``target`` and, where a line has a third
-    cell, ``origin``.
+    """Yields the rows of a list of words, with the columns ``source``, ``target`` and, if a line has
+    a third cell, ``origin``.
 
-    Lines may have further cells. A header that names source and translation says where they stand.
+    Without a header further cells are ignored. With a header the columns may have another order;
+    the header names source and translation as in `COLUMN_NAMES`.
 
     Raises:
-        InputError: a line has one cell, or as `iter_lines`.
+        InputError: a line has one cell, or `iter_lines` cannot read the file.
     """
     names = ["source", "target", "origin"]
-    for number, cells in iter_cells(path, iter_lines(path), Dialect.TABS):
-        where = f"{path}, line {number}"
+    for line_number, cells in iter_cells(path, iter_lines(path), Dialect.TABS):
+        where = f"{path}, line {line_number}"
         if len(cells) < 2:
             raise InputError(f"{where}: 1 column(s), but word TAB translation are needed")
-        fields = column_names(path, cells) if number == 1 else {}
-        if {"source", "translation"} <= fields.keys():
-            renamed = {fields["source"]: "source", fields["translation"]: "target"}
+        column_of_field = column_names(path, cells) if line_number == 1 else {}
+        if {"source", "translation"} <= column_of_field.keys():
+            renamed = {
+                column_of_field["source"]: "source",
+                column_of_field["translation"]: "target",
+            }
             names = [renamed.get(cell, cell.strip().lower()) for cell in cells]
             continue
         yield Row(where, dict(zip(names, cells, strict=False)))

@@ -306,7 +306,7 @@ def _collect(
     """
     segments_of_pair: dict[str, list[dict[str, Cell]]] = {}
     for row in rows:
-        name = row.name("lp") if lang_pair is not None else row.required("lp")
+        name = row.column_of("lp") if lang_pair is not None else row.required_column("lp")
         pair = lang_pair if name is None else row.text(name)
         if pair not in segments_of_pair:
             segments_of_pair[row.checked_pair(pair)] = []
@@ -324,7 +324,7 @@ def _of_one_pair(rows: Iterator[Row]) -> Iterator[Row]:
     """Yields rows; an InputError where one has another language pair than the first."""
     first = None
     for row in rows:
-        name = row.name("lp")
+        name = row.column_of("lp")
         pair = first if name is None else row.fields[name]
         first = first or pair
         if pair != first:
@@ -348,7 +348,7 @@ def _segment(row: Row, prediction_field: str) -> dict[str, Cell]:
         name_in_row[field] = next((name for name in names if name in row.fields), None)
     for field in ("source", "translation", "human"):
         if name_in_row[field] is None:
-            raise row.lacks(variants[field])
+            raise row.missing_error(variants[field])
     segment: dict[str, Cell] = {}
     for name, value in row.fields.items():
         if name not in name_in_row.values():
@@ -439,11 +439,11 @@ def _read_systems(path: Path) -> Judged:
     lang_pair = ""
     human: dict[str, float] = {}
     for row in _of_one_pair(jsonl_rows(path)):
-        lang_pair = row.checked_pair(row.text(row.required("lp")))
-        system = row.text(row.required("system"))
+        lang_pair = row.checked_pair(row.text(row.required_column("lp")))
+        system = row.text(row.required_column("system"))
         if system in human:
             raise InputError(f"{row.where}, field 'system': {system!r} has a judgement already")
-        human[system] = row.number(row.required("human"))
+        human[system] = row.number(row.required_column("human"))
     outputs_file = _outputs_file(path)
     if human and outputs_file is None:
         raise InputError(
@@ -454,12 +454,12 @@ def _read_systems(path: Path) -> Judged:
     references: list[str | None] = []
     translations: dict[str, list[str]] = {system: [] for system in human}
     for row in jsonl_rows(outputs_file) if human else ():
-        if row.text(row.required("lp")) != lang_pair:
+        if row.text(row.required_column("lp")) != lang_pair:
             raise InputError(
                 f"{row.where}, field 'lp': {row.fields['lp']!r}, but {path} is of {lang_pair}"
             )
         references.append(None if row.fields.get("reference") is None else row.text("reference"))
-        sources.append(row.text(row.required("source")))
+        sources.append(row.text(row.required_column("source")))
         outputs = row.outputs()
         for system, texts in translations.items():
             if system not in outputs.fields:

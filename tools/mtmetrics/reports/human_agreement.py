@@ -279,7 +279,7 @@ def known_agreement(spec: MetricSpec, scorer: Scorer) -> AgreementCurve | str | 
         ArtifactError: the table of the preset is damaged.
     """
     preset = spec.preset_of(scorer.lang_pair)
-    table = scorer.preset_settings(preset, dict(spec.options)).get(TABLE, {}).get(side_of(scorer))
+    table = scorer.tables_of_preset(preset, dict(spec.options)).get(TABLE, {}).get(side_of(scorer))
     if table is None:
         return None
     try:

@@ -237,7 +237,8 @@ def _loaded_or_error(spec: MetricSpec, pool: ModelPool, lang_pair: str) -> Score
 def score_together(scorers: Sequence[Scorer], file: Judged) -> list[list[MetricResult]]:
     """For each metric its result on each system of a file; judged segments count as one system."""
     outputs = {name: rows["translation"].tolist() for name, rows in file.outputs().items()}
-    lines = chunk_lines([scorer.lines for scorer in scorers], 1 + len(outputs)) if scorers else 0
+    batch_sizes = [scorer.batch_segments for scorer in scorers]
+    lines = chunk_lines(batch_sizes, 1 + len(outputs)) if scorers else 0
     streams = []
     for scorer in scorers:
         columns = _compared(scorer, file, scorer.signature)

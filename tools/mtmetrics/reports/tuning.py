@@ -419,11 +419,11 @@ class _Search:
         if metric not in self._depths:
             # The layer, or a map for it, may not suit the encoder.
             options = {name: value for name, value in metric.options if name != "layer"}
-            options |= find_metric(metric.metric).made_by().unpaired(options)
+            options |= find_metric(metric.metric).made_by().options_without_pair(options)
             without_layer = dataclasses.replace(metric, options=tuple(options.items()))
             try:
                 scorer = without_layer.load(self._pool, self.files[0].lang_pair)
-                self._depths[metric] = scorer.depth or 0
+                self._depths[metric] = scorer.encoder_layers or 0
             except (InputError, ArtifactError):
                 # The user reads this error when the metric itself is tried.
                 self._depths[metric] = 0

@@ -1,4 +1,5 @@
-"""The base of all scorers: how one is loaded, and its way from checked texts to results."""
+"""The base class of all scorers: loads a metric, checks texts, and turns the scores of a metric into
+results."""
 
 import abc
 import dataclasses
@@ -23,7 +24,7 @@ from mtmetrics.models.packed import Encoder, PackedTokens
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.progress import report_progress
 from mtmetrics.scorers.batch import Batch, Languages, References
-from mtmetrics.scorers.degenerate import degenerate, policy
+from mtmetrics.scorers.degenerate import any_degenerate, degenerate, policy
 from mtmetrics.scorers.preset_tables import refuse_other_languages
 from mtmetrics.scorers.reloading import Origin, shared_pool
 from mtmetrics.scorers.results import (
@@ -37,49 +38,63 @@ from mtmetrics.scorers.results import (
 from mtmetrics.scorers.settings import Settings as BaseSettings
 from mtmetrics.scorers.settings import refuse_unknown_options
 from mtmetrics.scorers.side import Options, Side, SideChoice, Table, resolve_side
-from mtmetrics.scorers.signature import extended, signature, with_references
+from mtmetrics.scorers.signature import extended, with_references
+from mtmetrics.scorers.signature import signature as format_signature
 
 
 class Scorer(abc.ABC):
     """A metric that compares the translations of one or several systems with their sources, with
     references, or with both.
 
-    A class is made in two ways: ``load`` takes names, of a preset and of options, and
-    ``__init__`` takes models that are loaded, and the options that concern no loading. A metric
-    writes `from_preset`, `compute`, `signature_fields`, and `_floor` where it has parts.
+    There are two ways to make a scorer. ``load`` takes the names of a preset and of options, and
+    loads the models. ``__init__`` takes models that are loaded already, and the options that load
+    nothing.
+
+    A subclass sets `metric` and `sides`, and writes:
+
+    - `compute`, always;
+    - a value for `floor`; or `_floor`, where its scores have parts;
+    - `from_preset`, where it loads models;
+    - `signature_fields`, where the signature names models;
+    - `combined`, where options weigh the parts of a score;
+    - a call of `set_side` in its ``__init__``, where it can compare with several sides.
 
     Attributes:
         metric: name of the metric.
         Settings: the class of its settings.
         sides: the sides that it can compare translations with.
-        usual: the side where texts of both are given and nobody chooses; None if that is an error.
-        usual_preset: the preset where none is named; None where none is needed.
-        takes_presets: whether a preset may be named.
-        tables: table of a preset -> keys that it may hold, besides those of `Settings`; ``.*``
-            stands for one table per language.
-        needs_pair: whether a language pair has to be given.
+        usual: the default side, where the texts of several sides are given and the user chooses
+            none; None where the user has to choose.
+        usual_preset: the preset where the user names none; None where the metric needs none.
+        takes_presets: whether the user may name a preset.
+        preset_keys: name of a table of a preset -> the keys that it may hold, besides those of
+            `Settings`; the name ``encoders.*`` stands for one table per language.
+        needs_pair: whether the user has to name a language pair.
         reads_invisible: whether `compute` gets texts as they are written. Other metrics get them
             without invisible characters that mean nothing, see `mtmetrics.io.visible_text`. Metrics
             that other projects compute read texts as written, so that we report their numbers.
-        scale: of the score of a segment, for documentation.
-        parts_help: description of the parts of a score, where it has any, for documentation.
-        alignments_help: description of alignments, where it aligns words, for documentation.
-        why_no_words: reason why it matches no words, for errors.
-        settings: of this scorer.
-        lang_pair: such as ``"de-en"``, where it was given, for the signature and for encoders that
-            read languages differently; without it these read references as English.
+        scale: range of a segment's score, as documentation shows it.
+        parts_help: description of the parts of a score in documentation; empty without parts.
+        alignments_help: description of alignments in documentation; empty for a metric that aligns
+            no words.
+        why_no_words: the reason that an error gives for having no alignments.
+        settings: the settings of this scorer, an object of the class `Settings`.
+        lang_pair: such as ``"de-en"``; None where the user names none. It stands in the signature,
+            and tells encoders that read languages differently which language a text has.
         side: the side that this scorer compares with.
-        against: `side`, where the metric has a choice of sides, so that the signature names it;
-            else None.
-        independent: whether a segment's score depends on nothing but its own texts; only then can
-            the means of systems be compared.
-        lines: segments that are best scored together.
-        depth: number of layers that the encoder of words has; None where the layer cannot be
-            chosen.
-        dtype: number format of the encoder, None where there is none.
-        floor: score of a segment with a blank side, where it has no parts.
-        floor_degenerate: whether output that is no translation (`DEGENERATE`) gets the floor score.
-        origin: the names that it was loaded by; None where it was put together from objects.
+        against: the field ``against`` of the signature: equals `side` where the metric has a choice
+            of sides, else None.
+        has_independent_segments: whether a segment's score depends on its own texts only. Otherwise
+            input cannot be scored in pieces, and means of systems cannot be compared.
+        batch_segments: the number of segments in a batch.
+        encoder_layers: the number of layers of the encoder of words, from which the user may choose
+            one; None where there is no choice.
+        dtype: number format of the encoder; None without an encoder.
+        floor: the score of a segment with a blank side. Metrics whose scores have parts write
+            `_floor` instead.
+        floor_degenerate: whether output that is no translation gets the floor score, see
+            `mtmetrics.scorers.degenerate.DEGENERATE`.
+        origin: the names that `load` was called with; None where the scorer was made from objects.
     """
 
     metric: ClassVar[str]
@@ -88,7 +103,7 @@ class Scorer(abc.ABC):
     usual: ClassVar[str | None] = None
     usual_preset: ClassVar[str | None] = "paper"
     takes_presets: ClassVar[bool] = True
-    tables: ClassVar[dict[str, set[str]]] = {}
+    preset_keys: ClassVar[dict[str, set[str]]] = {}
     needs_pair: ClassVar[bool] = False
     reads_invisible: ClassVar[bool] = False
     scale: ClassVar[str] = ""
@@ -99,9 +114,9 @@ class Scorer(abc.ABC):
     lang_pair: str | None = None
     side: Side = Side.SOURCE
     against: Side | None = None
-    independent: bool = True
-    lines: int = CHUNK_LINES
-    depth: int | None = None
+    has_independent_segments: bool = True
+    batch_segments: int = CHUNK_LINES
+    encoder_layers: int | None = None
     dtype: str | None = None
     floor: float
     floor_degenerate: bool = False
@@ -114,13 +129,13 @@ class Scorer(abc.ABC):
         settings: BaseSettings | None = None,
         **options: Any,
     ) -> None:
-        """Sets language pair, settings and, where the metric compares with one side only, the side.
+        """Sets language pair and settings. Sets the side too, if the metric has only one.
 
         Args:
             lang_pair: such as ``"de-en"``.
-            settings: all settings, as `from_preset` gets them.
-            **options: instead of settings, options that concern no loading; and `against`, where
-                the metric has the choice.
+            settings: all settings, as `from_preset` gets them; None to make them from `options`.
+            **options: options that load nothing; and `against`, where the metric has a choice of
+                sides.
         """
         if settings is None:
             against = options.pop("against", None) if len(self.sides) > 1 else None
@@ -143,22 +158,22 @@ class Scorer(abc.ABC):
         """Loads the metric as a preset describes it.
 
         Args:
-            preset: name of a preset, or a folder with a preset.toml; None for the usual one, where
-                one is needed.
+            preset: name of a preset, or a folder with a preset.toml; None for the default preset
+                (`usual_preset`), where the metric needs one.
             lang_pair: such as ``"de-en"``.
-            pool: loaded models to share.
-            **options: of `Settings`, each of which overrides the preset unless it is None; and
-                `against` where the metric can compare with either side. Without it the preset
-                decides where it is made for one side, else what is usual.
+            pool: models that are shared with other scorers.
+            **options: fields of `Settings`, each of which overrides the preset unless it is None;
+                and `against`, where the metric has a choice of sides. Without `against`, a preset
+                that is made for one side determines the side; otherwise it is the default side
+                (`usual`).
 
         Raises:
             InputError: an unknown preset, pair or option; or the metric or preset cannot compare
                 with that side.
-            ArtifactError: something that the preset names cannot be loaded; nothing falls back
-                silently.
+            ArtifactError: something that the preset names cannot be loaded.
         """
-        models = pool or ModelPool()
-        local_files_only = cls.takes_presets and models.local_files_only
+        model_pool = pool or ModelPool()
+        local_files_only = cls.takes_presets and model_pool.local_files_only
         opened_preset = cls.open_preset(preset, options, local_files_only=local_files_only)
         if lang_pair is not None:
             refuse_other_languages(opened_preset, lang_pair)
@@ -168,7 +183,7 @@ class Scorer(abc.ABC):
         settings = cls.Settings.of_preset(
             opened_preset, requested, lang_pair=lang_pair, against=against
         )
-        scorer = cls.from_preset(opened_preset, settings, models)
+        scorer = cls.from_preset(opened_preset, settings, model_pool)
         running = pool.running if isinstance(pool, ModelPool) else {}
         scorer.origin = Origin(preset, lang_pair, dict(options), running)
         return scorer
@@ -179,22 +194,22 @@ class Scorer(abc.ABC):
 
         Args:
             preset: names the models and maps.
-            settings: of the class `Settings` of the metric; they win over the preset.
-            models: loads the models, each once.
+            settings: of the class `Settings` of the metric; they override the preset.
+            models: the pool that loads models, each once.
         """
         return cls(settings=settings)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """Describes the scorer for pickles: by the names that it was loaded by, and attributes that
-        were set since. The models are loaded again where the pickle is read. A scorer that was made
-        from objects is pickled with these objects; loaded models refuse to be pickled."""
+        """Describes the scorer for pickles: by the names in `origin`, and `floor_degenerate`, which
+        is set after loading. Whoever reads the pickle loads the models again. A scorer without an
+        origin is pickled with its objects; loaded models refuse to be pickled."""
         if self.origin is None:
             return super().__reduce_ex__(protocol)
         changed = {name: vars(self)[name] for name in ["floor_degenerate"] if name in vars(self)}
         return *self._reloading(self.origin), changed
 
     def _reloading(self, origin: Origin) -> tuple[Callable[..., "Scorer"], tuple[Any, ...]]:
-        """The function that loads it again in another process, and its arguments."""
+        """The function that loads the scorer again in another process, and its arguments."""
         return type(self).reload, (origin,)
 
     @classmethod
@@ -207,45 +222,52 @@ class Scorer(abc.ABC):
     @classmethod
     def loads_models(cls) -> bool:
         """Whether its presets name models or maps."""
-        return any(keys & MODEL_KEYS for keys in cls.tables.values())
+        return any(keys & MODEL_KEYS for keys in cls.preset_keys.values())
 
     @classmethod
     def needs_preset(cls) -> bool:
-        """Whether a preset is read even where the user names none: that of `usual_preset`. A metric
-        without models needs none, unless it has a preset of that name."""
+        """Whether a scorer reads a preset even if the user names none: the one of `usual_preset`.
+
+        A metric that loads models reads it always. Another metric reads it if such a preset
+        exists."""
         if cls.usual_preset is None:
             return False
         return cls.loads_models() or cls.usual_preset in preset_names(cls.metric)
 
     @property
-    def codes(self) -> Languages:
-        """The languages of sources and translations, as `lang_pair` writes them.
+    def written_languages(self) -> Languages:
+        """The languages of sources and translations, as `lang_pair` writes them, such as
+        ``sr_Latn``.
 
-        Without a language pair they are None; but translations that are compared with references
-        alone are taken for English.
+        Without a language pair both are None. The exception: if a metric compares with references
+        only, translations count as English.
         """
         if self.lang_pair is None:
             return Languages(target="en" if self.side is Side.REFERENCE else None)
         return Languages(*split_pair(self.lang_pair))
 
     @property
-    def languages(self) -> Languages:
-        """The ISO 639 codes of `codes`, which choose models."""
-        source, target = self.codes
+    def iso_languages(self) -> Languages:
+        """The ISO 639 codes of `written_languages`, by which models are chosen."""
+        source, target = self.written_languages
         return Languages(source and language_of(source), target and language_of(target))
 
     @classmethod
     def open_preset(
         cls, preset: str | None, options: Options, *, local_files_only: bool = False
     ) -> Preset:
-        """Reads a preset, see `read_preset`, and refuses keys that the metric does not know."""
+        """Reads a preset, see `read_preset`.
+
+        Raises:
+            ArtifactError: the preset has a table or key that the metric does not know.
+        """
         opened_preset = cls.read_preset(
             preset if cls.takes_presets else None, options, local_files_only=local_files_only
         )
-        score_keys = cls.tables.get("score", set()) | cls.Settings.preset_keys()
+        score_keys = cls.preset_keys.get("score", set()) | cls.Settings.preset_keys()
         if len(cls.sides) > 1:
             score_keys |= {"against"}
-        tables = {**cls.tables, "agreement.*": AGREEMENT_KEYS}
+        tables = {**cls.preset_keys, "agreement.*": AGREEMENT_KEYS}
         if score_keys:
             tables["score"] = score_keys
         opened_preset.refuse_unknown(tables)
@@ -255,11 +277,11 @@ class Scorer(abc.ABC):
     def read_preset(
         cls, preset: str | None, options: Options, *, local_files_only: bool = False
     ) -> Preset:
-        """Reads the preset of a name; an empty one where none is named and none is needed.
+        """Reads a preset. Returns an empty one if the user names none and the metric needs none.
 
         Args:
-            preset: its name or folder; None for the usual one.
-            options: of the user; some metrics find their preset by one of them.
+            preset: its name or folder; None for the default one.
+            options: options of the user; some metrics find their preset by one of them.
             local_files_only: never ask the Hub.
         """
         if preset is None and not cls.needs_preset():
@@ -269,34 +291,42 @@ class Scorer(abc.ABC):
         )
 
     @classmethod
-    def preset_settings(cls, preset: str | None, options: Options) -> Table:
-        """The tables of a preset; none of a metric that takes no presets."""
+    def tables_of_preset(cls, preset: str | None, options: Options) -> Table:
+        """The tables of a preset, see `read_preset`; empty for a metric that takes no presets."""
         return cls.read_preset(preset, options).settings if cls.takes_presets else {}
 
     @classmethod
-    def unpaired(cls, options: Options) -> dict[str, Any]:
-        """Returns options to add to those of the user, so that it can be loaded before the language
-        pair is known."""
+    def options_without_pair(cls, options: Options) -> dict[str, Any]:
+        """Returns options that let the metric load before the language pair is known.
+
+        They leave out what exists per language pair, such as maps.
+
+        Args:
+            options: options of the user, to which the result is added.
+        """
         return {"map": "none"} if "map" in cls.Settings.options() else {}
 
     @classmethod
     def side_choice(cls) -> SideChoice:
-        """The choice that the metric leaves of what to compare with."""
+        """The sides that the metric can compare with, and its default side."""
         usual = None if cls.usual is None else Side(cls.usual)
         return SideChoice(cls.metric, tuple(map(Side, cls.sides)), usual)
 
     @classmethod
-    def wanted_side(cls, preset: Preset, against: str | None) -> Side:
-        """The side to compare with: the user's wish `against`, else that of the preset, else the
-        usual one, see `resolve_side`."""
+    def resolved_side(cls, preset: Preset, against: str | None) -> Side:
+        """The side to compare with: `against` if the user passes it, else the side that the preset
+        is made for, else the default side; see `resolve_side`."""
         choices = cls.side_choice()
         return resolve_side(choices, against, choices.preset_side(preset.settings), None)
 
     @classmethod
-    def supported_side(cls, preset: Preset, against: str | None) -> Side:
-        """The side to compare with, see `wanted_side`; an `InputError` where the preset is made for
-        another one."""
-        side = cls.wanted_side(preset, against)
+    def checked_side(cls, preset: Preset, against: str | None) -> Side:
+        """The side to compare with, see `resolved_side`.
+
+        Raises:
+            InputError: the preset is made for another side.
+        """
+        side = cls.resolved_side(preset, against)
         preset_side = cls.side_choice().preset_side(preset.settings)
         if preset_side not in (None, side):
             problem = f"preset {preset.name} compares with the {preset_side.label} only"
@@ -305,25 +335,34 @@ class Scorer(abc.ABC):
             )
         return side
 
-    def compare_with(self, side: str, sides: Sequence[Side] | None = None) -> None:
-        """Sets what translations are compared with, one of `sides`, by default those of the metric,
-        else an `InputError`; the signature names it where there are several."""
+    def set_side(self, side: str, sides: Sequence[Side] | None = None) -> None:
+        """Sets the side that translations are compared with.
+
+        Args:
+            side: the side.
+            sides: the sides to choose from; None for those of the metric. If there are several, the
+                signature names the side.
+
+        Raises:
+            InputError: `side` is none of `sides`.
+        """
         sides = self.side_choice().sides if sides is None else sides
         self.side = Side(choice("against", side, sides))
         self.against = self.side if len(sides) > 1 else None
 
     @property
     def signature(self) -> str:
-        """One line that pins the scores."""
+        """One line that names all that determines the scores: metric, models with their
+        fingerprints, options, version. Equal signatures mean comparable scores."""
         pair = None if self.lang_pair is None else standard_pair(self.lang_pair)
         fields = {"lp": pair, "against": self.against, **self.signature_fields()}
         if self.dtype is not None:
             fields["dtype"] = dtype_name(self.dtype)
-        return signature(self.metric, fields)
+        return format_signature(self.metric, fields)
 
     def signature_fields(self) -> dict[str, object]:
-        """Returns what the signature says of models and options: key -> value, None where there is
-        nothing to say. A metric lists its models, then its plain options."""
+        """Returns the fields of the signature for models and options: key -> value. A field whose
+        value is None is left out. A metric lists its models, then its plain options."""
         return self.settings.signature_fields()
 
     @abc.abstractmethod
@@ -331,11 +370,15 @@ class Scorer(abc.ABC):
         """Computes the scores of each system of a batch: the formula of the metric.
 
         The batch has the columns that the metric compares with, one reference per segment, and
-        texts without invisible characters (unless `reads_invisible`). Blank texts get the floor
-        score afterwards, whatever is computed for them."""
+        texts without invisible characters (unless `reads_invisible`). The caller gives segments
+        with a blank text the floor score, whatever this method returns for them."""
 
     def require_floor(self) -> None:
-        """Refuses to give `DEGENERATE` output a floor score that is not known."""
+        """Checks that a floor score exists, if `floor_degenerate` asks for it.
+
+        Raises:
+            InputError: `floor_degenerate` is set, and the metric has no finite floor score.
+        """
         floor, _ = self._floor()
         if self.floor_degenerate and (floor is None or not np.isfinite(floor)):
             raise InputError(
@@ -343,12 +386,22 @@ class Scorer(abc.ABC):
             )
 
     def combined(self, parts: Mapping[str, np.ndarray]) -> np.ndarray:
-        """(n,) scores of (n,) parts, as the options say that weigh them."""
+        """Combines the parts of scores with the weights of the options.
+
+        Metrics with options that weigh parts (`weighs=True` in `option`) override this method. They
+        call it in `compute`. Tuning calls it, too, to try other weights without running a model.
+
+        Args:
+            parts: name of a part -> its (n,) values.
+
+        Returns:
+            (n,) scores.
+        """
         raise NotImplementedError
 
     def _floor(self) -> tuple[float | None, dict[str, float]]:
-        """Score and parts of a segment with a blank side; None for a score that stays what it
-        is."""
+        """Returns score and parts of a segment with a blank side. A score of None means that the
+        segment keeps the score that `compute` gave it."""
         return self.floor, {}
 
     def score(
@@ -401,7 +454,7 @@ class Scorer(abc.ABC):
         """
         refuse_positional("score_systems", "systems", others)
         batch = self.checked_batch(systems, sources=sources, references=references)
-        joined = joined_systems(self.score_batches(batch.slices(self.lines)))
+        joined = joined_systems(self.score_batches(batch.slices(self.batch_segments)))
         results = dict(zip(batch.systems, joined, strict=True))
         total_report(results.values()).warn()
         return results
@@ -413,7 +466,7 @@ class Scorer(abc.ABC):
         sources: Sequence[str] | None = None,
         references: References | None = None,
     ) -> Batch:
-        """Checks texts as the user passes them; columns that the metric does not read are left out.
+        """Checks the texts of the user, and makes a batch of the columns that the metric reads.
 
         Raises:
             InputError: as `score`.
@@ -435,25 +488,24 @@ class Scorer(abc.ABC):
             {name: checked[label] for name, label in labels.items()},
             checked.get("sources"),
             checked.get("references"),
-            self.languages,
+            self.iso_languages,
         )
 
     def _require_columns(self, columns: Sequence[str]) -> None:
-        """Refuses to score where one of the columns is missing that translations are compared
-        with."""
+        """Raises an `InputError` if a column is missing that translations are compared with."""
         if not {*self.side.columns} <= {*columns}:
             needed = " and ".join(self.side.columns)
             raise InputError(f"{self.metric} compares predictions with {needed}; pass {needed}")
 
     def score_batches(self, batches: Iterable[Batch]) -> Iterator[list[MetricResult]]:
-        """Scores checked texts that arrive batch by batch, of which nothing is kept.
+        """Scores batches of checked texts one after the other. Keeps neither texts nor results.
 
         Args:
-            batches: of the same systems; columns that the metric does not read are left aside.
+            batches: batches of the same systems; may have columns that the metric does not read.
 
         Yields:
-            The result of each system of a batch. A metric that needs its whole input first gives
-            everything at the end.
+            The result of each system of a batch. A metric that needs its whole input first yields
+            once, after the last batch.
         """
         for batch in batches:
             rows, segment_of_row = self._read_columns(batch).with_single_references()
@@ -462,14 +514,14 @@ class Scorer(abc.ABC):
             yield self._results(visible_rows, segment_of_row, scores)
 
     def _read_columns(self, batch: Batch) -> Batch:
-        """The batch with the columns that the metric compares with, and their languages."""
+        """Returns the batch with its languages, and only with the columns that the metric reads."""
         columns = {"sources": batch.sources, "references": batch.references}
         self._require_columns([name for name, texts in columns.items() if texts is not None])
         return Batch(
             batch.systems,
             batch.sources if "sources" in self.side.columns else None,
             batch.references if "references" in self.side.columns else None,
-            self.languages,
+            self.iso_languages,
         )
 
     def _results(
@@ -485,10 +537,10 @@ class Scorer(abc.ABC):
         reference_counts: frozenset[int] = frozenset()
         if segment_of_row is not None:
             reference_counts = frozenset(np.bincount(segment_of_row).tolist())
-        signature = with_references(self.signature, reference_counts)
+        batch_signature = with_references(self.signature, reference_counts)
         results = []
         for predictions, system_scores in zip(rows.predictions, scores, strict=True):
-            result = self._result(rows, segment_of_row, predictions, system_scores, signature)
+            result = self._result(rows, segment_of_row, predictions, system_scores, batch_signature)
             results.append(dataclasses.replace(result, reference_counts=reference_counts))
         report_progress("segments", sum(len(result.segments) for result in results))
         return results
@@ -499,37 +551,49 @@ class Scorer(abc.ABC):
         segment_of_row: np.ndarray | None,
         predictions: list[str],
         scores: PartScores,
-        signature: str,
+        batch_signature: str,
     ) -> MetricResult:
-        """Makes the result of one system: floor scores, the best of several references, counts of
-        unusual segments."""
+        """Makes the result of one system.
+
+        Gives blank segments the floor score, takes the best of several references, finds unusual
+        segments and, with `floor_degenerate`, gives output that is no translation the floor score.
+
+        Args:
+            rows, segment_of_row: as for `_results`.
+            predictions: m translations of the system.
+            scores: of the m rows; they are changed in place.
+            batch_signature: the signature, with the number of references.
+        """
         floor, floor_parts = self._floor()
         scores.set_floor(rows.blank_rows(predictions) | scores.empty, floor, floor_parts)
         first_rows = None
         if segment_of_row is not None:
             scores = scores.take(best_of_each(scores.segments, segment_of_row))
+            # The translation of a segment is the same in all of its rows, so the first one suffices.
             first_rows = np.flatnonzero(np.diff(segment_of_row, prepend=-1))
-        source_code, target_code = self.codes
+        source_language, target_language = self.written_languages
         compares_sources = rows.sources is not None
+        # A copy, because `scores.empty` changes below.
         unusual = {"blank": scores.empty.copy(), "truncated": scores.truncated}
         unusual |= degenerate(
             rows.compared,
             predictions,
-            target_code,
+            target_language,
             column="sources" if compares_sources else "references",
             rows=first_rows,
-            other_code=source_code if compares_sources else target_code,
+            # References are written in the language of the translations.
+            other_code=source_language if compares_sources else target_language,
         )
+        # These segments are counted as blank already.
         unusual["identical"] &= ~scores.empty
-        if self.floor_degenerate:
-            signature = extended(signature, policy("floor", unusual))
         report = InputReport.of(len(scores.segments), unusual)
-        result = MetricResult(
-            scores.segments, scores.parts, scores.empty, report, signature, unusual
-        )
+        result_signature = batch_signature
         if self.floor_degenerate:
-            scores.set_floor(result.degenerate, floor, floor_parts)
-        return result
+            scores.set_floor(any_degenerate(unusual), floor, floor_parts)
+            result_signature = extended(batch_signature, policy("floor", unusual))
+        return MetricResult(
+            scores.segments, scores.parts, scores.empty, report, result_signature, unusual
+        )
 
 
 def refuse_positional(method: str, first: str, others: Sequence[object]) -> None:
@@ -543,8 +607,8 @@ def refuse_positional(method: str, first: str, others: Sequence[object]) -> None
 
 
 def encoded_rows(encoder: Encoder, batch: Batch) -> PackedTokens:
-    """Encodes all columns of a batch, laid end to end, in one call, so that no text is encoded
-    twice, whatever a cache holds."""
+    """Encodes all columns of a batch as one list of texts: the first column, then the second, and so
+    on. One call of the encoder finds equal texts, so that it encodes none twice."""
     texts: list[str] = []
     languages: list[str | None] = []
     for column, language in batch.columns:
@@ -554,11 +618,15 @@ def encoded_rows(encoder: Encoder, batch: Batch) -> PackedTokens:
 
 
 def encoded_columns(encoder: Encoder, batch: Batch) -> list[PackedTokens]:
-    """Encodes all columns of a batch, see `encoded_rows`: sources and references, where they are
-    there, then each system."""
+    """Encodes all columns of a batch, see `encoded_rows`.
+
+    Returns:
+        The vectors of each column: of sources and of references, if the batch has them, then of each
+        system.
+    """
     return encoded_rows(encoder, batch).split(len(batch))
 
 
 def any_truncated(*sides: PackedTokens) -> np.ndarray:
-    """(n,) bool, pairs of which a side was truncated."""
+    """Returns (n,) bool: whether the text of some side was truncated, for each of n segments."""
     return np.any([side.truncated[side.index] for side in sides], axis=0)

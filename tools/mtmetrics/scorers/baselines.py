@@ -235,7 +235,7 @@ class Fluency(Scorer):
         lm: str | None = loading_option(settings.LANGUAGE_MODEL, usage="MODEL")
 
     metric = "fluency"
-    tables: ClassVar = {"language_models.*": XMoverScore.tables["language_models.*"]}
+    preset_keys: ClassVar = {"language_models.*": XMoverScore.preset_keys["language_models.*"]}
     needs_pair = True
 
     def __init__(

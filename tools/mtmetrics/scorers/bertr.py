@@ -69,7 +69,7 @@ class BERTR(WordScorer):
         "their cosines (`values`), the `mass` of each match, and their `total`, which is the "
         "score"
     )
-    tables: ClassVar = {
+    preset_keys: ClassVar = {
         **{name: {"model", "revision", "layer"} for name in ("encoder", "encoders.*")},
         "maps": {"artifact", "kind", "revision", "fingerprint"},
     }
@@ -83,8 +83,8 @@ class BERTR(WordScorer):
         **options: Any,
     ) -> None:
         super().__init__(settings=settings, **options)
-        self.encoder, self.depth, self.dtype = encoder, encoder.depth, encoder.dtype
-        self.compare_with(self.settings.against or Side.REFERENCE)
+        self.encoder, self.encoder_layers, self.dtype = encoder, encoder.depth, encoder.dtype
+        self.set_side(self.settings.against or Side.REFERENCE)
         if remapping is not None and self.side is Side.REFERENCE:
             raise InputError(
                 "map: maps bring a source language closer, so they need against='source'; leave "
@@ -102,7 +102,7 @@ class BERTR(WordScorer):
     def from_preset(cls, preset: Preset, settings: Settings, models: ModelPool) -> Self:
         """Against the source it needs a multilingual encoder: that of ``[encoder]``, whatever the
         target language."""
-        side = cls.supported_side(preset, settings.against)
+        side = cls.checked_side(preset, settings.against)
         target = "" if side is Side.SOURCE else target_language(settings.lang_pair)
         table = encoder_table(preset, settings.encoder, settings.layer, target)
         encoder = models.encoder(**table)

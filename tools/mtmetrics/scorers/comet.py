@@ -63,7 +63,7 @@ class CometScore(WordScorer):
     usual = Side.BOTH
     reads_invisible: ClassVar = True
     usual_preset: ClassVar = "wmt22-comet-da"
-    tables: ClassVar = {"comet": {"model", "revision"}}
+    preset_keys: ClassVar = {"comet": {"model", "revision"}}
     scale = "about 0 to 1 for checkpoints since 2022"
     parts_help = "src, ref, unified and mqm, of checkpoints that read one sequence"
     alignments_help = (
@@ -82,7 +82,7 @@ class CometScore(WordScorer):
                 f"against {str(against)!r}: COMET {model.label} compares with the {able}",
                 option="against",
             )
-        self.compare_with(against or sides[0], sides)
+        self.set_side(against or sides[0], sides)
 
     @classmethod
     def from_preset(cls, preset: Preset, settings: Settings, models: ModelPool) -> Self:
@@ -90,7 +90,7 @@ class CometScore(WordScorer):
         itself."""
         if settings.model:
             return cls(models.comet(preset.path(settings.model)), settings=settings)
-        cls.supported_side(preset, settings.against)
+        cls.checked_side(preset, settings.against)
         table = model_table(preset, "comet", preset.settings.get("comet", {}))
         return cls(models.comet(**table), settings=settings)
 

@@ -239,7 +239,7 @@ class CommandMetric(ForeignMetric):
         self.command, self.name = command, name
         self.lower_is_better, self.floor = command.lower_is_better, command.floor
         self.side = command.side
-        self.lines = command.lines
+        self.batch_segments = command.lines
 
     @classmethod
     def needs_preset(cls) -> bool:

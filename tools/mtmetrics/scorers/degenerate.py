@@ -5,7 +5,7 @@ Nothing is unusual where the source, or the reference, is so itself.
 """
 
 import unicodedata
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import regex
@@ -87,6 +87,16 @@ def degenerate(
         **of_language,
         "length": np.array([is_out_of_proportion(*pair) for pair in pairs], dtype=bool),
     }
+
+
+def any_degenerate(unusual: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Returns (n,) bool: whether an output is no translation, by one of `DEGENERATE`.
+
+    Args:
+        unusual: name of a count of the report -> (n,) bool, the segments that it counts; names may
+            be missing.
+    """
+    return np.any([unusual[name] for name in DEGENERATE if name in unusual], axis=0)
 
 
 def policy(how: str, counted: Collection[str]) -> str:

@@ -54,18 +54,18 @@ class DistilScore(Scorer):
     usual = Side.SOURCE
     floor = -1.0
     scale = "from -1 to 1"
-    tables: ClassVar = {"encoder": {"model", "revision", "layer"}}
+    preset_keys: ClassVar = {"encoder": {"model", "revision", "layer"}}
 
     def __init__(
         self, encoder: Encoder, *, settings: Settings | None = None, **options: Any
     ) -> None:
         super().__init__(settings=settings, **options)
-        self.encoder, self.depth, self.dtype = encoder, encoder.depth, encoder.dtype
-        self.compare_with(self.settings.against or Side.SOURCE)
+        self.encoder, self.encoder_layers, self.dtype = encoder, encoder.depth, encoder.dtype
+        self.set_side(self.settings.against or Side.SOURCE)
 
     @classmethod
     def from_preset(cls, preset: Preset, settings: Settings, models: ModelPool) -> Self:
-        side = cls.supported_side(preset, settings.against)
+        side = cls.checked_side(preset, settings.against)
         table = encoder_table(preset, settings.encoder, settings.layer)
         encoder = models.sentence_encoder(**table)
         return cls(encoder, settings=dataclasses.replace(settings, against=side))

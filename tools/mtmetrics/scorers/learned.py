@@ -148,7 +148,9 @@ class LearnedScore(Scorer):
     # A preset has one table for each of what its networks compare with: [regressors.reference],
     # [regressors.source], [regressors.both]; in them there may be tables of target languages:
     # [regressors.reference.en].
-    tables: ClassVar = {name: {"model", "revision"} for name in ("regressors.*", "regressors.*.*")}
+    preset_keys: ClassVar = {
+        name: {"model", "revision"} for name in ("regressors.*", "regressors.*.*")
+    }
 
     def __init__(
         self,
@@ -171,7 +173,7 @@ class LearnedScore(Scorer):
         super().__init__(settings=settings, **options)
         self.encoder, self.dtype = encoder, encoder.dtype
         self.network = network.to(device).eval()
-        self.compare_with(self.settings.against or network.against)
+        self.set_side(self.settings.against or network.against)
         self.floor = network.floor
         self.fingerprint, self.label = fingerprint, label
         self.device = device
@@ -185,7 +187,7 @@ class LearnedScore(Scorer):
             InputError: the network compares with something else than asked.
             ArtifactError: the network is of another kind.
         """
-        wanted_side = cls.wanted_side(preset, settings.against)
+        wanted_side = cls.resolved_side(preset, settings.against)
         table: Table = {"model": settings.regressor}
         if not settings.regressor:
             table = _network_table(preset, wanted_side, target_language(settings.lang_pair))

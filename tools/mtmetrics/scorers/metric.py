@@ -115,7 +115,7 @@ class Metric:
         return Side(requested) if requested else self._preset_side(preset, options)
 
     def _preset_side(self, preset: str | None, options: Options) -> Side | None:
-        return self.choices.preset_side(self.made_by().preset_settings(preset, options))
+        return self.choices.preset_side(self.made_by().tables_of_preset(preset, options))
 
 
 METRICS: dict[str, Metric] = {

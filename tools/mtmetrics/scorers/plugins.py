@@ -59,14 +59,14 @@ class PluginMetric(ForeignMetric):
         super().__init__(lang_pair, settings=settings, **options)
         choices = self.side_choice()
         choices = choices._replace(usual=choices.usual or choices.sides[0])
-        self.compare_with(resolve_side(choices, self.settings.against, None, None), choices.sides)
+        self.set_side(resolve_side(choices, self.settings.against, None, None), choices.sides)
         self.open()
 
     @classmethod
     def from_preset(cls, preset: Preset, settings: Settings, models: ModelPool) -> Self:
         """Sets the options of a preset; the metric needs none."""
         if len(cls.sides) > 1 and preset.name:
-            side = cls.wanted_side(preset, settings.against)
+            side = cls.resolved_side(preset, settings.against)
             settings = dataclasses.replace(settings, against=side)
         return cls(settings=settings)
 

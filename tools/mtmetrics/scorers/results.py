@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mtmetrics.checks import InputReport
-from mtmetrics.scorers.degenerate import DEGENERATE, policy
+from mtmetrics.scorers.degenerate import any_degenerate, policy
 from mtmetrics.scorers.signature import extended, with_references
 
 CHUNK_LINES = 1024
@@ -47,7 +47,7 @@ class MetricResult:
     @property
     def degenerate(self) -> np.ndarray:
         """(n,) bool, segments whose output is no translation, see `DEGENERATE`."""
-        return np.any([self.unusual[name] for name in DEGENERATE if name in self.unusual], axis=0)
+        return any_degenerate(self.unusual)
 
     def without_degenerate(self) -> "MetricResult":
         """The result in which scores and parts of `degenerate` segments are NaN."""
@@ -208,7 +208,7 @@ def chunk_lines(lines: Sequence[int], columns: int) -> int:
     texts of a chunk for the next scorer; unless one of them asks for larger chunks than usual.
 
     Args:
-        lines: `Scorer.lines` of each scorer; empty where only columns of numbers are judged.
+        lines: `Scorer.batch_segments` of each scorer; empty where only columns of numbers are judged.
         columns: number of columns of texts in a row.
     """
     most = max(lines, default=CHUNK_LINES)

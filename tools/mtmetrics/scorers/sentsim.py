@@ -139,7 +139,7 @@ class SentSim(WordScorer):
         "each match, its cosine or cost (`values`, as `cells` says), and their `total`: of "
         "cosines the mean of precision and recall, of costs the distance"
     )
-    tables: ClassVar = {
+    preset_keys: ClassVar = {
         **dict.fromkeys(
             (*SETTING_OF_SIDE.values(), f"{SETTING_OF_SIDE[Side.REFERENCE]}s.*"), _MODELS
         ),
@@ -296,13 +296,13 @@ class SentSim(WordScorer):
         super().__init__(settings=settings, **options)
         settings = self.settings
         self.words, self.sentences = words, sentences
-        self.depth, self.dtype = words.depth, words.dtype
+        self.encoder_layers, self.dtype = words.depth, words.dtype
         self.parts = _part_names(settings)
         self.weights = self._checked_weights(settings.w1, settings.w2)
         self.side = resolve_side(self.side_choice(), _side_of_settings(settings), None, None)
         self.setting = SETTING_OF_SIDE[self.side]
         self.normalize, self.normalize_vectors = settings.normalize, settings.normalize_vectors
-        self.independent = self.normalize == "fixed"
+        self.has_independent_segments = self.normalize == "fixed"
         self.bounds = dict(bounds or {})
         missing = [name for name in self.parts if name not in self.bounds]
         if missing and self.normalize == "fixed":
@@ -324,7 +324,7 @@ class SentSim(WordScorer):
                 f"preset {preset.name}: has neither a [src-mt] nor an [mt-ref] table",
                 option="preset",
             )
-        side = cls.supported_side(preset, _side_of_settings(settings))
+        side = cls.checked_side(preset, _side_of_settings(settings))
         target = target_language(settings.lang_pair)
         place, table = _models(preset, SETTING_OF_SIDE[side], target)
         score_table = tables.get("score", {})

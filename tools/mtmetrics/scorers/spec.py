@@ -118,7 +118,7 @@ class MetricSpec:
         if metric is not None and len(columns) == 1:
             spec = self.having(against=metric.side_of_options(dict(self.options), columns))
         scorer = spec.load(pool, lang_pair)
-        if not scorer.independent:
+        if not scorer.has_independent_segments:
             raise InputError(
                 "scores depend on the other segments of the same system here, so they cannot be "
                 "compared; use normalize=fixed, with a preset that has bounds (sentsim: mini)",

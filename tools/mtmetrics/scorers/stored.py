@@ -111,7 +111,7 @@ class StoredScores(ForeignMetric):
                 f"metric scores: {path}: no such file; write scores:FILE", option="metric"
             )
         scores, fingerprint = read_scores(path, settings.key), sha256_file(path)[:8]
-        side = cls.supported_side(preset, settings.against)
+        side = cls.checked_side(preset, settings.against)
         settings = dataclasses.replace(settings, against=side)
         return cls(scores, path.name, fingerprint, settings=settings)
 

@@ -27,9 +27,9 @@ from mtmetrics.scorers.preset_tables import (
     encoder_table,
     load_remapping,
     model_table,
-    own_language_model,
     required_pair,
     target_language,
+    user_language_model_table,
 )
 from mtmetrics.scorers.results import PartScores
 from mtmetrics.scorers.settings import loading_option, option
@@ -223,7 +223,7 @@ class UScore(WordScorer):
     parts_help = "`wmd`, `pseudo`, `back`, `lm`, `wrd` and `snt`, as far as they were computed"
     alignments_help = XMoverScore.alignments_help
     usual_preset = "mini"
-    tables: ClassVar = {
+    preset_keys: ClassVar = {
         "encoder": {"model", "revision", "layer"},
         "maps": {"artifact", "kind", "revision", "fingerprint"},
         "sentences": {"model", "revision"},
@@ -333,7 +333,9 @@ class UScore(WordScorer):
             if "back" in translations:
                 encoded.unmapped_sources = words.ngrams_of(source, "target")
             for part, columns in translations.items():
-                language = self.languages.target if part == "pseudo" else self.languages.source
+                language = (
+                    self.iso_languages.target if part == "pseudo" else self.iso_languages.source
+                )
                 tokens = [
                     words.encoder.encode([item.text for item in column], language)
                     for column in columns
@@ -388,7 +390,7 @@ class UScore(WordScorer):
         self.words, self.sentences = words, sentences
         # Of the translations that the parts "pseudo" and "back" compare with.
         self.translator, self.back_translator = translator, back_translator
-        self.depth = None if words is None else words.depth
+        self.encoder_layers = None if words is None else words.encoder_layers
         encoder = words.encoder if words is not None and self.word_weights else self._sentences
         self.dtype = None if encoder is None else encoder.dtype
         models = {
@@ -410,7 +412,7 @@ class UScore(WordScorer):
             )
 
     @classmethod
-    def unpaired(cls, options: Options) -> dict[str, Any]:
+    def options_without_pair(cls, options: Options) -> dict[str, Any]:
         return {
             "map": "none",
             "without": "+".join(sorted({*_names(options.get("without")), "translation"})),
@@ -508,7 +510,7 @@ def _model_tables(preset: Preset, settings: UScore.Settings) -> dict[str, dict[s
     if settings.back:
         tables["back_translation"] = {"model": settings.back}
     if settings.lm:
-        tables["language_model"] = own_language_model(settings.lm, tables["language_model"])
+        tables["language_model"] = user_language_model_table(settings.lm, tables["language_model"])
     return {
         name: model_table(preset, name, table) for name, table in tables.items() if "model" in table
     }

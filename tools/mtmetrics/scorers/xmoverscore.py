@@ -165,7 +165,7 @@ class XMoverScore(WordScorer):
         "them, its costs (`values`), and their `total`, the distance"
     )
     needs_pair = True
-    tables: ClassVar = {
+    preset_keys: ClassVar = {
         "encoder": {"model", "revision", "layer"},
         "maps": {"artifact", "kind", "revision", "fingerprint"},
         "language_models.*": {
@@ -285,7 +285,7 @@ class XMoverScore(WordScorer):
         if self.target_encoder is self.encoder:
             sources, *systems = encoded_columns(self.encoder, batch)
             return sources, systems
-        sources = self.encoder.encode(batch.compared, self.languages.source)
+        sources = self.encoder.encode(batch.compared, self.iso_languages.source)
         without_sources = dataclasses.replace(batch, sources=None)
         return sources, encoded_columns(self.target_encoder, without_sources)
 
@@ -362,7 +362,7 @@ class XMoverScore(WordScorer):
         return encoder
 
     def _language(self, role: Role) -> str | None:
-        return self.languages.source if role == "source" else self.languages.target
+        return self.iso_languages.source if role == "source" else self.iso_languages.target
 
     @property
     def cells(self) -> Cells:
@@ -479,7 +479,7 @@ class XMoverScore(WordScorer):
         settings = self.settings
         variant = self._variant_record = VARIANTS[settings.variant]
         self.variant, self.similarity = settings.variant, settings.similarity
-        self.encoder, self.depth, self.dtype = encoder, encoder.depth, encoder.dtype
+        self.encoder, self.encoder_layers, self.dtype = encoder, encoder.depth, encoder.dtype
         self.target_encoder = encoder if target_encoder is None else target_encoder
         if self.target_encoder.dim != encoder.dim:
             raise InputError(

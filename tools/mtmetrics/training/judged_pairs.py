@@ -180,7 +180,7 @@ def read_judged_pairs(
                 has_field = True
                 if not where.holds(row.fields[where.field]):
                     continue
-            if not row.null("human"):
+            if not row.is_null("human"):
                 pairs += _pairs_of(row, against, short_name(path))
         if not pairs:
             condition = "" if where is None else f" with {where}"
@@ -193,20 +193,20 @@ def read_judged_pairs(
 
 def _pairs_of(row: Row, against: str, group: str) -> list[JudgedPair]:
     """The pairs of a row: one for each side that it has; none where a text is blank."""
-    translation = row.text(row.required("translation"))
-    human = row.number(row.required("human"))
+    translation = row.text(row.required_column("translation"))
+    human = row.number(row.required_column("human"))
     sides = KNOWN_SIDES[against]
     source_language, target_language = None, None
-    if row.name("lp") is not None:
-        lang_pair = row.checked_pair(row.text(row.required("lp")))
+    if row.column_of("lp") is not None:
+        lang_pair = row.checked_pair(row.text(row.required_column("lp")))
         source_language, target_language = language_pair(lang_pair)
     pairs = []
     for side in sides:
         names = ("source", "reference") if side == "both" else (side,)
-        is_missing = any(row.null(name) or row.name(name) is None for name in names)
+        is_missing = any(row.is_null(name) or row.column_of(name) is None for name in names)
         if len(sides) > 1 and is_missing:
             continue
-        texts = [row.text(row.required(name)) for name in names]
+        texts = [row.text(row.required_column(name)) for name in names]
         if not all(text.strip() for text in (translation, *texts)):
             continue
         language = target_language if side == "reference" else source_language

@@ -81,18 +81,20 @@ def read_outputs(
     # (language pair, source) -> translation -> the first output with this translation.
     by_source: dict[tuple[str, str], dict[str, Output]] = {}
     for row in itertools.chain.from_iterable(map(jsonl_rows, paths)):
-        pair = row.checked_pair(row.text(row.required("lp")))
-        if row.null("reference"):
+        pair = row.checked_pair(row.text(row.required_column("lp")))
+        if row.is_null("reference"):
             continue
-        source, reference = (row.text(row.required(field)) for field in ("source", "reference"))
+        source, reference = (
+            row.text(row.required_column(field)) for field in ("source", "reference")
+        )
         for system, translation in _translations(row):
             if system in escaped:
                 translation = html.unescape(translation)
             if not (source.strip() and reference.strip() and translation.strip()):
                 continue
             human = None
-            if row.name("human") and not row.null("human"):
-                human = row.number(row.required("human"))
+            if row.column_of("human") and not row.is_null("human"):
+                human = row.number(row.required_column("human"))
             output = Output(pair, source, reference, translation, system, human)
             by_source.setdefault((pair, source), {}).setdefault(translation, output)
     if not by_source:
@@ -116,9 +118,9 @@ def _translations(row: Row) -> Iterator[tuple[str | None, str]]:
         outputs = row.outputs()
         yield from ((name, outputs.text(name)) for name in outputs.fields)
     else:
-        field = row.name("system")
-        system = None if field is None or row.null("system") else row.label(field)
-        yield system, row.text(row.required("translation"))
+        field = row.column_of("system")
+        system = None if field is None or row.is_null("system") else row.label(field)
+        yield system, row.text(row.required_column("translation"))
 
 
 def labelled(

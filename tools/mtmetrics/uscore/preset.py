@@ -15,7 +15,7 @@ from mtmetrics.io.atomic import sha256_file, write_atomic, write_json
 from mtmetrics.matching.remapping_files import map_file_name
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.translator import require_mbart
-from mtmetrics.scorers.preset_tables import own_language_model
+from mtmetrics.scorers.preset_tables import user_language_model_table
 from mtmetrics.training.run import versions
 from mtmetrics.uscore import Request, UScoreConfig
 from mtmetrics.uscore.common import MODEL, SMALL, ModelTable, Production, Start, fingerprint
@@ -83,7 +83,7 @@ def read_start(request: Request, *, local_files_only: bool = False) -> Start:
     if request.lm == "none":
         language_model = {}
     elif request.lm is not None:
-        language_model = own_language_model(request.lm, language_model)
+        language_model = user_language_model_table(request.lm, language_model)
 
     def resolved(table: ModelTable) -> ModelTable:
         """The table with the path of its model; empty where it has none."""
