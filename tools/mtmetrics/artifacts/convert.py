@@ -9,8 +9,10 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mtmetrics.artifacts.adapters import SETTINGS, is_adapter
 from mtmetrics.artifacts.comet_checkpoints import CHECKPOINT, HPARAMS, convert_comet
 from mtmetrics.artifacts.hub import download
+from mtmetrics.artifacts.merging import merge_adapter
 from mtmetrics.artifacts.models import MODEL_FILES, model_label, refuse_code
 from mtmetrics.artifacts.pickles import answer, converted_apart, save_tensors
 from mtmetrics.artifacts.places import hub_snapshot, hub_source, local_folder
@@ -35,7 +37,8 @@ def convert_model(
     overwrite: bool = False,
 ) -> dict[str, Any]:
     """Makes a folder that holds a model with its weights as safetensors; of a checkpoint of COMET
-    as `mtmetrics.artifacts.comet_checkpoints.convert_comet`.
+    as `mtmetrics.artifacts.comet_checkpoints.convert_comet`, of an adapter as
+    `mtmetrics.artifacts.merging.merge_adapter`.
 
     Where `transformers` ties two names to one tensor, and the pickle holds one tensor for both, it
     is written once.
@@ -59,7 +62,7 @@ def convert_model(
             tensors.
         MTMetricsError: `out` cannot be written.
     """
-    folder = local_folder(name, "config.json", "modules.json", HPARAMS)
+    folder = local_folder(name, "config.json", "modules.json", HPARAMS, SETTINGS)
     if folder is None:
         wanted = [pattern for pattern in _COPIED if ".safetensors" not in pattern]
         source = hub_source(name, revision)
@@ -69,6 +72,14 @@ def convert_model(
             local_files_only=local_files_only,
         )
     refuse_code(folder)
+    if is_adapter(folder) and encoder is None:
+        return merge_adapter(
+            name,
+            out,
+            revision=revision,
+            local_files_only=local_files_only,
+            overwrite=overwrite,
+        )
     if (folder / HPARAMS).is_file():
         return convert_comet(
             folder, out, encoder=encoder, local_files_only=local_files_only, overwrite=overwrite

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 from packaging.version import InvalidVersion, Version
 
 from mtmetrics._version import __version__
+from mtmetrics.artifacts.adapters import is_adapter, require_public_base
 from mtmetrics.artifacts.cards import check_model_card, check_space_card
 from mtmetrics.artifacts.catalog import CatalogEntry, catalog
 from mtmetrics.artifacts.hub import hub_errors
@@ -61,6 +62,7 @@ _KINDS: dict[str, Callable[[Path], bool]] = {
     "maps": lambda folder: any(
         any(folder.rglob(f"*.{kind}.safetensors")) for kind in ("clp", "umd")
     ),
+    "adapter": is_adapter,
     "regressor": lambda folder: "encoder_fingerprint" in _config(folder),
     "language-model": lambda folder: any(
         it.endswith("LMHeadModel") for it in _config(folder).get("architectures", [])
@@ -135,6 +137,8 @@ def artifact_publication(folder: Path, namespace: str) -> Publication:
     check_model_card(folder)
     files = published_files(folder)
     refuse_code(folder, files)
+    if is_adapter(folder):
+        require_public_base(folder)
     return Publication(f"{namespace}/{folder.name}", "model", files)
 
 

@@ -13,7 +13,8 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
-from mtmetrics.artifacts.models import loading, transformers_network
+from mtmetrics.artifacts.adapters import merged
+from mtmetrics.artifacts.models import base_folder, loading, transformers_network
 
 _WEIGHTS = "model.safetensors"
 # GPT-2's names of sizes -> those of all others.
@@ -236,16 +237,18 @@ class _OtherModelError(Exception):
 
 
 def _plain_network(auto_class: str, folder: Path, dtype: torch.dtype) -> nn.Module:
-    about = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    base = base_folder(folder)
+    about = json.loads((base / "config.json").read_text(encoding="utf-8"))
     kinds: dict[Any, Any] = {("AutoModel", "bert"): Bert, ("AutoModelForCausalLM", "gpt2"): GPT2}
     kind = kinds.get((auto_class, about.get("model_type")))
     if kind is None or any(about.get(name, value) != value for name, value in kind.says.items()):
         raise _OtherModelError
-    if any(name not in about for name in kind.needs) or not (folder / _WEIGHTS).is_file():
+    if any(name not in about for name in kind.needs) or not (base / _WEIGHTS).is_file():
         raise _OtherModelError
     try:
         config = SimpleNamespace(**{_SIZES.get(name, name): value for name, value in about.items()})
-        tensors = kind.named(load_file(folder / _WEIGHTS), config.num_hidden_layers)
+        stored = merged(load_file(base / _WEIGHTS), folder)
+        tensors = kind.named(stored, config.num_hidden_layers)
         made = kind(config)
     except (KeyError, AttributeError) as error:
         raise _OtherModelError from error

@@ -46,6 +46,7 @@ _PACKAGES = (
     "tokenizers",
     "safetensors",
     "accelerate",
+    "peft",
     "numpy",
     "scipy",
 )
