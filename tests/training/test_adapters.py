@@ -283,8 +283,8 @@ def test_each_language_is_read_with_its_vocabulary(
     config = CONFIGS["contrastive"].__class__(
         epochs=4, pairs_per_step=32, learning_rate=3e-2, adapter_rank=8
     )
+    whole = CONFIGS["contrastive"]
     with pytest.raises(ArtifactError, match="vocabulary of its own, .* --adapter-rank"):
-        whole = CONFIGS["contrastive"]
         train_contrastive(Run(tmp_path / "whole"), [toy_pairs], two_vocabularies, config=whole)
     adapters = train_contrastive(Run(tmp_path / "a"), [toy_pairs], two_vocabularies, config=config)
     rows = [json.loads(line) for line in toy_pairs.read_text(encoding="utf-8").splitlines()[:100]]

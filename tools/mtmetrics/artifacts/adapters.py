@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     import torch
 
 SETTINGS, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
-# The folder, within that of an adapter, of a base that no other machine would find.
-BASE = "base"
+# Places of a base that go where the adapter goes: a folder in its own, and one beside it.
+BASE, ENCODER_BESIDE = "base", "../encoder"
+_PLACES = (BASE, ENCODER_BESIDE)
 _CONFIG, _FINGERPRINT = "config.json", "encoder_fingerprint"
 # How peft names the two matrices of a module.
 _NAME = re.compile(r"base_model\.model\.(.+)\.lora_([AB])\.weight")
@@ -31,8 +32,13 @@ _NAME = re.compile(r"base_model\.model\.(.+)\.lora_([AB])\.weight")
 _OTHER_EQUATIONS = (
     "alpha_pattern",
     "fan_in_fan_out",
+    "kasa_config",
     "layer_replication",
+    "lora_bias",
+    "monteclora_config",
+    "use_bdlora",
     "use_dora",
+    "use_qalora",
     "use_rslora",
 )
 # Ways to begin that leave the matrices of the base as they are.
@@ -45,8 +51,8 @@ class Adapter:
 
     Attributes:
         folder: where it lies.
-        base: the name of its encoder: an artifact, a Hub repository, or a folder; a relative path
-            begins at the folder of the adapter.
+        base: the name of its encoder: an artifact, a Hub repository, or a folder; ``base`` and
+            ``../encoder`` begin at the folder of the adapter.
         revision: the Hub revision of the encoder.
         base_fingerprint: the fingerprint of the encoder.
         rank: r, the number of rows of A.
@@ -63,8 +69,7 @@ class Adapter:
     @property
     def base_place(self) -> str:
         """The name of the encoder, as `mtmetrics.artifacts.models.model_folder` finds it."""
-        inner = self.folder / self.base
-        return str(inner) if is_inner(self.base) else self.base
+        return str(self.folder / self.base) if self.base in _PLACES else self.base
 
     @property
     def fingerprint(self) -> str:
@@ -78,11 +83,6 @@ class Adapter:
 def is_adapter(folder: Path) -> bool:
     """Whether a folder holds an adapter."""
     return (folder / SETTINGS).is_file()
-
-
-def is_inner(base: str) -> bool:
-    """Whether the name of a base is a path that begins at the folder of the adapter."""
-    return base == BASE or base.startswith("../")
 
 
 def read_adapter(folder: Path) -> Adapter:

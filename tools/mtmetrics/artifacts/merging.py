@@ -67,10 +67,11 @@ def merge_adapter(
             target = made / path.relative_to(base)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, target)
-        for path in (folder / RECORD, folder / "README.md"):
-            if path.is_file():
-                shutil.copyfile(path, made / path.name)
+        if (folder / RECORD).is_file():
+            shutil.copyfile(folder / RECORD, made / RECORD)
         for shard, tensors in shards.items():
-            save_tensors({key: whole[key].to(old.dtype) for key, old in tensors.items()}, made / shard)
+            save_tensors(
+                {key: whole[key].to(old.dtype) for key, old in tensors.items()}, made / shard
+            )
         write_json(made / "conversion.json", record)
     return record

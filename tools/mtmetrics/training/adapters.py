@@ -258,7 +258,7 @@ def _card(folder: Path, languages: Sequence[str]) -> str:
         f"`mtmetrics train contrastive`; settings and data are in `training.json`. They belong to "
         f"the encoder `{name}#{adapter.base_fingerprint}`, which stayed as it is, and are refused "
         "on any other. A text's vector is the mean of its token vectors.\n\n"
-        "```toml\n[sentences]\nmodel = \"DIR\"\n```\n\n"
+        '```toml\n[sentences]\nmodel = "DIR"\n```\n\n'
         "in the preset of a metric loads them, where `DIR` is this folder. `mtmetrics artifacts "
         "convert DIR --out MERGED` makes a model of its own for sentence-transformers.\n"
     )

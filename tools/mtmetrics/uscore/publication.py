@@ -1,12 +1,14 @@
 """A production on the Hub: each of its models in a repository of its own, and the preset that names
 them."""
 
+import shutil
 import tempfile
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from mtmetrics.artifacts.adapters import ENCODER_BESIDE, SETTINGS, bind, is_adapter, read_adapter
 from mtmetrics.artifacts.cards import check_model_card, licence_fields
 from mtmetrics.artifacts.presets import preset_toml
 from mtmetrics.artifacts.publish import Plan, Publication, published_files, push, refuse_code
@@ -46,10 +48,12 @@ def publish_production(folder: Path, namespace: str) -> Iterator[Plan]:
             card = Path(scratch, f"{part}.md")
             part_data = data | licence_fields(folder / part)
             write_atomic(card, _part_card(part_data, part, repository, preset_repository))
-            part_files = {}
+            part_files: dict[str, Path] = {}
             for path, file in files.items():
                 if path.startswith(f"{part}/"):
                     part_files[path.removeprefix(f"{part}/")] = file
+            if is_adapter(folder / part):
+                part_files |= _bound(folder / part, Path(scratch, part), parts, tags)
             plan = push(Publication(repository, "model", part_files | {_CARD: card}))
             tags[part] = plan.tag
             yield plan
@@ -71,6 +75,19 @@ def publish_production(folder: Path, namespace: str) -> Iterator[Plan]:
         }
         preset_files = other_files | {_PRESET: preset, _CARD: card}
         yield push(Publication(preset_repository, "model", preset_files))
+
+
+def _bound(
+    adapters: Path, made: Path, parts: Mapping[str, str], tags: Mapping[str, str]
+) -> dict[str, Path]:
+    """The settings of adapters that find their encoder where it was pushed; none where they find it
+    already."""
+    if read_adapter(adapters).base != ENCODER_BESIDE:
+        return {}
+    made.mkdir()
+    shutil.copyfile(adapters / SETTINGS, made / SETTINGS)
+    bind(made, parts["encoder"], tags["encoder"])
+    return {SETTINGS: made / SETTINGS}
 
 
 def _map_fingerprint(folder: Path, settings: Mapping[str, Any]) -> str:
