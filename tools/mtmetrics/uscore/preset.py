@@ -78,18 +78,9 @@ def read_start(request: Request, *, local_files_only: bool = False) -> Start:
             raise ArtifactError(
                 f"preset {preset}: [start] names no model for {name!r}; {advice}", option="preset"
             )
-        table = model if isinstance(model, dict) else {"model": model}
-        needed = "a name, or a table of model and revision"
-        allowed = {"model", "revision"}
+        table = _start_table(preset, name, model)
         if name == "sentences":
-            needed += " (and adapter_rank, a number of at least 1)"
-            allowed.add("adapter_rank")
             adapter_rank = table.get("adapter_rank", 0)
-        is_rank = type(adapter_rank) is int and adapter_rank >= ("adapter_rank" in table)
-        if "model" not in table or table.keys() - allowed or not is_rank:
-            raise ArtifactError(
-                f"preset {preset}: {name} in [start] must be {needed}", option="preset"
-            )
         models[name] = SMALL if table["model"] == SMALL else folder(table)
     language_models = bundle.settings.get("language_models", {})
     language_model = for_language(language_models, request.languages[1]) or {}
@@ -114,6 +105,20 @@ def read_start(request: Request, *, local_files_only: bool = False) -> Start:
         translation=models["translation"],
         score={name: score[name] for name in ("pieces", "masses") if name in score},
     )
+
+
+def _start_table(preset: str, name: str, model: Any) -> dict[str, Any]:
+    """The table of a model to train, as it stands in ``[start]``, or made of its name."""
+    table = model if isinstance(model, dict) else {"model": model}
+    needed, allowed = "a name, or a table of model and revision", {"model", "revision"}
+    rank = table.get("adapter_rank", 1)
+    if name == "sentences":
+        needed += " (and adapter_rank, a number of at least 1)"
+        allowed.add("adapter_rank")
+    is_rank = type(rank) is int and rank >= 1
+    if "model" not in table or table.keys() - allowed or not is_rank:
+        raise ArtifactError(f"preset {preset}: {name} in [start] must be {needed}", option="preset")
+    return table
 
 
 def check_models(start: Start, lang_pair: str, pool: ModelPool) -> None:
@@ -338,11 +343,11 @@ def _take_base_along(folder: Path) -> None:
     """Lets the adapters of a preset find their encoder in its folder, where it was one of the
     user's."""
     adapters = folder / "sentences"
-    if not is_adapter(adapters) or not Path(read_adapter(adapters).base).is_absolute():
+    if not is_adapter(adapters):
         return
     base, copied = base_folder(adapters), folder / "encoder"
     if copied.is_dir() and fingerprint(str(copied)) == fingerprint(str(base)):
         bind(adapters, ENCODER_BESIDE)
-    else:
+    elif Path(read_adapter(adapters).base).is_absolute():
         shutil.copytree(base, adapters / BASE)
         bind(adapters, BASE)
