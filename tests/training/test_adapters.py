@@ -13,11 +13,9 @@ import pytest
 import torch
 from helpers import write, write_jsonl
 from safetensors.torch import load_file, save_file
-from test_sentence import precision
-from toys import CONFIGS, equal_weights, interrupted, record_of
+from toys import CONFIGS, WORDS, equal_weights, interrupted, precision, record_of
 from transformers import AutoModel, AutoTokenizer, PreTrainedTokenizerFast
 
-from mtmetrics.artifacts.catalog import CatalogEntry
 from mtmetrics.artifacts.convert import convert_model
 from mtmetrics.artifacts.models import model_fingerprint, model_folder, sentence_model
 from mtmetrics.artifacts.publish import artifact_kind, artifact_publication
@@ -25,6 +23,7 @@ from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.registry import load_scorer
+from mtmetrics.training.configs import ContrastiveConfig
 from mtmetrics.training.run import Run
 from mtmetrics.training.sentence import train_contrastive
 
@@ -32,6 +31,7 @@ pytest.importorskip("peft", reason="needs the extra 'train'")
 
 Train = Callable[..., Path]
 RANK = {"adapter_rank": 2}
+LEARNING = ContrastiveConfig(epochs=8, pairs_per_step=32, learning_rate=3e-2, adapter_rank=16)
 TEXTS = ["the house sees the dog", "das haus", "dog", "alt hund mag brot neu winter"]
 
 
@@ -44,12 +44,30 @@ def two_steps(
     encoder = Path(shutil.copytree(models / "student", folder / "encoder"))
     rows = [json.loads(line) for line in toy_pairs.read_text(encoding="utf-8").splitlines()[:64]]
     pairs = write_jsonl(folder / "de-en.jsonl", rows)
-    config = CONFIGS["contrastive"].__class__(
-        pairs_per_step=32, learning_rate=0.1, warmup=0.0, **RANK
-    )
+    config = ContrastiveConfig(pairs_per_step=32, learning_rate=0.1, warmup=0.0, **RANK)
     adapters = train_contrastive(Run(folder / "adapters"), [pairs], encoder, config=config)
     assert record_of(adapters)["steps"] == 2
     return encoder, adapters
+
+
+def relate_words(encoder: Path, vocabulary: dict[str, int], english: dict[str, int]) -> None:
+    """Gives a word and its translation the same first half of their vectors; the rest is large and
+    differs.
+
+    Args:
+        encoder: its folder.
+        vocabulary: numbers of German words.
+        english: numbers of English words.
+    """
+    tensors = load_file(encoder / "model.safetensors")
+    table = tensors["embeddings.word_embeddings.weight"]
+    generator = torch.Generator().manual_seed(0)
+    for word, translation in WORDS.items():
+        shared = torch.randn(8, generator=generator)
+        for row in (english[word], vocabulary[translation]):
+            other = 3 * torch.randn(8, generator=generator)
+            table[row] = 0.1 * torch.cat([shared, other])
+    save_file(tensors, encoder / "model.safetensors", {"format": "pt"})
 
 
 def vectors(model: Path, texts: list[str] = TEXTS) -> np.ndarray:
@@ -108,19 +126,22 @@ def test_another_architecture_is_read_alike(
         **sizes,
     )
     RobertaModel(config, add_pooling_layer=False).save_pretrained(encoder)
-    config = CONFIGS["contrastive"].__class__(pairs_per_step=200, learning_rate=0.1, **RANK)
+    config = ContrastiveConfig(pairs_per_step=200, learning_rate=0.1, **RANK)
     adapters = train_contrastive(Run(tmp_path / "made"), [toy_pairs], encoder, config=config)
     assert vectors(adapters) == pytest.approx(merged_by_peft(encoder, adapters), abs=1e-6)
 
 
 def test_translations_come_together_while_the_encoder_stays(
-    train: Train, models: Path, toy_pairs: Path, tmp_path: Path
+    models: Path, toy_pairs: Path, tmp_path: Path
 ) -> None:
-    before = model_fingerprint(models / "student")
+    encoder = Path(shutil.copytree(models / "student", tmp_path / "encoder"))
+    vocabulary = AutoTokenizer.from_pretrained(encoder).get_vocab()
+    relate_words(encoder, vocabulary, vocabulary)
+    before = model_fingerprint(encoder)
     run = Run(tmp_path / "toy", seed=3)
-    adapters = train("contrastive", run, adapter_rank=8, learning_rate=3e-2)
-    assert precision(adapters, toy_pairs) > precision(models / "student", toy_pairs) + 0.3
-    assert model_fingerprint(models / "student") == before
+    adapters = train_contrastive(run, [toy_pairs], encoder, config=LEARNING)
+    assert precision(adapters, toy_pairs) > precision(encoder, toy_pairs) + 0.3
+    assert model_fingerprint(encoder) == before
     weights = load_file(adapters / "adapter_model.safetensors")
     assert {str(tensor.dtype) for tensor in weights.values()} == {"torch.float16"}
     assert {path.name for path in adapters.iterdir()} == {
@@ -131,7 +152,7 @@ def test_translations_come_together_while_the_encoder_stays(
         "training.json",
         "training_log.csv",
     }
-    assert record_of(adapters)["config"]["adapter_rank"] == 8
+    assert record_of(adapters)["config"]["adapter_rank"] == 16
     assert "peft" in record_of(adapters)["versions"]
 
 
@@ -148,10 +169,10 @@ def test_an_interrupted_training_ends_with_the_same_adapters(train: Train, tmp_p
 
 def test_adapters_learn_on(train: Train, tmp_path: Path, toy_pairs: Path) -> None:
     first = train("contrastive", Run(tmp_path / "first"), **RANK)
-    config = CONFIGS["contrastive"].__class__(learning_rate=1e-9, pairs_per_step=200, **RANK)
+    config = ContrastiveConfig(learning_rate=1e-9, pairs_per_step=200, **RANK)
     second = train_contrastive(Run(tmp_path / "second"), [toy_pairs], first, config=config)
     assert vectors(second) == pytest.approx(vectors(first), abs=1e-4)
-    other = CONFIGS["contrastive"].__class__(adapter_rank=3)
+    other = ContrastiveConfig(adapter_rank=3)
     with pytest.raises(InputError, match="adapter_rank 3: .*first holds adapters of rank 2"):
         train_contrastive(Run(tmp_path / "third"), [toy_pairs], first, config=other)
 
@@ -211,12 +232,12 @@ def test_adapters_that_pin_no_encoder_are_refused(
 def test_a_pipeline_of_sentence_transformers_gets_no_adapters(
     models: Path, toy_pairs: Path, tmp_path: Path
 ) -> None:
-    config = CONFIGS["contrastive"].__class__(**RANK)
+    config = ContrastiveConfig(**RANK)
     with pytest.raises(ArtifactError, match="a pipeline of sentence-transformers"):
         train_contrastive(Run(tmp_path / "x"), [toy_pairs], models / "sentences", config=config)
     assert not list(tmp_path.iterdir())
     with pytest.raises(InputError, match="adapter_rank -1: must be at least 0"):
-        CONFIGS["contrastive"].__class__(adapter_rank=-1)
+        ContrastiveConfig(adapter_rank=-1)
 
 
 def test_the_converted_folder_loads_in_sentence_transformers(
@@ -243,7 +264,6 @@ def test_list_verify_and_push_know_the_kind(two_steps: tuple[Path, Path], tmp_pa
         two_steps[1], tmp_path / "adapters", base_model_name_or_path="mini-encoder"
     )
     assert artifact_kind(adapters) == "adapter"
-    assert CatalogEntry("a", artifact_kind(adapters), "o/a", "v1.0.0", True, {}).kind == "adapter"
     with pytest.raises(ArtifactError, match="license is missing"):
         artifact_publication(adapters, "org")
     for folder in (adapters, two_steps[1]):
@@ -259,14 +279,15 @@ def test_list_verify_and_push_know_the_kind(two_steps: tuple[Path, Path], tmp_pa
 def two_vocabularies(
     two_steps: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
-    """An encoder that reads English with a vocabulary in which every word is another one."""
+    """An encoder that reads English with a vocabulary in which every word has another number."""
     folder = tmp_path_factory.mktemp("encoders") / "two-vocabularies"
     shutil.copytree(two_steps[0], folder)
     table = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
     vocabulary = table["model"]["vocab"]
-    words = [word for word in vocabulary if not word.startswith("[")]
+    words = sorted(WORDS.keys() - set(WORDS.values()))
     turned = dict(zip(words, [vocabulary[word] for word in reversed(words)], strict=True))
     table["model"]["vocab"] = vocabulary | turned
+    relate_words(folder, vocabulary, turned)
     write(folder / "languages" / "en" / "tokenizer.json", json.dumps(table))
     about = (folder / "tokenizer_config.json").read_text(encoding="utf-8")
     write(folder / "languages" / "en" / "tokenizer_config.json", about)
@@ -280,13 +301,11 @@ def two_vocabularies(
 def test_each_language_is_read_with_its_vocabulary(
     two_vocabularies: Path, toy_pairs: Path, tmp_path: Path
 ) -> None:
-    config = CONFIGS["contrastive"].__class__(
-        epochs=4, pairs_per_step=32, learning_rate=3e-2, adapter_rank=8
-    )
     whole = CONFIGS["contrastive"]
-    with pytest.raises(ArtifactError, match="vocabulary of its own, .* --adapter-rank"):
+    with pytest.raises(ArtifactError, match="vocabulary of its own, .*--adapter-rank"):
         train_contrastive(Run(tmp_path / "whole"), [toy_pairs], two_vocabularies, config=whole)
-    adapters = train_contrastive(Run(tmp_path / "a"), [toy_pairs], two_vocabularies, config=config)
+    run = Run(tmp_path / "adapters", seed=3)
+    adapters = train_contrastive(run, [toy_pairs], two_vocabularies, config=LEARNING)
     rows = [json.loads(line) for line in toy_pairs.read_text(encoding="utf-8").splitlines()[:100]]
 
     def right_matches(model: Path) -> float:
@@ -301,7 +320,7 @@ def test_each_language_is_read_with_its_vocabulary(
     assert right_matches(adapters) > right_matches(two_vocabularies) + 0.3
     mined = shutil.copyfile(toy_pairs, tmp_path / "mined.jsonl")
     with pytest.raises(InputError, match="--parallel mined: the encoder reads en with"):
-        train_contrastive(Run(tmp_path / "b"), [mined], two_vocabularies, config=config)
+        train_contrastive(Run(tmp_path / "b"), [mined], two_vocabularies, config=LEARNING)
     # The merged folder keeps both vocabularies for us; sentence-transformers reads one.
     convert_model(adapters, tmp_path / "merged")
     assert vectors(tmp_path / "merged") == pytest.approx(vectors(adapters), abs=1e-4)
@@ -328,11 +347,12 @@ def test_a_preset_with_adapters_needs_neither_network_nor_peft(
     two_steps: tuple[Path, Path], tmp_path: Path, metric: str
 ) -> None:
     encoder, adapters = two_steps
-    tables = f'metric = "{metric}"\n[sentences]\nmodel = "{adapters}"\n'
-    tables += f'[encoder]\nmodel = "{encoder}"\n'
-    if metric == "uscore":
-        tables += '[score]\nparts = "snt"\n'
-    preset = write(tmp_path / "preset" / "preset.toml", tables).parent
+    tables = {
+        "uscore": f'[sentences]\nmodel = "{adapters}"\n[score]\nparts = "snt"\n',
+        "sentsim": f'[src-mt]\nwords = "{encoder}"\nsentences = "{adapters}"\n',
+    }
+    text = f'metric = "{metric}"\n{tables[metric]}'
+    preset = write(tmp_path / "preset" / "preset.toml", text).parent
     program = [sys.executable, "-c", PROGRAM, metric, str(preset)]
     done = subprocess.run(program, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]

@@ -308,8 +308,8 @@ def require_one_vocabulary(folder: Path) -> None:
     languages."""
     if any(base_folder(folder).glob(_LANGUAGES)):
         how = (
-            "which sentence-transformers cannot do; train adapters (--adapter-rank), or choose "
-            "another model"
+            "which sentence-transformers cannot do; train adapters of it by 'mtmetrics train "
+            "contrastive --adapter-rank N', or choose another model"
         )
         raise ArtifactError(f"{folder}: reads some languages with a vocabulary of its own, {how}")
 
