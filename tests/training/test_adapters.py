@@ -287,7 +287,7 @@ def two_vocabularies(
     words = sorted(WORDS.keys() - set(WORDS.values()))
     turned = dict(zip(words, [vocabulary[word] for word in reversed(words)], strict=True))
     table["model"]["vocab"] = vocabulary | turned
-    relate_words(folder, vocabulary, turned)
+    relate_words(folder, vocabulary, vocabulary | turned)
     write(folder / "languages" / "en" / "tokenizer.json", json.dumps(table))
     about = (folder / "tokenizer_config.json").read_text(encoding="utf-8")
     write(folder / "languages" / "en" / "tokenizer_config.json", about)
