@@ -309,8 +309,8 @@ def test_each_language_is_read_with_its_vocabulary(
         units = []
         for side, language in (("source", "de"), ("target", "en")):
             packed = encoder.encode([row[side] for row in rows], language)
-            found = packed.vectors[packed.index]
-            units.append(found / np.linalg.norm(found, axis=1, keepdims=True))
+            rows_of_texts = packed.vectors[packed.index]
+            units.append(rows_of_texts / np.linalg.norm(rows_of_texts, axis=1, keepdims=True))
         return float(((units[0] @ units[1].T).argmax(1) == np.arange(100)).mean())
 
     assert right_matches(adapters) > right_matches(two_vocabularies) + 0.3

@@ -111,11 +111,11 @@ def base_folder(folder: Path, *, local_files_only: bool = True) -> Path:
             f"{folder}: an adapter of {adapter.base}#{adapter.base_fingerprint}: {error}"
         ) from error
     require_adaptable(base)
-    found = model_fingerprint(base)
-    if found != adapter.base_fingerprint:
+    base_fingerprint = model_fingerprint(base)
+    if base_fingerprint != adapter.base_fingerprint:
         raise ArtifactError(
             f"{folder}: an adapter of {adapter.base}#{adapter.base_fingerprint}, but {base} is "
-            f"#{found}; get that version of the encoder, or train the adapter again by "
+            f"#{base_fingerprint}; get that version of the encoder, or train the adapter again by "
             f"'mtmetrics train contrastive --model {adapter.base} --adapter-rank {adapter.rank}'"
         )
     return base
