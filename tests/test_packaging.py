@@ -29,6 +29,9 @@ TOP_LEVEL = {
 # their name.
 LINES = 73
 TESTED_IN = {
+    # Adapters are trained before they are read.
+    "artifacts/adapters": "training/test_adapters",
+    "artifacts/merging": "training/test_adapters",
     "choosing/mixture": "choosing/test_reranking",
     # What commands share, and commands that make a thing whose tests are elsewhere.
     "cli/output": "cli/test_score",
