@@ -22,8 +22,11 @@ from mtmetrics.layout import bundled_artifacts
 from mtmetrics.reports.example import Example, example
 
 ROOT = Path(__file__).parents[1]
+# Files that ship with the repository, which the guide's commands run with.
+EXAMPLE = ROOT / "tools" / "guide" / "example"
 _PAGES = (
     "README.md",
+    "CONTRIBUTING.md",
     "tools/*.md",
     "tools/guide/**/*.md",
     "metrics/*/README.md",
@@ -55,7 +58,18 @@ _TRANSLATED = {
 }
 _QUALITY = {"careful": 0.9, "literal": 0.0, "hasty": -1.0}
 # What stands for programs while a block runs; each hands its call to the test.
-_PROGRAMS = ("mtmetrics", "pip", "pytest", "python", "ruff", "curl", ".ci/run")
+_PROGRAMS = (
+    "mtmetrics",
+    "pip",
+    "pytest",
+    "python",
+    "ruff",
+    "lint-imports",
+    "mypy",
+    "pre-commit",
+    "curl",
+    ".ci/run",
+)
 _PROGRAM = """
 import json, os, socket, stat, sys
 has_input = stat.S_ISFIFO(os.fstat(0).st_mode) or stat.S_ISREG(os.fstat(0).st_mode)
@@ -64,6 +78,7 @@ call = {
     "folder": os.getcwd(),
     "environment": {name: value for name, value in os.environ.items() if name.startswith("MTMETRICS_")},
     "input": sys.stdin.buffer.read().decode() if has_input else "",
+    "output": os.fstat(1).st_ino,
 }
 with socket.socket(socket.AF_UNIX) as connection:
     connection.connect(os.environ["CALLS"])
@@ -71,6 +86,7 @@ with socket.socket(socket.AF_UNIX) as connection:
     connection.shutdown(socket.SHUT_WR)
     answer = json.load(connection.makefile("rb"))
 sys.stdout.write(answer["output"])
+sys.stdout.flush()
 sys.stderr.write(answer["messages"])
 sys.exit(answer["code"])
 """
@@ -86,12 +102,14 @@ class Block(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A program that a shell block called."""
+    """A program that a shell block called; `on_screen` where its output goes into no other program
+    and into no file."""
 
     argv: list[str]
     folder: str
     environment: dict[str, str]
     input: str
+    on_screen: bool
 
 
 class Answer(NamedTuple):
@@ -197,7 +215,7 @@ def lay_data(folder: Path) -> None:
     _lay_rows(folder)
     _lay_judgements(folder)
     _lay_scores(folder)
-    _lay_models(folder)
+    lay_models(folder)
 
 
 def _lay_rows(folder: Path) -> None:
@@ -245,10 +263,10 @@ def _lay_judgements(folder: Path) -> None:
     for name in ("test20.et-en", "test20.ro-en", "test20.en-de", "dev.ro-en"):
         write_jsonl(folder / "mlqe_pe" / f"{name}.jsonl.gz", judgements(name.partition(".")[2]))
     for name in ("wmt17_sys", "wmt18_sys"):
-        _lay_systems(folder / name)
+        lay_systems(folder / name)
 
 
-def _lay_systems(folder: Path) -> None:
+def lay_systems(folder: Path) -> None:
     """Nine judged systems of de-en, seven of which are careful in one sentence more than the one
     before."""
     texts = small_example()
@@ -286,7 +304,7 @@ def _lay_scores(folder: Path) -> None:
     write(folder / "metricx.tsv", "system\tsegment\tscore\n" + "".join(rows))
 
 
-def _lay_models(folder: Path) -> None:
+def lay_models(folder: Path) -> None:
     """What trainings and productions would have made: presets that extend the bundled ones, and
     bundled models."""
     for name, model in {"my-encoder": "mini-encoder", "my-esim": "esim-mini"}.items():
@@ -297,11 +315,18 @@ def _lay_models(folder: Path) -> None:
         write(folder / name / "preset.toml", f'metric = "{metric}"\nextends = "mini"\n')
 
 
+class _Screen(io.TextIOWrapper):
+    """Output that a person reads."""
+
+    def isatty(self) -> bool:
+        return True
+
+
 def run_shell(
     text: str, folder: Path, answer: Callable[[Call], Answer]
 ) -> subprocess.CompletedProcess[str]:
     """Runs a shell block, in which `answer` stands for every program; the block ends with the first
-    one that fails.
+    one that fails. Its output holds messages, too, as a screen shows them.
 
     Args:
         text: of the block.
@@ -315,11 +340,12 @@ def run_shell(
             path = (folder if "/" in name else programs) / name
             path.parent.mkdir(exist_ok=True)
             path.symlink_to(programs / "program")
+        (programs / "head").symlink_to(shutil.which("head") or "/usr/bin/head")
     shell = [shutil.which("bash") or "bash", "-euo", "pipefail", "-O", "failglob", "-c", text]
     pipes = {
         "stdin": subprocess.DEVNULL,
         "stdout": subprocess.PIPE,
-        "stderr": subprocess.PIPE,
+        "stderr": subprocess.STDOUT,
         "text": True,
     }
     # The path of a socket must be short.
@@ -334,17 +360,21 @@ def run_shell(
                 connection, _ = server.accept()
                 connection.settimeout(None)
                 with connection:
-                    call = Call(**json.load(connection.makefile("rb")))
+                    message = json.load(connection.makefile("rb"))
+                    screen = os.fstat(running.stdout.fileno()).st_ino
+                    on_screen = message.pop("output") == screen
+                    call = Call(**message, on_screen=on_screen)
                     connection.sendall(json.dumps(answer(call)._asdict()).encode())
-        output, messages = running.communicate()
-    return subprocess.CompletedProcess(text, running.returncode, output, messages)
+        output, _ = running.communicate()
+    return subprocess.CompletedProcess(text, running.returncode, output)
 
 
 def run_command(call: Call, main: Callable[[list[str]], int]) -> Answer:
     """Runs the command line in this process, in the folder and with the environment and input of a
     call."""
     output, messages = (
-        io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2)
+        kind(io.BytesIO(), encoding="utf-8", write_through=True)
+        for kind in (_Screen if call.on_screen else io.TextIOWrapper, io.TextIOWrapper)
     )
     before, stdin = dict(os.environ), sys.stdin
     os.environ.update(call.environment)
@@ -365,3 +395,34 @@ def run_command(call: Call, main: Callable[[list[str]], int]) -> Answer:
         os.environ.update(before)
     printed, said = (stream.buffer.getvalue().decode() for stream in (output, messages))
     return Answer(code, printed, said)
+
+
+def shape(text: str) -> str:
+    """The words of an output: numbers, fingerprints and the widths of columns differ from machine to
+    machine and from model to model."""
+    words = re.sub(r"#[0-9a-f]{8}\b|[-+]?\d[\d.,]*(e[-+]\d+)?|─+", "#", text)
+    return " ".join(words.split())
+
+
+def shows(shown: str, output: str) -> bool:
+    """Whether an output has the shape of the one that a page shows, in which a line ``...`` stands
+    for any lines."""
+    before, *after = shown.split("\n...\n")
+    begins = shape(output).startswith(shape(before))
+    return (
+        begins and shape(output).endswith(shape(after[0]))
+        if after
+        else shape(output) == shape(before)
+    )
+
+
+def cut_as(shown: str, output: str) -> str:
+    """An output with as many lines before and after a line ``...`` as a page shows."""
+    lines = [line.rstrip() for line in output.strip("\n").splitlines()]
+    before, *after = shown.split("\n...\n")
+    if not after:
+        return "\n".join(lines) + "\n"
+    ends = len(after[0].splitlines())
+    return (
+        "\n".join([*lines[: len(before.splitlines())], "...", *lines[len(lines) - ends :]]) + "\n"
+    )

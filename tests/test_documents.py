@@ -1,8 +1,11 @@
-"""Every code block of the documents runs as it stands, with small files of the names that it has;
-what cannot run here is at least understood."""
+"""Every code block of the documents runs as it stands; what cannot run here is at least understood.
+The guide and the front page run with the files of ``tools/guide/example``, other pages with small
+files of the names that they have. A block of text behind a shell block shows its output. This writes
+all outputs and pictures anew: ``MTMETRICS_RENEW=1 pytest tests/test_documents.py``."""
 
 import doctest
 import json
+import os
 import re
 import shutil
 import tomllib
@@ -11,25 +14,46 @@ from pathlib import Path
 
 import pytest
 import yaml
-from documents import Answer, Block, Call, blocks, lay_data, pages, run_command, run_shell
+from documents import (
+    EXAMPLE,
+    ROOT,
+    Answer,
+    Block,
+    Call,
+    blocks,
+    cut_as,
+    lay_data,
+    lay_models,
+    lay_systems,
+    pages,
+    run_command,
+    run_shell,
+    shows,
+)
+from helpers import write
 
 from mtmetrics.cli.main import build_parser, main
 
 # Calls and Python blocks that are not run here: a pattern of the call, or of a line of the block ->
 # why. The command line must still understand the calls, and Python the blocks.
 NOT_RUN = {
-    r"^(pip|pytest|ruff|\.ci/run)\b": "sets up an environment, or is the checks themselves",
+    r"^(pip|pytest|ruff|lint-imports|mypy|pre-commit|\.ci/run)\b": "sets up an environment, or is a check itself",
     r"^python tests/benchmarks/\w+\.py": "measures for long, on data that is not part of the repository",
     r"^mtmetrics (serve|demo)\b|^curl ": "runs until it is stopped; tests/cli/test_serve.py, tests/page",
-    r"^mtmetrics train (?!maps|idf|labels)": "a long training; tests/training, tests/uscore",
+    r"^mtmetrics train (?!maps|idf|labels|.* --out first-)": "a long training; tests/training, tests/uscore",
     r"--engine ray": "starts a cluster; tests/cluster",
     r"^mtmetrics (artifacts (pull|push|convert|import)|space push|data pull)": "needs the Hub; tests/hub",
     r"google-bert/|sentence-transformers/|\bpaper\b|comet:": "models of the Hub",
     r"\bstage3a\b": "weights of a long training",
     r"^mtmetrics evaluate --recipe ": "fetches data, or models of the Hub; tests/cli/test_recipe_runs.py",
     r"\blighteval\b|cmd:": "another project's tool",
+    r"^mtmetrics evaluate .*--data wmt17-cased$": "data that is fetched first; tests/cli/test_data.py",
+    r"\bmy-italian\b": "models of the Hub, and the reader's own text",
     r"from-en\.jsonl": "data that is not part of the repository",
+    r"^from gradio_client ": "calls a page that runs; tests/page/test_endpoints.py",
+    r"^python tools/examples/finetune\.py": "a training; tests/integrations/test_finetune.py",
 }
+RENEW = bool(os.environ.get("MTMETRICS_RENEW"))
 # How blocks that are no code are read.
 READERS = {
     "toml": tomllib.loads,
@@ -56,16 +80,25 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def folder(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working folder of a page, with files of the names that the documents have."""
+def folder(page: str, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder of a page, with the files that it names."""
     folder = tmp_path / "page"
-    shutil.copytree(data, folder, symlinks=True)
+    is_guide = page == "README.md" or page.startswith("tools/")
+    shutil.copytree(EXAMPLE if is_guide else data, folder, symlinks=True)
+    if is_guide:
+        # Judged systems, which the pages call the reader's own, and what long trainings make.
+        lay_systems(folder / "wmt17_sys")
+        lay_models(folder)
     monkeypatch.setenv("MTMETRICS_ARTIFACTS", str(folder / "artifacts"))
     monkeypatch.chdir(folder)
-    # Drawing takes longer than all the rest; other tests look at pictures.
-    monkeypatch.setattr(
-        "matplotlib.figure.Figure.savefig", lambda _, path, **options: Path(path).touch()
-    )
+    # Tables have one width on every machine.
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("NO_COLOR", "1")
+    if not RENEW:
+        # Drawing takes longer than all the rest; other tests look at pictures.
+        monkeypatch.setattr(
+            "matplotlib.figure.Figure.savefig", lambda _, path, **options: Path(path).touch()
+        )
     return folder
 
 
@@ -110,37 +143,106 @@ def run_python(block: Block, where: str, names: dict[str, object]) -> str:
     return ""
 
 
-def run_block(block: Block, page: str, folder: Path, names: dict[str, object]) -> str:
-    """Runs or reads a block; returns what went wrong, empty where nothing did."""
+def write_named_file(block: Block, folder: Path) -> None:
+    """Writes a block whose first line is a comment with the name of a file."""
+    named = re.match(r"# ([\w/-]+\.(?:py|toml))\b", block.text)
+    if named is not None:
+        write(folder / named[1], block.text)
+
+
+def run_block(block: Block, page: str, folder: Path, names: dict[str, object]) -> tuple[str, str]:
+    """Runs or reads a block; returns its output, and what went wrong, empty where nothing did."""
     where = f"{page}:{block.line}"
     if block.language == "python":
         # tests/metrics/test_metric_folders.py runs the examples of a metric's card, of COMET's on a
         # tiny checkpoint.
         is_card = re.fullmatch(r"metrics/\w+/README.md", page)
-        return "" if is_card and ">>> " in block.text else run_python(block, where, names)
+        return "", "" if is_card and ">>> " in block.text else run_python(block, where, names)
     if block.language in ("bash", ""):
         done = run_shell(block.text, folder, answer)
-        return done.stderr if done.returncode else ""
+        return done.stdout, done.stdout or "failed" if done.returncode else ""
     try:
         READERS[block.language](block.text)
     except (ValueError, yaml.YAMLError) as error:
-        return str(error)
+        return "", str(error)
+    return "", ""
+
+
+def show_output(page: str, shown: Block, output: str) -> str:
+    """Compares an output with the one that a page shows, or writes it there; returns what is
+    wrong."""
+    if not RENEW:
+        mend = f"the output is not that of the page; MTMETRICS_RENEW=1 writes it anew:\n{output}"
+        return "" if shows(shown.text, output) else mend
+    text = (ROOT / page).read_text(encoding="utf-8")
+    fenced = "```text\n{}```"
+    assert text.count(fenced.format(shown.text)) == 1, f"{page}:{shown.line}: not one such block"
+    renewed = text.replace(fenced.format(shown.text), fenced.format(cut_as(shown.text, output)))
+    (ROOT / page).write_text(renewed, encoding="utf-8")
     return ""
 
 
+def renew_pictures(page: str, folder: Path) -> None:
+    """Copies the pictures that a page shows from where its blocks drew them."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for path in re.findall(r"\]\(([\w/.-]+\.png)\)", text):
+        for drawn in folder.rglob(Path(path).name):
+            shutil.copy(drawn, (ROOT / page).parent / path)
+
+
+@pytest.mark.usefixtures("no_plugins")
 @pytest.mark.parametrize("page", pages())
 def test_blocks_of_a_page_run_as_they_stand(
     page: str, folder: Path, evaluate_cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     names: dict[str, object] = {"__name__": "documents"}
-    faults = {
-        block.line: fault
-        for block in blocks(page)
-        if (fault := run_block(block, page, folder, names))
-    }
+    faults: dict[int, str] = {}
+    output, before = "", None
+    for block in blocks(page):
+        write_named_file(block, folder)
+        is_output = block.language == "text" and before is not None
+        if is_output and why_not(before.text) is None:
+            fault = show_output(page, block, output)
+        else:
+            output, fault = run_block(block, page, folder, names)
+        if fault:
+            faults[block.line] = fault
+        before = block if block.language == "bash" else None
+    if RENEW:
+        renew_pictures(page, folder)
     assert not faults, "\n".join(f"{page}:{line}: {fault}" for line, fault in faults.items())
+
+
+def headings(page: Path) -> set[str]:
+    """The anchors of a page, as GitHub makes them of its headings."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    titles = re.findall(r"^#+ (.*)", text, flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title).strip().lower().replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", [*pages(), "tests/benchmarks/README.md"])
+def test_links_lead_to_pages_and_headings_that_exist(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    broken = []
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        if re.match(r"\w+:", link):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (ROOT / page).parent / path if path else ROOT / page
+        if not target.exists() or (anchor and anchor not in headings(target)):
+            broken.append(link)
+    assert not broken
+
+
+@pytest.mark.parametrize("page", [page for page in pages() if page.startswith("tools/guide/")])
+def test_pages_of_the_guide_are_short_and_begin_with_a_command(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert len(text.split()) < 1500
+    first, second = blocks(page)[:2]
+    assert (first.language, second.language) == ("bash", "text")
+    assert f"]({page.removeprefix('tools/')})" in (ROOT / "tools/README.md").read_text("utf-8")
 
 
 def test_pages_are_found() -> None:
     assert {"README.md", "tools/README.md", "hub_artifacts/README.md"} <= set(pages())
-    assert sum(len(blocks(page)) for page in pages()) > 100
+    assert any(blocks(page) for page in pages())

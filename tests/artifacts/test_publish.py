@@ -198,7 +198,7 @@ def test_what_collides_with_another_push_is_tried_again(status: int) -> None:
     collision = HfHubHTTPError("x", response=answer)
 
     def attempts(failures: int) -> str:
-        return publish._settled(
+        return publish._repeated(
             "org/x", unittest.mock.Mock(side_effect=[*[collision] * failures, "done"])
         )
 

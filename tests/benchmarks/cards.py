@@ -19,14 +19,16 @@ from typing import Any
 import numpy as np
 
 from mtmetrics.artifacts.catalog import catalog, update_catalog
-from mtmetrics.cli.options import add_model_options, model_pool, progress
+from mtmetrics.cli.messages import progress
+from mtmetrics.cli.options import add_model_options, model_pool
 from mtmetrics.errors import ArtifactError, InputError, MTMetricsError
 from mtmetrics.io.atomic import sha256_file, write_atomic
 from mtmetrics.judgements.judged import read_judged_segments
 from mtmetrics.layout import bundled_artifacts, metric_scripts
 from mtmetrics.models.pool import ModelPool
-from mtmetrics.reports.metric_runs import SCORE, MetricSpec, score_together
+from mtmetrics.reports.metric_runs import SCORE, score_together
 from mtmetrics.reports.styles import Marked, correlation_text, markdown
+from mtmetrics.scorers.spec import MetricSpec
 from mtmetrics.statistics.correlation import Correlation, pearson
 
 TABLES, RESULTS = "tables.toml", "results.json"

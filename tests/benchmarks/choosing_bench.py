@@ -28,9 +28,9 @@ from mtmetrics.choosing.reranking import NBest, Reranker
 from mtmetrics.integrations.generation import generate
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.translator import open_mbart
-from mtmetrics.reports.metric_runs import MetricSpec
 from mtmetrics.reports.styles import STYLES
 from mtmetrics.scorers.registry import load_scorer
+from mtmetrics.scorers.spec import MetricSpec
 
 _FILTERED = ("de-en", "ne-en", "si-en")
 _RERANKED = ("de-en", "fi-en", "ru-en", "tr-en")

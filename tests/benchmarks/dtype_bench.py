@@ -16,7 +16,7 @@ from measure import Report, machine, options
 
 from mtmetrics.judgements.judged import Judged, read_judged_segments
 from mtmetrics.models.pool import ModelPool
-from mtmetrics.reports.metric_runs import MetricSpec
+from mtmetrics.scorers.spec import MetricSpec
 from mtmetrics.statistics.correlation import pearson
 
 METRICS = ("xmoverscore:mini:lm=none", "esim:mini:against=source")

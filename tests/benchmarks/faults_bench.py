@@ -20,8 +20,8 @@ import numpy as np
 from mtmetrics.io.tables import jsonl_rows
 from mtmetrics.matching.word_errors import LEVELS, word_faults, word_spans
 from mtmetrics.models.pool import ModelPool
-from mtmetrics.reports.metric_runs import MetricSpec
 from mtmetrics.reports.styles import STYLES
+from mtmetrics.scorers.spec import MetricSpec
 
 METRICS = ("xmoverscore:mini", "sentsim:mini:setting=src-mt", "bertr:mini:against=source")
 _SHORTEST = 4  # letters of a word that is replaced

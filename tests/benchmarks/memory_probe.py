@@ -9,7 +9,7 @@ from pathlib import Path
 
 from workload import made_pairs
 
-from mtmetrics.cli.main import return_large_blocks
+from mtmetrics.cli.process import return_large_blocks
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.results import chunked, joined_systems

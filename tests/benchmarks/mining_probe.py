@@ -16,7 +16,7 @@ import numpy as np
 from memory_probe import peak_mib
 
 from mtmetrics.checks import language_pair
-from mtmetrics.cli.main import return_large_blocks
+from mtmetrics.cli.process import return_large_blocks
 from mtmetrics.io.lines import iter_lines
 from mtmetrics.matching.remapping import Remapping
 from mtmetrics.mining import neighbours

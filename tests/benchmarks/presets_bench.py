@@ -14,8 +14,9 @@ from measure import Report, alternating, machine, options
 
 from mtmetrics.judgements.judged import read_judged_segments
 from mtmetrics.models.pool import ModelPool
-from mtmetrics.reports.metric_runs import MetricSpec, score_together
+from mtmetrics.reports.metric_runs import score_together
 from mtmetrics.scorers.base import Scorer
+from mtmetrics.scorers.spec import MetricSpec
 
 PRESETS = (
     "xmoverscore:mini",

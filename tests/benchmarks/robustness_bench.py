@@ -14,8 +14,8 @@ import numpy as np
 
 from mtmetrics.io.tables import jsonl_rows
 from mtmetrics.models.pool import ModelPool
-from mtmetrics.reports.metric_runs import MetricSpec
 from mtmetrics.reports.styles import STYLES
+from mtmetrics.scorers.spec import MetricSpec
 from mtmetrics.training.labels import FAILURES, Output, failures
 
 METRICS = ("esim:mini:against=source",)

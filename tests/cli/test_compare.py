@@ -128,10 +128,9 @@ def test_a_metric_of_references_beside_one_of_sources(compare, tiny_encoder: Pat
         assert means["odd"] < 1.0
 
 
-@pytest.mark.parametrize("style", STYLES)
-def test_formats_are_the_same_for_both_ways_in(compare, style: str) -> None:
-    code, out, _ = compare(*PARALLEL, "--format", style)
-    assert (code, out) == compare("rows.jsonl", "--format", style)[:2]
+def test_both_ways_in_give_the_same_table(compare) -> None:
+    code, out, _ = compare(*PARALLEL, "--format", "csv")
+    assert (code, out) == compare("rows.jsonl", "--format", "csv")[:2]
     assert code == 0
     assert all(name in out for name in OUTPUTS)
 

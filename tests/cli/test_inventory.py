@@ -24,13 +24,13 @@ from mtmetrics.integrations.metric_module import MetricModule
 from mtmetrics.integrations.registration import install
 from mtmetrics.layout import bundled_artifacts, metric_names
 from mtmetrics.page.offers import offers
-from mtmetrics.reports.metric_runs import MetricSpec
 from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.metric import METRICS, Metric
 from mtmetrics.scorers.plugins import load_plugin
 from mtmetrics.scorers.results import PartScores
+from mtmetrics.scorers.spec import MetricSpec
 
 
 def findings(out):

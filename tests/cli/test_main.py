@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mtmetrics.cli.main import EXAMPLES, RENAMED, build_parser, leaves, main
+from mtmetrics.cli.main import RENAMED, build_parser, leaves, main
+from mtmetrics.cli.parser import EXAMPLES
 
 PLUGIN = """
 import mtmetrics

@@ -85,7 +85,7 @@ def test_sentences_of_prepared_text(tiny_encoder, texts, tmp_path, capsys):
 
 def test_a_cluster_finds_what_one_process_finds(tiny_encoder, texts, tmp_path, capsys, monkeypatch):
     """Both keep vectors in half precision: the bound of memory is lowered for the one process."""
-    monkeypatch.setattr(mine, "_size", lambda text: 3)
+    monkeypatch.setattr(mine, "_memory_bytes", lambda args: 3)
     for module in (words, sides):
         monkeypatch.setattr(module, "SENTENCES_PER_BLOCK", 3)
     one, several = tmp_path / "one.jsonl", tmp_path / "several.jsonl"

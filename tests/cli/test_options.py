@@ -5,17 +5,17 @@ import dataclasses
 
 import pytest
 
-from mtmetrics.cli import options, probe
+from mtmetrics.cli import messages, options, probe
 from mtmetrics.cli.options import add_metric_options, add_model_options, metric_specs, pool_options
 from mtmetrics.models.progress import report_progress
 from mtmetrics.models.running import Running
-from mtmetrics.reports.metric_runs import MetricSpec
+from mtmetrics.scorers.spec import MetricSpec
 
 
 def test_options_and_presets_go_to_the_metrics_that_they_are_for() -> None:
     def specs(*argv: str) -> dict[str, MetricSpec]:
         parser = argparse.ArgumentParser()
-        add_metric_options(parser, several=True)
+        add_metric_options(parser, is_repeatable=True)
         return metric_specs(parser.parse_args(argv))
 
     texts = ("xmoverscore:mini:lm_weight=0.5,ngram=1", "sentsim::normalize=fixed")
@@ -52,8 +52,8 @@ def test_progress_is_finer_than_a_chunk_and_stays_at_the_end(
         def __exit__(self, *_: object) -> None:
             pass
 
-    monkeypatch.setattr(options, "progress", lambda **_: Bar())
-    with options.scoring(100):
+    monkeypatch.setattr(messages, "progress", lambda **_: Bar())
+    with messages.scoring(100):
         for _ in range(2):
             for _ in range(5):
                 report_progress("texts", 20)

@@ -12,8 +12,8 @@ import pytest
 from helpers import refused, write, write_jsonl
 from pyarrow import parquet
 
-from mtmetrics.cli.options import add_metric_options, add_row_options
-from mtmetrics.cli.rows import input_rows
+from mtmetrics.cli.options import add_metric_options, add_row_options, metric_options
+from mtmetrics.cli.rows import open_rows
 from mtmetrics.errors import InputError
 
 
@@ -51,15 +51,14 @@ PRESETS = dict.fromkeys(
 )
 
 
-def read(metric: str, *argv: str, **options: str | None) -> tuple[list[str], list[list], dict]:
+def read(metric: str, *argv: str, **options: str | None) -> tuple[list[str], list[list], list]:
     parser = argparse.ArgumentParser()
     add_row_options(parser)
     add_metric_options(parser)
     asked = [f"--{name}={value}" for name, value in options.items()]
-    names, rows, compared = input_rows(
-        parser.parse_args([*argv, "--metric", metric, "--preset", PRESETS[metric], *asked])
-    )
-    return names, list(rows), compared
+    args = parser.parse_args([*argv, "--metric", metric, "--preset", PRESETS[metric], *asked])
+    inputs = open_rows(args, [metric_options(args)])
+    return inputs.systems, list(inputs.rows), inputs.sides
 
 
 REFERENCE = {"against": "reference"}
@@ -96,10 +95,10 @@ SOURCE = {"against": "source"}
 def test_columns(
     files: None, metric: str, argv: list[str], options: dict, first: list, compared: dict
 ) -> None:
-    _, rows, found = read(metric, *argv, **options)
+    _, rows, sides = read(metric, *argv, **options)
     assert len(rows) == 2
     assert rows[0] == first
-    assert found["against"] == compared["against"]
+    assert sides == [compared["against"]]
 
 
 @pytest.mark.parametrize(

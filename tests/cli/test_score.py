@@ -61,7 +61,7 @@ def score(plain: Score) -> Score:
 
 
 def scorer() -> XMoverScore:
-    return XMoverScore.from_preset("preset", lang_pair="de-en")
+    return XMoverScore.load("preset", lang_pair="de-en")
 
 
 def rows_of(text: str) -> list[dict]:

@@ -17,7 +17,7 @@ import os, socket, sys
 from pathlib import Path
 import mtmetrics.layout
 from mtmetrics.scorers.registry import load_scorer
-from mtmetrics.scorers.preset_tables import ModelPool
+from mtmetrics.models.pool import ModelPool
 
 def show(place, **options):
     scorer = load_scorer("xmoverscore", preset="mini", lang_pair="de-en", pool=ModelPool(device="cpu", **options))

@@ -25,7 +25,7 @@ def tokenizer(tiny_encoder):
 
 @pytest.fixture(scope="module")
 def scorer(tiny_preset):
-    return XMoverScore.from_preset(str(tiny_preset), lang_pair="de-en")
+    return XMoverScore.load(str(tiny_preset), lang_pair="de-en")
 
 
 @pytest.fixture

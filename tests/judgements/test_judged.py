@@ -3,13 +3,17 @@ text."""
 
 import io
 import json
+import tempfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 from helpers import columns, write_rows
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from mtmetrics.errors import InputError
+from mtmetrics.io import row_writer
 from mtmetrics.judgements.judged import (
     Judged,
     read_judged,
@@ -25,6 +29,43 @@ ROW = {
     "reference": "hi",
 }
 ROW |= {"system": "A", "human": 0.5}
+
+# Texts that are values in every layout: empty cells of a table and `None` are none.
+TEXTS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=12).filter(
+    lambda text: text.strip() not in ("", "None")
+)
+JUDGED_ROWS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "lp": st.just("de-en"),
+            "source": TEXTS,
+            "translation": TEXTS,
+            "reference": st.none() | TEXTS,
+            "system": st.none() | TEXTS,
+            "human": st.none() | st.floats(-1e6, 1e6),
+            "length": st.none() | st.floats(0, 1e6),
+        }
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv", "tsv"])
+@settings(deadline=None, max_examples=50)
+@given(rows=JUDGED_ROWS)
+def test_judged_rows_that_are_written_are_read_back(form: str, rows: list[dict]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, f"judged.{form}")
+        row_writer.write_rows(path, rows, form)
+        [judged] = read_judged(path)
+    for name in ("source", "translation", "reference", "system"):
+        assert judged.rows[name].tolist() == [row[name] for row in rows], name
+    human = [np.nan if row["human"] is None else row["human"] for row in rows]
+    assert np.array_equal(judged.human, human, equal_nan=True)
+    lengths = [row["length"] for row in rows]
+    if set(lengths) != {None}:
+        assert judged.column("length") == lengths
 
 
 def test_reads_the_columns_in_order(tmp_path, monkeypatch):

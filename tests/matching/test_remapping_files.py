@@ -53,7 +53,7 @@ def test_the_way_of_the_paper_preset(published, model, tmp_path, caplog, offline
         '[encoder]\nmodel = "bert-base-multilingual-cased"\nlayer = 3\n[maps]\nartifact = '
         f'"{NAME}"\nkind = "clp"\n'
     )
-    result = XMoverScore.from_preset(str(model.parent), lang_pair="de-en").score(
+    result = XMoverScore.load(str(model.parent), lang_pair="de-en").score(
         PREDICTIONS, sources=SOURCES
     )
     matrix = np.frombuffer(published.files[DE_EN][-16 * 16 * 4 :], dtype=np.float32).reshape(16, 16)
@@ -85,7 +85,7 @@ def test_the_way_of_the_paper_preset(published, model, tmp_path, caplog, offline
         "licence": "Apache-2.0",
     }
     offline()
-    again = XMoverScore.from_preset(str(model.parent), lang_pair="de-en").score(
+    again = XMoverScore.load(str(model.parent), lang_pair="de-en").score(
         PREDICTIONS, sources=SOURCES
     )
     assert (again.signature, again.segments.tolist()) == (
@@ -277,7 +277,7 @@ def test_the_pool_passes_local_files_only(published, model):
         f'[encoder]\nmodel = "{model}"\n[maps]\nartifact = "{NAME}"\nkind = "clp"\n'
     )
     with pytest.raises(ArtifactError, match="the network was not asked"):
-        XMoverScore.from_preset(
+        XMoverScore.load(
             str(model.parent), lang_pair="de-en", pool=ModelPool(local_files_only=True)
         )
 

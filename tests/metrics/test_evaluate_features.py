@@ -11,7 +11,6 @@ import pytest
 import mtmetrics
 from mtmetrics.layout import metric_names
 from mtmetrics.scorers.metric import METRICS
-from mtmetrics.scorers.side import Side
 
 TEXTS = {
     "sources": ["Das Haus ist klein.", "Der Hund schläft nicht.", "Ich sehe die Katze."],
@@ -55,10 +54,9 @@ def load(name, preset, evaluate_cache):
 @pytest.fixture
 def texts(name):
     """The columns that the metric usually reads."""
-    return {
-        column: TEXTS[column]
-        for column in ("predictions", *(METRICS[name].usual or Side.SOURCE).columns)
-    }
+    metric = METRICS[name]
+    side = metric.usual or metric.sides[0]
+    return {column: TEXTS[column] for column in ("predictions", *side.columns)}
 
 
 def rows(texts, first, last):

@@ -1,10 +1,16 @@
 """Which pairs are kept: copies, repeated targets and the limit, by hand."""
 
+import tempfile
+from pathlib import Path
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from mtmetrics.errors import InputError
-from mtmetrics.mining.kept_pairs import is_copy, select
+from mtmetrics.mining.kept_pairs import is_copy, select, write_pairs
+from mtmetrics.training.corpus import read_pairs
 
 
 @pytest.mark.parametrize(
@@ -61,3 +67,22 @@ def test_nothing_left_is_an_error() -> None:
         InputError, match="no pairs were mined: 1 of 2 sources have no match, 1 are copies"
     ):
         select(np.array([np.nan, 1.0]), np.array([-1, 0]), ["a b c", "x y z"], ["x y z"], limit=5)
+
+
+# All of Unicode but half characters, and the NUL that no text holds.
+TEXTS = st.text(
+    st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12
+).filter(str.strip)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.tuples(TEXTS, TEXTS), min_size=1, max_size=5))
+def test_pairs_that_are_written_are_read_back(pairs: list[tuple[str, str]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "de-en.jsonl")
+        write_pairs(path, pairs, "mined", np.linspace(1, 0, len(pairs)))
+        rows, counts = read_pairs([path])
+    stripped = [(source.strip(), target.strip()) for source, target in pairs]
+    assert [(row.source, row.target) for row in rows] == list(dict.fromkeys(stripped))
+    assert {(row.origin, row.group) for row in rows} == {("mined", "de-en")}
+    assert counts.left_out.total() == len(pairs) - len(rows)

@@ -117,7 +117,7 @@ def test_attention_by_hand() -> None:
         torch.tensor([[[1.0, 0.0]]]),
         torch.tensor([[[2.0, 0.0], [0.0, 3.0], [5.0, 5.0]]]),
     )
-    near = inference.near(first, second, torch.tensor([[True, True, False]]))
+    near = inference.cosines(first, second, torch.tensor([[True, True, False]]))
     assert near[0, 0, :2].tolist() == pytest.approx([1.0, 0.0])
     weights = inference.attention(near)[0, 0]
     assert weights.tolist() == pytest.approx(

@@ -53,10 +53,10 @@ def test_what_nobody_reads_any_more_is_not_computed(tiny_encoder: Path) -> None:
     high = low.at()
     low.encode(["the dog"])
     [(states, _)] = low._network._runner.replicas
-    assert len(states._stack) == 3
+    assert len(states._running_blocks) == 3
     del high
     low.encode(["the cat"])
-    assert len(states._stack) == 1
+    assert len(states._running_blocks) == 1
 
 
 def test_a_small_cache_costs_passes_but_no_text(tiny_encoder: Path) -> None:

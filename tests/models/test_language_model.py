@@ -87,7 +87,7 @@ def test_a_model_that_scales_its_logits(tiny_lm: Path, tmp_path: Path) -> None:
 
 def test_logits_come_in_parts(tiny_lm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = LanguageModel(tiny_lm).score(TEXTS)[0]
-    monkeypatch.setattr(language_model, "_TOKENS", 5)
+    monkeypatch.setattr(language_model, "_TOKENS_AT_ONCE", 5)
     model = LanguageModel(tiny_lm)
     [(network, _)] = model._runner.replicas
     sizes: list[int] = []

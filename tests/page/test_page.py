@@ -19,12 +19,27 @@ from mtmetrics.page.offers import MetricChoice, chosen, named, offers
 from mtmetrics.page.texts import Texts
 from mtmetrics.reports.comparison import compare_systems
 from mtmetrics.reports.example import example
-from mtmetrics.reports.metric_runs import MetricSpec
+from mtmetrics.scorers.plugins import load_plugin
 from mtmetrics.scorers.registry import load_scorer
+from mtmetrics.scorers.side import Side
+from mtmetrics.scorers.spec import MetricSpec
 
 gradio = pytest.importorskip("gradio", reason="needs the extra 'app'")
 pytest.importorskip("sacrebleu", reason="needs the extra 'baselines'")
 
+PLUGIN = '''
+import mtmetrics
+
+
+class Shorter(mtmetrics.PluginMetric):
+    """Characters by which a translation is shorter than its source."""
+
+    metric = "shorter"
+    sides = ("source",)
+
+    def segment_scores(self, predictions, sources=None, references=None):
+        return [len(source) - len(text) for source, text in zip(sources, predictions)]
+'''
 CHRF = next(offer for offer in offers() if offer.key == "chrf")
 BLEU = next(offer for offer in offers() if offer.key == "sentbleu")
 
@@ -81,7 +96,7 @@ def test_what_cannot_be_scored_is_refused():
 
 def test_the_numbers_are_those_of_the_scorer_and_of_compare(known, compared):
     expected = load_scorer("chrf").score_systems(
-        known.systems, references=known.others["references"]
+        known.systems, references=known.columns["references"]
     )
     found = compared.metrics[0]
     for name, result in expected.items():
@@ -99,9 +114,31 @@ def test_the_numbers_are_those_of_the_scorer_and_of_compare(known, compared):
     )
 
 
+@pytest.mark.usefixtures("no_plugins")
+def test_a_metric_without_models_on_the_page(tmp_path: Path) -> None:
+    plugin = tmp_path / "shorter.py"
+    plugin.write_text(PLUGIN, encoding="utf-8")
+    load_plugin(plugin)
+    choices = named(["shorter"])
+    assert [(choice.title, choice.side, choice.about) for choice in choices] == [
+        ("shorter", Side.SOURCE, "Characters by which a translation is shorter than its source.")
+    ]
+    texts = Texts("xx-yy", {"sources": ["abcd", "ab"]}, {"one": ["a", "ab"], "two": ["ab", "b"]})
+    _, compared = run(texts, *chosen(choices, ["shorter"], {"sources"}, "xx-yy"))
+    [scored] = compared.metrics
+    assert {name: result.segments.tolist() for name, result in scored.results.items()} == {
+        "one": [3.0, 0.0],
+        "two": [2.0, 1.0],
+    }
+    assert "nothing to compare" not in views.verdict(compared)
+    assert coloured(scored.scorer, texts.others, ["a"]) == []
+
+
 def test_many_segments_go_in_turns_and_say_how_far_they_are(known):
     many = Texts(
-        "de-en", {"references": known.others["references"] * 40}, {"a": known.systems["hasty"] * 40}
+        "de-en",
+        {"references": known.columns["references"] * 40},
+        {"a": known.systems["hasty"] * 40},
     )
     progress, compared = run(many, CHRF, BLEU)
     done = [state.done for state in progress if state.what.startswith("scoring")]
@@ -133,6 +170,16 @@ def test_the_verdict(compared):
     assert "<b>careful</b> is the best by all 2 metrics" in said
 
 
+def test_errors_name_the_boxes_of_the_page():
+    missing = InputError("lang_pair is missing", option="lang_pair")
+    assert "From / Into is missing" in views.error_problem(missing)
+    columns = InputError("compares with sources; pass sources", mentions=["sources"])
+    within = columns.within("metric chrf", option="metric")
+    assert "metric chrf: compares with sources; pass Source" in views.error_problem(within)
+    unlabelled = InputError("layer 99: too high", option="layer")
+    assert "layer 99: too high" in views.error_problem(unlabelled)
+
+
 def test_what_a_visitor_gives_is_no_markup():
     evil = "<img src=x onerror=alert(1)>"
     texts = Texts("de-en", {"references": [evil, "b"]}, {evil: [evil, "b"], "other": ["c", evil]})
@@ -151,7 +198,7 @@ def test_downloads(compared, known, tmp_path):
     assert [path.name for path in paths] == list(FILES)
     rows = list(csv.DictReader((tmp_path / "segments.csv").open(encoding="utf-8")))
     for place, row in enumerate(rows):
-        assert row["source"] == known.others["sources"][place]
+        assert row["source"] == known.columns["sources"][place]
         for name in known.systems:
             assert row[name] == known.systems[name][place]
             assert float(row[f"{name} chrf"]) == compared.metrics[0].results[name].segments[place]
@@ -268,7 +315,7 @@ def test_metrics_that_are_named_are_offered_first(tmp_path, monkeypatch):
 
 
 def test_metrics_of_four_kinds_in_one_comparison(known, four_metrics, tmp_path):
-    others = {column: texts * 9 for column, texts in known.others.items()}
+    others = {column: texts * 9 for column, texts in known.columns.items()}
     nine = Texts("de-en", others, {name: texts * 9 for name, texts in known.systems.items()})
     *_, compared = Comparer().compare(nine, named(four_metrics))
     assert [offer.side for offer in named(four_metrics)] == ["source", "both", "source", "source"]
@@ -279,6 +326,6 @@ def test_metrics_of_four_kinds_in_one_comparison(known, four_metrics, tmp_path):
             assert views.four_decimals(system.mean) in shown
     whole = views.segments(compared, 1, [0, 1], {}, None)
     assert whole.count("mt-chosen") == 6
-    row = {name: texts[:1] for name, texts in compared.texts.others.items()}
+    row = {name: texts[:1] for name, texts in compared.texts.columns.items()}
     result = compared.metrics[1].results["hasty"]
     assert "data:image/png" in heatmap(compared.metrics[1].scorer, row, "The house.", result, 0)

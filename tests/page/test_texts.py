@@ -4,7 +4,7 @@ import pytest
 
 import mtmetrics.page.texts as texts_module
 from mtmetrics.errors import InputError
-from mtmetrics.page.texts import TextInput, read
+from mtmetrics.page.texts import TextInput, from_lists, read
 
 
 def test_texts_are_read(tmp_path):
@@ -49,11 +49,28 @@ def test_texts_that_cannot_be_used(lang_pair, source, systems, message, monkeypa
 
 def test_files_that_cannot_be_used(tmp_path, monkeypatch):
     path = tmp_path / "out.en"
-    others = {"sources": TextInput("source", text="a\nb\nc")}
+    others = {"sources": TextInput("source", text="a\nb")}
     path.write_bytes(b"a\nb\n\xff\n")
     with pytest.raises(InputError, match=r"^out\.en, line 3: byte 1 \(0xff\) is not valid UTF-8"):
         read("de-en", others, [TextInput("out", str(path))])
     monkeypatch.setattr(texts_module, "MAX_SEGMENTS", 2)
     path.write_text("a\nb\nc\n")
-    with pytest.raises(InputError, match=r"out: more than 2 segments.*mtmetrics compare"):
-        read("de-en", others, [TextInput("out", str(path))])
+    pasted = TextInput("out", text="a\nb\nc")
+    for system in (TextInput("out", str(path)), pasted):
+        with pytest.raises(InputError, match=r"out: more than 2 segments.*mtmetrics compare"):
+            read("de-en", others, [system])
+    with pytest.raises(InputError, match=r"systems\['a'\]: more than 2 segments"):
+        from_lists("de-en", {"sources": ["a", "b"]}, {"a": ["a", "b", "c"]})
+
+
+def test_lists_of_a_program():
+    texts = from_lists("de-en", {"references": ["eins"]}, {"a": ["one"], "sources": ["two"]})
+    assert texts == ("de-en", {"references": ["eins"]}, {"a": ["one"], "sources": ["two"]})
+    for others, systems, message in [
+        ({}, {"a": ["one"]}, "no sources and no references"),
+        ({"sources": ["eins"]}, ["one"], "systems: a dictionary"),
+        ({"sources": ["eins"]}, {"a": "one"}, r"systems\['a'\]: a list of strings is needed"),
+        ({"references": [["eins"]]}, {"a": ["one"]}, r"references\[0\]: a string is needed"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            from_lists("de-en", others, systems)

@@ -28,9 +28,10 @@ from mtmetrics.reports.agreement_report import (
     report_layers,
     report_metrics,
 )
-from mtmetrics.reports.metric_runs import Entry, MetricSpec, RowScores
+from mtmetrics.reports.metric_runs import Entry, RowScores
 from mtmetrics.reports.recipes import Recipe, RecipeRow
 from mtmetrics.scorers.results import MetricResult
+from mtmetrics.scorers.spec import MetricSpec
 from mtmetrics.statistics.correlation import Correlation
 from mtmetrics.statistics.significance import CorrelationInterval
 

@@ -18,8 +18,8 @@ from mtmetrics.reports.human_agreement import (
     fit_agreement,
     known_agreement,
 )
-from mtmetrics.reports.metric_runs import MetricSpec
 from mtmetrics.scorers.registry import load_scorer
+from mtmetrics.scorers.spec import MetricSpec
 
 SOURCES = ["Das Haus ist klein.", "Der Hund schläft.", "Nein.", "ich sehe die Katze"]
 OUTPUTS = {

@@ -1,5 +1,4 @@
-"""How metrics are named, and several of them on the same files: shared encodings, columns, systems,
-problems."""
+"""Several metrics on the same files: shared encodings, columns, systems, problems."""
 
 import numpy as np
 import pytest
@@ -8,9 +7,10 @@ import mtmetrics.models.pool
 from mtmetrics.errors import InputError
 from mtmetrics.judgements.judged import Judged
 from mtmetrics.models.pool import ModelPool
-from mtmetrics.reports.metric_runs import Entry, MetricSpec, run_metrics, score_together
+from mtmetrics.reports.metric_runs import Entry, run_metrics, score_together
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.results import PartScores
+from mtmetrics.scorers.spec import MetricSpec
 
 SOURCES = ["Das Haus ist klein.", "Der Hund schläft.", "Ich sehe die Katze.", "Der Hund schläft."]
 PREDICTIONS = ["the house is small.", "the dog sleeps.", "i see a cat.", "a dog sleeps."]
@@ -167,81 +167,3 @@ def test_unusual_segments_are_noted() -> None:
         [MetricSpec("chrf")], [segments(reference=["", *PREDICTIONS[1:]])], ModelPool()
     )
     assert run.notes() == ["f.jsonl: chrf: of 4 segments: 1 blank (floor score; segment 1)"]
-
-
-# How metrics are named on the command line and in recipes.
-
-
-@pytest.mark.parametrize(
-    ("text", "metric", "preset", "options"),
-    [
-        ("bertr", "bertr", None, {}),
-        ("bertr:mini", "bertr", "mini", {}),
-        ("sentsim::variant=wmd", "sentsim", None, {"variant": "wmd"}),
-        (
-            "bertr:my/preset:layer=3,special_tokens=true",
-            "bertr",
-            "my/preset",
-            {"layer": 3, "special_tokens": True},
-        ),
-        (
-            "xmoverscore:mini:lm_weight=0.25,weights=++",
-            "xmoverscore",
-            "mini",
-            {"lm_weight": 0.25, "weights": "++"},
-        ),
-    ],
-)
-def test_what_is_read_is_written_again(
-    text: str, metric: str, preset: str | None, options: dict
-) -> None:
-    spec = MetricSpec.parse(text)
-    assert spec == MetricSpec(metric, preset, tuple(options.items()))
-    assert str(spec) == text
-
-
-def test_metrics_that_cannot_be_read() -> None:
-    assert MetricSpec.parse("xmoverscore::lm-weight=1") == MetricSpec(
-        "xmoverscore", None, (("lm_weight", 1),)
-    )
-    bad = ("mini:layer", "mini:=3", "mini:layer=1,layer=2", ":preset=mini", ":lang_pair=x")
-    for text, message in [(f"bertr:{rest}", "NAME:PRESET:option=value") for rest in bad] + [
-        (text, "has no name") for text in ("", ":mini", " :: ")
-    ]:
-        with pytest.raises(InputError, match=message):
-            MetricSpec.parse(text)
-
-
-def test_defaults_fill_what_is_not_said() -> None:
-    filled = MetricSpec.parse("bertr::layer=1").filled("mini", {"layer": 2, "against": "source"})
-    assert filled == MetricSpec("bertr", "mini", (("layer", 1), ("against", "source")))
-    assert MetricSpec.parse("bertr:paper").filled("mini", {}).preset == "paper"
-    assert str(MetricSpec("chrf").filled("mini", {})) == "chrf"  # has no presets
-
-
-def test_what_cannot_be_loaded_is_named() -> None:
-    for text, message in (
-        ("chrf:mini", "chrf has no presets; write chrf$"),
-        ("bleurt:mini", "metric 'bleurt'"),
-        ("bertr:mini:ngram=2", "bertr has no option 'ngram'"),
-    ):
-        with pytest.raises(InputError, match=message):
-            MetricSpec.parse(text).load(ModelPool(), "de-en")
-
-
-def test_a_preset_without_a_language_pair(presets) -> None:
-    spec = presets["bertr"].having(against="reference")
-    assert spec.load(ModelPool(device="cpu"), None).side == "reference"
-    with pytest.raises(InputError, match="language pair None"):
-        MetricSpec("bertr", "made/{lp}").load(ModelPool(device="cpu"), None)
-
-
-def test_a_metric_for_the_columns_that_are_given() -> None:
-    spec = MetricSpec("chrf")
-    assert spec.load_for(["references"], ModelPool(), None).side == "reference"
-    with pytest.raises(InputError, match="chrf compares predictions with references"):
-        spec.load_for(["sources"], ModelPool(), None)
-    with pytest.raises(InputError, match="they cannot be compared; use normalize=fixed"):
-        MetricSpec.parse("sentsim:mini:normalize=batch").load_for(
-            ["sources"], ModelPool(device="cpu"), "de-en"
-        )

@@ -11,9 +11,10 @@ from mtmetrics.cli.main import build_parser
 from mtmetrics.errors import InputError
 from mtmetrics.judgements.public_sets import datasets
 from mtmetrics.judgements.readers import Condition
-from mtmetrics.reports.metric_runs import MetricSpec, RowScores
+from mtmetrics.reports.metric_runs import RowScores
 from mtmetrics.reports.recipes import Recipe, RecipeRow, list_recipes, load_recipe, read_recipe
 from mtmetrics.scorers.metric import METRICS
+from mtmetrics.scorers.spec import MetricSpec
 
 RUN = {
     "belouadi2023": "table4 table5 table6 table7",
@@ -137,7 +138,7 @@ def test_the_counts_in_the_documentation() -> None:
         f"| with vectors that the user brings: {models} | {len(vectors)} |",
         f"| of other metrics of others, not run | {len(rows) - len(ours) - len(vectors)} |",
     ]
-    text = (Path(__file__).parents[2] / "tools" / "README.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[1] / "benchmarks" / "README.md").read_text(encoding="utf-8")
     assert [line for line in lines if f"\n{line}" not in text] == []
 
 

@@ -139,14 +139,14 @@ def test_words_and_sentences_come_from_one_pass(pool: ModelPool) -> None:
 def test_fluent_english_is_likelier_than_shuffled_words(pool: ModelPool) -> None:
     source, good = "Das Haus ist klein.", "The house at the end of the street is very small."
     shuffled = "Street the small very the of house end at is the."
-    scorer = XMoverScore.from_preset("mini", lang_pair="de-en", pool=pool)
+    scorer = XMoverScore.load("mini", lang_pair="de-en", pool=pool)
     lm = scorer.score([good, shuffled], sources=[source, source]).parts["lm"]
     assert lm[0] > lm[1] + 1
 
 
 def test_what_it_does_not_know(pool: ModelPool) -> None:
     with pytest.raises(InputError, match="knows the languages .* not 'ja'"):
-        XMoverScore.from_preset("mini", lang_pair="ja-en", pool=pool)
+        XMoverScore.load("mini", lang_pair="ja-en", pool=pool)
     with pytest.raises(ArtifactError, match="names no model for language_model"):
         load_scorer("uscore", preset="mini", lang_pair="en-de", pool=pool)
-    assert "lm:none" in XMoverScore.from_preset("mini", lang_pair="en-de", pool=pool).signature
+    assert "lm:none" in XMoverScore.load("mini", lang_pair="en-de", pool=pool).signature

@@ -13,7 +13,7 @@ def test_unknown_presets_and_metrics(tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match="unknown preset 'large' for metric xmoverscore; there are: mini, paper"
     ):
-        XMoverScore.from_preset("large", lang_pair="de-en")
+        XMoverScore.load("large", lang_pair="de-en")
     with pytest.raises(InputError, match="metric 'bleu': must be one of xmoverscore"):
         load_scorer("bleu")
     for text, message in (
@@ -28,4 +28,4 @@ def test_unknown_presets_and_metrics(tmp_path: Path) -> None:
     ):
         (tmp_path / "preset.toml").write_text(text)
         with pytest.raises(ArtifactError, match=message):
-            XMoverScore.from_preset(str(tmp_path), lang_pair="de-en")
+            XMoverScore.load(str(tmp_path), lang_pair="de-en")

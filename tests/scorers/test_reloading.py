@@ -59,7 +59,7 @@ def test_a_pickle_holds_names_and_no_models(
     assert len(loads) == 2  # an encoder and a language model, once
     assert scored_like(scorer, copies[1])
     assert copies[1].encoder is copies[0].encoder is not scorer.encoder
-    made = XMoverScore.from_preset(str(tiny_preset), lang_pair="de-en", layer=1, map="none")
+    made = XMoverScore.load(str(tiny_preset), lang_pair="de-en", layer=1, map="none")
     assert scored_like(made, pickle.loads(pickle.dumps(made)))
 
 

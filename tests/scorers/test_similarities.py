@@ -92,7 +92,7 @@ def test_options_without_effect_are_refused(encoder: TokenEncoder, option: dict)
 
 def test_a_preset_chooses_the_maps_of_the_level(preset: Path) -> None:
     words, sentences = (
-        XMoverScore.from_preset(str(preset), lang_pair="de-en", similarity=similarity)
+        XMoverScore.load(str(preset), lang_pair="de-en", similarity=similarity)
         for similarity in ("mover", "cosine")
     )
     assert words.remapping is not None
@@ -103,7 +103,7 @@ def test_a_preset_chooses_the_maps_of_the_level(preset: Path) -> None:
     )
     maps = str(preset / "de-en.clp.safetensors")
     with pytest.raises(ArtifactError, match="fitted on word vectors"):
-        XMoverScore.from_preset(str(preset), lang_pair="de-en", similarity="cosine", maps=maps)
+        XMoverScore.load(str(preset), lang_pair="de-en", similarity="cosine", maps=maps)
 
 
 def test_a_sentence_transformers_model(
@@ -121,7 +121,7 @@ def test_a_sentence_transformers_model(
     model.save(str(tmp_path / "model"))
     options = {"lang_pair": "de-en", "pool": ModelPool(device="cpu"), "similarity": "cosine"}
     options["encoder"] = str(tmp_path / "model")
-    scorer = XMoverScore.from_preset("mini", map="none", lm="none", **options)
+    scorer = XMoverScore.load("mini", map="none", lm="none", **options)
     long = " ".join(["das haus"] * 10)
     result = scorer.score([*PREDICTIONS, "a"], sources=[*SOURCES, long])
     x, y = (model.encode(texts) for texts in ([*SOURCES, long], [*PREDICTIONS, "a"]))
@@ -133,7 +133,7 @@ def test_a_sentence_transformers_model(
     assert "|enc:model#" in result.signature
     assert "layer" not in result.signature
     with pytest.raises(InputError, match="layers cannot be chosen"):
-        XMoverScore.from_preset("mini", map="none", layer=1, **options)
+        XMoverScore.load("mini", map="none", layer=1, **options)
 
 
 def test_static_vectors_in_two_tables(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_static_vectors_in_two_tables(tmp_path: Path) -> None:
         "pieces": "words",
         "weights": "uniform",
     }
-    scorer = XMoverScore.from_preset("mini", lang_pair="de-en", lm="none", **options)
+    scorer = XMoverScore.load("mini", lang_pair="de-en", lm="none", **options)
     result = scorer.score(
         ["small house", "Big", "house"], sources=["Das Haus: klein.", "Haus", "xyz"]
     )
@@ -157,11 +157,11 @@ def test_static_vectors_in_two_tables(tmp_path: Path) -> None:
     assert (alignment.source, alignment.prediction) == (["Haus", "klein"], ["small", "house"])
     assert alignment.mass.tolist() == [[0, 0.5], [0.5, 0]]
     with pytest.raises(InputError, match="no such table of word vectors: .*v.fr.vec"):
-        XMoverScore.from_preset("mini", lang_pair="fr-en", **options)
+        XMoverScore.load("mini", lang_pair="fr-en", **options)
     with pytest.raises(InputError, match="needs a vector per text"):
-        XMoverScore.from_preset("mini", lang_pair="de-en", similarity="cosine", **options)
+        XMoverScore.load("mini", lang_pair="de-en", similarity="cosine", **options)
     with pytest.raises(InputError, match="have no layers"):
-        XMoverScore.from_preset("mini", lang_pair="de-en", layer=1, **options)
+        XMoverScore.load("mini", lang_pair="de-en", layer=1, **options)
 
 
 def test_tables_of_different_width(tmp_path: Path) -> None:

@@ -260,14 +260,12 @@ def test_preset_folder(preset: Path) -> None:
     assert "map:clp#" in result.signature
     assert "*0.2|" in result.signature
     options = {"map": "umd", "lm": "none", "ngram": 1, "variant": "uscore"}
-    other = XMoverScore.from_preset(str(preset), lang_pair="de-en", pool=pool, **options)
+    other = XMoverScore.load(str(preset), lang_pair="de-en", pool=pool, **options)
     assert other.encoder is scorer.encoder
     assert "ngram:1|map:umd#" in other.signature
     assert "lm:none|form:uscore" in other.signature
     assert (
-        XMoverScore.from_preset(
-            str(preset), lang_pair="en-de", pool=pool, map="none"
-        ).language_model
+        XMoverScore.load(str(preset), lang_pair="en-de", pool=pool, map="none").language_model
         is None
     )
 
@@ -298,13 +296,13 @@ def test_what_a_preset_cannot_give(
 ) -> None:
     options = {"lang_pair": "de-en", "pool": ModelPool(local_files_only=True)} | options
     with pytest.raises(error, match=message):
-        XMoverScore.from_preset(str(preset), **options)
+        XMoverScore.load(str(preset), **options)
 
 
 def test_the_paper_preset_says_what_is_missing_offline() -> None:
     message = r"bert-base-multilingual-cased' was not found .* 'hf download google-bert/bert-base"
     with pytest.raises(ArtifactError, match=message):
-        XMoverScore.from_preset("paper", lang_pair="de-en", pool=ModelPool(local_files_only=True))
+        XMoverScore.load("paper", lang_pair="de-en", pool=ModelPool(local_files_only=True))
 
 
 def test_a_language_model_of_the_users_scores_as_the_preset_says(

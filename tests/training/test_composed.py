@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from helpers import both, write_jsonl
-from toys import equal_weights, interrupted, kept_words, record_of
+from toys import equal_weights, kept_words, record_of
 from transformers import AutoModel, AutoTokenizer
 
 from mtmetrics.cli.main import main
@@ -129,20 +129,6 @@ def test_source_and_reference_are_read_together(
         InputError, match="holds no network that compares with the source and the reference"
     ):
         load_scorer("esim", "mini", against="both", lang_pair="de-en")
-
-
-def test_an_interrupted_run_ends_with_the_same_weights(
-    trained: Path, judged: Path, tiny_encoder: Path, tmp_path: Path
-) -> None:
-    with interrupted(133):
-        train_composed(
-            Run(tmp_path / "esim"), JudgedFiles([judged]), str(tiny_encoder), config=TINY
-        )
-    assert (tmp_path / "esim.work" / "checkpoints" / "checkpoint-100").is_dir()
-    again = train_composed(
-        Run(tmp_path / "esim"), JudgedFiles([judged]), str(tiny_encoder), config=TINY
-    )
-    assert equal_weights(trained, again)
 
 
 def test_layers_begin_as_those_of_the_encoder(tiny_encoder: Path) -> None:

@@ -220,6 +220,10 @@ def test_adapters_of_the_sentence_encoder(folder, tiny_encoder, tmp_path, base):
     # Without a licence that somebody states, the card has none, and is not published.
     with pytest.raises(ArtifactError, match="license is missing"):
         check_model_card(moved)
+    # Nothing was measured, so the card claims nothing.
+    card = (moved / "README.md").read_text()
+    assert "metrics: []\n" in card
+    assert "model-index" not in card
 
 
 @pytest.mark.parametrize("preset", ["mini", "mini-de-en"])

@@ -50,7 +50,7 @@ def load(metric: str, preset: str | None = None, **options: Any) -> "Scorer":
         preset: name of a preset, or a folder with a preset.toml; if None ``"paper"``, the models of
             the paper, or ``"mini"`` of UScore and the learned metrics, whose models were not
             published.
-        **options: `lang_pair` and whatever else ``from_preset`` of the metric's class takes; and
+        **options: `lang_pair` and the options of the metric's `Settings`; and
             how models are run: `device`, `dtype`, `batch_tokens` and
             `local_files_only`, see `mtmetrics.models.pool.ModelPool`.
 

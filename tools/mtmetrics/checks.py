@@ -1,4 +1,7 @@
-"""Checks what the user passed and counts what a reader of the scores should know about it."""
+"""Checks of what the user passes: texts, codes of languages, numbers; and `InputReport`, which counts
+what a reader of the scores should know about the texts.
+
+A check returns the value in its usual form, or raises an `InputError` that names it."""
 
 import dataclasses
 import functools
@@ -6,9 +9,14 @@ import math
 import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from mtmetrics.errors import InputError
+
+if TYPE_CHECKING:
+    import langcodes
+
+T = TypeVar("T")
 
 _PLAIN_CODE = re.compile(r"[a-z]{2,3}")
 _LANGUAGE_SUBTAG = re.compile(r"[a-z]{2,3}")
@@ -27,7 +35,18 @@ _USUAL_CODES = {
 }
 # A regular expression of a language pair in the name of a file.
 PAIR_IN_NAMES = r"[A-Za-z]{2,3}(?:_[A-Za-z]+)*-[A-Za-z]{2,3}(?:_[A-Za-z]+)*"
-_NAMED = 3
+# A report names so many segments of each kind.
+_MOST_PLACES = 3
+# Count of a report -> how its note describes the segments.
+_NOTES = {
+    "blank": "blank (floor score",
+    "truncated": "longer than the model reads (cut",
+    "identical": "identical to the source (untranslated?",
+    "looping": "looping (the same words again and again",
+    "script": "in another script (than that of the target language",
+    "language": "in another language (than the target language",
+    "length": "out of proportion (far longer or shorter than the other side",
+}
 
 
 def warn(message: str) -> None:
@@ -68,53 +87,50 @@ class InputReport:
     places: dict[str, list[int]] = dataclasses.field(default_factory=dict, compare=False)
 
     @classmethod
-    def of(cls, segments: int, found: Mapping[str, Iterable[bool]]) -> "InputReport":
-        """The report of a chunk: count -> (n,) bool, the segments that it counts."""
-        numbers = {
-            name: [number for number, is_one in enumerate(flags, 1) if is_one]
-            for name, flags in found.items()
-        }
-        places = {name: there[:_NAMED] for name, there in numbers.items()}
-        return cls(segments, **{name: len(there) for name, there in numbers.items()}, places=places)
+    def of(cls, segments: int, flags: Mapping[str, Iterable[bool]]) -> "InputReport":
+        """Makes the report of a chunk.
+
+        Args:
+            segments: number of its segments.
+            flags: count -> (n,) bool, the segments that it counts.
+        """
+        counts, places = {}, {}
+        for name, flags_of_count in flags.items():
+            numbers = [number for number, is_counted in enumerate(flags_of_count, 1) if is_counted]
+            counts[name] = len(numbers)
+            places[name] = numbers[:_MOST_PLACES]
+        return cls(segments, **counts, places=places)
 
     def add(self, other: "InputReport", *, same_segments: bool = False) -> None:
         """Adds the counts of the next chunk, or of another system on the same segments."""
-        after = 0 if same_segments else self.segments
+        segments_before = 0 if same_segments else self.segments
         for name, numbers in other.places.items():
-            known = {*self.places.get(name, ()), *(after + number for number in numbers)}
-            self.places[name] = sorted(known)[:_NAMED]
+            all_numbers = {*self.places.get(name, ())}
+            all_numbers.update(segments_before + number for number in numbers)
+            self.places[name] = sorted(all_numbers)[:_MOST_PLACES]
         for name, count in other.as_dict().items():
             setattr(self, name, getattr(self, name) + count)
 
     def as_dict(self) -> dict[str, int]:
-        """The counts as a plain dictionary."""
+        """Returns the counts as a plain dictionary."""
         return {name: value for name, value in vars(self).items() if name != "places"}
 
     @property
     def note(self) -> str:
         """One line that sums up what is unusual, or an empty string."""
-        notes = {
-            "blank": "blank (floor score",
-            "truncated": "longer than the model reads (cut",
-            "identical": "identical to the source (untranslated?",
-            "looping": "looping (the same words again and again",
-            "script": "in another script (than that of the target language",
-            "language": "in another language (than the target language",
-            "length": "out of proportion (far longer or shorter than the other side",
-        }
-        counts = self.as_dict()
-        parts = [
-            f"{counts[name]} {what}{self._named(name)})"
-            for name, what in notes.items()
-            if counts[name]
-        ]
+        parts = []
+        for name, count in self.as_dict().items():
+            if count and name in _NOTES:
+                parts.append(f"{count} {_NOTES[name]}{self._places_note(name, count)})")
         return f"of {self.segments} segments: {', '.join(parts)}" if parts else ""
 
-    def _named(self, name: str) -> str:
-        """The numbers of these segments; the first ones where there are many."""
+    def _places_note(self, name: str, count: int) -> str:
+        """Returns the numbers of the first segments of a count."""
         numbers = self.places.get(name, [])
-        more = " and others" if self.as_dict()[name] > len(numbers) else ""
-        return f"; segment {', '.join(map(str, numbers))}{more}" if numbers else ""
+        if not numbers:
+            return ""
+        rest = " and others" if count > len(numbers) else ""
+        return f"; segment {', '.join(map(str, numbers))}{rest}"
 
     def warn(self) -> None:
         """Emits the note, if there is one, as a `UserWarning`."""
@@ -122,11 +138,15 @@ class InputReport:
             warn(self.note)
 
 
-def as_texts(name: str, values: Any) -> list[str]:
+def as_texts(name: str, values: object) -> list[str]:
     """Returns a list, tuple, datasets column or numpy array of strings as a list.
 
+    Args:
+        name: of the values, for messages.
+        values: the strings.
+
     Raises:
-        InputError: it is none; names the field (`name`), index and value.
+        InputError: it is none of these; names the field, index and value.
     """
     if isinstance(values, str | bytes):
         raise InputError(
@@ -142,7 +162,7 @@ def as_texts(name: str, values: Any) -> list[str]:
     return [as_text(f"{name}[{index}]", value) for index, value in enumerate(values)]
 
 
-def as_text(name: str, value: Any) -> str:
+def as_text(name: str, value: object) -> str:
     """Returns a string, or a subclass of it, as a plain string.
 
     Raises:
@@ -154,15 +174,20 @@ def as_text(name: str, value: Any) -> str:
     try:
         value.encode("utf-8")
     except UnicodeEncodeError:
-        what = "holds a lone surrogate, not valid Unicode text"
-        raise InputError(f"{name}: {what}: {shown(value)}") from None
+        raise InputError(
+            f"{name}: holds a lone surrogate, not valid Unicode text: {shown(value)}"
+        ) from None
     if "\0" in value:
         raise InputError(f"{name}: holds a NUL character, which no text does: {shown(value)}")
     return str(value)
 
 
-def as_references(name: str, values: Any) -> list[str] | list[list[str]]:
+def as_references(name: str, values: object) -> list[str] | list[list[str]]:
     """Returns references: one string per segment, or a list of strings per segment.
+
+    Args:
+        name: of the values, for messages.
+        values: the references.
 
     Raises:
         InputError: neither the one nor the other, or a segment without a reference; names the
@@ -173,45 +198,55 @@ def as_references(name: str, values: Any) -> list[str] | list[list[str]]:
     values = list(values)
     if all(isinstance(value, str) for value in values):
         return as_texts(name, values)
-    several = []
+    references_per_segment = []
     for index, value in enumerate(values):
         if isinstance(value, str):
-            what = (
-                "a string, but other segments have lists of references; use lists for all or "
-                "for none"
+            raise InputError(
+                f"{name}[{index}]: a string, but other segments have lists of references; use "
+                "lists for all or for none"
             )
-            raise InputError(f"{name}[{index}]: {what}")
-        several.append(as_texts(f"{name}[{index}]", value))
-        if not several[-1]:
+        references = as_texts(f"{name}[{index}]", value)
+        if not references:
             raise InputError(f"{name}[{index}]: empty; a segment needs at least one reference")
-    return several
+        references_per_segment.append(references)
+    return references_per_segment
 
 
-def check(**columns: Any) -> list[list[Any]]:
-    """Checks parallel columns of text, such as ``check(sources=..., predictions=...)``, and returns
-    them as lists of strings; the column ``references`` may hold lists of strings instead.
+def check(**columns: object) -> list[list[Any]]:
+    """Checks parallel columns of text, such as ``check(sources=..., predictions=...)``.
+
+    Returns:
+        The columns as lists of strings. The column ``references`` may hold lists of strings
+        instead.
 
     Raises:
         InputError: a column is no list of strings, empty, or of another length than the first.
     """
-    readers = {"references": as_references}
-    checked = {name: readers.get(name, as_texts)(name, values) for name, values in columns.items()}
-    counts = {name: len(texts) for name, texts in checked.items()}
-    first, count = next(iter(counts.items()))
-    if not count:
-        raise InputError(f"{first}: empty; there is nothing to score")
-    for name, other in counts.items():
-        if other != count:
+    checked = {}
+    for name, values in columns.items():
+        read = as_references if name == "references" else as_texts
+        checked[name] = read(name, values)
+    first_name, *further_names = checked
+    segments = len(checked[first_name])
+    if not segments:
+        raise InputError(f"{first_name}: empty; there is nothing to score")
+    for name in further_names:
+        if len(checked[name]) != segments:
             raise InputError(
-                f"{name} has {other} segments but {first} has {count}; they must be parallel"
+                f"{name} has {len(checked[name])} segments but {first_name} has {segments}; they "
+                "must be parallel"
             )
     return list(checked.values())
 
 
 class _Code(NamedTuple):
-    """A code of a language: its ISO 639 code, of two letters where there is one; its script by ISO
-    15924, None where it names none; and whether it is written in the usual letters, such as
-    ``sr_Latn_RS``."""
+    """A code of a language.
+
+    Attributes:
+        language: its ISO 639 code, of two letters where there is one.
+        script: its script by ISO 15924; None where the code names none.
+        is_usual: whether it is written in the usual letters, such as ``sr_Latn_RS``.
+    """
 
     language: str
     script: str | None
@@ -230,20 +265,27 @@ def _parsed_code(code: str) -> _Code | None:
     tag = code.replace("_", "-")
     try:
         subtags = [value for _, value in parse_tag(tag)]
-        known = langcodes.Language.get(tag)
+        parsed = langcodes.Language.get(tag)
     except (langcodes.LanguageTagError, ValueError):
         return None
     is_usual = "-".join(subtags) == tag
-    if not _LANGUAGE_SUBTAG.fullmatch(known.language or "") or not known.is_valid():
+    if not _LANGUAGE_SUBTAG.fullmatch(parsed.language or "") or not parsed.is_valid():
         return _Code(code, None, is_usual) if _PLAIN_CODE.fullmatch(code) else None
-    # The library has Filipino for Tagalog, and other languages of three letters for codes of two.
-    short = known.language if len(known.language) == 2 else known.prefer_macrolanguage().language
-    first = subtags[0]
-    name = short if len(str(short)) == 2 else first if len(first) == 2 else known.language
-    return _Code(_USUAL_CODES.get(name, name), known.script, is_usual)
+    language = _short_code(parsed.language, subtags[0], parsed)
+    return _Code(_USUAL_CODES.get(language, language), parsed.script, is_usual)
 
 
-def _checked_code(code: Any) -> _Code:
+def _short_code(language: str, first_subtag: str, parsed: "langcodes.Language") -> str:
+    """Returns the code of two letters of a language, or of the language that it belongs to; the
+    code of three letters where there is none.
+
+    The library has Filipino for Tagalog, and other languages of three letters for codes of two: the
+    code as it was written decides then."""
+    candidates = [language, parsed.prefer_macrolanguage().language, first_subtag]
+    return next((code for code in candidates if code and len(code) == 2), language)
+
+
+def _checked_code(code: object) -> _Code:
     parsed = _parsed_code(code) if isinstance(code, str) else None
     if parsed is None:
         raise InputError(
@@ -252,7 +294,7 @@ def _checked_code(code: Any) -> _Code:
     return parsed
 
 
-def language_of(code: Any) -> str:
+def language_of(code: object) -> str:
     """Returns the language of a code of ISO 639, BCP 47 or FLORES: its ISO 639 code, of two letters
     where it has one.
 
@@ -266,7 +308,7 @@ def language_of(code: Any) -> str:
     return _checked_code(code).language
 
 
-def script_of_code(code: Any) -> str | None:
+def script_of_code(code: object) -> str | None:
     """Returns the ISO 15924 code of the script that the code of a language names, such as ``Latn``;
     None where it names none. Raises as `language_of`."""
     return _checked_code(code).script
@@ -274,11 +316,14 @@ def script_of_code(code: Any) -> str | None:
 
 @functools.lru_cache(maxsize=1024)
 def _split_pair(value: str) -> tuple[str, str]:
+    """Splits a language pair, see `split_pair`. Hyphens may stand inside the codes, too."""
     if _PAIR_OF_REGION.fullmatch(value) and _parsed_code(value):
-        what = f"this is one language, {value.replace('-', '_')}"
+        language = value.replace("-", "_")
         raise InputError(
-            f"language pair {value!r}: {what}; two joined by a hyphen are needed, such as 'de-en'"
+            f"language pair {value!r}: this is one language, {language}; two joined by a hyphen "
+            "are needed, such as 'de-en'"
         )
+    # Halves -> their codes.
     readings: dict[tuple[str, str], tuple[_Code, _Code]] = {}
     for hyphen in re.finditer("-", value):
         halves = value[: hyphen.start()], value[hyphen.end() :]
@@ -286,48 +331,52 @@ def _split_pair(value: str) -> tuple[str, str]:
         if source is not None and target is not None:
             readings[halves] = source, target
     # By the usual letters, BR in en-pt-BR is a region; br in en-pt-br may be a language.
-    usual = {
+    usual_readings = {
         halves: codes for halves, codes in readings.items() if all(code.is_usual for code in codes)
     }
-    if usual:
-        readings = usual
-    elif len(value.split("-")) > 2 and all(map(_is_known_language, value.split("-"))):
-        raise _ambiguous(value, [*readings])
-    if len({tuple(code[:2] for code in codes) for codes in readings.values()}) > 1:
-        raise _ambiguous(value, [*readings])
+    parts = value.split("-")
+    if usual_readings:
+        readings = usual_readings
+    elif len(parts) > 2 and all(map(_is_language, parts)):
+        raise _ambiguous(value, list(readings))
+    meanings = {
+        (source.language, source.script, target.language, target.script)
+        for source, target in readings.values()
+    }
+    if len(meanings) > 1:
+        raise _ambiguous(value, list(readings))
     if not readings:
         raise _no_pair(value)
     return next(reversed(readings))
 
 
-def _is_known_language(code: str) -> bool:
+def _is_language(code: str) -> bool:
     import langcodes
 
     return bool(_PLAIN_CODE.fullmatch(code)) and langcodes.tag_is_valid(code)
 
 
-def _no_pair(value: Any) -> InputError:
-    needed = (
-        "two ISO 639 codes joined by a hyphen are needed, such as 'de-en', 'deu_Latn-eng_Latn' "
-        "or 'en-pt_BR'"
+def _no_pair(value: object) -> InputError:
+    return InputError(
+        f"language pair {shown(value)}: two ISO 639 codes joined by a hyphen are needed, such as "
+        "'de-en', 'deu_Latn-eng_Latn' or 'en-pt_BR'"
     )
-    return InputError(f"language pair {shown(value)}: {needed}")
 
 
 def _ambiguous(value: str, readings: Sequence[tuple[str, str]]) -> InputError:
     if not readings:
         return _no_pair(value)
-    several = ", or ".join(" and ".join(halves) for halves in readings)
-    several += "" if len(readings) > 1 else ", or three languages"
+    meanings = [" and ".join(halves) for halves in readings]
+    if len(meanings) == 1:
+        meanings.append("three languages")
     example = "-".join(half.replace("-", "_") for half in readings[0])
-    advice = (
-        "join the parts of each language by underscores and both by a hyphen, such as 'de-en' "
-        f"or {example!r}"
+    return InputError(
+        f"language pair {value!r}: may be {', or '.join(meanings)}; join the parts of each "
+        f"language by underscores and both by a hyphen, such as 'de-en' or {example!r}"
     )
-    return InputError(f"language pair {value!r}: may be {several}; {advice}")
 
 
-def split_pair(value: Any) -> tuple[str, str]:
+def split_pair(value: object) -> tuple[str, str]:
     """Splits a language pair into the codes of source and target, as they are written.
 
     Raises:
@@ -342,7 +391,7 @@ def split_pair(value: Any) -> tuple[str, str]:
     return _split_pair(value)
 
 
-def language_pair(value: Any) -> tuple[str, str]:
+def language_pair(value: object) -> tuple[str, str]:
     """Returns source and target language of a pair, which choose models: see `split_pair` and
     `language_of`.
 
@@ -355,19 +404,22 @@ def language_pair(value: Any) -> tuple[str, str]:
 
 
 def names_of_pair(wanted: str, names: Iterable[str]) -> list[str]:
-    """Returns under which of some names a language pair stands there: under its own, else under all
-    names of the same languages. Raises as `split_pair`, of the pair that is wanted.
+    """Finds a language pair among names of pairs.
+
+    Returns:
+        The name that is written in the same way; else all names of the same languages.
+
+    Raises:
+        InputError: `wanted` is no pair, see `split_pair`.
 
     Example:
         >>> names_of_pair("deu-eng", ["de-en", "de-fr"]), names_of_pair("en-pt_BR", ["en-pt_BR", "en-pt_PT"])
         (['de-en'], ['en-pt_BR'])
     """
     languages, names = language_pair(wanted), list(dict.fromkeys(names))
-    return (
-        [wanted]
-        if wanted in names
-        else [name for name in names if _languages_of(name) == languages]
-    )
+    if wanted in names:
+        return [wanted]
+    return [name for name in names if _languages_of(name) == languages]
 
 
 def _languages_of(name: str) -> tuple[str, str] | None:
@@ -377,16 +429,21 @@ def _languages_of(name: str) -> tuple[str, str] | None:
         return None
 
 
-def for_language(tables: Mapping[str, Any], wanted: str | None) -> Any:
+def for_language(tables: Mapping[str, T], wanted: str | None) -> T | None:
     """Returns the entry of a table for a language, which may stand there under any code of it; None
     if it has none."""
-    if wanted is None or wanted in tables:
-        return tables.get(wanted or "")
-    codes = {code: parsed for code in tables if (parsed := _parsed_code(code))}
-    return next((tables[code] for code, parsed in codes.items() if parsed.language == wanted), None)
+    if wanted is None:
+        return None
+    if wanted in tables:
+        return tables[wanted]
+    for code, entry in tables.items():
+        parsed = _parsed_code(code)
+        if parsed is not None and parsed.language == wanted:
+            return entry
+    return None
 
 
-def choice(name: str, value: Any, allowed: Sequence[Any]) -> Any:
+def choice(name: str, value: T, allowed: Sequence[T]) -> T:
     """Returns `value` if it is one of `allowed`; otherwise an `InputError` lists them."""
     if value not in allowed:
         raise InputError(
@@ -395,7 +452,7 @@ def choice(name: str, value: Any, allowed: Sequence[Any]) -> Any:
     return value
 
 
-def positive(name: str, value: Any) -> int:
+def positive(name: str, value: object) -> int:
     """Returns `value` if it is a whole number of at least 1, otherwise raises `InputError`."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise InputError(
@@ -404,17 +461,18 @@ def positive(name: str, value: Any) -> int:
     return value
 
 
-def number(name: str, value: Any) -> float:
+def number(name: str, value: object) -> float:
     """Returns `value` as a float if it is a finite number, otherwise raises `InputError`."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and _is_finite(value):
+        return float(value)
+    raise InputError(f"{name} {shown(value)}: must be a finite number", option=name)
+
+
+def _is_finite(value: float) -> bool:
     try:
-        is_number = (
-            not isinstance(value, bool) and isinstance(value, int | float) and math.isfinite(value)
-        )
+        return math.isfinite(value)
     except OverflowError:  # a whole number that no float holds
-        is_number = False
-    if not is_number:
-        raise InputError(f"{name} {shown(value)}: must be a finite number", option=name)
-    return float(value)
+        return False
 
 
 def port(name: str, value: int) -> int:
@@ -427,15 +485,16 @@ def port(name: str, value: int) -> int:
     return value
 
 
-def share(name: str, value: Any) -> float:
+def share(name: str, value: object) -> float:
     """Returns `value` as a float if it is a number above 0 and at most 1, otherwise raises
     `InputError`."""
-    if not 0.0 < number(name, value) <= 1.0:
+    fraction = number(name, value)
+    if not 0.0 < fraction <= 1.0:
         raise InputError(f"{name} {shown(value)}: must be above 0 and at most 1", option=name)
-    return float(value)
+    return fraction
 
 
-def shown(value: Any) -> str:
-    """A value for messages, cut where it is long."""
+def shown(value: object) -> str:
+    """Returns a value for messages, cut where it is long."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."

@@ -11,12 +11,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mtmetrics.artifacts.catalog import REPOSITORY, catalog
 from mtmetrics.artifacts.places import artifact_name, hub_snapshot
 from mtmetrics.errors import ArtifactError
-from mtmetrics.io.atomic import sha256_unchanged, write_json
+from mtmetrics.io.atomic import JsonObject, sha256_unchanged, write_json
 
 if TYPE_CHECKING:
     import torch
@@ -117,7 +117,7 @@ def read_adapter(folder: Path) -> Adapter:
     return Adapter(folder, base, revision, base_fingerprint, rank, float(alpha))
 
 
-def _table(path: Path) -> dict[str, Any]:
+def _table(path: Path) -> JsonObject:
     try:
         table = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -128,7 +128,7 @@ def _table(path: Path) -> dict[str, Any]:
 
 
 def write_settings(
-    folder: Path, settings: Mapping[str, Any], base: Path, base_fingerprint: str
+    folder: Path, settings: Mapping[str, object], base: Path, base_fingerprint: str
 ) -> None:
     """Writes the settings of an adapter, and the encoder that it is bound to.
 

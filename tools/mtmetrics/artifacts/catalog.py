@@ -1,4 +1,4 @@
-"""The catalog: a file that lists all artifacts, with the checksum of every file of theirs."""
+"""The catalog of artifacts: ``catalog.toml``, with the checksum of every file of every artifact."""
 
 import dataclasses
 import json
@@ -33,14 +33,14 @@ class CatalogEntry:
     """An artifact.
 
     Attributes:
-        name: its name, and that of its folder where it is bundled.
+        name: of the artifact, and of its folder where it is bundled.
         kind: such as ``encoder`` or ``maps``.
         repository: its Hub repository; None for an artifact with an origin.
         revision: the commit of that repository.
         bundled: whether it ships with the package.
-        files: name of a file -> its sha256; of an artifact with an origin, the git blob hash of the
-            file there.
-        origin: where others published it.
+        files: name of a file -> its sha256; for an artifact with an origin, the git blob hash of
+            the file at the origin.
+        origin: place where its authors published it.
         mirror: Hub repository that holds the files of the origin, converted.
     """
 
@@ -100,7 +100,7 @@ def entry_toml(entry: CatalogEntry) -> str:
 
 
 def update_catalog(path: Path, entry: CatalogEntry) -> bool:
-    """Replaces the entry of that name in a catalog, or adds it; everything else stays.
+    """Replaces the entry with the same name in a catalog file, or adds one.
 
     Returns:
         Whether anything changed.

@@ -1,11 +1,14 @@
-"""Fetches files from elsewhere than the Hub, and checks their content where it is known
-beforehand."""
+"""Downloads from other places than the Hub, with checks of the content.
+
+`fetch` reads a file into memory, `fetch_file` writes it to disk. Both try again where the network
+fails.
+"""
 
 import hashlib
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from mtmetrics.errors import ArtifactError
 from mtmetrics.io.atomic import atomic_path, git_blob_file, git_blob_sha1
@@ -14,8 +17,8 @@ if TYPE_CHECKING:
     import httpx2
 
 T = TypeVar("T")
-# Not by pooch, which does not know git's own hash, by which files of git hosts are pinned, nor
-# tells a web page from a file.
+# Not by pooch: it does not know git's own hash, by which files of git hosts are pinned, and does not
+# tell a web page from a file.
 _PAUSES = (0.0, 0.5, 2.0, 5.0)  # seconds before each attempt
 _TRANSIENT = {408, 425, 429, 500, 502, 503, 504}
 _START = 1000  # bytes that tell a web page
@@ -29,8 +32,8 @@ def is_offline(local_files_only: bool = False) -> bool:
 
 
 def assets_folder(group: str, name: str) -> Path:
-    """A folder of the assets cache of `huggingface_hub`, for what is fetched from elsewhere than
-    the Hub."""
+    """Returns a folder in the assets cache of `huggingface_hub`, for files that do not come from the
+    Hub."""
     from huggingface_hub import cached_assets_path
 
     try:
@@ -41,8 +44,8 @@ def assets_folder(group: str, name: str) -> Path:
 
 
 def http_client() -> "httpx2.Client":
-    """A client for `fetch` that keeps its connections open and uses the proxies of the environment;
-    to be closed."""
+    """Opens a client for `fetch` that keeps connections open and uses the proxies of the
+    environment. The caller closes it."""
     import httpx2
 
     try:
@@ -82,18 +85,19 @@ def fetch_file(
     sha256: str | None = None,
     git_blob: str | None = None,
     *,
-    on_bytes: Callable[[int], Any] = lambda _: None,
+    on_bytes: Callable[[int], object] = lambda _: None,
 ) -> str:
-    """Fetches one file to disk as `fetch` does, where it is whole or absent, and returns its
-    hexadecimal sha256.
+    """Fetches one file to disk, whole or not at all, and returns its hexadecimal sha256.
+
+    It is refused if it has another hash than the expected ones. Without an expected hash, a web page
+    is refused.
 
     Args:
         client: from `http_client`.
         url: where the file is served.
         path: where to write it.
-        sha256: of its content, where it is known.
-        git_blob: the hash by which git knows it, where that is known. Without either, whatever is
-            no web page is taken.
+        sha256: expected hash of the content.
+        git_blob: expected hash by which git knows the content.
         on_bytes: called with the number of bytes of every piece that arrives.
 
     Raises:
@@ -103,30 +107,35 @@ def fetch_file(
     advice = f"try again later, or get {url.rpartition('/')[2]} in another way"
 
     def receive(response: "httpx2.Response") -> str:
-        digest, start, size = hashlib.sha256(), b"", 0
+        digest = hashlib.sha256()
+        start = b""
+        size = 0
         with atomic_path(path) as temporary:
             with open(temporary, "wb") as stream:
                 for piece in response.iter_bytes():
                     stream.write(piece)
                     digest.update(piece)
                     on_bytes(len(piece))
-                    start, size = start or piece[:_START], size + len(piece)
+                    size += len(piece)
+                    start = start or piece[:_START]
             checksum = digest.hexdigest()
-            if git_blob and (blob := git_blob_file(temporary)) != git_blob:
-                what = f"{size} bytes with the git blob hash {blob}, expected {git_blob}"
-                raise _unexpected(url, start, what, advice)
+            if git_blob:
+                blob = git_blob_file(temporary)
+                if blob != git_blob:
+                    content = f"{size} bytes with the git blob hash {blob}, expected {git_blob}"
+                    raise _unexpected(url, start, content, advice)
             is_other_file = sha256 is not None and checksum != sha256
             is_unpinned = sha256 is None and git_blob is None
             if is_other_file or (is_unpinned and _is_web_page(start)):
-                what = f"{size} bytes with the sha256 {checksum}, expected {sha256 or 'data'}"
-                raise _unexpected(url, start, what, advice)
+                content = f"{size} bytes with the sha256 {checksum}, expected {sha256 or 'data'}"
+                raise _unexpected(url, start, content, advice)
         return checksum
 
     return _attempted(client, url, receive, advice)
 
 
 def remote_size(client: "httpx2.Client", url: str) -> int | None:
-    """Bytes of a file, None where its server does not say it."""
+    """Returns the size of a file in bytes, None where its server does not say it."""
     import httpx2
 
     try:
@@ -140,7 +149,8 @@ def remote_size(client: "httpx2.Client", url: str) -> int | None:
 def _attempted(
     client: "httpx2.Client", url: str, receive: Callable[["httpx2.Response"], T], advice: str
 ) -> T:
-    """Returns the result of `receive` for the answer; tries again where the failure may pass."""
+    """Requests a file, and returns the result of `receive` for the answer. Tries again after a
+    failure that may pass."""
     import httpx2
 
     failure = ""
@@ -168,11 +178,19 @@ def _attempted(
     )
 
 
-def _unexpected(url: str, start: bytes, what: str, advice: str) -> ArtifactError:
-    kind = (
-        "a web page (of a proxy or a login?)" if _is_web_page(start) else "damaged or not the file"
-    )
-    return ArtifactError(f"{url}: the answer is {kind}: {what}; nothing was kept; {advice}")
+def _unexpected(url: str, start: bytes, content: str, advice: str) -> ArtifactError:
+    """Makes the error for an answer that is not the file.
+
+    Args:
+        url: of the file.
+        start: first bytes of the answer.
+        content: size and hash of the answer, and the expected hash.
+        advice: how to get the file.
+    """
+    kind = "damaged or not the file"
+    if _is_web_page(start):
+        kind = "a web page (of a proxy or a login?)"
+    return ArtifactError(f"{url}: the answer is {kind}: {content}; nothing was kept; {advice}")
 
 
 def _is_web_page(start: bytes) -> bool:

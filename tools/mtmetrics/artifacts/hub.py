@@ -1,11 +1,14 @@
-"""A client of the Hub: fetches repositories, checks their files against the catalog, and turns its
-errors into ours."""
+"""Downloads from the Hub.
+
+`download` and `download_file` fetch files into the Hub's cache, `pull` a whole artifact into a
+folder. Files that the catalog lists are compared with their checksums. `hub_errors` turns the errors
+of the Hub's client into errors of this package.
+"""
 
 import contextlib
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from mtmetrics.artifacts.catalog import verify
 from mtmetrics.artifacts.places import HubSource
@@ -34,9 +37,10 @@ def download(
     from huggingface_hub.utils import filter_repo_objects, tqdm
 
     class TerminalBar(tqdm):
-        """The client's progress bar, which would show itself in files and pipes too."""
+        """The client's progress bar, on terminals only."""
 
-        def __init__(self, *args: Any, **options: Any) -> None:
+        def __init__(self, *args: object, **options: object) -> None:
+            # None means: disabled where the output is no terminal.
             super().__init__(*args, **options | {"disable": options.get("disable") or None})
 
     allowed = patterns or list(source.files) or None
@@ -151,7 +155,7 @@ def hub_errors(subject: str) -> Iterator[None]:
 
 
 def _reason(error: Exception) -> str:
-    """Says in our words why a call to the Hub failed."""
+    """Explains why a call to the Hub failed."""
     import httpx2
     from huggingface_hub import constants, errors
 

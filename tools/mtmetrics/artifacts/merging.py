@@ -2,7 +2,6 @@
 
 import shutil
 from pathlib import Path
-from typing import Any
 
 from mtmetrics.artifacts.adapters import SETTINGS, WEIGHTS, merged, read_adapter
 from mtmetrics.artifacts.models import (
@@ -14,7 +13,7 @@ from mtmetrics.artifacts.models import (
     model_label,
 )
 from mtmetrics.artifacts.pickles import save_tensors
-from mtmetrics.io.atomic import new_folder, write_json
+from mtmetrics.io.atomic import JsonObject, new_folder, write_json
 
 _COPIED = [*MODEL_FILES, "LICENSE*"]
 
@@ -26,7 +25,7 @@ def merge_adapter(
     revision: str | None = None,
     local_files_only: bool = False,
     overwrite: bool = False,
-) -> dict[str, Any]:
+) -> JsonObject:
     """Makes a folder that holds the encoder of an adapter with the adapter merged, in the number
     format of the encoder's file: `transformers` and sentence-transformers load it, and mean-pool
     it.
@@ -39,7 +38,7 @@ def merge_adapter(
         overwrite: replace an existing folder.
 
     Returns:
-        What conversion.json holds: both models with their fingerprints, and how many matrices
+        The content of conversion.json: both models with their fingerprints, and how many matrices
         changed.
 
     Raises:

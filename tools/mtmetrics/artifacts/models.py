@@ -1,4 +1,7 @@
-"""Finds and loads transformer models."""
+"""Finds and loads transformer models: `model_folder` finds one, the functions after it load it.
+
+Every function that loads refuses a model that brings code of its own.
+"""
 
 import contextlib
 import hashlib
@@ -11,10 +14,16 @@ from mtmetrics.artifacts.adapters import SETTINGS, is_adapter, merged, read_adap
 from mtmetrics.artifacts.hub import download
 from mtmetrics.artifacts.places import hub_snapshot, hub_source, local_folder, places_in_words
 from mtmetrics.errors import ArtifactError
-from mtmetrics.io.atomic import sha256_unchanged
+from mtmetrics.io.atomic import JsonObject, sha256_unchanged
 
 if TYPE_CHECKING:
     import torch
+
+# A tokenizer, and a network, of `transformers`: their own types change from version to version.
+Tokenizer = Any
+Network = Any
+# The configuration of a network, with an attribute for each size.
+NetworkConfig = Any
 
 TOKENIZER_FILES = [
     "tokenizer*.json",
@@ -24,7 +33,7 @@ TOKENIZER_FILES = [
     "merges.txt",
     "*.model",
 ]
-# What a sentence-transformers folder holds besides a transformer.
+# Files of a sentence-transformers folder besides those of a transformer.
 _PIPELINE = [
     "modules.json",
     "config_sentence_transformers.json",
@@ -32,12 +41,12 @@ _PIPELINE = [
     "?_*/*.json",
 ]
 _WEIGHTS = ["*.safetensors", "*.safetensors.index.json", "?_*/*.safetensors"]
-# Where transformers and sentence-transformers find names of code.
+# Files in which transformers and sentence-transformers look for names of classes.
 _CONFIGURATIONS = ["*config.json", "config_sentence_transformers.json", "modules.json"]
 _OWN_MODULES = "sentence_transformers."
 # Tokenizers of single languages, see `TokenEncoder`.
 _LANGUAGES = "languages/*/tokenizer*.json"
-# What a training leaves beside the weights: data, settings, language pair.
+# Record of a training, beside the weights: data, settings, language pair.
 RECORD = "training.json"
 MODEL_FILES = [
     RECORD,
@@ -55,7 +64,7 @@ MODEL_FILES = [
 def model_folder(
     name: str | Path, *, revision: str | None = None, local_files_only: bool = False
 ) -> Path:
-    """The folder that holds a model, in the order of `mtmetrics.artifacts.places`.
+    """Finds the folder of a model, in the order of `mtmetrics.artifacts.places`.
 
     Args:
         name: a folder, the name of an artifact, or a Hub repository.
@@ -76,22 +85,22 @@ def model_folder(
 def _folder_with_weights(name: str | Path, revision: str | None, local_files_only: bool) -> Path:
     folder = local_folder(name, "config.json", "modules.json", SETTINGS)
     if folder is None:
-        folder = _elsewhere(name, revision, local_files_only)
+        folder = _downloaded(name, revision, local_files_only)
     refuse_code(folder)
     if not any(path for pattern in _WEIGHTS for path in folder.glob(pattern)):
-        options = f"{name}{f' --revision {revision}' if revision else ''}"
-        command = f"'mtmetrics artifacts convert {options} --out DIR'"
-        advice = f"convert a pytorch_model.bin by {command}, and pass DIR instead"
+        revision_option = f" --revision {revision}" if revision else ""
+        command = f"mtmetrics artifacts convert {name}{revision_option} --out DIR"
         raise ArtifactError(
             f"{folder}: no *.safetensors weights; other formats may run code, so they are not "
-            f"read; {advice}"
+            f"read; convert a pytorch_model.bin by '{command}', and pass DIR instead"
         )
     return folder
 
 
 def base_folder(folder: Path, *, local_files_only: bool = True) -> Path:
-    """The folder with the tokenizer and the whole weights of a model: its own, or, of an adapter,
-    that of the encoder that it was made for.
+    """Finds the folder with the tokenizer and the whole weights of a model.
+
+    It is the model's own folder; for an adapter, that of the encoder that it was made for.
 
     Args:
         folder: of the model.
@@ -136,7 +145,7 @@ def require_adaptable(folder: Path) -> None:
         raise ArtifactError(f"{folder}: adapters are for an encoder alone, and this {problem}")
 
 
-def _elsewhere(name: str | Path, revision: str | None, local_files_only: bool) -> Path:
+def _downloaded(name: str | Path, revision: str | None, local_files_only: bool) -> Path:
     if Path(name).is_dir():
         raise ArtifactError(f"{name}: the folder holds no config.json, so it is no model")
     source = hub_source(name, revision)
@@ -160,33 +169,31 @@ def refuse_code(folder: Path) -> None:
         ArtifactError: a configuration in the folder, or one of its folders, names code that is no
             part of `transformers` or sentence-transformers.
     """
-    places = [place + name for name in _CONFIGURATIONS for place in ("", "*/", "*/*/")]
-    for path in sorted({path for place in places for path in folder.glob(place)}):
+    patterns = [depth + name for name in _CONFIGURATIONS for depth in ("", "*/", "*/*/")]
+    for path in sorted({path for pattern in patterns for path in folder.glob(pattern)}):
         try:
             configuration = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):  # loading says what is wrong
-            continue
-        code = _code_in(configuration, path.name)
-        if code is not None:
-            why = "names code of its own, which would run on this machine with all your rights"
-            mend = (
-                "such models are not loaded; choose one that transformers or "
-                "sentence-transformers compute themselves"
+        except (OSError, ValueError):
+            continue  # loading the model says what is wrong
+        entry = _code_entry(configuration, path.name)
+        if entry is not None:
+            raise ArtifactError(
+                f"{path}: names code of its own, which would run on this machine with all your "
+                f"rights ({entry:.90}); such models are not loaded; choose one that transformers "
+                "or sentence-transformers compute themselves"
             )
-            raise ArtifactError(f"{path}: {why} ({code:.90}); {mend}")
 
 
-def _code_in(configuration: Any, file: str) -> str | None:
-    """The first entry of a configuration that stands for code from elsewhere, or None."""
+def _code_entry(configuration: object, file: str) -> str | None:
+    """Returns the first entry of a configuration that names code from elsewhere, or None."""
     for key, value in _entries(configuration):
-        if (key in ("auto_map", "trust_remote_code") and value) or _is_foreign_class(
-            key, value, file
-        ):
+        names_code = bool(value) and key in ("auto_map", "trust_remote_code")
+        if names_code or _is_foreign_class(key, value, file):
             return f"{key}: {json.dumps(value)}"
     return None
 
 
-def _entries(configuration: Any, key: str = "") -> Iterator[tuple[str, Any]]:
+def _entries(configuration: object, key: str = "") -> Iterator[tuple[str, object]]:
     """Yields every key of nested objects with its value; an item of a list has the key of the
     list."""
     yield key, configuration
@@ -198,7 +205,8 @@ def _entries(configuration: Any, key: str = "") -> Iterator[tuple[str, Any]]:
             yield from _entries(value, key)
 
 
-def _is_foreign_class(key: str, value: Any, file: str) -> bool:
+def _is_foreign_class(key: str, value: object, file: str) -> bool:
+    """Whether an entry of a configuration file names a class, or a kernel, from elsewhere."""
     if file == "router_config.json" and key == "types" and isinstance(value, dict):
         return not all(str(name).startswith(_OWN_MODULES) for name in value.values())
     if not isinstance(value, str):
@@ -210,40 +218,43 @@ def _is_foreign_class(key: str, value: Any, file: str) -> bool:
     return key.endswith("_implementation") and "/" in value  # a repository of kernels
 
 
-def pretrained(auto_class: str, folder: Path, dtype: "torch.dtype") -> tuple[Any, Any]:
+def pretrained(auto_class: str, folder: Path, dtype: "torch.dtype") -> tuple[Tokenizer, Network]:
     """Loads tokenizer and weights of a folder, see `pretrained_tokenizer` and
     `transformers_network`."""
     return pretrained_tokenizer(folder), transformers_network(auto_class, folder, dtype)
 
 
-def pretrained_tokenizer(folder: Path, *, as_stored: bool = False) -> Any:
+def pretrained_tokenizer(folder: Path, *, as_stored: bool = False) -> Tokenizer:
     """Loads the tokenizer of a model folder.
 
     Args:
         folder: holds the tokenizer's files.
-        as_stored: read tokenizer.json, where there is one, to the letter, as is done anyway where
-            no class is named but the general one; `transformers` 5 takes the vocabulary alone from
-            it, for classes that it knows, and makes the rest anew.
+        as_stored: take everything from tokenizer.json, where there is one. Otherwise
+            `transformers` 5 takes only the vocabulary from it, and makes the rest anew, if the
+            folder names a class of tokenizer that it has.
 
     Raises:
         ArtifactError: a file is missing or damaged.
     """
+    import tokenizers
     import transformers
 
     folder = base_folder(folder)
     with loading(folder, "tokenizer"):
-        stored = (folder / "tokenizer.json").is_file() and (as_stored or _names_no_class(folder))
-        kind = transformers.PreTrainedTokenizerFast if stored else transformers.AutoTokenizer
+        general_class = transformers.PreTrainedTokenizerFast
+        kind = transformers.AutoTokenizer
+        file = folder / "tokenizer.json"
+        if file.is_file() and (as_stored or _names_no_class(folder)):
+            kind = general_class
         tokenizer = kind.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-        if type(
-            tokenizer
-        ) is transformers.PreTrainedTokenizerFast and transformers.__version__.startswith("4."):
-            # Of this class, this version forgets whether a space is put before the first word.
-            tokenizer.backend_tokenizer.pre_tokenizer = _stored(folder).pre_tokenizer
+        if type(tokenizer) is general_class and transformers.__version__.startswith("4."):
+            # Version 4 forgets whether a space is put before the first word, in this class.
+            stored = tokenizers.Tokenizer.from_file(str(file))
+            tokenizer.backend_tokenizer.pre_tokenizer = stored.pre_tokenizer
         return tokenizer
 
 
-def transformers_network(auto_class: str, folder: Path, dtype: "torch.dtype") -> Any:
+def transformers_network(auto_class: str, folder: Path, dtype: "torch.dtype") -> Network:
     """Loads the weights of a folder, safetensors only.
 
     Args:
@@ -273,50 +284,44 @@ def transformers_network(auto_class: str, folder: Path, dtype: "torch.dtype") ->
 
 
 def _names_no_class(folder: Path) -> bool:
-    about = folder / "tokenizer_config.json"
-    named = (
-        json.loads(about.read_text(encoding="utf-8")).get("tokenizer_class")
-        if about.is_file()
-        else None
-    )
-    return named in ("PreTrainedTokenizerFast", "TokenizersBackend")
+    """Whether a folder names no class of tokenizer but the general one."""
+    path = folder / "tokenizer_config.json"
+    if not path.is_file():
+        return False
+    name = json.loads(path.read_text(encoding="utf-8")).get("tokenizer_class")
+    return name in ("PreTrainedTokenizerFast", "TokenizersBackend")
 
 
-def _stored(folder: Path) -> Any:
-    from tokenizers import Tokenizer
+def language_tokenizers(folder: Path) -> dict[str, Tokenizer]:
+    """Loads the tokenizers of single languages that a model folder holds, by language.
 
-    return Tokenizer.from_file(str(folder / "tokenizer.json"))
-
-
-def own_tokenizers(folder: Path) -> dict[str, Any]:
-    """Language -> its tokenizer, of the languages for which a model folder has one of its own; an
-    `ArtifactError` where it cannot be read."""
+    Raises:
+        ArtifactError: one cannot be read.
+    """
     from transformers import PreTrainedTokenizerFast
 
-    tokenizers = {}
-    folder = base_folder(folder)
-    for place in sorted(path.parent for path in folder.glob("languages/*/tokenizer.json")):
-        with loading(place, "tokenizer"):
-            tokenizers[place.name] = PreTrainedTokenizerFast.from_pretrained(
-                place, local_files_only=True, trust_remote_code=False
+    by_language = {}
+    for path in sorted(base_folder(folder).glob("languages/*/tokenizer.json")):
+        language_folder = path.parent
+        with loading(language_folder, "tokenizer"):
+            by_language[language_folder.name] = PreTrainedTokenizerFast.from_pretrained(
+                language_folder, local_files_only=True, trust_remote_code=False
             )
-    return tokenizers
+    return by_language
 
 
 def require_one_vocabulary(folder: Path) -> None:
-    """Refuses an encoder that cannot be trained as a sentence encoder: it has tokenizers of single
-    languages."""
+    """Refuses an encoder with tokenizers of single languages, for sentence-transformers."""
     if any(base_folder(folder).glob(_LANGUAGES)):
-        how = (
-            "which sentence-transformers cannot do; train adapters of it by 'mtmetrics train "
+        raise ArtifactError(
+            f"{folder}: reads some languages with a vocabulary of its own, which "
+            "sentence-transformers cannot do; train adapters of it by 'mtmetrics train "
             "contrastive --adapter-rank N', or choose another model"
         )
-        raise ArtifactError(f"{folder}: reads some languages with a vocabulary of its own, {how}")
 
 
-def sentence_model(folder: Path, device: str, dtype: str = "float32") -> Any:
-    """Loads a folder as a sentence-transformers model; an encoder without pooling gets mean
-    pooling."""
+def sentence_model(folder: Path, device: str, dtype: str = "float32") -> Network:
+    """Loads a ``SentenceTransformer`` of a folder; an encoder without pooling gets mean pooling."""
     import torch
     from sentence_transformers import SentenceTransformer
 
@@ -341,13 +346,19 @@ def sentence_model(folder: Path, device: str, dtype: str = "float32") -> Any:
 
 @contextlib.contextmanager
 def loading(folder: Path, kind: str) -> Iterator[None]:
-    """Silences the progress bar of `transformers`, and turns what goes wrong into an ArtifactError
-    about `folder`; a model that brings code is refused before."""
+    """Wraps the loading of a model.
+
+    Refuses a model that brings code, silences `transformers`, and turns errors into an ArtifactError.
+
+    Args:
+        folder: of the model.
+        kind: of object that is loaded, for the message.
+    """
     import safetensors
     from transformers.utils import logging
 
     refuse_code(folder)
-    shown, level = logging.is_progress_bar_enabled(), logging.get_verbosity()
+    shows_progress, verbosity = logging.is_progress_bar_enabled(), logging.get_verbosity()
     logging.disable_progress_bar()
     logging.set_verbosity_error()
     try:
@@ -361,16 +372,20 @@ def loading(folder: Path, kind: str) -> Iterator[None]:
         safetensors.SafetensorError,
     ) as error:
         raise ArtifactError(
-            f"{folder}: cannot be loaded as {kind}, damaged or incomplete? ({_said(error)})"
+            f"{folder}: cannot be loaded as {kind}, damaged or incomplete? ({_first_line(error)})"
         ) from error
     finally:
-        logging.set_verbosity(level)
-        if shown:
+        logging.set_verbosity(verbosity)
+        if shows_progress:
             logging.enable_progress_bar()
 
 
 def model_size(folder: Path) -> tuple[int, int]:
-    """Width of a model's vectors and number of its layers, as its configuration states them."""
+    """Reads the width of a model's vectors and the number of its layers from its configuration.
+
+    Raises:
+        ArtifactError: the configuration lacks them, or names code.
+    """
     import transformers
 
     folder = base_folder(folder)
@@ -381,20 +396,25 @@ def model_size(folder: Path) -> tuple[int, int]:
         )
         return int(config.hidden_size), int(config.num_hidden_layers)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        wrong = f"config.json does not state width and layers of an encoder ({_said(error)})"
-        raise ArtifactError(f"{folder}: {wrong}") from error
+        raise ArtifactError(
+            f"{folder}: config.json does not state width and layers of an encoder "
+            f"({_first_line(error)})"
+        ) from error
 
 
 def model_label(name: str | Path) -> str:
-    """How signatures and maps call a model: the last part of a path that exists, or the repository
-    that the path is a cached snapshot of, else the name as given."""
+    """Returns the name of a model in signatures and maps.
+
+    For a cached snapshot of a Hub repository it is the repository, for another path that exists the
+    last part of the path, else the name itself.
+    """
     if snapshot := hub_snapshot(Path(name)):
         return snapshot[0]
     return Path(name).resolve().name if Path(name).exists() else str(name)
 
 
-def read_record(folder: Path) -> dict[str, Any] | None:
-    """The record of the training that made a model; None where the folder has none.
+def read_record(folder: Path) -> JsonObject | None:
+    """Reads the record of the training of a model; None where the folder has none.
 
     Raises:
         ArtifactError: the record is no JSON object.
@@ -412,34 +432,32 @@ def read_record(folder: Path) -> dict[str, Any] | None:
 
 
 def model_fingerprint(folder: Path) -> str:
-    """The `fingerprint` of the files of a model folder that decide its numbers."""
+    """Returns the `fingerprint` of the files of a model folder that decide its numbers."""
     if is_adapter(folder):
         return read_adapter(folder).fingerprint
-    modules = (
-        "modules.json",
-        "sentence_*_config.json",
-        "[0-9]*/config.json",
-        "[0-9]*/*.safetensors",
-    )
     patterns = (
         "config.json",
         "comet.json",
         "*.safetensors",
         *TOKENIZER_FILES,
         _LANGUAGES,
-        *modules,
+        # Of sentence-transformers:
+        "modules.json",
+        "sentence_*_config.json",
+        "[0-9]*/config.json",
+        "[0-9]*/*.safetensors",
     )
     return fingerprint(sorted({path for pattern in patterns for path in folder.glob(pattern)}))
 
 
 def fingerprint(files: Iterable[Path]) -> str:
-    """First 8 hexadecimal digits of a sha256 over names and contents of files, wherever these
-    lie."""
-    whole = hashlib.sha256()
+    """Returns the first 8 hexadecimal digits of a sha256 over names and contents of files; their
+    folders do not count."""
+    digest = hashlib.sha256()
     for path in files:
-        whole.update(f"{path.name}:{sha256_unchanged(path)}\n".encode())
-    return whole.hexdigest()[:8]
+        digest.update(f"{path.name}:{sha256_unchanged(path)}\n".encode())
+    return digest.hexdigest()[:8]
 
 
-def _said(error: BaseException) -> str:
+def _first_line(error: BaseException) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -1,4 +1,7 @@
-"""Presets: named bundles of models, layers, maps and weights, one set per metric."""
+"""Presets: TOML files that name the models, layers, maps and weights of a metric.
+
+`load_preset` finds and reads one; a `Preset` refuses keys that its metric does not read.
+"""
 
 import dataclasses
 import json
@@ -12,7 +15,8 @@ from mtmetrics.artifacts.hub import download
 from mtmetrics.artifacts.places import hub_source, is_on_hub, local_folder
 from mtmetrics.errors import ArtifactError, InputError
 
-# Of the tables [agreement.SIDE], see `mtmetrics.reports.human_agreement`.
+Table = dict[str, Any]  # of TOML
+# Keys of the tables [agreement.SIDE], see `mtmetrics.reports.human_agreement`.
 AGREEMENT_KEYS = {
     "signature",
     "data",
@@ -24,7 +28,7 @@ AGREEMENT_KEYS = {
     "low",
     "high",
 }
-# In any table, these name a model or maps.
+# Keys that name a model or maps, in any table.
 MODEL_KEYS = frozenset({"model", "words", "sentences", "artifact"})
 _FOLDER = Path(__file__).parent / "presets"
 
@@ -34,22 +38,22 @@ class Preset:
     """A preset as read from its TOML file.
 
     Attributes:
-        name: of it, or its folder.
-        metric: that it is for.
-        folder: where the paths in it start.
-        settings: its tables, see the metric's card; those of a preset that it extends included.
-        options: options of the metric that it sets, as `mtmetrics.load` takes them.
+        name: of the preset, or its folder.
+        metric: for which it is made.
+        folder: in which relative paths of the preset lie.
+        settings: its tables, see the metric's card, and those of the preset that it extends.
+        options: options of the metric, with the names that `mtmetrics.load` takes.
     """
 
     name: str
     metric: str
     folder: Path
-    settings: dict[str, Any]
-    options: dict[str, Any] = dataclasses.field(default_factory=dict)
+    settings: Table
+    options: Table = dataclasses.field(default_factory=dict)
 
     def path(self, name: str) -> str:
-        """A model or map named in the preset: a path inside its folder where there is one, else the
-        name itself."""
+        """Finds a model or map that the preset names: the path in its folder, where there is one,
+        else the name itself."""
         inside = self.folder / name
         return str(inside) if inside.exists() else name
 
@@ -57,73 +61,73 @@ class Preset:
         """Refuses keys that nothing reads, so that a misspelt setting does not pass silently.
 
         Args:
-            tables: the keys that each table of the metric may hold; ``NAME.*`` stands for one table
-                per language or side, ``NAME.*.*`` for tables in these.
+            tables: name of a table of the metric -> the keys that it may hold. ``NAME.*`` stands for
+                the tables in the table NAME, one for each language or side; ``NAME.*.*`` for the
+                tables in these.
 
         Raises:
             ArtifactError: there is another table or key.
         """
-        known = {
-            "metric",
-            "description",
-            "languages",
-            "lang_pair",
-            *(name.partition(".*")[0] for name in tables),
-        }
-        self._refuse_others("table or key", "", self.settings, known)
+        table_names = {name.partition(".*")[0] for name in tables}
+        top_keys = {"metric", "description", "languages", "lang_pair", *table_names}
+        self._refuse_other_keys("table or key", "", self.settings, top_keys)
         for name, value in self.settings.items():
             if name in tables:
-                self._refuse_others("key", name, value, tables[name])
+                self._refuse_other_keys("key", name, value, tables[name])
             elif f"{name}.*" in tables:
                 for key, table in value.items():
-                    inner = tables.get(f"{name}.*.*") if isinstance(table, dict) else None
-                    languages = (
-                        [other for other, own in table.items() if isinstance(own, dict)]
-                        if inner
-                        else []
-                    )
-                    self._refuse_others(
-                        "key", f"{name}.{key}", table, tables[f"{name}.*"].union(languages)
-                    )
-                    for language in languages:
-                        self._refuse_others(
-                            "key", f"{name}.{key}.{language}", table[language], inner or set()
-                        )
+                    self._refuse_unknown_in(f"{name}.{key}", table, name, tables)
 
-    def _refuse_others(self, what: str, name: str, table: Any, known: set[str]) -> None:
+    def _refuse_unknown_in(
+        self, place: str, table: object, name: str, tables: dict[str, set[str]]
+    ) -> None:
+        """Refuses unknown keys of a table ``NAME.*``, and of the tables in it."""
+        inner_keys = tables.get(f"{name}.*.*")
+        inner_tables = {}
+        if inner_keys and isinstance(table, dict):
+            inner_tables = {key: value for key, value in table.items() if isinstance(value, dict)}
+        self._refuse_other_keys("key", place, table, tables[f"{name}.*"].union(inner_tables))
+        for key, inner_table in inner_tables.items():
+            self._refuse_other_keys("key", f"{place}.{key}", inner_table, inner_keys or set())
+
+    def _refuse_other_keys(self, kind: str, name: str, table: object, keys: set[str]) -> None:
         if not isinstance(table, dict):
             raise ArtifactError(
                 f"preset {self.name}: {name} must be a table, [{name}]", option="preset"
             )
         for key in table:
-            if key not in known:
+            if key not in keys:
                 place = f" in [{name}]" if name else ""
-                listed = ", ".join(sorted(known))
                 raise ArtifactError(
-                    f"preset {self.name}: unknown {what} {key!r}{place}; known are: {listed}",
+                    f"preset {self.name}: unknown {kind} {key!r}{place}; known are: "
+                    f"{', '.join(sorted(keys))}",
                     option="preset",
                 )
 
 
 def preset_names(metric: str) -> list[str]:
-    """Names of the presets of a metric, sorted: its own, and those of bundled artifacts."""
-    own = [path.stem for path in (_FOLDER / metric).glob("*.toml")]
-    bundled = [
-        entry.name for entry in catalog().values() if entry.kind == "preset" and entry.bundled
+    """Returns the names of the presets of a metric, sorted: files of this package, and bundled
+    artifacts."""
+    names = [path.stem for path in (_FOLDER / metric).glob("*.toml")]
+    names += [
+        entry.name
+        for entry in catalog().values()
+        if entry.kind == "preset" and entry.bundled and _metric_of(entry.name) == metric
     ]
-    return sorted([*own, *(name for name in bundled if _metric_of(name) == metric)])
+    return sorted(names)
 
 
 def _metric_of(artifact: str) -> str | None:
+    """Returns the metric of a preset that is an artifact."""
     folder = local_folder(artifact, "preset.toml")
     return None if folder is None else _read(folder / "preset.toml").get("metric")
 
 
 def load_preset(metric: str, preset: str | Path, *, local_files_only: bool = False) -> Preset:
-    """Reads a preset, or an artifact that holds a ``preset.toml``, found in the order of
-    `mtmetrics.artifacts.places`.
+    """Reads a preset of this package, or the ``preset.toml`` of an artifact.
 
-    With ``extends = "NAME"`` a preset is another one with some keys of its own. Its table
+    Artifacts are looked for in the order of `mtmetrics.artifacts.places`. A file with
+    ``extends = "NAME"`` takes all keys of the preset NAME that it does not hold itself. Its table
     ``[options]`` holds options of the metric by their names.
 
     Args:
@@ -138,82 +142,86 @@ def load_preset(metric: str, preset: str | Path, *, local_files_only: bool = Fal
             missing, or extends another one, too; or the repository cannot be fetched.
     """
     name = str(preset)
-    own = _FOLDER / metric / f"{name}.toml"
-    if own.is_file():
-        return Preset(name, metric, _FOLDER, _read(own))
+    package_file = _FOLDER / metric / f"{name}.toml"
+    if package_file.is_file():
+        return Preset(name, metric, _FOLDER, _read(package_file))
     folder = local_folder(preset, "preset.toml")
     if folder is None and is_on_hub(name, "preset"):
         folder = download(hub_source(name), local_files_only=local_files_only)
     path = (folder or Path(preset)) / "preset.toml"
     if not path.is_file():
-        there = (
-            f"there are: {', '.join(preset_names(metric))}; or pass a folder that holds a "
-            "preset.toml"
+        raise InputError(
+            f"unknown preset {name!r} for metric {metric}; there are: "
+            f"{', '.join(preset_names(metric))}; or pass a folder that holds a preset.toml"
         )
-        raise InputError(f"unknown preset {name!r} for metric {metric}; {there}")
     settings = _read(path)
     if settings.get("metric", metric) != metric:
         raise ArtifactError(f"{path}: a preset for metric {settings['metric']!r}, not {metric!r}")
     options = settings.pop("options", {})
     if not isinstance(options, dict):
         raise ArtifactError(f"{path}: options must be a table, [options]")
-    if "extends" not in settings:
-        return Preset(name, metric, path.parent, settings, options)
-    return _extended(name, metric, path, settings, options, local_files_only)
+    preset_of_file = Preset(name, metric, path.parent, settings, options)
+    if "extends" in settings:
+        return _extended(preset_of_file, path, local_files_only)
+    return preset_of_file
 
 
-def _extended(
-    name: str,
-    metric: str,
-    path: Path,
-    settings: dict[str, Any],
-    options: dict[str, Any],
-    local_files_only: bool,
-) -> Preset:
-    named = settings.pop("extends")
-    if not isinstance(named, str):
+def _extended(preset: Preset, path: Path, local_files_only: bool) -> Preset:
+    """Returns a preset with the keys of the one that it extends; `path` is its file."""
+    settings = dict(preset.settings)
+    base_name = settings.pop("extends")
+    if not isinstance(base_name, str):
         raise ArtifactError(f"{path}: extends must name a preset")
-    inside = path.parent / named
+    folder = path.parent / base_name
     try:
         base = load_preset(
-            metric, inside if inside.is_dir() else named, local_files_only=local_files_only
+            preset.metric,
+            folder if folder.is_dir() else base_name,
+            local_files_only=local_files_only,
         )
     except InputError as error:
-        raise ArtifactError(f"{path}: extends {named!r}: {error}") from None
+        raise ArtifactError(f"{path}: extends {base_name!r}: {error}") from None
     if base.options:
-        why = "which extends another preset; extend that one, and repeat the options here"
-        raise ArtifactError(f"{path}: extends {named!r}, {why}")
+        raise ArtifactError(
+            f"{path}: extends {base_name!r}, which extends another preset; extend that one, and "
+            "repeat the options here"
+        )
     merged = dict(base.settings)
     for key, value in settings.items():
-        under = merged.get(key)
-        merged[key] = (
-            under | value if isinstance(value, dict) and isinstance(under, dict) else value
-        )
-    return Preset(name, metric, base.folder, merged, options)
+        base_value = merged.get(key)
+        if isinstance(value, dict) and isinstance(base_value, dict):
+            value = base_value | value
+        merged[key] = value
+    return dataclasses.replace(preset, folder=base.folder, settings=merged)
 
 
 def extending(metric: str, base: str | None, description: str) -> dict[str, str]:
-    """The head of a preset that extends another one, by its name or its folder; or, of a metric
-    that needs none, no other one."""
-    if base is None:
-        return {"metric": metric, "description": description}
-    named = str(Path(base).resolve()) if Path(base).is_dir() else base
-    return {"metric": metric, "description": description, "extends": named}
+    """Returns the keys at the head of a preset.
+
+    Args:
+        metric: for which the preset is made.
+        base: name or folder of the preset that it extends; None for a metric without presets.
+        description: of the preset.
+    """
+    head = {"metric": metric, "description": description}
+    if base is not None:
+        head["extends"] = str(Path(base).resolve()) if Path(base).is_dir() else base
+    return head
 
 
-def preset_toml(head: Mapping[str, Any], tables: Mapping[str, Mapping[str, Any]]) -> str:
-    """A preset as it stands in its file: strings, numbers, truth values and lists of strings, which
-    JSON writes alike."""
+def preset_toml(head: Mapping[str, object], tables: Mapping[str, Mapping[str, object]]) -> str:
+    """Writes a preset as TOML. Values are strings, numbers, truth values and lists of strings, all
+    of which look alike in JSON."""
     blocks = []
     for title, table in {"": head, **tables}.items():
-        lines = [
-            f"{name} = {json.dumps(value, ensure_ascii=False)}\n" for name, value in table.items()
-        ]
-        blocks.append((f"[{title}]\n" if title else "") + "".join(lines))
+        lines = [f"[{title}]\n"] if title else []
+        for name, value in table.items():
+            lines.append(f"{name} = {json.dumps(value, ensure_ascii=False)}\n")
+        blocks.append("".join(lines))
     return "\n".join(blocks)
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> Table:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

@@ -1,5 +1,8 @@
-"""Publishing: artifacts and Spaces as repositories on the Hub with a version tag; what is there is
-not sent again."""
+"""Publishing of artifacts and Spaces as repositories on the Hub, with version tags.
+
+A `Publication` names the files of a repository. `plan` compares it with the repository, `push` sends
+the files that differ. The Space of a metric holds a wheel of this package, which `build_wheel` makes.
+"""
 
 import dataclasses
 import json
@@ -11,7 +14,7 @@ import sys
 import zipfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 from packaging.version import InvalidVersion, Version
 
@@ -21,31 +24,32 @@ from mtmetrics.artifacts.cards import check_model_card, check_space_card
 from mtmetrics.artifacts.catalog import CatalogEntry, catalog
 from mtmetrics.artifacts.hub import hub_errors
 from mtmetrics.errors import ArtifactError, InputError, MTMetricsError
-from mtmetrics.io.atomic import git_blob_file, sha256_unchanged, write_atomic
+from mtmetrics.io.atomic import JsonObject, git_blob_file, sha256_unchanged, write_atomic
 from mtmetrics.layout import bundled_artifacts, source_tree, space_folder
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
+    from huggingface_hub.hf_api import RepoFile
 
 T = TypeVar("T")
-# What a production keeps for itself, and mined or translated text, which must not be published.
+# Folders that are not published: work of a production may hold mined or translated text.
 _PRIVATE = {"work", "__pycache__"}
 # Formats that are unpickled, so that loading them may run code.
 _CODE = {".bin", ".ckpt", ".joblib", ".npy", ".npz", ".pickle", ".pkl", ".pt", ".pth", ".py"}
-# The Hub makes this one itself and needs it for large files.
-_KEPT = {".gitattributes"}
+# Files that the Hub makes itself and needs for large files.
+_OF_THE_HUB = {".gitattributes"}
 _ATTEMPTS = 5  # against other pushes to the same repository
-_FIRST = Version("1.0.0")
+_FIRST_VERSION = Version("1.0.0")
 _IMPORT = "import mtmetrics"
-# Written into the script of a Space: `evaluate` takes whatever is installed under the name.
+# Goes into the script of a Space, since `evaluate` takes any version that is installed.
 _CHECK = """from packaging.version import Version
 
 if Version(mtmetrics.__version__) < Version("{version}"):
     found = f"mtmetrics {{mtmetrics.__version__}} is installed, and this metric was made with {version}"
     raise ImportError(f"{{found}}; {advice}")
 """
-_MODELS = "mtmetrics/hub_artifacts/"
-# What a wheel is built from.
+_BUNDLED = "mtmetrics/hub_artifacts/"
+# Files and folders from which a wheel is built.
 _SOURCES = (
     "LICENSE",
     "README.md",
@@ -57,28 +61,15 @@ _SOURCES = (
 )
 _EPOCH = "315532800"  # 1980-01-01, the first day that a wheel can name
 
-_KINDS: dict[str, Callable[[Path], bool]] = {
-    "preset": lambda folder: (folder / "preset.toml").is_file(),
-    "maps": lambda folder: any(
-        any(folder.rglob(f"*.{kind}.safetensors")) for kind in ("clp", "umd")
-    ),
-    "adapter": is_adapter,
-    "regressor": lambda folder: "encoder_fingerprint" in _config(folder),
-    "language-model": lambda folder: any(
-        it.endswith("LMHeadModel") for it in _config(folder).get("architectures", [])
-    ),
-    "translation-model": lambda folder: (
-        "MBartForConditionalGeneration" in _config(folder).get("architectures", [])
-    ),
-    "encoder": lambda folder: (
-        (folder / "config.json").is_file() or (folder / "modules.json").is_file()
-    ),
-}
-
 
 class Publication(NamedTuple):
-    """Files for a repository: path there -> file here. The repository is named with its
-    namespace."""
+    """Files for a repository.
+
+    Attributes:
+        repository: its name, with the namespace.
+        kind: of repository.
+        files: path in the repository -> file on this machine.
+    """
 
     repository: str
     kind: Literal["model", "space"]
@@ -86,10 +77,15 @@ class Publication(NamedTuple):
 
 
 class Change(NamedTuple):
-    """One file that differs; `action` is ``"add"``, ``"update"`` or ``"delete"``, `size` in
-    bytes."""
+    """A file that differs.
 
-    action: str
+    Attributes:
+        action: on the file in the repository.
+        path: in the repository.
+        size: in bytes.
+    """
+
+    action: Literal["add", "update", "delete"]
     path: str
     size: int
 
@@ -100,8 +96,7 @@ class Plan:
 
     Attributes:
         publication: the files.
-        head: commit of the main branch that the changes are made to; None where there is no
-            repository.
+        head: last commit of the main branch; None where there is no repository.
         changes: the files that differ.
         tag: version tag of the result.
         tagged: whether the tag exists.
@@ -117,12 +112,12 @@ class Plan:
 
     @property
     def size(self) -> int:
+        """Bytes to be sent."""
         return sum(change.size for change in self.changes if change.action != "delete")
 
 
 def artifact_folder(name: str) -> Path:
-    """The folder that is published under a name: that of a bundled artifact, or one given by its
-    path."""
+    """Returns the folder of a bundled artifact, by its name, or another folder, by its path."""
     bundled = [entry.name for entry in catalog().values() if entry.bundled]
     folder = bundled_artifacts() / name if name in bundled else Path(name)
     if not folder.is_dir():
@@ -133,7 +128,7 @@ def artifact_folder(name: str) -> Path:
 
 
 def artifact_publication(folder: Path, namespace: str) -> Publication:
-    """An artifact's folder as a repository; its card is checked, and code in it refused."""
+    """Makes the publication of an artifact's folder. Checks its card, and refuses code."""
     check_model_card(folder)
     files = published_files(folder)
     refuse_code(folder, files)
@@ -143,32 +138,40 @@ def artifact_publication(folder: Path, namespace: str) -> Publication:
 
 
 def refuse_code(folder: Path, files: Iterable[str]) -> None:
-    """An ArtifactError where files of a folder may run code when they are loaded."""
+    """Raises an ArtifactError if files of a folder may run code when they are loaded."""
     code = [path for path in files if Path(path).suffix.lower() in _CODE]
     if code:
-        refused = f"{', '.join(code)}: formats that may run code are not published"
-        raise ArtifactError(f"{folder}: {refused}; store weights as safetensors")
+        raise ArtifactError(
+            f"{folder}: {', '.join(code)}: formats that may run code are not published; store "
+            "weights as safetensors"
+        )
 
 
 def published_files(folder: Path) -> dict[str, Path]:
-    """The files of a folder by their path in it, but hidden ones and ``work``; links to elsewhere
-    are refused."""
+    """Lists the files of a folder by their path in it, without hidden ones and ``work``.
+
+    Raises:
+        ArtifactError: a file is a link to a file outside of the folder.
+    """
     files = {}
+    links = []
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         inner = path.relative_to(folder)
-        if not any(part.startswith(".") or part in _PRIVATE for part in inner.parts):
-            files[inner.as_posix()] = path
-    links = [
-        name for name, path in files.items() if not path.resolve().is_relative_to(folder.resolve())
-    ]
+        if any(part.startswith(".") or part in _PRIVATE for part in inner.parts):
+            continue
+        files[inner.as_posix()] = path
+        if not path.resolve().is_relative_to(folder.resolve()):
+            links.append(inner.as_posix())
     if links:
-        refused = f"{', '.join(links)}: links to files elsewhere are not published"
-        raise ArtifactError(f"{folder}: {refused}; put copies there")
+        raise ArtifactError(
+            f"{folder}: {', '.join(links)}: links to files elsewhere are not published; put copies "
+            "there"
+        )
     return files
 
 
 def published_entry(folder: Path, plan: Plan) -> CatalogEntry:
-    """The entry of the catalog for a folder that was pushed."""
+    """Makes the entry of the catalog for a folder that was pushed."""
     files = {path: sha256_unchanged(file) for path, file in plan.publication.files.items()}
     bundled = folder.parent == bundled_artifacts().resolve()
     return CatalogEntry(
@@ -178,14 +181,30 @@ def published_entry(folder: Path, plan: Plan) -> CatalogEntry:
 
 def artifact_kind(folder: Path) -> str:
     """Returns the kind of the artifact in a folder, as the catalog calls it."""
-    for kind, holds in _KINDS.items():
-        if holds(folder):
-            return kind
-    needed = "neither preset.toml, maps (XX-YY.clp.safetensors) nor config.json"
-    raise ArtifactError(f"{folder}: {needed}, so it is no artifact")
+    if (folder / "preset.toml").is_file():
+        return "preset"
+    if any(any(folder.rglob(f"*.{kind}.safetensors")) for kind in ("clp", "umd")):
+        return "maps"
+    if is_adapter(folder):
+        return "adapter"
+    config = _config(folder)
+    if "encoder_fingerprint" in config:
+        return "regressor"
+    architectures = config.get("architectures", [])
+    if any(name.endswith("LMHeadModel") for name in architectures):
+        return "language-model"
+    if "MBartForConditionalGeneration" in architectures:
+        return "translation-model"
+    if (folder / "config.json").is_file() or (folder / "modules.json").is_file():
+        return "encoder"
+    raise ArtifactError(
+        f"{folder}: neither preset.toml, maps (XX-YY.clp.safetensors) nor config.json, so it is no "
+        "artifact"
+    )
 
 
-def _config(folder: Path) -> dict[str, Any]:
+def _config(folder: Path) -> JsonObject:
+    """Reads config.json; empty where there is none."""
     try:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -194,19 +213,25 @@ def _config(folder: Path) -> dict[str, Any]:
 
 
 def plan(publication: Publication) -> Plan:
-    """Compares a repository with what it is to hold; changes nothing."""
+    """Compares a repository with a publication; changes nothing."""
     with hub_errors(publication.repository):
         return _compared(_api(), publication)
 
 
 def push(publication: Publication, *, private: bool = False) -> Plan:
-    """Creates the repository if there is none, sends what differs as one commit, tags it, and tells
-    what was done.
+    """Sends the files that differ as one commit, and tags it. Creates the repository if need be.
 
-    Versions are counted up from ``v1.0.0``, or the version of this package where that is higher. An
-    interrupted push leaves the repository as it was; the next one goes on with the files that are
-    there. Of pushes at the same time each gets a commit of its own or finds nothing to do. A
-    repository that exists stays private or public as it is."""
+    Versions count up from ``v1.0.0``, or from the version of this package where that is higher. An
+    interrupted push leaves the repository as it was; the next push sends only the files that did
+    not arrive. Of pushes at the same time, each makes a commit of its own or has nothing to send.
+
+    Args:
+        publication: the files.
+        private: whether a repository that is created is private; an existing one stays as it is.
+
+    Returns:
+        The changes that were made.
+    """
     name, kind, _ = publication
     with hub_errors(name):
         api = _api()
@@ -214,8 +239,8 @@ def push(publication: Publication, *, private: bool = False) -> Plan:
         if created:
             sdk = "gradio" if kind == "space" else None
             api.create_repo(name, repo_type=kind, private=private, space_sdk=sdk, exist_ok=True)
-        done = _settled(name, lambda: _committed(api, publication))
-        tag = _settled(name, lambda: _tagged(api, publication, done.head))
+        done = _repeated(name, lambda: _committed(api, publication))
+        tag = _repeated(name, lambda: _tagged(api, publication, done.head))
     return dataclasses.replace(done, tag=tag, tagged=True, created=created)
 
 
@@ -226,6 +251,7 @@ def _api() -> "HfApi":
 
 
 def _compared(api: "HfApi", publication: Publication) -> Plan:
+    """Lists the changes from a repository to a publication."""
     from huggingface_hub.errors import RepositoryNotFoundError
     from huggingface_hub.hf_api import RepoFile
 
@@ -236,50 +262,51 @@ def _compared(api: "HfApi", publication: Publication) -> Plan:
     except RepositoryNotFoundError:
         changes = [Change("add", path, file.stat().st_size) for path, file in sorted(files.items())]
         return Plan(publication, None, changes, _next_tag({}), tagged=False, created=True)
-    remote = {
-        item.path: item for item in tree if isinstance(item, RepoFile) and item.path not in _KEPT
-    }
+    remote = {item.path: item for item in tree if isinstance(item, RepoFile)}
+    remote = {path: item for path, item in remote.items() if path not in _OF_THE_HUB}
     changes = []
     for path in sorted(remote.keys() | files.keys()):
         if path not in files:
             changes.append(Change("delete", path, remote[path].size))
-        elif path not in remote or not _same(files[path], remote[path]):
-            changes.append(
-                Change("update" if path in remote else "add", path, files[path].stat().st_size)
-            )
-    own = [tag for tag, commit in tags.items() if commit == head and not changes]
+        elif path not in remote:
+            changes.append(Change("add", path, files[path].stat().st_size))
+        elif not _is_equal(files[path], remote[path]):
+            changes.append(Change("update", path, files[path].stat().st_size))
+    tag = None if changes else _tag_of(head, tags)
     return Plan(
-        publication,
-        head,
-        changes,
-        own[-1] if own else _next_tag(tags),
-        tagged=bool(own),
-        created=False,
+        publication, head, changes, tag or _next_tag(tags), tagged=tag is not None, created=False
     )
 
 
-def _same(file: Path, remote: Any) -> bool:
+def _is_equal(file: Path, remote: "RepoFile") -> bool:
+    """Whether a file and a file of a repository have the same content."""
     if file.stat().st_size != remote.size:
         return False
-    return (
-        sha256_unchanged(file) == remote.lfs.sha256
-        if remote.lfs
-        else git_blob_file(file) == remote.blob_id
-    )
+    if remote.lfs:
+        return sha256_unchanged(file) == remote.lfs.sha256
+    return git_blob_file(file) == remote.blob_id
 
 
 def _refs(api: "HfApi", publication: Publication) -> tuple[str, dict[str, str]]:
-    """The head of the main branch, and the commits of the version tags from v1.0.0 up in ascending
-    order."""
+    """Returns the last commit of the main branch, and the commits of the version tags from v1.0.0
+    up, in ascending order."""
     refs = api.list_repo_refs(publication.repository, repo_type=publication.kind)
     heads = {branch.name: branch.target_commit for branch in refs.branches}
     if "main" not in heads:
         raise ArtifactError(f"{publication.repository}: has no branch main")
-    tags = sorted((_version(tag.name), tag.name, tag.target_commit) for tag in refs.tags)
-    return heads["main"], {name: commit for version, name, commit in tags if version >= _FIRST}
+    tags = sorted((_tag_version(tag.name), tag.name, tag.target_commit) for tag in refs.tags)
+    return heads["main"], {
+        name: commit for version, name, commit in tags if version >= _FIRST_VERSION
+    }
 
 
-def _version(tag: str) -> Version:
+def _tag_of(commit: str, tags: dict[str, str]) -> str | None:
+    """Returns the highest version tag of a commit; None where it has none."""
+    return next((tag for tag in reversed(tags) if tags[tag] == commit), None)
+
+
+def _tag_version(tag: str) -> Version:
+    """Returns the version of a tag, 0 where it names none."""
     try:
         return Version(tag.removeprefix("v") if tag.startswith("v") else "0")
     except InvalidVersion:
@@ -287,71 +314,84 @@ def _version(tag: str) -> Version:
 
 
 def _next_tag(tags: dict[str, str]) -> str:
-    lowest = max(_FIRST, Version(Version(__version__).base_version))
-    last = _version([*tags][-1]) if tags else None
-    return (
-        f"v{lowest}"
-        if last is None or last < lowest
-        else f"v{last.major}.{last.minor}.{last.micro + 1}"
-    )
+    """Returns the version tag that follows these, which are in ascending order."""
+    lowest = max(_FIRST_VERSION, Version(Version(__version__).base_version))
+    versions = [_tag_version(tag) for tag in tags]
+    if not versions or versions[-1] < lowest:
+        return f"v{lowest}"
+    last = versions[-1]
+    return f"v{last.major}.{last.minor}.{last.micro + 1}"
 
 
-def _settled(repository: str, attempt: Callable[[], T]) -> T:
+def _repeated(repository: str, attempt: Callable[[], T]) -> T:
+    """Returns the result of an attempt; repeats it where another push was faster."""
     from huggingface_hub.errors import HfHubHTTPError
 
     for _ in range(_ATTEMPTS):
         try:
             return attempt()
         except HfHubHTTPError as error:
-            if error.response.status_code not in (
-                409,
-                412,
-            ):  # a tag of that name, another head of the branch
+            # A tag of that name exists, or the branch has another head.
+            if error.response.status_code not in (409, 412):
                 raise
     raise ArtifactError(f"{repository}: others kept changing it meanwhile; try again")
 
 
 def _committed(api: "HfApi", publication: Publication) -> Plan:
+    """Sends the files that differ as one commit. Returns the changes, with the new commit."""
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 
     name, kind, files = publication
     wanted = _compared(api, publication)
     if not wanted.changes:
         return wanted
-    paths = [change.path for change in wanted.changes]
     operations = [
-        CommitOperationAdd(it, files[it]) if it in files else CommitOperationDelete(it)
-        for it in paths
+        CommitOperationDelete(change.path)
+        if change.action == "delete"
+        else CommitOperationAdd(change.path, files[change.path])
+        for change in wanted.changes
     ]
-    message = f"{wanted.tag} (mtmetrics {__version__})"
-    options: dict[str, Any] = {
-        "commit_message": message,
-        "repo_type": kind,
-        "parent_commit": wanted.head,
-    }
-    return dataclasses.replace(wanted, head=api.create_commit(name, operations, **options).oid)
+    commit = api.create_commit(
+        name,
+        operations,
+        commit_message=f"{wanted.tag} (mtmetrics {__version__})",
+        repo_type=kind,
+        parent_commit=wanted.head,
+    )
+    return dataclasses.replace(wanted, head=commit.oid)
 
 
 def _tagged(api: "HfApi", publication: Publication, head: str) -> str:
+    """Returns the version tag of a commit; makes one if need be."""
     _, tags = _refs(api, publication)
-    own = [tag for tag, commit in tags.items() if commit == head]
-    if own:
-        return own[-1]
-    tag = _next_tag(tags)
-    api.create_tag(publication.repository, tag=tag, revision=head, repo_type=publication.kind)
+    tag = _tag_of(head, tags)
+    if tag is None:
+        tag = _next_tag(tags)
+        api.create_tag(publication.repository, tag=tag, revision=head, repo_type=publication.kind)
     return tag
 
 
 def space_publication(
     name: str, namespace: str, wheel: Path, scratch: Path, package_url: str | None = None
 ) -> Publication:
-    """A Space (see `mtmetrics.layout.space_folder`): its folder, and beside the app, where Python
-    finds it, the package as a wheel holds it, but without models, which it pulls from their
-    repositories in the same namespace.
+    """Makes the publication of a Space, see `mtmetrics.layout.space_folder`.
 
-    The script of a metric refuses an installed package that is older than the wheel. With a
-    `package_url`, for pip, `evaluate` names it where the package is missing. `scratch` must stay
-    until the Space is pushed."""
+    A Space holds its folder and, where Python finds it, the package of a wheel. It holds no models:
+    the package pulls them from their repositories in the same namespace. The script of a metric
+    refuses an installed package that is older than the wheel.
+
+    Args:
+        name: of the Space.
+        namespace: of the Space and of the models.
+        wheel: of this package.
+        scratch: folder for files of the publication; it must stay until the Space is pushed.
+        package_url: address of the package for pip; `evaluate` shows it where the package is
+            missing.
+
+    Raises:
+        InputError: the wheel or the address cannot be used.
+        ArtifactError: the card of the Space cannot be published.
+    """
     if not (wheel.is_file() and wheel.name.startswith("mtmetrics-") and wheel.suffix == ".whl"):
         raise InputError(
             f"--wheel {wheel}: a wheel of this package, mtmetrics-VERSION-py3-none-any.whl, is "
@@ -359,6 +399,22 @@ def space_publication(
         )
     folder = space_folder(name)
     check_space_card(folder)
+    files = published_files(folder) | _package_files(wheel, namespace, scratch)
+    if package_url is not None and package_url.split() != [package_url]:
+        raise InputError(
+            f"--package-url {package_url!r}: what pip installs is needed, without spaces"
+        )
+    script = f"{name}.py"
+    if script in files:
+        text = files[script].read_text(encoding="utf-8")
+        files[script] = scratch / script
+        files[script].write_text(_with_check(text, wheel, package_url), encoding="utf-8")
+    return Publication(f"{namespace}/{name}", "space", files)
+
+
+def _package_files(wheel: Path, namespace: str, scratch: Path) -> dict[str, Path]:
+    """Unpacks a wheel. Returns the files of the package without models, and a catalog in which all
+    models are on the Hub, in a namespace."""
     unpacked = scratch / wheel.stem
     if not unpacked.exists():
         try:
@@ -369,81 +425,68 @@ def space_publication(
     package = {
         f"mtmetrics/{path}": file for path, file in published_files(unpacked / "mtmetrics").items()
     }
-    package = {path: file for path, file in package.items() if not path.startswith(_MODELS)}
-    listing = unpacked / "mtmetrics" / "hub_artifacts" / "catalog.toml"
-    if listing.is_file():
-        package[_MODELS + listing.name] = scratch / f"{namespace}.toml"
-        text = listing.read_text(encoding="utf-8").replace(
-            "\nbundled = true\n", "\nbundled = false\n"
-        )
+    files = {path: file for path, file in package.items() if not path.startswith(_BUNDLED)}
+    catalog_path = _BUNDLED + "catalog.toml"
+    if catalog_path in package:
+        text = package[catalog_path].read_text(encoding="utf-8")
+        text = text.replace("\nbundled = true\n", "\nbundled = false\n")
         text = re.sub(
             r'^(repository|mirror) = "[^"/]+/', rf'\1 = "{namespace}/', text, flags=re.MULTILINE
         )
-        write_atomic(package[_MODELS + listing.name], text)
-    files = published_files(folder)
-    script = f"{name}.py"
-    if package_url is not None and package_url.split() != [package_url]:
-        raise InputError(
-            f"--package-url {package_url!r}: what pip installs is needed, without spaces"
-        )
-    if script in files:
-        text = files[script].read_text(encoding="utf-8")
-        # As `evaluate` reads it.
-        line = f"{_IMPORT}  # From: {package_url}" if package_url else _IMPORT
-        advice = (
-            f"pip install --upgrade {package_url}"
-            if package_url
-            else "install that version or a newer one"
-        )
-        check = _CHECK.format(version=wheel.name.split("-")[1], advice=advice)
-        files[script] = scratch / script
-        files[script].write_text(
-            text.replace(f"\n{_IMPORT}\n", f"\n{line}\n{check}", 1), encoding="utf-8"
-        )
-    return Publication(f"{namespace}/{name}", "space", files | package)
+        files[catalog_path] = scratch / f"{namespace}.toml"
+        write_atomic(files[catalog_path], text)
+    return files
+
+
+def _with_check(script: str, wheel: Path, package_url: str | None) -> str:
+    """Adds to the script of a metric a check of the installed version, and the address of the
+    package, in the form in which `evaluate` reads it."""
+    line, advice = _IMPORT, "install that version or a newer one"
+    if package_url:
+        line = f"{_IMPORT}  # From: {package_url}"
+        advice = f"pip install --upgrade {package_url}"
+    check = _CHECK.format(version=wheel.name.split("-")[1], advice=advice)
+    return script.replace(f"\n{_IMPORT}\n", f"\n{line}\n{check}", 1)
 
 
 def build_wheel(scratch: Path) -> Path:
     """Builds the wheel of the checkout that this package runs from; equal sources give equal
-    wheels."""
+    wheels.
+
+    Raises:
+        InputError: the package is installed without its sources.
+        MTMetricsError: the wheel cannot be built.
+    """
     root = source_tree()
     if root is None:
         raise InputError(
             "mtmetrics is installed without its sources, so its wheel cannot be built; pass "
             "--wheel FILE"
         )
+    # A copy of the sources, since setuptools would add files that earlier builds left there.
     tree, out = scratch / "tree", scratch / "wheel"
     ignored = shutil.ignore_patterns("__pycache__", "*.egg-info", ".*")
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "wheel",
-        "--quiet",
-        "--no-deps",
-        "--wheel-dir",
-        str(out),
-        str(tree),
-    ]
+    pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps"]
     try:
-        # A copy, since setuptools would mix in what earlier builds left in the tree.
         tree.mkdir(parents=True)
         for source in (root / name for name in _SOURCES):
             if source.is_dir():
                 shutil.copytree(source, tree / source.name, ignore=ignored)
             else:
                 shutil.copyfile(source, tree / source.name)
-        environment = os.environ | {"SOURCE_DATE_EPOCH": _EPOCH}
-        built = subprocess.run(
-            command, env=environment, capture_output=True, text=True, check=False
+        process = subprocess.run(
+            [*pip, "--wheel-dir", str(out), str(tree)],
+            env=os.environ | {"SOURCE_DATE_EPOCH": _EPOCH},
+            capture_output=True,
+            text=True,
+            check=False,
         )
     except OSError as error:
         raise MTMetricsError(
             f"the wheel cannot be built in {scratch}: {error.strerror or error}"
         ) from error
     wheels = list(out.glob("mtmetrics-*.whl"))
-    if built.returncode or not wheels:
-        raise MTMetricsError(
-            f"the wheel cannot be built: {' '.join(built.stderr.split())[-500:]}; pass --wheel FILE"
-        )
+    if process.returncode or not wheels:
+        messages = " ".join(process.stderr.split())[-500:]
+        raise MTMetricsError(f"the wheel cannot be built: {messages}; pass --wheel FILE")
     return wheels[0]

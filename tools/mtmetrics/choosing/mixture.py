@@ -1,60 +1,65 @@
 """Several metrics as one number: a weighted sum."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from mtmetrics.checks import InputReport, number
 from mtmetrics.errors import InputError
 from mtmetrics.models.pool import ModelPool
-from mtmetrics.reports.metric_runs import MetricSpec
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.metric import Metric
 from mtmetrics.scorers.registry import find_metric
+from mtmetrics.scorers.spec import MetricSpec
 
 
 def load_scorers(
     specs: Mapping[str, MetricSpec],
-    given: Collection[str],
+    columns: Collection[str],
     pool: ModelPool,
     lang_pair: str | None,
     mbr: bool = False,
 ) -> dict[str, Scorer]:
-    """Metrics by name, each of which compares with what it can of the `given` columns; with `mbr`
-    with references, which the other candidates are, or with those and the source. Errors name the
-    metric."""
+    """Loads metrics by name.
+
+    Args:
+        specs: name -> the metric.
+        columns: ``sources`` and ``references``, as far as there are such texts.
+        pool: loads the models.
+        lang_pair: such as ``"de-en"``.
+        mbr: whether the other candidates serve as references. Then a metric compares with these,
+            and with the source too if it compares with both.
+
+    Raises:
+        InputError: a metric compares with texts that are not among the columns; names the metric.
+    """
     scorers = {}
     for name, spec in specs.items():
         metric = find_metric(spec.metric)
         if mbr and metric.sides == ("source",):
-            why = (
-                f"{spec.metric} compares with sources; expected utility (mbr) needs a metric "
-                "that compares with "
-            )
             raise InputError(
-                f"metric {name}: {why}references, such as chrf or sentsim:mini", option="metric"
+                f"metric {name}: {spec.metric} compares with sources; expected utility (mbr) needs "
+                "a metric that compares with references, such as chrf or sentsim:mini",
+                option="metric",
             )
         try:
-            columns = (
-                {"references", *(given if _reads_both(metric, spec) else ())} if mbr else given
-            )
-            scorers[name] = spec.load_for(columns, pool, lang_pair)
+            metric_columns = columns
+            if mbr:
+                further_columns = columns if _reads_both(metric, spec) else ()
+                metric_columns = {"references", *further_columns}
+            scorers[name] = spec.load_for(metric_columns, pool, lang_pair)
         except InputError as error:
             raise error.within(f"metric {name}", option="metric") from None
     return scorers
 
 
 def _reads_both(metric: Metric, spec: MetricSpec) -> bool:
-    """Whether it compares with references together with the source only."""
-    if len({"reference", "both"} & {*metric.sides}) == 1:
-        return "both" in metric.sides
-    options = dict(spec.options)
-    return "both" in (
-        metric.requested_side(options),
-        metric.preset_side(metric.made_by().preset_settings(spec.preset, options)),
-    )
+    """Whether a metric that compares with references compares with the source at the same time."""
+    reference_sides = {"reference", "both"} & {*metric.sides}
+    if len(reference_sides) == 1:
+        return "both" in reference_sides
+    return metric.chosen_side(spec.preset, dict(spec.options)) == "both"
 
 
 class Mixture:
@@ -63,7 +68,7 @@ class Mixture:
     Args:
         scorers: by the names that weights are given to.
         weights: name -> weight; a metric that is not named has 1.
-        others: names of further numbers that may have a weight; one that is not named has 0.
+        model_scores: names of scores by the translation model; a score without a weight has 0.
 
     Raises:
         InputError: a weight of something unknown, or one that is no finite number.
@@ -73,10 +78,10 @@ class Mixture:
         self,
         scorers: Mapping[str, Scorer],
         weights: Mapping[str, float] | None = None,
-        others: Iterable[str] = (),
+        model_scores: Iterable[str] = (),
     ) -> None:
         self.scorers = dict(scorers)
-        self.weights = dict.fromkeys(scorers, 1.0) | dict.fromkeys(others, 0.0)
+        self.weights = dict.fromkeys(scorers, 1.0) | dict.fromkeys(model_scores, 0.0)
         for name, value in (weights or {}).items():
             if name not in self.weights:
                 names = ", ".join(self.weights) or "nothing"
@@ -86,9 +91,16 @@ class Mixture:
             self.weights[name] = number(f"weight of {name!r}:", value)
         self.reports = {name: InputReport() for name in scorers}
 
-    def score(self, columns: Mapping[str, Sequence[Any]], predictions: Sequence[str]) -> np.ndarray:
-        """(k, n) scores of n translations by k metrics, each of which picks the columns that it
-        compares with; texts that are equal are encoded once."""
+    def score(
+        self,
+        columns: Mapping[str, Sequence[object]],
+        predictions: Sequence[str],
+    ) -> np.ndarray:
+        """(k, n) scores of n translations by k metrics.
+
+        Each metric takes the columns that it compares with, ``sources`` and ``references``; equal
+        texts are encoded once.
+        """
         rows = [np.zeros((0, len(predictions)))]
         for name, scorer in self.scorers.items():
             batch = Batch({"": list(predictions)}, **columns)
@@ -101,9 +113,8 @@ class Mixture:
         """(n,) weighted sums of (k, n) values in the order of the weights."""
         return np.array([*self.weights.values()]) @ values
 
-    def about(self) -> dict[str, Any]:
-        """For reports, of each metric: its weight, its signature, and the counts of unusual
-        segments."""
+    def about(self) -> dict[str, dict[str, object]]:
+        """Metric -> its weight, its signature, and the counts of unusual segments; for reports."""
         return {
             name: {
                 "weight": self.weights[name],

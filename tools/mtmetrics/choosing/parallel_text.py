@@ -1,12 +1,12 @@
-"""Parallel text: chooses the sentence pairs that are worth keeping, by cheap checks and then by
-metrics."""
+"""Chooses the sentence pairs of parallel text that are worth keeping: by cheap checks (`Checks`), and
+then by a weighted sum of metrics (`scan`), whose best pairs a `Selection` keeps."""
 
 import dataclasses
 import hashlib
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,10 +15,12 @@ from mtmetrics.choosing.mixture import Mixture, load_scorers
 from mtmetrics.errors import InputError, require_extra
 from mtmetrics.io.languages import is_unspaced, words_and_marks
 from mtmetrics.models.pool import ModelPool
-from mtmetrics.reports.metric_runs import MetricSpec
 from mtmetrics.scorers.results import chunked
+from mtmetrics.scorers.spec import MetricSpec
 
+# Names of the checks, in their order.
 CHECKS = ("blank", "length", "copy", "language", "numbers", "repeated")
+# Pairs of a report for each check.
 EXAMPLES = 3
 _DIGITS = re.compile(r"\d+")
 _NO_LETTERS_OR_DIGITS = re.compile(r"[\W_]+")
@@ -90,13 +92,16 @@ class Checks:
 
     @property
     def names(self) -> tuple[str, ...]:
+        """Names of the checks that are made."""
         return tuple(self._checks)
 
     def _unequal(self, source: str, target: str) -> bool:
+        """Whether one side is too much longer than the other."""
         shorter, longer = sorted((_length(source), _length(target)))
         return longer > self.length_ratio * shorter
 
     def _foreign(self, *texts: str) -> bool:
+        """Whether another language is far likelier for one of the two texts."""
         for text, language in zip(texts, self._languages or (), strict=True):
             ranks = self._rank(text)
             if ranks[0][1] - dict(ranks)[language] > _CERTAIN:
@@ -104,6 +109,7 @@ class Checks:
         return False
 
     def _repeated(self, *texts: str) -> bool:
+        """Whether a near duplicate has passed; remembers the pair."""
         key = self.near_key(*texts)
         if key in self._seen:
             return True
@@ -113,16 +119,21 @@ class Checks:
     @staticmethod
     def near_key(source: str, target: str) -> bytes:
         """Eight bytes that near duplicates share."""
-        bare = (
-            _NO_LETTERS.sub("", unicodedata.normalize("NFKD", text).casefold())
-            for text in (source, target)
-        )
-        return hashlib.blake2b(
-            "\0".join(bare).encode("utf-8", "surrogatepass"), digest_size=8
-        ).digest()
+        letters = []
+        for text in (source, target):
+            folded = unicodedata.normalize("NFKD", text).casefold()
+            letters.append(_NO_LETTERS.sub("", folded))
+        key = "\0".join(letters).encode("utf-8", "surrogatepass")
+        return hashlib.blake2b(key, digest_size=8).digest()
 
 
 def _language_ranks(languages: tuple[str, str] | None) -> Callable[[str], list[tuple[str, float]]]:
+    """The function of py3langid that ranks all languages of a text, as pairs of language and
+    log-probability.
+
+    Raises:
+        InputError: there are no languages to check, or py3langid does not know one.
+    """
     skip = "(--skip language)"
     if languages is None:
         raise InputError(
@@ -140,18 +151,19 @@ def _language_ranks(languages: tuple[str, str] | None) -> Callable[[str], list[t
 
 
 def _length(text: str) -> int:
+    """The length of a text in characters; those of scripts without spaces count three times."""
     return len(text) if text.isascii() else len(text) + 2 * sum(map(is_unspaced, text))
 
 
 def _bare(text: str) -> str:
+    """The letters and digits of a text, in lower case."""
     return _NO_LETTERS_OR_DIGITS.sub("", text.casefold())
 
 
 def _numbers_differ(source: str, target: str) -> bool:
-    source_numbers, target_numbers = _numbers(source), _numbers(target)
-    return _has_further(source_numbers, target_numbers) or _has_further(
-        target_numbers, source_numbers
-    )
+    """Whether a number above 12 stands on one side only."""
+    in_source, in_target = _numbers(source), _numbers(target)
+    return _has_further(in_source, in_target) or _has_further(in_target, in_source)
 
 
 def _has_further(numbers: list[str], other_numbers: list[str]) -> bool:
@@ -170,14 +182,18 @@ def _numbers(text: str) -> list[str]:
 
 @dataclasses.dataclass(frozen=True)
 class Selection:
-    """The rule by which pairs that passed the checks are kept; exactly one of the three, else an
-    InputError.
+    """The rule by which pairs that passed the checks are kept.
 
     Attributes:
-        threshold: those with at least this score.
-        top: the best share of them, above 0 and at most 1, rounded to a whole number of pairs.
-        tokens: the best ones until the next would raise the tokens of their target sides above
-            this; a token is a word or a mark, or a character of a script without spaces.
+        threshold: keep the pairs with at least this score.
+        top: keep this share of the pairs, the best ones; above 0 and at most 1, rounded to a whole
+            number of pairs.
+        tokens: keep the best pairs until the next one would raise the number of tokens of their
+            target sides above this one. A token is a word or a mark, or a character of a script
+            without spaces.
+
+    Raises:
+        InputError: not exactly one of the three is set, or its value is impossible.
     """
 
     threshold: float | None = None
@@ -198,8 +214,12 @@ class Selection:
             positive("tokens", self.tokens)
 
     def mask(self, scores: np.ndarray, tokens: np.ndarray) -> np.ndarray:
-        """(n,) bool, the chosen ones of n pairs with these scores and tokens; of equal scores the
-        earlier pair comes first."""
+        """(n,) bool, the pairs to keep; of equal scores the earlier pair comes first.
+
+        Args:
+            scores: (n,) scores.
+            tokens: (n,) numbers of tokens of their target sides.
+        """
         if self.threshold is not None:
             return scores >= self.threshold
         best = np.argsort(-scores, kind="stable")
@@ -236,12 +256,12 @@ class Filtering:
 
     @property
     def names(self) -> list[str]:
-        """Of the columns that are added: the sums, and the scores by each metric where there are
-        several."""
+        """Names of the columns that are added: of the sums, and of the scores by each metric where
+        there are several."""
         return [self.column, *(self.specs if len(self.specs) > 1 else ())]
 
     def checks(self, *without: str) -> Checks:
-        """New checks, `without` some more."""
+        """New checks; those of `without` are left out, too."""
         languages = language_pair(self.lang_pair) if self.lang_pair else None
         return Checks(languages, skip={*self.skip, *without}, length_ratio=self.length_ratio)
 
@@ -265,7 +285,7 @@ class Scan(NamedTuple):
     scores: np.ndarray
     values: np.ndarray
     tokens: np.ndarray
-    report: dict[str, Any]
+    report: dict[str, object]
 
 
 def scan(
@@ -276,7 +296,7 @@ def scan(
     count_tokens: bool = False,
 ) -> Scan:
     """Checks and scores pairs that arrive one by one; of what passes, numbers alone are kept."""
-    removed: dict[str, dict[str, Any]] = {
+    removed: dict[str, dict[str, object]] = {
         name: {"pairs": 0, "examples": []} for name in checks.names
     }
     read = 0
@@ -310,7 +330,9 @@ def scan(
     )
 
 
-def add_example(entry: dict[str, Any], row: int, source: str, target: str, **more: Any) -> None:
+def add_example(
+    entry: dict[str, object], row: int, source: str, target: str, **details: object
+) -> None:
     """Keeps the first pairs of an entry of the report; rows count from 1."""
     if len(entry["examples"]) < EXAMPLES:
-        entry["examples"].append({"row": row, "source": source, "target": target, **more})
+        entry["examples"].append({"row": row, "source": source, "target": target, **details})

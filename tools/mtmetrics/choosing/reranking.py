@@ -1,11 +1,15 @@
-"""Choice between several translations of a source: by metrics, by their sum with model scores, or
-by minimum Bayes risk."""
+"""Chooses between several translations of a source: by metrics, by their sum with scores of the
+translation model, or by minimum Bayes risk.
+
+`NBest` is the list of candidates of a source, and `Reranker` chooses from it. `Reranker.tune` finds
+the weights of the sum on a development set. `rerank` does all of it in one call.
+"""
 
 import dataclasses
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,10 +18,10 @@ from mtmetrics.choosing.mixture import Mixture, load_scorers
 from mtmetrics.errors import InputError
 from mtmetrics.models.packed import distinct
 from mtmetrics.models.pool import ModelPool
-from mtmetrics.reports.metric_runs import MetricSpec
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.results import CHUNK_LINES
+from mtmetrics.scorers.spec import MetricSpec
 
 # Weights that are tried, in units of the spread of a score within the lists of candidates.
 _STEPS = np.concatenate([[0.0], np.geomspace(0.02, 50.0, 35)])
@@ -25,12 +29,19 @@ _STEPS = np.concatenate([[0.0], np.geomspace(0.02, 50.0, 35)])
 
 @dataclasses.dataclass
 class NBest:
-    """The n candidate translations of one source, the translation model's favourite first, the
-    source's references, scores of the translation model by name, and human judgements (n of each,
-    higher is better).
+    """The n candidate translations of one source.
 
-    An InputError says if there is no candidate, or something is no text or number, or not of the
-    candidates' number."""
+    Attributes:
+        candidates: n texts, the translation model's favourite first.
+        source: the source; None where no metric compares with it.
+        references: translations by people; None where no metric compares with them.
+        scores: name -> n scores by the translation model, higher is better.
+        human: n human judgements, higher is better; None where there are none.
+
+    Raises:
+        InputError: there is no candidate, a value is no text or no number, or there are not n
+            scores or judgements.
+    """
 
     candidates: list[str]
     source: str | None = None
@@ -62,8 +73,14 @@ class NBest:
 
 
 class Choice(NamedTuple):
-    """The chosen candidate: its place in the list (from 0), text and score, and the scores of all n
-    candidates, NaN for blank ones."""
+    """The chosen candidate.
+
+    Attributes:
+        index: its place in the list, from 0.
+        text: the candidate.
+        score: its score.
+        scores: the scores of all n candidates; NaN for blank ones.
+    """
 
     index: int
     text: str
@@ -89,8 +106,13 @@ class Reranker:
         mbr: see above.
         model_scores: names of the model scores that the lists hold.
 
+    Attributes:
+        mixture: the weighted sum.
+        mbr: see above.
+        counts: numbers of sources, candidates and special cases, for reports.
+
     Raises:
-        InputError: a weight of something unknown; or there is nothing to choose by.
+        InputError: a weight of an unknown name; or all weights are 0.
     """
 
     def __init__(
@@ -145,12 +167,12 @@ class Reranker:
         return list(self.choose(lists))
 
     def choose(self, lists: Iterable[NBest]) -> Iterator[Choice]:
-        """Chooses for lists that arrive one by one; memory holds about a thousand comparisons'
-        texts.
+        """Chooses for lists that arrive one by one; memory holds the texts of about a thousand
+        comparisons.
 
         Raises:
-            InputError: a list lacks what a metric compares with, or a model score that has a weight
-                (names its number).
+            InputError: a list lacks texts that a metric compares with, or a model score that has a
+                weight; names the number of the list.
         """
         for block, features in self._features(lists):
             ends = np.cumsum([len(item.candidates) for item in block])
@@ -163,9 +185,8 @@ class Reranker:
         is_blank = np.array([not text.strip() for text in texts])
         values = np.where(is_blank, np.nan, values)
         index = 0 if is_blank.all() else int(np.nanargmax(values))
-        best_texts = {
-            text for text, value in zip(texts, values, strict=True) if value == values[index]
-        }
+        is_best = values == values[index]
+        best_texts = {text for text, best in zip(texts, is_best, strict=True) if best}
         self.counts.update(
             sources=1,
             candidates=len(texts),
@@ -191,19 +212,21 @@ class Reranker:
             yield block, self._block_features(block)
 
     def _check(self, item: NBest, row: int) -> None:
+        """Refuses a list of candidates that lacks a model score with a weight, or texts that a
+        metric compares with; `row` is its number, from 1."""
         for name in self._model_scores:
             if self.mixture.weights[name] and name not in item.scores:
                 raise InputError(
                     f"list {row}: no model score {name!r}, which has a weight; it has: "
                     f"{[*item.scores]}"
                 )
-        given = {
+        texts_by_column = {
             "sources": item.source,
             "references": item.candidates if self.mbr else item.references,
         }
         for name, scorer in self.mixture.scorers.items():
             for column in scorer.side.columns:
-                if given[column] is None:
+                if texts_by_column[column] is None:
                     key = "source" if column == "sources" else column
                     raise InputError(f"list {row}: no {key}, which {name} compares with")
 
@@ -225,31 +248,43 @@ class Reranker:
         return np.array(rows, dtype=np.float64)
 
     def _utilities(self, block: list[NBest]) -> np.ndarray:
-        """Expected utilities; the distinct texts of each list are compared, all lists in one call
-        of each metric."""
+        """(k, candidates) expected utilities: for each metric the mean score of a candidate against
+        all candidates of its list; NaN for a blank one.
+
+        Equal texts are compared once, and all lists are scored in one call of each metric.
+        """
+        # For each list its distinct texts, and for each candidate that is not blank the place of
+        # its text there.
         distinct_texts = [
             distinct([text for text in item.candidates if text.strip()]) for item in block
         ]
-        sources, predictions, references = [], [], []
+        sources: list[str | None] = []
+        predictions: list[str] = []
+        references: list[str] = []
         for item, (texts, _) in zip(block, distinct_texts, strict=True):
             for prediction, reference in itertools.product(texts, repeat=2):
                 sources.append(item.source)
                 predictions.append(prediction)
                 references.append(reference)
-        columns = {"sources": sources, "references": references}
-        utilities = self.mixture.score(columns, predictions) if predictions else np.zeros((0, 0))
-        expected, first = [], 0
-        for item, (texts, index) in zip(block, distinct_texts, strict=True):
+        scores = np.zeros((0, 0))
+        if predictions:
+            columns = {"sources": sources, "references": references}
+            scores = self.mixture.score(columns, predictions)
+        utilities = []
+        first = 0
+        for item, (texts, places) in zip(block, distinct_texts, strict=True):
             values = np.full((len(self.mixture.scorers), len(item.candidates)), np.nan)
             if texts:
                 size = len(texts)
-                matrix = utilities[:, first : first + size**2].reshape(-1, size, size)
+                # (k, predictions, references)
+                matrix = scores[:, first : first + size**2].reshape(-1, size, size)
                 first += size**2
+                counts = np.bincount(places)
+                means = matrix @ counts / len(places)
                 is_blank = np.array([not text.strip() for text in item.candidates])
-                means = matrix @ np.bincount(index) / len(index)
-                values[:, ~is_blank] = means[:, index]
-            expected.append(values)
-        return np.concatenate(expected, axis=1)
+                values[:, ~is_blank] = means[:, places]
+            utilities.append(values)
+        return np.concatenate(utilities, axis=1)
 
     def tune(self, lists: Sequence[NBest], objective: Scorer | None = None) -> dict[str, float]:
         """Sets the weights that choose the best candidates on a development set, and returns them.
@@ -301,11 +336,11 @@ def _quality(lists: Sequence[NBest], objective: Scorer | None) -> np.ndarray:
     """(candidates,) qualities, which tuning makes high: judgements, or scores of the objective."""
     if all(item.human is not None for item in lists):
         return np.array([value for item in lists for value in item.human or ()], dtype=np.float64)
-    lacking = next((row for row, item in enumerate(lists, 1) if item.references is None), None)
-    if lacking is not None or objective is None:
-        where = f"list {lacking}" if lacking else "the lists"
+    without_references = [row for row, item in enumerate(lists, 1) if item.references is None]
+    if without_references or objective is None:
+        place = f"list {without_references[0]}" if without_references else "the lists"
         raise InputError(
-            f"{where}: neither judgements of all candidates (human) nor references; tuning needs "
+            f"{place}: neither judgements of all candidates (human) nor references; tuning needs "
             "either"
         )
     references = [item.references for item in lists for _ in item.candidates]
@@ -315,11 +350,28 @@ def _quality(lists: Sequence[NBest], objective: Scorer | None) -> np.ndarray:
 
 
 class _Development:
-    """(k, candidates) scores of equal spread, and the quality of the candidates of lists of given
-    sizes."""
+    """A development set, and the search for the weights that choose best on it.
+
+    Args:
+        features: (k, candidates) scores, all of the same spread.
+        quality: (candidates,) quality, which the weights shall make high.
+        usable: (candidates,) bool, candidates that are not blank.
+        sizes: (lists,) numbers of candidates; the candidates of all lists stand one behind the
+            other.
+
+    Attributes:
+        places: (lists, most candidates) bool, where a list has a candidate.
+        features: see above.
+        quality: (lists, most candidates) the quality, padded.
+        usable: (lists, most candidates) bool, candidates that may be chosen.
+    """
 
     def __init__(
-        self, features: np.ndarray, quality: np.ndarray, usable: np.ndarray, sizes: np.ndarray
+        self,
+        features: np.ndarray,
+        quality: np.ndarray,
+        usable: np.ndarray,
+        sizes: np.ndarray,
     ) -> None:
         self.places = np.arange(sizes.max()) < sizes[:, None]  # (lists, most candidates)
         self.features = features
@@ -328,37 +380,52 @@ class _Development:
         # A list of blank candidates alone has its first one chosen, whatever the weights.
         self.usable[~self.usable.any(axis=1), 0] = True
 
-    def _padded(self, values: np.ndarray, rest: Any) -> np.ndarray:
-        padded = np.full(self.places.shape, rest)
+    def _padded(self, values: np.ndarray, filler: float | bool) -> np.ndarray:
+        """(lists, most candidates) values of the candidates; the filler where a list is shorter."""
+        padded = np.full(self.places.shape, filler)
         padded[self.places] = values
         return padded
 
-    def _reached(self, scores: np.ndarray) -> float:
-        chosen = np.argmax(np.where(self.usable, self._padded(scores, 0.0), -np.inf), axis=1)
+    def _mean_quality(self, scores: np.ndarray) -> float:
+        """The mean quality of the candidates that (candidates,) scores choose, one of each list."""
+        usable_scores = np.where(self.usable, self._padded(scores, 0.0), -np.inf)
+        chosen = np.argmax(usable_scores, axis=1)
         return float(np.take_along_axis(self.quality, chosen[:, None], axis=1).mean())
 
     def best_weights(self) -> np.ndarray:
-        """(k,) weights; of equally good ones those that were met first."""
+        """(k,) weights that choose best, and sum up to 1; of equally good ones those that were met
+        first."""
         count = len(self.features)
         starts = np.unique(np.concatenate([np.eye(count), np.ones((1, count))]), axis=0)[::-1]
-        best, best_value = starts[0], -np.inf
+        best_weights, best_quality = starts[0], -np.inf
         for start in starts:
-            weights, value = start, self._reached(start @ self.features)
-            improved = True
-            while improved:
-                improved = False
-                for place in range(count):
-                    other_weights = np.where(np.arange(count) == place, 0.0, weights)
-                    rest = other_weights @ self.features
-                    steps = _STEPS if other_weights.any() else [1.0]
-                    values = [self._reached(rest + step * self.features[place]) for step in steps]
-                    top = int(np.argmax(values))
-                    if values[top] > value + 1e-12:
-                        value, improved = values[top], True
-                        weights = np.where(np.arange(count) == place, steps[top], weights)
-            if value > best_value + 1e-12:
-                best, best_value = weights, value
-        return best / best.sum()
+            weights, quality = self._climbed(start)
+            if quality > best_quality + 1e-12:
+                best_weights, best_quality = weights, quality
+        return best_weights / best_weights.sum()
+
+    def _climbed(self, start: np.ndarray) -> tuple[np.ndarray, float]:
+        """Changes one weight after the other as long as the quality rises; returns the (k,) weights
+        and the quality."""
+        places = np.arange(len(start))
+        weights, quality = start, self._mean_quality(start @ self.features)
+        improved = True
+        while improved:
+            improved = False
+            for place in places:
+                other_weights = np.where(places == place, 0.0, weights)
+                other_scores = other_weights @ self.features
+                # Alone, a score chooses the same candidates whatever its weight.
+                steps = _STEPS if other_weights.any() else [1.0]
+                qualities = [
+                    self._mean_quality(other_scores + step * self.features[place]) for step in steps
+                ]
+                top = int(np.argmax(qualities))
+                if qualities[top] > quality + 1e-12:
+                    quality = qualities[top]
+                    weights = np.where(places == place, steps[top], weights)
+                    improved = True
+        return weights, quality
 
 
 def rerank(
@@ -372,7 +439,7 @@ def rerank(
     scores: Mapping[str, Sequence[Sequence[float]]] | None = None,
     weights: Mapping[str, float] | None = None,
     lang_pair: str | None = None,
-    **options: Any,
+    **options: object,
 ) -> list[Choice]:
     """The best of the candidate translations of each source.
 

@@ -1,10 +1,13 @@
-"""``mtmetrics artifacts``: lists, verifies, pulls, imports, converts and pushes models and maps."""
+"""``mtmetrics artifacts``: lists, verifies, pulls, imports, converts and pushes models and maps.
+
+Each action has a function that adds its options, and one that runs it."""
 
 import argparse
 import dataclasses
+import functools
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mtmetrics.artifacts.catalog import (
     CatalogEntry,
@@ -16,8 +19,8 @@ from mtmetrics.artifacts.catalog import (
 from mtmetrics.artifacts.hub import pull
 from mtmetrics.artifacts.places import hub_source
 from mtmetrics.checks import language_pair, names_of_pair
-from mtmetrics.cli import options
-from mtmetrics.cli.output import check_new, print_json, print_report
+from mtmetrics.cli import messages, options
+from mtmetrics.cli.output import Document, check_new, print_json, print_report
 from mtmetrics.cli.space import add_push_options, pushed
 from mtmetrics.errors import InputError
 from mtmetrics.io.atomic import make_folder
@@ -95,9 +98,7 @@ def _add_pull(actions: options.Subparsers) -> None:
     parser.add_argument(
         "--lp",
         metavar="XX-YY",
-        nargs="+",
-        action="extend",
-        default=[],
+        **options.LIST,
         help="published maps: only these language pairs (default: all)",
     )
     parser.add_argument(
@@ -131,9 +132,7 @@ def _add_import_published(actions: options.Subparsers) -> None:
     parser.add_argument(
         "--lp",
         metavar="XX-YY",
-        nargs="+",
-        action="extend",
-        default=[],
+        **options.LIST,
         help="only these language pairs (default: all)",
     )
     parser.set_defaults(run=run_import_published)
@@ -238,83 +237,92 @@ def _add_push(actions: options.Subparsers) -> None:
 def run_list(args: argparse.Namespace) -> None:
     from mtmetrics.reports.styles import Grid, Report
 
-    rows = []
+    documents = []
+    table = [("NAME", "KIND", "WHERE", "FILES", "MB")]
     for entry in catalog().values():
-        files = [
-            path
-            for file in entry.files
-            if (path := bundled_artifacts() / entry.name / file).is_file()
-        ]
-        size = sum(path.stat().st_size for path in files) if entry.bundled else None
-        rows.append(dataclasses.asdict(entry) | {"files": len(entry.files), "bytes": size})
-    lines = [("NAME", "KIND", "WHERE", "FILES", "MB")]
-    for row in rows:
-        size = "-" if row["bytes"] is None else f"{row['bytes'] / 1e6:.1f}"
-        origin = row["origin"]
-        place = (
-            f"{origin['url']}@{origin['commit'][:8]}"
-            if origin
-            else f"{row['repository']}@{row['revision']}"
-        )
-        lines.append(
-            (
-                row["name"],
-                row["kind"],
-                "bundled" if row["bundled"] else place,
-                str(row["files"]),
-                size,
-            )
-        )
-    print_report(Report({"artifacts": rows}, [Grid(lines, (3, 4))]), args)
+        size = _bundled_bytes(entry) if entry.bundled else None
+        document = dataclasses.asdict(entry) | {"files": len(entry.files), "bytes": size}
+        documents.append(document)
+        megabytes = "-" if size is None else f"{size / 1e6:.1f}"
+        table.append((entry.name, entry.kind, _place(entry), str(len(entry.files)), megabytes))
+    print_report(Report({"artifacts": documents}, [Grid(table, (3, 4))]), args)
+
+
+def _bundled_bytes(entry: CatalogEntry) -> int:
+    """Returns the size of those files of an artifact that are bundled."""
+    paths = [bundled_artifacts() / entry.name / file for file in entry.files]
+    return sum(path.stat().st_size for path in paths if path.is_file())
+
+
+def _place(entry: CatalogEntry) -> str:
+    """Returns where an artifact comes from."""
+    if entry.bundled:
+        return "bundled"
+    if entry.origin:
+        return f"{entry.origin.url}@{entry.origin.commit[:8]}"
+    return f"{entry.repository}@{entry.revision}"
 
 
 def run_verify(args: argparse.Namespace) -> int:
+    """Prints the problems of artifacts, and returns 1 if there is one."""
     entries = catalog()
-    if args.folder is None:
-        names = args.names or [name for name, entry in entries.items() if entry.bundled]
-        folders = {
-            name: folder for given in names for name, folder in _folders(given, entries).items()
-        }
-    elif len(args.names) != 1:
-        raise InputError(
-            f"--folder holds one artifact; pass its NAME with it, got {len(args.names)} names"
-        )
-    elif not Path(args.folder).is_dir():
-        raise InputError(f"--folder {args.folder}: no such folder")
-    else:
-        folders = {args.names[0]: Path(args.folder)}
+    folders = _folders_to_verify(args, entries)
     problems_of = {name: list(verify(name, folder)) for name, folder in folders.items()}
     is_whole = not any(problems_of.values())
     if args.format == "json":
         print_json({"whole": is_whole, "problems": problems_of})
     else:
         for name, problems in problems_of.items():
-            as_listed = (
-                f"{name}: {len(entries[name].files)} files as in the catalog ({folders[name]})"
-            )
+            files = len(entries[name].files)
+            as_listed = f"{name}: {files} files as in the catalog ({folders[name]})"
             print("\n".join(problems or [as_listed]))
     return 0 if is_whole else 1
 
 
-def _folders(given: str, entries: dict[str, CatalogEntry]) -> dict[str, Path]:
-    """Where the artifacts lie that an argument of ``verify`` names, a bundled one or a folder of
-    them."""
-    if given in entries:
-        if not entries[given].bundled:
-            raise InputError(f"artifact {given!r} is not bundled; pass --folder DIR with its files")
-        return {given: bundled_artifacts() / given}
-    if not Path(given).is_dir():
+def _folders_to_verify(
+    args: argparse.Namespace, entries: dict[str, CatalogEntry]
+) -> dict[str, Path]:
+    """Returns name of an artifact -> the folder with its files."""
+    if args.folder is None:
+        bundled_names = [name for name, entry in entries.items() if entry.bundled]
+        folders = {}
+        for name_or_folder in args.names or bundled_names:
+            folders |= _folders(name_or_folder, entries)
+        return folders
+    if len(args.names) != 1:
         raise InputError(
-            f"unknown artifact {given!r}; there are: {', '.join(entries)}; or pass a folder of "
-            "artifacts"
+            f"--folder holds one artifact; pass its NAME with it, got {len(args.names)} names"
         )
-    held = {name: Path(given) / name for name in entries if (Path(given) / name).is_dir()}
-    if not held:
+    if not Path(args.folder).is_dir():
+        raise InputError(f"--folder {args.folder}: no such folder")
+    return {args.names[0]: Path(args.folder)}
+
+
+def _folders(name_or_folder: str, entries: dict[str, CatalogEntry]) -> dict[str, Path]:
+    """Returns the folders of a bundled artifact, or of all artifacts in a folder, by name.
+
+    Raises:
+        InputError: it is neither.
+    """
+    if name_or_folder in entries:
+        if not entries[name_or_folder].bundled:
+            raise InputError(
+                f"artifact {name_or_folder!r} is not bundled; pass --folder DIR with its files"
+            )
+        return {name_or_folder: bundled_artifacts() / name_or_folder}
+    parent = Path(name_or_folder)
+    if not parent.is_dir():
         raise InputError(
-            f"{given}: holds no folder that is named like an artifact; there are: "
+            f"unknown artifact {name_or_folder!r}; there are: {', '.join(entries)}; or pass a "
+            "folder of artifacts"
+        )
+    folders = {name: parent / name for name in entries if (parent / name).is_dir()}
+    if not folders:
+        raise InputError(
+            f"{name_or_folder}: holds no folder that is named like an artifact; there are: "
             f"{', '.join(entries)}"
         )
-    return held
+    return folders
 
 
 def run_pull(args: argparse.Namespace) -> None:
@@ -332,50 +340,60 @@ def run_pull(args: argparse.Namespace) -> None:
             f"--lp: only for published maps, which {', '.join(names_without_maps)} does not hold"
         )
     out = Path(args.out) if args.out else None
-    done = {}
+    documents = {}
     for name in names:
-        done[name] = (
-            _pull_maps(entries[name], maps[name], out)
-            if name in maps
-            else _pull(name, args.namespace, out)
-        )
-    print_json(done)
+        if name in maps:
+            documents[name] = _pull_maps(entries[name], maps[name], out)
+        else:
+            documents[name] = _pull(name, args.namespace, out)
+    print_json(documents)
 
 
-def _pull(name: str, namespace: str | None, out: Path | None) -> dict[str, Any]:
+def _pull(name: str, namespace: str | None, out: Path | None) -> Document:
+    """Fetches an artifact, and describes what was fetched and what was present."""
     source = hub_source(name, namespace=namespace)
-    folder, fetched = pull(name, source, out)
-    place = {"folder": str(folder), "repository": source.repository, "revision": source.revision}
-    return place | {"fetched": fetched, "present": sorted(source.files.keys() - fetched)}
+    folder, fetched_files = pull(name, source, out)
+    return {
+        "folder": str(folder),
+        "repository": source.repository,
+        "revision": source.revision,
+        "fetched": fetched_files,
+        "present": sorted(source.files.keys() - fetched_files),
+    }
 
 
 def _wanted_maps(entry: CatalogEntry, pairs: list[str]) -> "list[PublishedMap]":
+    """Returns the published maps of some language pairs; all maps where there are none.
+
+    Raises:
+        InputError: there is no map for a pair.
+    """
     from mtmetrics.matching.remapping_files import published_maps
 
     maps = list(published_maps(entry).values())
-    known = sorted({item.lang_pair for item in maps})
-    wanted: set[str] = set()
+    mapped_pairs = sorted({item.lang_pair for item in maps})
+    wanted_pairs: set[str] = set()
     for pair in pairs:
-        names = names_of_pair(pair, known)
+        names = names_of_pair(pair, mapped_pairs)
         if not names:
             raise InputError(
-                f"--lp {pair}: {entry.name} has no map for it; it has: {', '.join(known)}"
+                f"--lp {pair}: {entry.name} has no map for it; it has: {', '.join(mapped_pairs)}"
             )
-        wanted.update(names)
-    return [item for item in maps if not pairs or item.lang_pair in wanted]
+        wanted_pairs.update(names)
+    return [item for item in maps if not pairs or item.lang_pair in wanted_pairs]
 
 
-def _pull_maps(entry: CatalogEntry, maps: "list[PublishedMap]", out: Path | None) -> dict[str, Any]:
+def _pull_maps(entry: CatalogEntry, maps: "list[PublishedMap]", out: Path | None) -> Document:
+    """Fetches published maps, and describes what was fetched and what was present."""
     from mtmetrics.matching.remapping_files import cache_folder, pull_maps
 
-    sizes = pull_maps(
-        entry, maps, out, wrap=lambda items: options.progress(items, desc=entry.name, unit=" files")
-    )
+    wrap = functools.partial(messages.progress, desc=entry.name, unit=" files")
+    fetched_bytes = pull_maps(entry, maps, out, wrap=wrap)
     folder = out or cache_folder(entry)
-    fetched, present = (
-        [path.relative_to(folder).as_posix() for path, size in sizes.items() if bool(size) is came]
-        for came in (True, False)
-    )
+    fetched, present = [], []
+    for path, size in fetched_bytes.items():
+        files = fetched if size else present
+        files.append(path.relative_to(folder).as_posix())
     return {"folder": str(folder), "fetched": fetched, "present": present}
 
 
@@ -383,68 +401,78 @@ def run_import_published(args: argparse.Namespace) -> None:
     from mtmetrics.matching.map_publication import write_publication
 
     entry = next(entry for entry in catalog().values() if entry.kind == "maps" and entry.origin)
-    out, maps = Path(args.out), _wanted_maps(entry, args.lp)
-    done = _pull_maps(entry, maps, out)
-    write_publication(out, entry, maps)
-    print_json(done)
+    maps = _wanted_maps(entry, args.lp)
+    document = _pull_maps(entry, maps, Path(args.out))
+    write_publication(Path(args.out), entry, maps)
+    print_json(document)
 
 
 def run_import(args: argparse.Namespace) -> None:
     from mtmetrics.artifacts.models import model_fingerprint, model_folder, model_label, model_size
     from mtmetrics.matching.remapping_files import import_map, map_file_name
 
-    meta = {
-        name: str(value) for name in ("lp", "layer") if (value := getattr(args, name)) is not None
-    }
     if args.lp is not None:
         language_pair(args.lp)
     if args.layer is not None and args.layer < 0:
         raise InputError(f"--layer {args.layer}: must be a whole number of at least 0")
+    # What the user says of the maps.
+    values = {"lp": args.lp, "layer": args.layer}
+    meta = {name: str(value) for name, value in values.items() if value is not None}
+    size = None
     if args.encoder:
         folder = model_folder(args.encoder)
-        meta |= {
-            "encoder": model_label(args.encoder),
-            "encoder_fingerprint": model_fingerprint(folder),
-        }
-        width, layers = model_size(folder)
-    targets: dict[Path, tuple[str, Remapping]] = {}
+        meta["encoder"] = model_label(args.encoder)
+        meta["encoder_fingerprint"] = model_fingerprint(folder)
+        size = model_size(folder)
+    maps: dict[Path, tuple[str, Remapping]] = {}
     for file in args.files:
         remapping = import_map(Path(file), meta)
-        map_width, layer = remapping.source[0].shape[0], remapping.meta["layer"]
-        if args.encoder and map_width != width:
+        if size is not None:
+            _check_size(file, remapping, args.encoder, *size)
+        name = map_file_name(remapping.meta["lp"], remapping.kind, remapping.level)
+        target = Path(args.out) / name
+        if target in maps:
             raise InputError(
-                f"{file}: for vectors of {map_width} numbers, but --encoder {args.encoder} gives {width}"
+                f"{file} and {maps[target][0]} would both become {target}; import them into "
+                "separate folders"
             )
-        if args.encoder and layer.isdigit() and int(layer) > layers:
-            raise InputError(
-                f"{file}: for layer {layer}, but --encoder {args.encoder} has the layers 0 to "
-                f"{layers}"
-            )
-        target = Path(args.out) / map_file_name(
-            remapping.meta["lp"], remapping.kind, remapping.level
-        )
-        if target in targets:
-            both = f"{file} and {targets[target][0]} would both become {target}"
-            raise InputError(f"{both}; import them into separate folders")
-        targets[target] = (file, remapping)
-    check_new(targets, "--out", overwrite=args.overwrite)
+        maps[target] = (file, remapping)
+    check_new(maps, "--out", overwrite=args.overwrite)
     make_folder(args.out)
-    rows = []
-    for target, (file, remapping) in targets.items():
+    documents = []
+    for target, (file, remapping) in maps.items():
         remapping.save(target)
         about = {"kind": remapping.kind, "fingerprint": remapping.fingerprint, **remapping.meta}
-        rows.append({"file": str(target), "from": file, **about})
-    print_json(rows)
+        documents.append({"file": str(target), "from": file, **about})
+    print_json(documents)
+
+
+def _check_size(file: str, remapping: "Remapping", encoder: str, width: int, layers: int) -> None:
+    """Refuses a map that is for wider or narrower vectors, or for a higher layer, than the encoder
+    has."""
+    map_width, layer = remapping.source[0].shape[0], remapping.meta["layer"]
+    if map_width != width:
+        raise InputError(
+            f"{file}: for vectors of {map_width} numbers, but --encoder {encoder} gives {width}"
+        )
+    if layer.isdigit() and int(layer) > layers:
+        raise InputError(
+            f"{file}: for layer {layer}, but --encoder {encoder} has the layers 0 to {layers}"
+        )
 
 
 def run_convert(args: argparse.Namespace) -> None:
     from mtmetrics.artifacts.convert import convert_model
 
-    how = {
-        name: getattr(args, name)
-        for name in ("revision", "encoder", "local_files_only", "overwrite")
-    }
-    print_json({"folder": args.out, **convert_model(args.model, args.out, **how)})
+    about = convert_model(
+        args.model,
+        args.out,
+        revision=args.revision,
+        encoder=args.encoder,
+        local_files_only=args.local_files_only,
+        overwrite=args.overwrite,
+    )
+    print_json({"folder": args.out, **about})
 
 
 def run_push(args: argparse.Namespace) -> None:
@@ -455,14 +483,18 @@ def run_push(args: argparse.Namespace) -> None:
     names = args.names or [name for name, entry in catalog().items() if entry.bundled]
     folders = [artifact_folder(name) for name in names]
     publications = [artifact_publication(folder, args.namespace) for folder in folders]
-    for done, folder in zip(pushed(publications, args, private=args.private), folders, strict=True):
+    plans = pushed(publications, args, private=args.private)
+    for plan, folder in zip(plans, folders, strict=True):
         if args.execute:
-            _record(published_entry(folder, done), args.catalog)
+            _record(published_entry(folder, plan), args.catalog)
 
 
-def _record(entry: CatalogEntry, path: str | None) -> None:
-    own = bundled_artifacts() / "catalog.toml" if entry.bundled and source_tree() else None
-    target = Path(path) if path else own
+def _record(entry: CatalogEntry, catalog_path: str | None) -> None:
+    """Writes what was published into a catalog, by default that of the checkout; prints it where
+    there is none."""
+    target = Path(catalog_path) if catalog_path else None
+    if target is None and entry.bundled and source_tree():
+        target = bundled_artifacts() / "catalog.toml"
     if target is None:
         print(f"mtmetrics: for the catalog:\n{entry_toml(entry)}", file=sys.stderr)
     elif update_catalog(target, entry):

@@ -2,11 +2,18 @@
 than chance."""
 
 import argparse
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from mtmetrics.cli import options
+from mtmetrics.cli import messages, options
 from mtmetrics.cli.output import TABLE_FORMATS, print_report
 from mtmetrics.cli.rows import read_systems
 from mtmetrics.errors import InputError
+from mtmetrics.scorers.side import Column
+
+if TYPE_CHECKING:
+    from mtmetrics.scorers.base import Scorer
+    from mtmetrics.scorers.spec import MetricSpec
 
 _RESAMPLES = 1000
 
@@ -59,20 +66,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
             "needs for the number of systems: 49,000 for 50)"
         ),
     )
-    test.add_argument(
-        "--seed", type=int, default=12345, help="of the resamples (default: %(default)s)"
-    )
-    options.add_metric_options(parser, several=True)
+    options.add_seed(test, "the resamples", default=12345)
+    options.add_metric_options(parser, is_repeatable=True)
     options.add_output_options(parser, TABLE_FORMATS)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> None:
     specs = options.metric_specs(args)
-    others, systems = read_systems(args)
+    columns, systems = read_systems(args)
     if len(systems) < 2:
-        only = f"only one system ({', '.join(systems)})"
-        raise InputError(f"{only}: pass -t with a file for each; for one system: mtmetrics score")
+        raise InputError(
+            f"only one system ({', '.join(systems)}): pass -t with a file for each; for one "
+            "system: mtmetrics score"
+        )
     from mtmetrics.reports.comparison import (
         check_resampling,
         compare_systems,
@@ -86,27 +93,37 @@ def run(args: argparse.Namespace) -> None:
         resamples = max(_RESAMPLES, enough_resamples(len(systems), args.correction))
     resampling = {"correction": args.correction, "resamples": resamples, "seed": args.seed}
     check_resampling(len(systems), **resampling)
+    scorers = _load(args, specs, list(columns))
+    segments = sum(map(len, systems.values()))
+    results = {}
+    with messages.scoring(len(scorers) * segments):
+        for name, scorer in scorers.items():
+            results[name] = scorer.score_systems(systems, **columns)
+    comparisons = {}
+    for name, system_results in results.items():
+        comparisons[name] = compare_systems(
+            {system: result.segments for system, result in system_results.items()},
+            test=args.test,
+            people=known_agreement(specs[name], scorers[name]),
+            progress=messages.progress,
+            **resampling,
+        )
+    print_report(report_comparison(comparisons, results), args)
+
+
+def _load(
+    args: argparse.Namespace, specs: "Mapping[str, MetricSpec]", columns: Sequence[Column]
+) -> "dict[str, Scorer]":
+    """Loads all metrics before the first one scores, so that a bad option of the last one does not
+    cost an hour."""
     pool = options.model_pool(args)
     scorers = {}
-    # Every metric is loaded before the first one scores, so that a bad option of the last one does
-    # not cost an hour.
     for name, spec in specs.items():
         try:
-            scorers[name] = spec.load_for(list(others), pool, args.lp)
+            scorers[name] = spec.load_for(columns, pool, args.lp)
         except InputError as error:
             raise error.within(f"--metric {name}") from None
     for scorer in scorers.values():
         scorer.floor_degenerate = args.degenerate == "floor"
         scorer.require_floor()
-    with options.scoring(len(scorers) * sum(map(len, systems.values()))):
-        results = {
-            name: scorer.score_systems(systems, **others) for name, scorer in scorers.items()
-        }
-    comparisons = {}
-    for name, of_metric in results.items():
-        scores = {system: result.segments for system, result in of_metric.items()}
-        people = known_agreement(specs[name], scorers[name])
-        comparisons[name] = compare_systems(
-            scores, test=args.test, people=people, progress=options.progress, **resampling
-        )
-    print_report(report_comparison(comparisons, results), args)
+    return scorers

@@ -3,15 +3,16 @@ mt-metrics-eval."""
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mtmetrics.checks import choice, names_of_pair, warn
-from mtmetrics.cli import options
-from mtmetrics.cli.output import print_json, print_report
+from mtmetrics.cli import messages, options
+from mtmetrics.cli.output import Document, print_json, print_report
 from mtmetrics.errors import InputError
 
 if TYPE_CHECKING:
     from mtmetrics.judgements.eval_set import EvalSet
+    from mtmetrics.scorers.side import Side
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -70,9 +71,7 @@ def _add_score(actions: options.Subparsers) -> None:
         "--lp",
         metavar="XX-YY",
         dest="pairs",
-        nargs="+",
-        action="extend",
-        default=[],
+        **options.LIST,
         help="only these language pairs (default: all)",
     )
     parser.add_argument(
@@ -93,17 +92,18 @@ def run_list(args: argparse.Namespace) -> None:
     rows = []
     for dataset in datasets().values():
         files = dataset.files.values()
-        pinned = sum(file.is_pinned for file in files)
-        counted = {
+        row = {
             "name": dataset.name,
             "files": len(files),
-            "with_checksum": pinned,
+            "with_checksum": sum(file.is_pinned for file in files),
             "licence": dataset.licence,
+            "what": dataset.what,
+            "urls": [file.url for file in files],
         }
-        rows.append(counted | {"what": dataset.what, "urls": [file.url for file in files]})
-    shown = [name for name in rows[0] if name != "urls"]
-    head = [name.upper().replace("_", " ") for name in shown]
-    table = [head, *([str(row[name]) for name in shown] for row in rows)]
+        rows.append(row)
+    columns = [name for name in rows[0] if name != "urls"]
+    table = [[name.upper().replace("_", " ") for name in columns]]
+    table += [[str(row[name]) for name in columns] for row in rows]
     print_report(Report({"data": rows}, [Grid(table, (1, 2))]), args)
 
 
@@ -114,19 +114,32 @@ def run_pull(args: argparse.Namespace) -> None:
     print_json({name: pulled(choice("data", name, names), args.out) for name in args.names})
 
 
-def pulled(name: str, out: str | None = None) -> dict[str, Any]:
-    """Fetches what is missing of a public set, and returns where it lies, what was fetched and what
-    was there."""
+def pulled(name: str, out: str | None = None) -> Document:
+    """Fetches what is missing of a public set.
+
+    Args:
+        name: of the set.
+        out: fill the folder OUT/NAME instead of the cache.
+
+    Returns:
+        The folder, and the files that were fetched and present.
+    """
     from mtmetrics.judgements.public_sets import SUMS, datasets
 
     dataset = datasets()[name]
     folder = Path(out) / name if out else dataset.cache
-    with options.progress(None, desc=name, unit="B", unit_scale=True) as bar:
-        came = dataset.pull(folder, on_bytes=bar.update)
-    if came.recorded:
-        known_none = f"{name}: no checksum was known for {', '.join(came.recorded)}"
-        warn(f"{known_none}; that of what came is recorded in {folder / SUMS}")
-    return {"folder": str(folder), "fetched": came.fetched, "present": came.present}
+    with messages.progress(None, desc=name, unit="B", unit_scale=True) as bar:
+        pulled_files = dataset.pull(folder, on_bytes=bar.update)
+    if pulled_files.recorded:
+        warn(
+            f"{name}: no checksum was known for {', '.join(pulled_files.recorded)}; that of what "
+            f"came is recorded in {folder / SUMS}"
+        )
+    return {
+        "folder": str(folder),
+        "fetched": pulled_files.fetched,
+        "present": pulled_files.present,
+    }
 
 
 def run_score(args: argparse.Namespace) -> None:
@@ -137,37 +150,51 @@ def run_score(args: argparse.Namespace) -> None:
     # Everything is read and checked before the first pair is scored, so that a mistake does not
     # cost an hour.
     available_pairs = lang_pairs(args.folder)
-    wanted = (
-        [name for pair in args.pairs for name in names_of_pair(pair, available_pairs) or [pair]]
-        if args.pairs
-        else available_pairs
-    )
-    sets = [EvalSet.read(args.folder, pair) for pair in wanted]
+    wanted_pairs = []
+    for pair in args.pairs:
+        wanted_pairs += names_of_pair(pair, available_pairs) or [pair]
     loader = options.metric_options(args)
-    jobs = [(eval_set, *_compared(args.reference, loader, eval_set)) for eval_set in sets]
-    for eval_set, references, _ in jobs:
-        eval_set.metric_files(args.name, references, overwrite=args.overwrite)
+    jobs = []
+    for pair in wanted_pairs or available_pairs:
+        eval_set = EvalSet.read(args.folder, pair)
+        jobs.append((eval_set, *_reference_and_side(args.reference, loader, eval_set)))
+    for eval_set, reference, _ in jobs:
+        eval_set.metric_files(args.name, reference, overwrite=args.overwrite)
     pool = options.model_pool(args)
-    done = []
-    for eval_set, references, compared in options.progress(jobs, desc="scoring", unit=" pairs"):
-        scorer = load_scorer(pool=pool, **loader | compared | {"lang_pair": eval_set.lang_pair})
-        texts = {"sources": eval_set.sources, "references": eval_set.references.get(references, [])}
-        results = scorer.score_systems(eval_set.scored_systems(references), **texts)
-        scores = {system: result.segments.tolist() for system, result in results.items()}
-        files = eval_set.write_metric_scores(
-            args.name, references, scores, overwrite=args.overwrite
+    documents = []
+    for eval_set, reference, side in messages.progress(jobs, desc="scoring", unit=" pairs"):
+        keywords = loader | {"against": side, "lang_pair": eval_set.lang_pair}
+        scorer = load_scorer(pool=pool, **keywords)
+        results = scorer.score_systems(
+            eval_set.scored_systems(reference),
+            sources=eval_set.sources,
+            references=eval_set.references.get(reference, []),
         )
-        row = {"lang_pair": eval_set.lang_pair, "files": [str(path) for path in files.values()]}
-        systems = {system: result.system for system, result in results.items()}
-        done.append(row | {"signature": scorer.signature, "systems": systems})
-    print_json(done)
+        scores = {system: result.segments.tolist() for system, result in results.items()}
+        files = eval_set.write_metric_scores(args.name, reference, scores, overwrite=args.overwrite)
+        document = {
+            "lang_pair": eval_set.lang_pair,
+            "files": [str(path) for path in files.values()],
+            "signature": scorer.signature,
+            "systems": {system: result.system for system, result in results.items()},
+        }
+        documents.append(document)
+    print_json(documents)
 
 
-def _compared(
-    reference_name: str | None, loader: dict[str, Any], eval_set: "EvalSet"
-) -> tuple[str, dict[str, Any]]:
-    """Returns the name that mt-metrics-eval has for the side that the metric compares with, and the
-    keyword of `load_scorer` for that side."""
+def _reference_and_side(
+    reference_name: str | None, loader: options.LoaderOptions, eval_set: "EvalSet"
+) -> "tuple[str, Side]":
+    """Returns what the metric compares with: mt-metrics-eval's name for it, and the side.
+
+    Args:
+        reference_name: the reference that the user names.
+        loader: keywords of `load_scorer`.
+        eval_set: the test set.
+
+    Raises:
+        InputError: the user names a reference, but the metric compares with the sources.
+    """
     from mtmetrics.judgements.eval_set import SOURCES_ONLY
     from mtmetrics.scorers.registry import find_metric
 
@@ -176,9 +203,9 @@ def _compared(
     columns = ["sources", *([] if reference is None else ["references"])]
     side = metric.side_of_preset(loader.get("preset"), loader, columns)
     if side != "source":
-        return str(reference), {"against": side}
+        return str(reference), side
     if reference_name is not None:
         raise InputError(
             f"--reference {reference_name}: {metric.name} compares with the sources here"
         )
-    return SOURCES_ONLY, {"against": side}
+    return SOURCES_ONLY, side

@@ -1,25 +1,25 @@
-"""``mtmetrics evaluate``: how well metrics agree with human judgements."""
+"""``mtmetrics evaluate``: how well metrics agree with human judgements.
+
+One command, four uses: a table or figure of a paper (--recipe), a preset tuned by the judgements
+(--tune), the layers of an encoder (--layers), and else a table, perhaps with a picture of it."""
 
 import argparse
-import dataclasses
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mtmetrics.checks import choice
 from mtmetrics.cli import options
 from mtmetrics.cli.judged_files import judge, judged_files
+from mtmetrics.cli.layers import layer_studies, save_layers
 from mtmetrics.cli.output import TABLE_FORMATS, check_target, print_report, print_warnings
 from mtmetrics.cli.plot import COEFFICIENTS, PICTURES, STEPS, STEPS_HELP, WEIGH, check_picture, draw
 from mtmetrics.cli.tune import add_tuning_options, tune_metric
 from mtmetrics.errors import InputError
 
 if TYPE_CHECKING:
-    from mtmetrics.judgements.judged import Judged
     from mtmetrics.reports.agreement import Measure, MetricTable
-    from mtmetrics.reports.metric_runs import Entry, MetricSpec
-    from mtmetrics.reports.recipes import Recipe
+    from mtmetrics.scorers.spec import MetricSpec
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -33,9 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     inputs.add_argument(
         "--data",
         metavar="FILE",
-        nargs="+",
-        action="extend",
-        default=[],
+        **options.LIST,
         help=(
             "JSON Lines, plain or .gz, with the fields lp, source, translation and human; or "
             "tables with a header, MLQE-PE, WMT's metrics tasks, mt-metrics-eval, or a folder; "
@@ -52,13 +50,24 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="judge scores that stand in the data; repeatable",
     )
-    agreement = parser.add_argument_group("agreement")
-    agreement.add_argument(
+    _add_agreement_options(parser)
+    options.add_metric_options(parser, is_repeatable=True)
+    _add_recipe_options(parser)
+    output = options.add_output_options(parser, TABLE_FORMATS)
+    output.add_argument("--parts", action="store_true", help="correlate each part of the score too")
+    _add_plot_options(parser)
+    _add_tuning_options(parser)
+    parser.set_defaults(run=run)
+
+
+def _add_agreement_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("agreement")
+    group.add_argument(
         "--level",
         choices=("segment", "system"),
         help="judged segments, or judged systems (default: segment, or as the recipe says)",
     )
-    agreement.add_argument(
+    group.add_argument(
         "--coefficient",
         metavar="NAME",
         help=(
@@ -68,7 +77,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
             "recipe says)"
         ),
     )
-    agreement.add_argument(
+    group.add_argument(
         "--group",
         metavar="none|item|system",
         default="none",
@@ -77,7 +86,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
             "%(default)s)"
         ),
     )
-    agreement.add_argument(
+    group.add_argument(
         "--significance",
         metavar="williams|perm-both|none",
         help=(
@@ -85,10 +94,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
             "for pearson, else none)"
         ),
     )
-    agreement.add_argument(
+    group.add_argument(
         "--ci", action="store_true", help="95 %% bootstrap intervals (1,000 resamples)"
     )
-    agreement.add_argument(
+    group.add_argument(
         "--agreement",
         metavar="DIR",
         help=(
@@ -96,14 +105,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
             "and write a preset that knows it, for mtmetrics compare"
         ),
     )
-    agreement.add_argument(
+    group.add_argument(
         "--layers",
         metavar="all|N,N,...",
         help="compare layers of the encoder: the correlation at each (a map belongs to one layer)",
     )
-    options.add_metric_options(parser, several=True)
-    tables = parser.add_argument_group("tables of the papers")
-    tables.add_argument(
+
+
+def _add_recipe_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("tables of the papers")
+    group.add_argument(
         "--recipe",
         metavar="NAME",
         help=(
@@ -112,41 +123,32 @@ def configure(parser: argparse.ArgumentParser) -> None:
             "stands for the language pair: --metric uscore:made/{lp}"
         ),
     )
-    tables.add_argument(
+    group.add_argument(
         "--vectors",
         metavar="MODEL=FILE[,maps=DIR]",
-        nargs="+",
-        action="extend",
-        default=[],
+        **options.LIST,
         help=(
             "with --recipe: sentence vectors of a model that is not part of this package, such as "
             "LASER (Parquet, columns text and vector), and maps of them (mtmetrics train maps --level "
             "sentence)"
         ),
     )
-    tables.add_argument(
+    group.add_argument(
         "--text",
         metavar="FILE",
-        nargs="+",
-        action="extend",
-        default=[],
+        **options.LIST,
         help="with --recipe: text that a figure's models learn from; --recipes says which",
     )
-    tables.add_argument(
+    group.add_argument(
         "--report",
         metavar="DIR",
         help="with --recipe: also write the report as Markdown there, with the pictures",
     )
-    tables.add_argument(
+    group.add_argument(
         "--recipes",
         action="store_true",
         help="list all tables and figures, with their data or why they cannot be run, and exit",
     )
-    output = options.add_output_options(parser, TABLE_FORMATS)
-    output.add_argument("--parts", action="store_true", help="correlate each part of the score too")
-    _add_plot_options(parser)
-    _add_tuning_options(parser)
-    parser.set_defaults(run=run)
 
 
 def _add_plot_options(parser: argparse.ArgumentParser) -> None:
@@ -192,46 +194,38 @@ def run(args: argparse.Namespace) -> None:
 
         run_recipe(args)
         return
-    if not args.data:
-        raise InputError("--data is missing: which judgements?")
-    if args.report is not None:
-        raise InputError("--report is written of a table of a paper; pass --recipe too")
-    if args.vectors:
-        raise InputError("--vectors are for rows of a table of a paper; pass --recipe too")
-    if args.text:
-        raise InputError("--text is what a figure of a paper learns from; pass --recipe too")
+    _refuse_options_of_recipes(args)
     measure = Measure(args.coefficient or "pearson", args.group)
     args.level = args.level or "segment"
     if args.tuned is not None:
-        _tune(args)
+        _refuse_options_beside_tuning(args)
+        tune_metric(args, args.tuned, "--tune", args.coefficient or "pearson")
         return
     if args.tried:
         raise InputError("--try says which values --tune tries; pass --tune too")
-    specs = list(
-        options.metric_specs(args, usual=() if args.column else (options.USUAL_METRIC,)).values()
-    )
+    usual_metrics = () if args.column else (options.USUAL_METRIC,)
+    specs = list(options.metric_specs(args, usual=usual_metrics).values())
     if args.agreement is not None:
-        if args.level != "system" or len(specs) != 1 or args.column:
-            raise InputError("--agreement is fitted for one metric and --level system")
-        if specs[0].preset is None:
-            raise InputError(
-                f"--agreement: {specs[0].metric} has no presets, where it could be written"
-            )
-        check_target(args.agreement, "--agreement", overwrite=False, mend="choose another name")
+        _check_agreement(args, specs)
     if args.plot is None and (args.draw or args.weigh):
         raise InputError("--draw and --weigh say what --plot draws; pass --plot too")
-    tested = args.significance not in (None, "none")
-    needs_table = (
-        len(specs) != 1 or args.column or args.level == "system" or args.ci or tested or args.draw
+    is_tested = args.significance not in (None, "none")
+    compares_metrics = (
+        len(specs) != 1
+        or args.column
+        or args.level == "system"
+        or args.ci
+        or is_tested
+        or args.draw
     )
-    if args.layers is not None and needs_table:
+    if args.layers is not None and compares_metrics:
         raise InputError(
             "--layers compares the layers of one metric; leave out what asks for a table of metrics"
         )
     if args.layers is not None:
         _compare_layers(args, specs[0], measure)
     else:
-        _print_table(args, specs, measure, one=not needs_table and args.plot is None)
+        _print_table(args, specs, measure, one=not compares_metrics and args.plot is None)
 
 
 def _list_recipes() -> None:
@@ -241,9 +235,20 @@ def _list_recipes() -> None:
     print(terminal(list_recipes(), ()))
 
 
-def _tune(args: argparse.Namespace) -> None:
-    """Writes a preset whose options the judgements chose."""
-    refused = {
+def _refuse_options_of_recipes(args: argparse.Namespace) -> None:
+    """Refuses what only --recipe needs, and no data."""
+    if not args.data:
+        raise InputError("--data is missing: which judgements?")
+    if args.report is not None:
+        raise InputError("--report is written of a table of a paper; pass --recipe too")
+    if args.vectors:
+        raise InputError("--vectors are for rows of a table of a paper; pass --recipe too")
+    if args.text:
+        raise InputError("--text is what a figure of a paper learns from; pass --recipe too")
+
+
+def _refuse_options_beside_tuning(args: argparse.Namespace) -> None:
+    are_used = {
         "--level system": args.level == "system",
         "--column": args.column,
         "--group": args.group != "none",
@@ -256,15 +261,25 @@ def _tune(args: argparse.Namespace) -> None:
         "--draw": args.draw,
         "--weigh": args.weigh,
     }
-    for option, is_given in refused.items():
-        if is_given:
+    for option, is_used in are_used.items():
+        if is_used:
             raise InputError(
                 f"--tune chooses options of one metric by judged segments; leave out {option}"
             )
-    tune_metric(args, args.tuned, "--tune", args.coefficient or "pearson")
 
 
-def _check_picture(args: argparse.Namespace, measure: "Measure") -> None:
+def _check_agreement(args: argparse.Namespace, specs: "list[MetricSpec]") -> None:
+    """Refuses --agreement, before the work, where it could not be fitted or written."""
+    if args.level != "system" or len(specs) != 1 or args.column:
+        raise InputError("--agreement is fitted for one metric and --level system")
+    if specs[0].preset is None:
+        raise InputError(
+            f"--agreement: {specs[0].metric} has no presets, where it could be written"
+        )
+    check_target(args.agreement, "--agreement", overwrite=False, mend="choose another name")
+
+
+def _check_plot(args: argparse.Namespace, measure: "Measure") -> None:
     """Refuses a picture that cannot be drawn, before anything is scored."""
     from mtmetrics.reports.figures import check_plot_file
 
@@ -282,22 +297,24 @@ def _check_picture(args: argparse.Namespace, measure: "Measure") -> None:
 def _print_table(
     args: argparse.Namespace, specs: "list[MetricSpec]", measure: "Measure", *, one: bool
 ) -> None:
-    """A row per metric or, of one metric, per file."""
+    """Prints a table: a row per metric, or a row per file where it is of `one` metric."""
     from mtmetrics.reports.agreement import check_table, remarks, usual_test
     from mtmetrics.reports.agreement_report import report_files, report_metrics
     from mtmetrics.reports.metric_runs import Entry
 
     if args.plot is not None:
-        _check_picture(args, measure)
+        _check_plot(args, measure)
     test = "none" if one else args.significance or usual_test(measure)
     intervals = args.ci or args.draw == "bars"
     check_table(measure, test, intervals=intervals)
     entries = [*(Entry(str(spec), spec) for spec in specs), *map(Entry.of_column, args.column)]
     files = judged_files(args)
-    settings = {"parts": args.parts, "one": one, "test": test, "intervals": intervals}
-    runs, table = judge(args, entries, files, measure, **settings)
+    runs, table = judge(
+        args, entries, files, measure, parts=args.parts, one=one, test=test, intervals=intervals
+    )
+    warnings = [*runs.notes(), *remarks(table)]
     if args.draw == "weights":
-        print_warnings([*runs.notes(), *remarks(table)])
+        print_warnings(warnings)
         draw(args, args.plot, runs, entries, table)
         return
     if one:
@@ -306,7 +323,7 @@ def _print_table(
     else:
         report = report_metrics(table, {"field": args.field})
     print_report(report, args)
-    print_warnings([*runs.notes(), *remarks(table)])
+    print_warnings(warnings)
     if args.plot is not None:
         draw(args, args.plot, runs, entries, table)
     if args.agreement is not None:
@@ -314,6 +331,7 @@ def _print_table(
 
 
 def _write_agreement(args: argparse.Namespace, spec: "MetricSpec", table: "MetricTable") -> None:
+    """Fits how often people agree with the only row of a table of systems, and writes a preset."""
     from mtmetrics.reports.human_agreement import (
         SystemMeans,
         bare_signature,
@@ -322,10 +340,13 @@ def _write_agreement(args: argparse.Namespace, spec: "MetricSpec", table: "Metri
     )
 
     [row] = table.rows
-    scores = zip(table.columns, row.scored.scores, strict=True)
-    sets = [SystemMeans.of(file, found) for file, found in scores]
-    data = f"{' '.join(Path(path).name for path in args.data)}: systems as people judged them"
-    curve = fit_agreement(sets, data=data, signature=bare_signature(row.scored.signatures[0]))
+    scores_per_file = zip(table.columns, row.scored.scores, strict=True)
+    files = " ".join(Path(path).name for path in args.data)
+    curve = fit_agreement(
+        [SystemMeans.of(file, scores) for file, scores in scores_per_file],
+        data=f"{files}: systems as people judged them",
+        signature=bare_signature(row.scored.signatures[0]),
+    )
     write_preset(curve, spec, args.agreement)
     print(
         f"mtmetrics: people's agreement: {curve.about}; {args.agreement} holds it", file=sys.stderr
@@ -338,74 +359,19 @@ def _compare_layers(args: argparse.Namespace, spec: "MetricSpec", measure: "Meas
     from mtmetrics.reports.figures import check_plot_file
     from mtmetrics.reports.metric_runs import Entry
 
-    drawn = args.plot is not None
-    if drawn:
+    is_drawn = args.plot is not None
+    if is_drawn:
         check_plot_file(args.plot, "--plot")
-    studies = layer_studies(
-        args, Entry(str(spec), spec), judged_files(args), measure, intervals=drawn
-    )
+    files = judged_files(args)
+    studies = layer_studies(args, Entry(str(spec), spec), files, measure, intervals=is_drawn)
     print_report(report_layers(studies, _about(args, spec)), args)
     for table in studies.values():
         print_warnings(remarks(table))
-    if drawn:
+    if is_drawn:
         save_layers(args.plot, studies, f"{spec.metric}, preset {spec.preset}")
 
 
-def layer_studies(
-    args: argparse.Namespace,
-    entry: "Entry",
-    files: "Sequence[Judged]",
-    measure: "Measure",
-    *,
-    intervals: bool,
-    recipe: "Recipe | None" = None,
-) -> "dict[int, MetricTable]":
-    """Judges a row, of a figure of a paper if there is one, at those layers of its encoder that the
-    arguments name.
-
-    Returns:
-        Layer -> a table of this row, and of its parts where the arguments ask for these.
-    """
-    from mtmetrics.reports.agreement import judge_entries
-    from mtmetrics.reports.agreement_report import chosen_layers
-    from mtmetrics.reports.recipes import judge_recipe
-
-    pool, spec = options.model_pool(args), entry.metric
-    if spec is None:
-        raise InputError(f"{entry.title}: {entry.why_not}")
-    studies = {}
-    layers = chosen_layers(args.layers, spec.load(pool, files[0].lang_pair).depth)
-    for layer in options.progress(layers, desc="layers", unit="layer"):
-        row = dataclasses.replace(entry, metric=spec.having(layer=layer))
-        if recipe is not None:
-            _, table = judge_recipe(recipe, [row], files, pool, measure, intervals=intervals)
-        else:
-            _, table = judge_entries(
-                [row], files, pool, measure, parts=args.parts, one=True, intervals=intervals
-            )
-        studies[layer] = table
-    return studies
-
-
-def save_layers(path: str, studies: "dict[int, MetricTable]", title: str) -> None:
-    """Draws the mean correlation of each measure against the layer, with its 95 % intervals."""
-    from mtmetrics.reports.agreement_report import layer_curves, mean_intervals
-    from mtmetrics.reports.figures import save_figure
-    from mtmetrics.reports.plots import draw_curves
-
-    lines = {
-        name: {layer: values[-1].value for layer, values in layers.items()}
-        for name, layers in layer_curves(studies).items()
-    }
-    table = next(iter(studies.values()))
-    over = f"mean of {len(table.labels)} files" if len(table.labels) > 1 else table.labels[0]
-    axes = {"x_label": "layer", "y_label": f"{table.measure.label} with human judgements"}
-    figure = draw_curves(
-        lines, title=f"{title}: {over}, 95 % intervals", intervals=mean_intervals(studies), **axes
-    )
-    save_figure(figure, path)
-
-
 def _about(args: argparse.Namespace, spec: "MetricSpec") -> dict[str, str]:
+    """Returns what was judged, for JSON."""
     preset = {} if spec.preset is None else {"preset": spec.preset}
     return {"metric": spec.metric, **preset, "field": args.field}

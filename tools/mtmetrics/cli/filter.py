@@ -1,19 +1,21 @@
-"""``mtmetrics filter``: keeps the good sentence pairs of parallel text."""
+"""``mtmetrics filter``: keeps the good sentence pairs of parallel text.
+
+`_filter_here` reads the input three times: for its columns, for checks and scores, and to write the
+pairs that are kept. `_filter_on_cluster` leaves the first two to Ray."""
 
 import argparse
 import contextlib
 import dataclasses
 import functools
-import shutil
 import sys
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mtmetrics.checks import language_pair
-from mtmetrics.cli import options
-from mtmetrics.cli.output import check_target, opened, write_report
+from mtmetrics.cli import messages, options
+from mtmetrics.cli.output import Document, check_target, opened, write_report
+from mtmetrics.cli.pairs_input import Pairs, open_pairs, refuse_columns
 from mtmetrics.cli.ray import (
     absolute_paths,
     add_engine_options,
@@ -23,58 +25,29 @@ from mtmetrics.cli.ray import (
 )
 from mtmetrics.cluster.engine import column_names
 from mtmetrics.errors import InputError, MTMetricsError
-from mtmetrics.io.lines import iter_parallel, refuse_twice
-from mtmetrics.io.row_writer import Columns, RowWriter
-from mtmetrics.io.tables import Row, open_table, required_texts
+from mtmetrics.io.row_writer import RowWriter
 
 if TYPE_CHECKING:
     import numpy as np
-    import pyarrow
 
     from mtmetrics.choosing.parallel_text import Filtering, Scan
-    from mtmetrics.reports.metric_runs import MetricSpec
+    from mtmetrics.scorers.spec import MetricSpec
 
 _FORMATS = ("tsv", "jsonl", "parquet")
 
 
-@dataclasses.dataclass(frozen=True)
-class _Pairs:
-    """Parallel text that can be read again and again.
+class _Filtered(NamedTuple):
+    """Parallel text after it was filtered.
 
     Attributes:
-        rows: reads it from the beginning.
-        source: the column of the sources.
-        target: that of their translations.
-        is_named: whether the input names its columns.
-        schema: the types of the columns, of Parquet.
+        report: how many pairs were read and removed, with examples; a dictionary for JSON.
+        scores: (n,) scores of the pairs that were kept.
+        tokens: number of tokens of their target sides; 0 where these were not counted.
     """
 
-    rows: Callable[[], Iterator[Row]]
-    source: str
-    target: str
-    is_named: bool
-    schema: "pyarrow.Schema | None" = None
-
-    def texts(self) -> Iterator[tuple[str, str]]:
-        """Yields source and target of each row."""
-        return ((row.fields[self.source], row.fields[self.target]) for row in self.rows())
-
-    def columns(self, form: str, added: Sequence[str]) -> Columns:
-        """All columns of the output: source, target, others in order of first sight, and those that
-        are `added`.
-
-        Raises:
-            InputError: the format cannot hold a value, or an added column is there already.
-        """
-        columns = Columns(
-            form, [self.source, self.target], self.schema if form == "parquet" else None
-        )
-        for row in self.rows():
-            columns.add(row)
-        _refuse_columns(added, columns.names)
-        columns.add_numbers(added)
-        columns.check_types()
-        return columns
+    report: dict[str, Any]
+    scores: "np.ndarray"
+    tokens: int
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -85,11 +58,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "that need no reference; and keeps the best, in their order, with all columns and their "
         "score. The input is read three times; memory holds a few numbers per pair."
     )
-    text = (
+    file_help = (
         "source TAB target, further columns are kept; or a table with a header, .jsonl or "
         ".parquet with source, and target or translation; - reads a table from standard input"
     )
-    parser.add_argument("file", nargs="?", metavar="FILE", help=text)
+    parser.add_argument("file", nargs="?", metavar="FILE", help=file_help)
     options.add_sources(parser)
     parser.add_argument("-t", "--predictions", metavar="FILE", help="its translation, one per line")
     options.add_lang_pair(parser)
@@ -112,16 +85,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default="score",
         help="name of the column of scores (default: %(default)s)",
     )
-    kept = parser.add_argument_group(
+    selection = parser.add_argument_group(
         "what is kept of the pairs that pass the checks (one of these)"
     )
-    kept.add_argument(
+    selection.add_argument(
         "--threshold", metavar="SCORE", type=float, help="pairs with at least this score"
     )
-    kept.add_argument(
+    selection.add_argument(
         "--top", metavar="SHARE", type=float, help="the best share of them, such as 0.5"
     )
-    kept.add_argument(
+    selection.add_argument(
         "--tokens",
         metavar="NUMBER",
         type=int,
@@ -146,7 +119,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=3.0,
         help="how many times as long one side may be as the other (default: %(default)s)",
     )
-    options.add_metric_options(parser, several=True)
+    options.add_metric_options(parser, is_repeatable=True)
     options.add_mix_option(parser)
     add_engine_options(parser)
     parser.set_defaults(run=run, references=None, format=None)
@@ -156,210 +129,172 @@ def run(args: argparse.Namespace) -> None:
     from mtmetrics.choosing.parallel_text import Filtering, Selection
 
     selection = Selection(args.threshold, args.top, args.tokens)
-    metrics = options.metric_specs(args), options.mix_weights(args)
-    filtering = Filtering(selection, args.lp, args.skip, args.length_ratio, *metrics, args.column)
+    filtering = Filtering(
+        selection,
+        args.lp,
+        args.skip,
+        args.length_ratio,
+        options.metric_specs(args),
+        options.mix_weights(args),
+        args.column,
+    )
     checks = filtering.checks()
     if args.engine is None:
-        if _form(args.out) not in _FORMATS:
-            raise InputError(
-                f"--out {args.out}: must end in one of "
-                f"{', '.join('.' + known for known in _FORMATS)}"
-            )
+        if _output_format(args.out) not in _FORMATS:
+            endings = ", ".join("." + form for form in _FORMATS)
+            raise InputError(f"--out {args.out}: must end in one of {endings}")
         check_target(args.out, "--out")
     check_target(args.report, "--report")
-    report, scores = (_here if args.engine is None else _on_engine)(args, filtering)
-    if not report["pairs"]:
+    run_filter = _filter_here if args.engine is None else _filter_on_cluster
+    filtered = run_filter(args, filtering)
+    if not filtered.report["pairs"]:
         raise InputError(f"{args.file or args.sources}: empty; there is nothing to filter")
-    kept = {"pairs": len(scores), "tokens": report.pop("tokens")}
-    if len(scores):
-        kept |= {"lowest_score": float(scores.min()), "mean_score": float(scores.mean())}
-    if args.tokens is None:
-        del kept["tokens"]
-    chosen = {name: value for name, value in vars(selection).items() if value is not None}
+    rule = {name: value for name, value in vars(selection).items() if value is not None}
     settings = {
-        **chosen,
+        **rule,
         "lang_pair": args.lp,
         "checks": checks.names,
         "length_ratio": args.length_ratio,
     }
-    write_report(args.report, report | {"kept": kept, "settings": settings})
-    removed = "".join(
-        f", {entry['pairs']} {name}" for name, entry in report["removed"].items() if entry["pairs"]
-    )
+    kept_pairs = _describe_kept(filtered, has_tokens=args.tokens is not None)
+    write_report(args.report, {**filtered.report, "kept": kept_pairs, "settings": settings})
+    print(f"mtmetrics: {_summary(filtered)}", file=sys.stderr)
+
+
+def _describe_kept(filtered: _Filtered, *, has_tokens: bool) -> Document:
+    """Returns counts and scores of the pairs that were kept."""
+    counts: Document = {"pairs": len(filtered.scores)}
+    if has_tokens:
+        counts["tokens"] = filtered.tokens
+    if len(filtered.scores):
+        counts["lowest_score"] = float(filtered.scores.min())
+        counts["mean_score"] = float(filtered.scores.mean())
+    return counts
+
+
+def _summary(filtered: _Filtered) -> str:
+    """Returns what was read, removed, scored and kept, in one line."""
+    report, scores = filtered.report, filtered.scores
+    removed = ""
+    for check, entry in report["removed"].items():
+        if entry["pairs"]:
+            removed += f", {entry['pairs']} {check}"
     lowest = f" (lowest score {scores.min():.6g})" if len(scores) else ""
-    text = (
+    return (
         f"{report['pairs']} pairs{removed}, {report['scored']} scored, {len(scores)} kept{lowest}"
     )
-    print(f"mtmetrics: {text}", file=sys.stderr)
 
 
-def _here(args: argparse.Namespace, filtering: "Filtering") -> "tuple[dict[str, Any], np.ndarray]":
-    """Filters in this process: the report, and the scores of what is kept."""
+def _filter_here(args: argparse.Namespace, filtering: "Filtering") -> _Filtered:
+    """Filters in this process."""
     from mtmetrics.choosing.parallel_text import scan
 
-    with _rereadable(args) as pairs:
-        form = _form(args.out)
+    with open_pairs(_input_paths(args)) as pairs:
+        form = _output_format(args.out)
         columns = pairs.columns(form, filtering.names)
-        mixture = filtering.mixture(options.model_pool(args, dtype="auto"))
-        texts = options.progress(pairs.texts(), unit=" pairs", desc="scoring")
+        pool = options.model_pool(args, dtype="auto")
+        mixture = filtering.mixture(pool)
+        texts = messages.progress(pairs.texts(), unit=" pairs", desc="scoring")
         scanned = scan(texts, filtering.checks(), mixture, count_tokens=args.tokens is not None)
-        mask = filtering.selection.mask(scanned.scores, scanned.tokens)
-        below: dict[str, Any] = {"pairs": int((~mask).sum()), "examples": []}
+        is_kept = filtering.selection.mask(scanned.scores, scanned.tokens)
+        below: dict[str, Any] = {"pairs": int((~is_kept).sum()), "examples": []}
         if scanned.report["pairs"]:
             with (
                 opened(args.out, binary=form == "parquet") as stream,
                 contextlib.closing(RowWriter(stream, columns, header=pairs.is_named)) as writer,
             ):
-                writer.write(_kept(pairs, scanned, mask, filtering.names, below))
-    report = scanned.report | {
-        "below": below,
-        "metrics": mixture.about(),
-        "tokens": int(scanned.tokens[mask].sum()),
-    }
-    return report, scanned.scores[mask]
+                writer.write(_kept_rows(pairs, scanned, is_kept, filtering.names, below))
+    report = {**scanned.report, "below": below, "metrics": mixture.about(), **pool.about()}
+    return _Filtered(report, scanned.scores[is_kept], int(scanned.tokens[is_kept].sum()))
 
 
-def _on_engine(
-    args: argparse.Namespace, filtering: "Filtering"
-) -> "tuple[dict[str, Any], np.ndarray]":
-    """Filters on the cluster: scored blocks are kept in OUT/_scored, so that another choice costs
+def _input_paths(args: argparse.Namespace) -> list[str]:
+    paths = [args.file] if args.file is not None else [args.sources, args.predictions]
+    if None in paths or (args.file is not None and (args.sources or args.predictions)):
+        raise InputError(
+            "nothing to filter: pass one FILE of pairs, or - for standard input, or -s and -t"
+        )
+    return paths
+
+
+def _kept_rows(
+    pairs: Pairs,
+    scanned: "Scan",
+    is_kept: "np.ndarray",
+    score_columns: list[str],
+    below: dict[str, Any],
+) -> Iterator[Document]:
+    """Yields the rows that are kept, with their scores.
+
+    Args:
+        pairs: the input, read once more.
+        scanned: the scores of the pairs that passed the checks.
+        is_kept: (n,) bool, of these pairs.
+        score_columns: names of the columns of scores.
+        below: gets examples of the pairs that are not kept.
+    """
+    from mtmetrics.choosing.parallel_text import add_example
+
+    numbered_rows = enumerate(pairs.rows())
+    for place, number in enumerate(scanned.rows.tolist()):
+        matching_rows = (row for row_number, row in numbered_rows if row_number == number)
+        row = next(matching_rows, None)
+        if row is None:
+            raise MTMetricsError(
+                "the input became shorter while it was read; run again when it is complete"
+            )
+        score = float(scanned.scores[place])
+        if is_kept[place]:
+            # Of a single metric there is no column besides that of the sums.
+            scores = [score, *scanned.values[:, place].tolist()][: len(score_columns)]
+            yield dict(row.fields) | dict(zip(score_columns, scores, strict=True))
+        else:
+            source, target = row.fields[pairs.source], row.fields[pairs.target]
+            add_example(below, number + 1, source, target, score=score)
+
+
+def _output_format(out: str | None) -> str:
+    return Path(out).suffix.removeprefix(".") if out else "tsv"
+
+
+def _filter_on_cluster(args: argparse.Namespace, filtering: "Filtering") -> _Filtered:
+    """Filters on the cluster. Scored blocks are kept in OUT/_scored, so that another choice costs
     no scoring."""
     from mtmetrics.cluster.filtering import FilterWorker, choose, merged
 
     engine = chosen_engine(args)
     names = column_names(args.file)
     columns = text_columns(args.file, names, ["source", "translation"])
-    _refuse_columns(filtering.names, names)
-    filtering = dataclasses.replace(
-        filtering, specs={name: _elsewhere(spec, args.lp) for name, spec in filtering.specs.items()}
-    )
+    refuse_columns(filtering.names, names)
+    specs = {name: _absolute(spec, args.lp) for name, spec in filtering.specs.items()}
+    filtering = dataclasses.replace(filtering, specs=specs)
     pool = absolute_paths(options.pool_options(args, dtype="auto"))
-    checked = [
-        args.lp and language_pair(args.lp),
-        args.skip,
-        args.length_ratio,
-        args.tokens is not None,
-    ]
     settings = {
-        "metrics": [*map(str, filtering.specs.values())],
+        "metrics": list(map(str, specs.values())),
         "weights": filtering.weights,
         "names": filtering.names,
+        "pool": pool,
+        "checks": [
+            args.lp and language_pair(args.lp),
+            args.skip,
+            args.length_ratio,
+            args.tokens is not None,
+        ],
     }
-    settings |= {"pool": pool, "checks": checked}
     make_worker = functools.partial(FilterWorker, filtering, columns, pool)
-    scored = f"{args.out}/_scored"
-    report = merged(
-        run_blocks(args, engine, make_worker, out=scored, texts=columns, settings=settings)
+    scored_folder = f"{args.out}/_scored"
+    blocks = run_blocks(
+        args, engine, make_worker, out=scored_folder, texts=columns, settings=settings
     )
-    scores, repeated, below, tokens = choose(scored, args.out, filtering, columns)
+    report = merged(blocks)
+    scores, repeated, below, tokens = choose(scored_folder, args.out, filtering, columns)
     if "repeated" not in args.skip:
         report["removed"]["repeated"] = repeated
-    return report | {
-        "below": below,
-        "tokens": tokens,
-        "scored": len(scores) + below["pairs"],
-    }, scores
+    report |= {"below": below, "scored": len(scores) + below["pairs"]}
+    return _Filtered(report, scores, tokens)
 
 
-def _elsewhere(spec: "MetricSpec", lang_pair: str | None) -> "MetricSpec":
-    """The metric with paths that hold in the working folder of another process."""
+def _absolute(spec: "MetricSpec", lang_pair: str | None) -> "MetricSpec":
+    """Returns the metric with paths that hold in the working folder of another process."""
     preset = absolute_paths({"preset": spec.preset_of(lang_pair)})
     return dataclasses.replace(spec, **preset).having(**absolute_paths(dict(spec.options)))
-
-
-def _refuse_columns(added: Sequence[str], columns: Sequence[str]) -> None:
-    """Refuses columns of scores that the input has already; the first of them is that of the
-    sums."""
-    for place, name in enumerate(added):
-        if name in columns:
-            mend = "rename it" if place else "name that of the scores with --column"
-            raise InputError(f"the input has a column {name!r} already; {mend}")
-
-
-@contextlib.contextmanager
-def _rereadable(args: argparse.Namespace) -> Iterator[_Pairs]:
-    """Opens the input, so that it can be read several times.
-
-    What cannot be read twice, such as standard input, is copied to a temporary file.
-    """
-    given = [args.file] if args.file is not None else [args.sources, args.predictions]
-    if None in given or (args.file is not None and (args.sources or args.predictions)):
-        raise InputError(
-            "nothing to filter: pass one FILE of pairs, or - for standard input, or -s and -t"
-        )
-    refuse_twice(given)
-    with contextlib.ExitStack() as stack:
-        paths = [stack.enter_context(_regular(path)) for path in given]
-        try:
-            yield _pairs(paths)
-        except InputError as error:
-            # Whoever reads the message knows the copy by the name of what was copied.
-            text = str(error)
-            for path, name in zip(paths, given, strict=True):
-                text = text.replace(path, "standard input" if name == "-" else name)
-            if text == str(error):
-                raise
-            raise InputError(text) from error
-
-
-def _pairs(paths: list[str]) -> _Pairs:
-    sides = ["source", "target"]
-    if len(paths) == 2:
-        return _Pairs(lambda: _parallel_rows(paths), *sides, is_named=False)
-    path = paths[0]
-    table = open_table(path, sides)
-    if table is None:
-        return _Pairs(lambda: iter(()), *sides, is_named=False)
-    if table.is_named:
-        sides = required_texts(table, [("source",), ("translation",)])
-
-    def rows() -> Iterator[Row]:
-        again = open_table(path, sides)
-        return iter(()) if again is None else again.rows(sides)
-
-    return _Pairs(rows, *sides, is_named=table.is_named, schema=table.schema)
-
-
-def _parallel_rows(paths: list[str]) -> Iterator[Row]:
-    for number, (source, target) in enumerate(iter_parallel(paths), 1):
-        yield Row(f"{paths[0]} and {paths[1]}, line {number}", {"source": source, "target": target})
-
-
-@contextlib.contextmanager
-def _regular(path: str) -> Iterator[str]:
-    if Path(path).is_file() or (path != "-" and not Path(path).exists()):
-        yield path
-        return
-    with (
-        tempfile.NamedTemporaryFile(suffix="".join(Path(path).suffixes)) as copy,
-        contextlib.nullcontext(sys.stdin.buffer) if path == "-" else open(path, "rb") as source,
-    ):
-        shutil.copyfileobj(source, copy)
-        copy.flush()
-        yield copy.name
-
-
-def _kept(
-    pairs: _Pairs, scanned: "Scan", mask: "np.ndarray", names: list[str], below: dict[str, Any]
-) -> Iterator[dict[str, Any]]:
-    """The rows that are kept, with their scores; of the others, examples."""
-    from mtmetrics.choosing.parallel_text import add_example
-
-    numbered = enumerate(row.fields for row in pairs.rows())
-    for place, number in enumerate(scanned.rows.tolist()):
-        row = next((row for other, row in numbered if other == number), None)
-        if row is None:
-            raise MTMetricsError(
-                "the input became shorter while it was read; run again when it is complete"
-            )
-        score = float(scanned.scores[place])
-        if mask[place]:
-            yield dict(row) | dict(
-                zip(names, [score, *scanned.values[:, place].tolist()], strict=False)
-            )
-        else:
-            add_example(below, number + 1, row[pairs.source], row[pairs.target], score=score)
-
-
-def _form(out: str | None) -> str:
-    return Path(out).suffix.removeprefix(".") if out else "tsv"

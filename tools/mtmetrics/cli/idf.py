@@ -4,7 +4,7 @@ weights of tokens."""
 import argparse
 
 from mtmetrics.checks import language_of
-from mtmetrics.cli import options
+from mtmetrics.cli import messages, options
 from mtmetrics.cli.output import check_target, print_json
 from mtmetrics.errors import InputError
 
@@ -19,8 +19,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--text",
         metavar="FILE",
-        nargs="+",
-        action="extend",
+        **options.LIST,
         required=True,
         help=(
             "text of source and target language, one segment per line, each of which counts as a "
@@ -30,9 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--languages",
         metavar="XX",
-        nargs="+",
-        action="extend",
-        default=[],
+        **options.LIST,
         help=(
             "of each file, such as --languages de en; where the encoder reads some languages "
             "differently"
@@ -69,10 +66,10 @@ def run(args: argparse.Namespace) -> None:
         try:
             encoder.tokenizer_for(None)
         except InputError:
-            own = "reads some languages with a vocabulary of their own"
             raise InputError(
-                f"--encoder {args.encoder}: {own}; pass --languages, one for each file of --text"
+                f"--encoder {args.encoder}: reads some languages with a vocabulary of their own; "
+                "pass --languages, one for each file of --text"
             ) from None
-    weights = TokenWeights.fit(encoder, options.progress(texts, desc="counting", unit=" lines"))
+    weights = TokenWeights.fit(encoder, messages.progress(texts, desc="counting", unit=" lines"))
     weights.save(args.out)
     print_json({"file": args.out, "fingerprint": weights.fingerprint, "pieces": len(weights.table)})

@@ -1,10 +1,10 @@
-"""Judged data as the options of a command name it, and metrics on it."""
+"""The judged data that the options of ``evaluate`` name, and metrics run on it."""
 
 import argparse
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from mtmetrics.cli import options
+from mtmetrics.cli import messages, options
 from mtmetrics.errors import InputError, require_extra
 
 if TYPE_CHECKING:
@@ -14,21 +14,13 @@ if TYPE_CHECKING:
 
 
 def judged_files(args: argparse.Namespace) -> "list[Judged]":
-    """All files, read before the first is scored, so that a bad line in the last one does not cost
-    an hour."""
-    from mtmetrics.judgements.judged import read_judged, read_judged_systems
+    """Reads all files before the first is scored, so that a bad line in the last one does not cost
+    an hour.
 
-    fields, read, paths = {"lang_pair": args.pair}, read_judged_systems, args.data
-    if args.level == "segment":
-        read, fields = read_judged, {**fields, "prediction_field": args.field}
-    elif args.field != "translation":
-        where = "whole systems have their translations in the field outputs"
-        raise InputError(f"--field {args.field}: is of judged segments; {where}")
-    else:
-        # A pattern such as wmt17_sys/*.jsonl.gz names the outputs too, which are read beside the
-        # judgements.
-        paths = [path for path in args.data if ".outputs.jsonl" not in path] or args.data
-    files = [part for path in paths for part in read(path, **fields)]
+    Raises:
+        InputError: a file cannot be read, a column is missing, or no row is left.
+    """
+    files = _read_segments(args) if args.level == "segment" else _read_systems(args)
     if args.where is not None:
         files = _chosen_rows(files, args.where)
     if args.detokenize:
@@ -40,34 +32,80 @@ def judged_files(args: argparse.Namespace) -> "list[Judged]":
     return files
 
 
+def _read_segments(args: argparse.Namespace) -> "list[Judged]":
+    from mtmetrics.judgements.judged import read_judged
+
+    files = []
+    for path in args.data:
+        files += read_judged(path, lang_pair=args.pair, prediction_field=args.field)
+    return files
+
+
+def _read_systems(args: argparse.Namespace) -> "list[Judged]":
+    from mtmetrics.judgements.judged import read_judged_systems
+
+    if args.field != "translation":
+        raise InputError(
+            f"--field {args.field}: is of judged segments; whole systems have their translations "
+            "in the field outputs"
+        )
+    # A pattern such as wmt17_sys/*.jsonl.gz names the outputs too, which are read beside the
+    # judgements.
+    paths = [path for path in args.data if ".outputs.jsonl" not in path]
+    files = []
+    for path in paths or args.data:
+        files += read_judged_systems(path, lang_pair=args.pair)
+    return files
+
+
 def judge(
     args: argparse.Namespace,
     entries: "Sequence[Entry]",
     files: "Sequence[Judged]",
     measure: "Measure",
-    **settings: Any,
+    *,
+    parts: bool = False,
+    one: bool = False,
+    test: str = "none",
+    intervals: bool = False,
 ) -> "tuple[MetricRuns, MetricTable]":
-    """Runs the metrics of the rows on judged data, with the models that the arguments name, and
-    shows a bar; see `mtmetrics.reports.agreement.judge_entries`."""
+    """Runs the metrics of rows on judged data, with the models that the arguments name, and shows a
+    bar; see `mtmetrics.reports.agreement.judge_entries`."""
     from mtmetrics.reports.agreement import judge_entries
 
-    with options.scoring(sum(entry.metric is not None for entry in entries) * sum(map(len, files))):
-        return judge_entries(entries, files, options.model_pool(args), measure, **settings)
+    metrics = sum(entry.metric is not None for entry in entries)
+    with messages.scoring(metrics * sum(map(len, files))):
+        return judge_entries(
+            entries,
+            files,
+            options.model_pool(args),
+            measure,
+            parts=parts,
+            one=one,
+            test=test,
+            intervals=intervals,
+        )
 
 
 def _chosen_rows(files: "list[Judged]", where: str) -> "list[Judged]":
-    """The rows for which a condition holds, of files with such a field, and all of the other
-    files."""
+    """Returns the rows for which a condition holds.
+
+    A file without the field of the condition keeps all rows; a file whose rows all fail is left
+    out.
+
+    Raises:
+        InputError: no file has the field, or the condition holds for no row.
+    """
     from mtmetrics.judgements.readers import Condition
 
     condition = Condition.parse(where)
-    name = condition.field
-    if not any(name in file.rows for file in files):
+    field = condition.field
+    if not any(field in file.rows for file in files):
         raise InputError(
-            f"--where {where}: no file has a field {name!r} of numbers, or one of those that all "
+            f"--where {where}: no file has a field {field!r} of numbers, or one of those that all "
             "have"
         )
-    kept = [file.having(condition) if name in file.rows else file for file in files]
-    if not any(map(len, kept)):
+    chosen_files = [file.having(condition) if field in file.rows else file for file in files]
+    if not any(map(len, chosen_files)):
         raise InputError(f"--where {where}: holds for no row")
-    return [file for file in kept if len(file)]
+    return [file for file in chosen_files if len(file)]

@@ -21,8 +21,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     rows.add_argument(
         "--data",
         metavar="FILE",
-        nargs="+",
-        action="extend",
+        **options.LIST,
         required=True,
         help=(
             "JSON Lines: lp, source, reference, and translation or outputs (an object, system -> "
@@ -70,18 +69,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     rows.add_argument(
         "--escaped",
         metavar="SYSTEM",
-        nargs="+",
-        action="extend",
-        default=[],
+        **options.LIST,
         help="outputs of these systems hold HTML entities such as &quot;, which are undone",
     )
-    rows.add_argument(
-        "--seed",
-        metavar="N",
-        type=int,
-        default=1,
-        help="of everything random (default: %(default)s)",
-    )
+    options.add_seed(rows, "everything random")
     rows.add_argument("--overwrite", action="store_true", help="replace a file of that name")
     metric = parser.add_argument_group("metric")
     options.add_metric(metric, "a teacher, such as bilstm:mini; repeatable")
@@ -90,39 +81,41 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from mtmetrics.reports.metric_runs import MetricSpec
+    from mtmetrics.scorers.spec import MetricSpec
     from mtmetrics.training.labels import failures, labelled, read_outputs, worsened_copies
 
-    beside = f"{args.out}.json"
     check_target(args.out, "--out", overwrite=args.overwrite)
-    for name, value, least in (
-        ("most", args.most, 1),
-        ("failures", args.failures, 0),
-        ("worsened", args.worsened, 0),
-    ):
+    least_values = {"most": 1, "failures": 0, "worsened": 0}
+    for name, least in least_values.items():
+        value = getattr(args, name)
         if value is not None and value < least:
             raise InputError(f"--{name} {value}: must be at least {least}")
     metrics = [MetricSpec.parse(text).filled(None, {}) for text in args.metric or []]
     outputs = read_outputs(args.data, args.most, args.seed, args.escaped)
     labels, signatures = labelled(outputs, metrics, options.model_pool(args))
+    failed = failures(outputs, args.failures, args.seed)
+    worsened = worsened_copies(outputs, labels, args.worsened, args.seed)
+    # An output, its label, and its copy with an error, if it has one.
     rows = [(output, label, None) for output, label in zip(outputs, labels.tolist(), strict=True)]
-    rows += [(output, label, None) for output, label in failures(outputs, args.failures, args.seed)]
-    copies = worsened_copies(outputs, labels, args.worsened, args.seed)
-    rows += copies
-    kept = ("source", "reference") if args.keep == "both" else (args.keep,)
-    judged = (
-        {"lp": output.pair}
-        | {name: getattr(output, name) for name in (*kept, "translation")}
-        | {"system": output.system, "human": round(label, 6)}
-        | ({"worse": worse} if copies else {})
-        for output, label, worse in rows
-    )
+    rows += [(output, label, None) for output, label in failed]
+    rows += worsened
+    kept_texts = ("source", "reference") if args.keep == "both" else (args.keep,)
+    judged = []
+    for output, label, worse in rows:
+        row = {"lp": output.pair}
+        row |= {name: getattr(output, name) for name in (*kept_texts, "translation")}
+        row |= {"system": output.system, "human": round(label, 6)}
+        if worsened:
+            row["worse"] = worse
+        judged.append(row)
     write_rows(args.out, judged)
-    counts = {
+    about = {
+        "teachers": signatures,
         "translations": len(outputs),
-        "failures": len(rows) - len(outputs) - len(copies),
-        "worsened": len(copies),
+        "failures": len(failed),
+        "worsened": len(worsened),
+        "most": args.most,
+        "seed": args.seed,
     }
-    made = {"teachers": signatures, **counts, "most": args.most, "seed": args.seed}
-    write_json(beside, made)
-    print_json({"file": args.out, **made})
+    write_json(f"{args.out}.json", about)
+    print_json({"file": args.out, **about})

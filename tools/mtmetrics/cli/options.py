@@ -1,13 +1,16 @@
-"""Options that several commands share, so that a flag has one name and one meaning everywhere."""
+"""Options that several commands share, so that a flag has one name and one meaning everywhere.
+
+Functions ``add_...`` add options to a parser or to a group of one. At the end of the module stand
+the functions that read back which metrics the user names, and how models are run."""
 
 import argparse
-import contextlib
 import dataclasses
 import functools
-import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from mtmetrics.cli import messages
 from mtmetrics.errors import InputError
 from mtmetrics.models.running import Running
 from mtmetrics.scorers.metric import METRICS
@@ -16,24 +19,28 @@ from mtmetrics.scorers.settings import kinds, plain_value
 
 if TYPE_CHECKING:
     from mtmetrics.models.pool import ModelPool
-    from mtmetrics.reports.metric_runs import MetricSpec
+    from mtmetrics.scorers.spec import MetricSpec
 
 T = TypeVar("T")
 # A parser, or a group of options of one.
 Container = argparse._ActionsContainer
 # The parsers of the actions of a command.
 Subparsers = argparse._SubParsersAction
+# Keywords of `load_scorer`: ``metric``, ``preset``, ``lang_pair``, ``against`` and the metric's own.
+LoaderOptions = dict[str, Any]
+# A value of an option that is a plain setting.
+Value = bool | int | float | str
+# Keywords of `add_argument` for an option that takes one value or more, and grows when it is given
+# again.
+LIST = {"nargs": "+", "action": "extend", "default": []}
 USUAL_METRIC = "xmoverscore"
-# Set by `main`: no bars and no notes, but warnings and errors.
-quiet = False
-_MOST_AHEAD = 1000
-_ROWS = (
+_ROW_FILES = (
     "TSV (source, translation and reference in this order, or named by a header row), .csv with "
     "a header row, .jsonl or .parquet (source, translation, reference; or src, mt, ref); - "
     "reads TSV from standard input"
 )
-# Keywords that are no option of a single metric, but of a command.
-_COMMON = (
+# Options of commands. A setting of a metric that is called like one of them is no option of its own.
+_OPTIONS_OF_COMMANDS = (
     "lang_pair",
     "against",
     "metric",
@@ -51,7 +58,7 @@ _DTYPE_DEFAULT = "float32; auto in filter and rerank, and with --engine ray"
 
 
 def flag(keyword: str) -> str:
-    """The option of the command line for a keyword of Python."""
+    """Returns the option of the command line for a keyword of Python."""
     return "--lp" if keyword == "lang_pair" else f"--{keyword.replace('_', '-')}"
 
 
@@ -61,7 +68,7 @@ def own_options() -> dict[str, list[dataclasses.Field]]:
     options = {}
     for metric in METRICS.values():
         fields = metric.settings().options().values()
-        options[metric.name] = [field for field in fields if field.name not in _COMMON]
+        options[metric.name] = [field for field in fields if field.name not in _OPTIONS_OF_COMMANDS]
     return options
 
 
@@ -81,29 +88,35 @@ def default_text(field: dataclasses.Field) -> str:
 def add_settings(
     group: Container,
     owners: Mapping[str, Iterable[dataclasses.Field]],
-    shown_default: Callable[[dataclasses.Field], str] = default_text,
+    default_text: Callable[[dataclasses.Field], str] = default_text,
 ) -> None:
     """Adds an option for each field of settings: of metrics, trainings, productions or models.
 
-    An option that is not given is None; `settings_of` keeps the default of the settings then.
+    An option that the user leaves out is None; `settings_of` keeps the default of the settings
+    then. Where owners describe the same field in different words, the help of its option says
+    whose words are whose.
 
     Args:
-        owners: what has the settings -> their fields, with a `help` in the metadata. The help of
-            the option names the owners that describe a field in different words.
-        shown_default: gives the end of a help text.
+        group: takes the options.
+        owners: name of an owner of settings -> its fields, with a `help` in their metadata.
+        default_text: returns what the help of a field says of its default.
     """
     fields: dict[str, dataclasses.Field] = {}
-    descriptions: dict[str, dict[str, list[str]]] = {}
-    for owner, owned in owners.items():
-        for field in owned:
+    # Name of a field -> its help -> the owners that describe it so.
+    owners_by_help: dict[str, dict[str, list[str]]] = {}
+    for owner, owned_fields in owners.items():
+        for field in owned_fields:
             fields.setdefault(field.name, field)
-            text = field.metadata["help"] + shown_default(field)
-            descriptions.setdefault(field.name, {}).setdefault(text, []).append(owner)
+            help_text = field.metadata["help"] + default_text(field)
+            owners_by_help.setdefault(field.name, {}).setdefault(help_text, []).append(owner)
     for name, field in fields.items():
-        texts = list(descriptions[name])
-        if len(texts) > 1:
-            texts = [f"{', '.join(names)}: {text}" for text, names in descriptions[name].items()]
-        _add_setting(group, field, "; ".join(texts).replace("%", "%%"))
+        help_texts = list(owners_by_help[name])
+        if len(help_texts) > 1:
+            help_texts = [
+                f"{', '.join(names)}: {help_text}"
+                for help_text, names in owners_by_help[name].items()
+            ]
+        _add_setting(group, field, "; ".join(help_texts).replace("%", "%%"))
 
 
 def _add_setting(group: Container, field: dataclasses.Field, help_text: str) -> None:
@@ -118,12 +131,12 @@ def _add_setting(group: Container, field: dataclasses.Field, help_text: str) -> 
     group.add_argument(flag(field.name), metavar=metavar, type=_value_reader(types), help=help_text)
 
 
-def _value_reader(types: set[type]) -> Callable[[str], Any]:
+def _value_reader(types: set[type]) -> Callable[[str], Value]:
     """Returns the function that reads a value of one of these types."""
     if len(types) == 1:
         return next(iter(types))
 
-    def read(text: str) -> Any:
+    def read(text: str) -> Value:
         try:
             return plain_value(types, text)
         except InputError as error:
@@ -133,7 +146,7 @@ def _value_reader(types: set[type]) -> Callable[[str], Any]:
 
 
 def settings_of(args: argparse.Namespace, config: type[T]) -> T:
-    """Returns settings of a class, with those that the user gave."""
+    """Returns settings of a class, with the values that the user gave."""
     names = [field.name for field in dataclasses.fields(config)]  # type: ignore[arg-type]
     values = {name: getattr(args, name) for name in names}
     return config(**{name: value for name, value in values.items() if value is not None})
@@ -211,18 +224,46 @@ def add_judged_options(group: Container) -> None:
     )
 
 
-def add_seed(group: Container, drawn: str) -> None:
+def add_seed(group: Container, drawn: str, default: int = 1) -> None:
     """Adds ``--seed``; the help says what is `drawn`."""
     group.add_argument(
-        "--seed", metavar="SEED", type=int, default=1, help=f"of {drawn} (default: %(default)s)"
+        "--seed",
+        metavar="SEED",
+        type=int,
+        default=default,
+        help=f"of {drawn} (default: %(default)s)",
     )
 
 
-def add_row_options(parser: argparse.ArgumentParser, *, one_file: str = _ROWS) -> None:
+def add_monolingual_files(group: Container) -> None:
+    """Adds a file of each language, and the language pair."""
+    group.add_argument("--lp", metavar="XX-YY", required=True, help="language pair, such as de-en")
+    group.add_argument(
+        "--source-text",
+        metavar="FILE",
+        required=True,
+        help="sentences of the source language, one per line",
+    )
+    group.add_argument(
+        "--target-text", metavar="FILE", required=True, help="sentences of the target language"
+    )
+
+
+def add_language_filter(group: Container) -> None:
+    """Adds ``--no-language-filter``."""
+    group.add_argument(
+        "--no-language-filter",
+        action="store_true",
+        help="keep sentences that seem to be of another language",
+    )
+
+
+def add_row_options(parser: argparse.ArgumentParser, *, one_file: str = _ROW_FILES) -> None:
     """Adds the files to read and the language pair.
 
     Args:
-        one_file: rows that a single FILE holds, for the help.
+        parser: of the command.
+        one_file: help of FILE, the kinds of rows that it may hold.
     """
     group = parser.add_argument_group("input")
     group.add_argument("file", metavar="FILE", nargs="?", help=one_file)
@@ -231,18 +272,14 @@ def add_row_options(parser: argparse.ArgumentParser, *, one_file: str = _ROWS) -
         "-t",
         "--predictions",
         metavar="FILE",
-        nargs="+",
-        action="extend",
-        default=[],
+        **LIST,
         help="one translation per line; several files are several systems",
     )
     group.add_argument(
         "-r",
         "--references",
         metavar="FILE",
-        nargs="+",
-        action="extend",
-        default=[],
+        **LIST,
         help="one reference per line; of several files the best one counts",
     )
     add_lang_pair(group)
@@ -252,11 +289,11 @@ def add_output_options(
     parser: argparse.ArgumentParser,
     formats: Sequence[str],
     *,
-    text: str = "output format (default: table on a terminal, else json)",
-) -> Any:
+    format_help: str = "output format (default: table on a terminal, else json)",
+) -> Container:
     """Adds the group of output options, with `--format`, and returns it."""
     group = parser.add_argument_group("output")
-    group.add_argument("--format", choices=formats, help=text)
+    group.add_argument("--format", choices=formats, help=format_help)
     group.add_argument(
         "--full-precision",
         action="store_true",
@@ -265,11 +302,16 @@ def add_output_options(
     return group
 
 
-def add_metric_options(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
-    """Adds the choice of a metric, or `several`, and preset, the options that replace what the
-    preset says, and how models are run."""
+def add_metric_options(parser: argparse.ArgumentParser, *, is_repeatable: bool = False) -> None:
+    """Adds the choice of a metric and of a preset, the options that replace what the preset says,
+    and how models are run.
+
+    Args:
+        parser: of the command.
+        is_repeatable: whether the command takes several metrics.
+    """
     group = parser.add_argument_group("metric")
-    repeatable = "; repeatable, each is run once" if several else ""
+    repeatable = "; repeatable, each is run once" if is_repeatable else ""
     add_metric(
         group,
         f"metric, such as sentsim:mini or sentsim:mini:variant=wmd{repeatable} (default: "
@@ -291,161 +333,46 @@ def add_metric_options(parser: argparse.ArgumentParser, *, several: bool = False
     add_model_options(parser)
 
 
-def add_metric(group: Container, text: str) -> None:
+def add_metric(group: Container, help_text: str) -> None:
     """Adds ``--metric``, which may be given several times."""
     group.add_argument(
-        "--metric", metavar="NAME[:PRESET[:OPTION=VALUE,...]]", action="append", help=text
+        "--metric", metavar="NAME[:PRESET[:OPTION=VALUE,...]]", action="append", help=help_text
     )
 
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:
     """Adds how models are run."""
 
-    def shown_default(field: dataclasses.Field) -> str:
-        if field.name == "dtype":  # where the user names none, the command chooses
-            return f" (default: {_DTYPE_DEFAULT})"
-        return default_text(field)
+    def default_of(field: dataclasses.Field) -> str:
+        # Where the user names no number format, the command chooses one.
+        return f" (default: {_DTYPE_DEFAULT})" if field.name == "dtype" else default_text(field)
 
     group = parser.add_argument_group("models")
-    add_settings(group, {"": dataclasses.fields(Running)}, shown_default)
+    add_settings(group, {"": dataclasses.fields(Running)}, default_of)
 
 
-def metric_options(args: argparse.Namespace) -> dict[str, Any]:
-    """Returns the keywords for `load_scorer` of the metric that the arguments name; raises
-    `InputError` where they name several."""
-    spec, *others = metric_specs(args).values()
-    if others:
-        text = "this command takes one metric; score, compare and evaluate take several"
-        raise InputError(f"--metric {others[0]}: {text}")
-    return loader_options(spec, args)
-
-
-def loader_options(spec: "MetricSpec", args: argparse.Namespace) -> dict[str, Any]:
-    """Returns the keywords for `mtmetrics.scorers.registry.load_scorer` of a metric, with the
-    language pair of the arguments."""
-    lang_pair = {"lang_pair": args.lp} if hasattr(args, "lp") else {}
-    return {"metric": spec.metric, "preset": spec.preset, **dict(spec.options), **lang_pair}
-
-
-def metric_specs(
-    args: argparse.Namespace, *, usual: Sequence[str] = (USUAL_METRIC,)
-) -> "dict[str, MetricSpec]":
-    """Reads the metrics, with --preset and, for a single metric, the other options.
-
-    Args:
-        usual: the metrics where the user names none.
-
-    Returns:
-        The text that the user wrote for a metric -> the metric.
-
-    Raises:
-        InputError: a metric comes twice, an option could belong to several metrics, or
-            `MetricSpec.parse` refuses a text.
-    """
-    from mtmetrics.reports.metric_runs import MetricSpec
-
-    named = args.metric or [*usual]
-    twice = [text for text in named if named.count(text) > 1]
-    if twice:
-        raise InputError(f"--metric {twice[0]}: given twice")
-    values = {name: getattr(args, name) for name in own_keywords()}
-    options = {name: value for name, value in values.items() if value is not None}
-    if len(named) != 1 and options:
-        shown = flag(next(iter(options)))
-        form = f"{USUAL_METRIC}:{args.preset or 'paper'}:{shown[2:]}=VALUE"
-        raise InputError(f"{shown}: for which metric? Write it as in --metric {form}")
-    specs = {text: MetricSpec.parse(text).filled(args.preset, options) for text in named}
-    if args.against is not None:  # unlike the others, for all metrics
-        for text, spec in specs.items():
-            metric = known_metric(spec.metric)
-            side = metric and metric.side_of_options({"against": args.against}, metric.columns)
-            if metric is not None and len(metric.sides) > 1:
-                specs[text] = spec.having(**{"against": side} | dict(spec.options))
-    return specs
-
-
-def pool_options(args: argparse.Namespace, *, dtype: str = "float32") -> dict[str, Any]:
-    """How models are run, for `mtmetrics.models.pool.ModelPool`; `dtype` is the usual number
-    format."""
-    running = settings_of(args, Running)
-    return dataclasses.asdict(running) | {"dtype": args.dtype or dtype}
-
-
-def model_pool(args: argparse.Namespace, *, dtype: str = "float32") -> "ModelPool":
-    """The pool of models as the arguments ask for it; `dtype` is the usual number format."""
-    from mtmetrics.models.pool import ModelPool
-
-    return ModelPool(**pool_options(args, dtype=dtype))
-
-
-class _Meter:
-    """Moves a bar by the segments that are scored and, between them, by the texts that networks
-    have read."""
-
-    def __init__(self, bar: Any) -> None:
-        self.bar = bar
-        self.done = self.texts = 0
-        self.texts_per_segment = 3.0
-
-    def __call__(self, what: str, count: int) -> None:
-        if what == "texts":
-            self.texts += count
-        else:
-            self.done += count
-            self.texts_per_segment = max(self.texts / count, 1.0)
-            self.texts = 0
-        ahead = min(self.texts / self.texts_per_segment, _MOST_AHEAD)
-        place = int(min(self.done + ahead, self.bar.total or self.done + ahead))
-        self.bar.update(max(place - self.bar.n, 0))
-
-
-def show_notes(shown: bool = True) -> None:
-    """Has the package's notes on what it does, and the progress of trainings, on standard error;
-    not with --quiet."""
-    level = logging.INFO if shown and not quiet else logging.WARNING
-    logging.basicConfig(level=level, format="%(message)s")
-    logging.getLogger("faiss").setLevel(
-        logging.WARNING
-    )  # it tells which processors it was not built for
-
-
-def progress(iterable: Any = None, **options: Any) -> Any:
-    """A bar of progress on standard error, shown on a terminal only and not with --quiet."""
-    from tqdm import tqdm
-
-    return tqdm(iterable, disable=quiet or None, **options)
-
-
-@contextlib.contextmanager
-def scoring(total: int) -> Iterator[None]:
-    """Shows how many segments are scored while the block runs, of how many (0: not known), and the
-    time left."""
-    from mtmetrics.models.progress import listening
-
-    with progress(total=total or None, desc="scoring", unit=" segments") as bar:
-        with listening(_Meter(bar)):
-            yield
-        bar.update(max(total - bar.n, 0))
-
-
-def add_mix_option(parser: argparse.ArgumentParser, others: str = "") -> None:
+def add_mix_option(parser: argparse.ArgumentParser, model_scores_help: str = "") -> None:
     """Adds the weights of the sum of several scores.
 
     Args:
-        others: scores other than those of metrics that may have a weight, for the help.
+        parser: of the command.
+        model_scores_help: continues the help where scores of translation models may have a weight.
     """
     parser.add_argument(
         "--mix",
         metavar="NAME=WEIGHT",
         action="append",
-        help=f"weight of a metric, as it was named with --metric{others}, in the sum that decides; "
-        "repeatable (default: 1 for each metric)",
+        help=f"weight of a metric, as it was named with --metric{model_scores_help}, in the sum "
+        "that decides; repeatable (default: 1 for each metric)",
     )
 
 
 def mix_weights(args: argparse.Namespace) -> dict[str, float]:
-    """The weights that --mix gives; `InputError` where one is not NAME=WEIGHT, or a name comes
-    twice."""
+    """Returns the weights that --mix gives, by name.
+
+    Raises:
+        InputError: one is not NAME=WEIGHT, or a name comes twice.
+    """
     weights: dict[str, float] = {}
     for text in args.mix or []:
         name, _, value = text.rpartition("=")
@@ -457,3 +384,98 @@ def mix_weights(args: argparse.Namespace) -> dict[str, float]:
             form = f"NAME=WEIGHT is needed, once for each name, such as {USUAL_METRIC}:mini=0.5"
             raise InputError(f"--mix {text}: {form}") from None
     return weights
+
+
+def metric_options(args: argparse.Namespace) -> LoaderOptions:
+    """Returns the keywords of `load_scorer` for the one metric that the arguments name.
+
+    Raises:
+        InputError: they name several, or as `metric_specs`.
+    """
+    spec, *further_specs = metric_specs(args).values()
+    if further_specs:
+        raise InputError(
+            f"--metric {further_specs[0]}: this command takes one metric; score, compare and "
+            "evaluate take several"
+        )
+    return loader_options(spec, args)
+
+
+def loader_options(spec: "MetricSpec", args: argparse.Namespace) -> LoaderOptions:
+    """Returns the keywords of `mtmetrics.scorers.registry.load_scorer` for a metric, with the
+    language pair of the arguments."""
+    loader = {"metric": spec.metric, "preset": spec.preset, **dict(spec.options)}
+    if hasattr(args, "lp"):
+        loader["lang_pair"] = args.lp
+    return loader
+
+
+def metric_specs(
+    args: argparse.Namespace, *, usual: Sequence[str] = (USUAL_METRIC,)
+) -> "dict[str, MetricSpec]":
+    """Reads the metrics, with --preset and, for a single metric, its own options.
+
+    Args:
+        args: parsed arguments.
+        usual: the metrics where the user names none.
+
+    Returns:
+        The text that the user wrote for a metric -> the metric.
+
+    Raises:
+        InputError: a metric comes twice, an option could belong to several metrics, or
+            `MetricSpec.parse` refuses a text.
+    """
+    from mtmetrics.scorers.spec import MetricSpec
+
+    texts = args.metric or [*usual]
+    for text in texts:
+        if texts.count(text) > 1:
+            raise InputError(f"--metric {text}: given twice")
+    values = {name: getattr(args, name) for name in own_keywords()}
+    options = {name: value for name, value in values.items() if value is not None}
+    if len(texts) != 1 and options:
+        option = flag(next(iter(options)))
+        form = f"{USUAL_METRIC}:{args.preset or 'paper'}:{option[2:]}=VALUE"
+        raise InputError(f"{option}: for which metric? Write it as in --metric {form}")
+    specs = {}
+    for text in texts:
+        spec = MetricSpec.parse(text).filled(args.preset, options)
+        specs[text] = spec if args.against is None else _compared_with(spec, args.against)
+    return specs
+
+
+def _compared_with(spec: "MetricSpec", against: str) -> "MetricSpec":
+    """Returns the metric, to compare with the side that --against names; unchanged where it has no
+    choice, or chooses by itself."""
+    metric = known_metric(spec.metric)
+    if metric is None:
+        return spec
+    side = metric.side_of_options({"against": against}, metric.columns)
+    if len(metric.sides) == 1:
+        return spec
+    return spec.having(**{"against": side, **dict(spec.options)})
+
+
+def pool_options(args: argparse.Namespace, *, dtype: str = "float32") -> dict[str, Value]:
+    """Returns the keywords of `mtmetrics.models.pool.ModelPool`.
+
+    Args:
+        args: parsed arguments.
+        dtype: the number format where the user names none.
+    """
+    running = settings_of(args, Running)
+    return dataclasses.asdict(running) | {"dtype": args.dtype or dtype}
+
+
+def model_pool(args: argparse.Namespace, *, dtype: str = "float32") -> "ModelPool":
+    """Returns a pool that runs models as the arguments say, see `pool_options`. Where the user leaves
+    the choice of a number format to it, a note says which it is."""
+    from mtmetrics.models.pool import ModelPool
+
+    pool = ModelPool(**pool_options(args, dtype=dtype))
+    if args.dtype == "auto" and not messages.quiet:
+        number_format = pool.number_format
+        note = f"computes in {number_format.name}: {number_format.reason}"
+        print(f"mtmetrics: {note}", file=sys.stderr)
+    return pool

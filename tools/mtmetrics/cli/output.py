@@ -1,5 +1,5 @@
-"""Output of commands: formats, digits, tables, warnings, and files that appear only when
-they are whole."""
+"""Output of commands: formats, digits, reports, warnings; checks before the work that it can be
+written; and files that appear only when they are whole."""
 
 import argparse
 import contextlib
@@ -9,27 +9,34 @@ import math
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 from mtmetrics.errors import InputError
 from mtmetrics.io.atomic import is_stream
 
-_OUTPUTS = ("out", "report", "plot", "tuned")
-# A placeholder of options that name files or folders, perhaps with ranges of lines.
-_FILE = re.compile(r"\b(FILE|DIR)\b")
-
 if TYPE_CHECKING:
     from mtmetrics.reports.styles import Report
 
+# An object of JSON.
+Document = dict[str, object]
+# Attributes of parsed arguments that name what is written.
+_OUTPUTS = ("out", "report", "plot", "tuned")
+# A placeholder of options that name files or folders, perhaps with ranges of lines.
+_FILE_METAVAR = re.compile(r"\b(FILE|DIR)\b")
 FORMATS = ("table", "json", "jsonl", "tsv", "csv", "markdown", "parquet")
 TABLE_FORMATS = ("table", "json", "markdown", "latex", "csv", "tsv")
 
 
-def rounded(value: Any, *, full: bool) -> Any:
-    """The numbers in plain data with 6 significant digits, or all digits; None for what is no
-    number."""
+def rounded(value: object, *, full: bool) -> object:
+    """Returns plain data with its numbers rounded.
+
+    Args:
+        value: numbers, texts, and lists and dictionaries of these.
+        full: whether numbers keep all digits; else they keep 6 significant ones. What is no number
+            becomes None in both cases.
+    """
     if isinstance(value, float) and math.isnan(value):
         return None
     if isinstance(value, float) and not full:
@@ -42,50 +49,55 @@ def rounded(value: Any, *, full: bool) -> Any:
 
 
 def pick_format(name: str | None, out: str | None = None) -> str:
-    """The output format: as named, else by the end of the output file's name, else a table on a
-    terminal and JSON where the output is piped.
+    """Returns the output format: as named, else by the end of the output file's name, else a table
+    on a terminal and JSON where the output is piped.
 
     Raises:
-        InputError: the file's name says nothing, or Parquet without a file.
+        InputError: the file's name says nothing, or the format does not suit it.
     """
-    usual = "table" if sys.stdout.isatty() else "json"
-    suffix = Path(out.removesuffix(".gz")).suffix.removeprefix(".") if out else usual
-    suffix = {"md": "markdown"}.get(suffix, suffix)
-    if name is None and out and suffix not in (endings := FORMATS[1:]):
+    if out:
+        suffix = Path(out.removesuffix(".gz")).suffix.removeprefix(".")
+        by_target = "markdown" if suffix == "md" else suffix
+    else:
+        by_target = "table" if sys.stdout.isatty() else "json"
+    endings = FORMATS[1:]
+    if name is None and out and by_target not in endings:
         raise InputError(
-            f"--out {out}: ends in none of {', '.join('.' + known for known in endings)}; pass "
+            f"--out {out}: ends in none of {', '.join('.' + ending for ending in endings)}; pass "
             "--format"
         )
-    if (name or suffix) == "parquet" and (not out or out.endswith(".gz")):
+    form = name or by_target
+    if form == "parquet" and (not out or out.endswith(".gz")):
         raise InputError("--format parquet needs --out FILE, which is compressed by itself: no .gz")
     if name == "table" and out:
         raise InputError("--format table is for the screen; --out takes the other formats")
-    return name or suffix
+    return form
 
 
 def machine_output() -> IO[str]:
-    """Standard output for what programs read: in UTF-8, whatever the shell says. Tables for people
-    keep the encoding of the shell, and lose what it lacks."""
+    """Returns standard output for what programs read: in UTF-8, whatever the shell says. Tables for
+    people keep the encoding of the shell, and lose what it lacks."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
     return sys.stdout
 
 
-def print_json(document: Any) -> None:
+def print_json(document: object) -> None:
+    """Prints plain data as JSON, with all digits."""
     machine_output()
     print(json.dumps(document, ensure_ascii=False, indent=1))
 
 
 def print_report(report: "Report", args: argparse.Namespace) -> None:
-    """Prints what was found as ``--format`` says; the numbers of JSON have 6 digits, unless all are
-    wanted."""
+    """Prints a report as ``--format`` says. The numbers of JSON are rounded unless
+    ``--full-precision`` wants all digits, or the command has no such option."""
     style = pick_format(args.format)
     if style == "json":
-        print_json(rounded(report.document, full=vars(args).get("full_precision", True)))
-    else:
-        if style != "table":
-            machine_output()
-        print(report.render(style))
+        print_json(rounded(report.document, full=getattr(args, "full_precision", True)))
+        return
+    if style != "table":
+        machine_output()
+    print(report.render(style))
 
 
 def print_warnings(lines: Iterable[str]) -> None:
@@ -102,20 +114,31 @@ def check_target(
     folder: bool = False,
     mend: str = "pass --overwrite or another name",
 ) -> None:
-    """Refuses before the work a file, or `folder`, named with an `option`, that could not be
-    written after it: there is no folder to put it in; there is one of this name, which is not to be
-    replaced; or that is a folder, or none."""
+    """Refuses, before the work, a target that could not be written after it.
+
+    Args:
+        path: the file, or `folder`; None is never refused.
+        option: names the path in messages.
+        overwrite: whether a path that exists may be replaced.
+        folder: whether a folder is written.
+        mend: how to mend a path that exists.
+
+    Raises:
+        InputError: there is no folder to put it in; it exists and may not be replaced; or it is a
+            folder instead of a file, or a file instead of a folder.
+    """
     if not path or is_stream(path):
         return
     parent = Path(os.path.realpath(path)).parent if os.path.islink(path) else Path(path).parent
     if not parent.is_dir():
         raise InputError(f"{option} {path}: there is no folder {parent}")
-    if not overwrite and Path(path).exists():
+    if not Path(path).exists():
+        return
+    if not overwrite:
         raise InputError(f"{option} {path}: exists already; {mend}")
-    if Path(path).exists() and Path(path).is_dir() != folder:
-        raise InputError(
-            f"{option} {path}: is {'a file; a folder' if folder else 'a folder; a file'} is needed"
-        )
+    if Path(path).is_dir() != folder:
+        wrong = "is a file; a folder is needed" if folder else "is a folder; a file is needed"
+        raise InputError(f"{option} {path}: {wrong}")
 
 
 def refuse_inputs_as_outputs(
@@ -128,36 +151,55 @@ def refuse_inputs_as_outputs(
         arguments: values of the options.
         options: those of the command; their placeholders say which of them name files.
     """
-    outputs: dict[str, str] = {}
+    inputs, outputs = _named_files(arguments, options)
+    outputs_before: dict[str, str] = {}
+    for label, path in outputs.items():
+        # What a folder holds already stays, unless the whole folder is replaced.
+        is_filled = os.path.isdir(path) and not getattr(arguments, "overwrite", False)
+        if not is_stream(path) and not is_filled:
+            _refuse_replacement(label, path, inputs)
+            for label_before, path_before in outputs_before.items():
+                if os.path.realpath(path_before) == os.path.realpath(path):
+                    raise InputError(f"{label}: is {label_before}, too; pass another name")
+        outputs_before[label] = path
+
+
+def _named_files(
+    arguments: argparse.Namespace, options: Iterable[argparse.Action]
+) -> tuple[dict[str, list[str]], dict[str, str]]:
+    """Returns the files that a call names.
+
+    Returns:
+        Option -> the inputs that it names, and option with its value -> the output.
+    """
     inputs: dict[str, list[str]] = {}
+    outputs: dict[str, str] = {}
     for option in options:
         value = getattr(arguments, option.dest, None)
-        values = [
-            str(one) for one in (value if isinstance(value, list) else [value]) if one is not None
-        ]
+        values = [str(item) for item in (value if isinstance(value, list) else [value])]
+        if value is None or not values:
+            continue
         name = option.option_strings[-1] if option.option_strings else str(option.metavar)
         if option.dest in _OUTPUTS:
             outputs |= {f"{name} {path}": path for path in values}
         elif option.dest == "metric":
-            inputs[name] = [
-                one.removeprefix("scores:") for one in values if one.startswith("scores:")
-            ]
-        elif _FILE.search(str(option.metavar)):
+            prefix = "scores:"
+            inputs[name] = [text.removeprefix(prefix) for text in values if text.startswith(prefix)]
+        elif _FILE_METAVAR.search(str(option.metavar)):
             inputs[name] = values
-    for number, (output, path) in enumerate(outputs.items()):
-        # What a folder holds already stays, unless the whole folder is replaced.
-        if is_stream(path) or (os.path.isdir(path) and not getattr(arguments, "overwrite", False)):
-            continue
-        for name, values in inputs.items():
-            if any(
-                _is_same_file(path, part) for one in values for part in (one, one.partition(":")[0])
-            ):
+    return inputs, outputs
+
+
+def _refuse_replacement(label: str, output: str, inputs: Mapping[str, Sequence[str]]) -> None:
+    """Refuses an output that is one of the inputs; of one with ranges of lines, FILE:1-9, only the
+    file counts."""
+    for option, values in inputs.items():
+        for value in values:
+            file = value.partition(":")[0]
+            if _is_same_file(output, value) or _is_same_file(output, file):
                 raise InputError(
-                    f"{output}: is the input {name}, which it would replace; pass another name"
+                    f"{label}: is the input {option}, which it would replace; pass another name"
                 )
-        for other, before in [*outputs.items()][:number]:
-            if os.path.realpath(before) == os.path.realpath(path):
-                raise InputError(f"{output}: is {other}, too; pass another name")
 
 
 def _is_same_file(path: str, other: str) -> bool:
@@ -168,17 +210,21 @@ def _is_same_file(path: str, other: str) -> bool:
 
 
 def check_new(paths: Iterable[Path], option: str, *, overwrite: bool) -> None:
-    """Refuses before the work files, in a place that is named with an `option`, one of which is
-    there already."""
+    """Refuses, before the work, files that exist already, in a place that an `option` names."""
     existing = next((path for path in paths if path.exists()), None)
     if existing is not None and not overwrite:
         raise InputError(f"{existing} exists already; pass --overwrite or another {option}")
 
 
 @contextlib.contextmanager
-def opened(out: str | None, *, binary: bool = False, table: bool = False) -> Iterator[IO[Any]]:
-    """A stream to a file, which appears only when everything went well, or standard output, perhaps
-    for a table that people read; text for a name that ends in .gz is compressed."""
+def opened(out: str | None, *, binary: bool = False, table: bool = False) -> Iterator[IO]:
+    """Opens a file, which appears only when everything went well, or standard output.
+
+    Args:
+        out: the file; None for standard output. Text for a name that ends in .gz is compressed.
+        binary: whether the file takes bytes.
+        table: whether standard output shows a table to people.
+    """
     from mtmetrics.io.atomic import atomic_bytes, atomic_text
 
     if out is None:
@@ -191,7 +237,7 @@ def opened(out: str | None, *, binary: bool = False, table: bool = False) -> Ite
             yield stream
 
 
-def write_report(path: str | None, report: dict[str, Any]) -> None:
+def write_report(path: str | None, report: Document) -> None:
     """Writes a report as JSON, if a file is named for it."""
     from mtmetrics.io.atomic import write_json
 

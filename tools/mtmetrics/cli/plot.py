@@ -14,6 +14,7 @@ from mtmetrics.errors import InputError
 if TYPE_CHECKING:
     from mtmetrics.reports.agreement import MetricTable
     from mtmetrics.reports.metric_runs import Entry, MetricRuns
+    from mtmetrics.reports.plots import Bar
 
 _DEVELOPMENT = (
     "weights belong to development data: choosing them on the set that is reported makes every "
@@ -67,8 +68,7 @@ def _add_plot(plots: options.Subparsers, name: str, picture: str) -> argparse.Ar
     parser.add_argument(
         "--data",
         metavar="FILE",
-        nargs="+",
-        action="extend",
+        **options.LIST,
         required=True,
         help="human judgements, in any layout that mtmetrics evaluate reads",
     )
@@ -76,7 +76,7 @@ def _add_plot(plots: options.Subparsers, name: str, picture: str) -> argparse.Ar
     parser.add_argument(
         "--out", metavar="FILE", required=True, help="the picture, .png, .svg or .pdf"
     )
-    options.add_metric_options(parser, several=True)
+    options.add_metric_options(parser, is_repeatable=True)
     parser.set_defaults(run=run, draw=name, level="segment", column=[], coefficient="pearson")
     return parser
 
@@ -141,29 +141,39 @@ def _draw_scatter(table: "MetricTable", path: str) -> None:
 def _draw_bars(table: "MetricTable", path: str) -> None:
     from mtmetrics.reports import figures, plots
 
-    is_averaged = len(table.labels) > 1
-    bars = {}
-    for row in table.rows:
-        bars_of_row = []
-        for cell in row.cells:
-            ends = (cell.interval or ())[:2]
-            bars_of_row.append(plots.Bar(cell.correlation.value, *ends))
-        if is_averaged:
-            bars_of_row.append(plots.Bar(row.average.value))
-        bars[row.scored.entry.title] = bars_of_row
-    groups = [*table.labels, *(["mean"] if is_averaged else [])]
+    bars, groups = bars_of(table)
     figure = plots.draw_bars(
         bars, groups, title="95 % bootstrap intervals", y_label=_agreement(table)
     )
     figures.save_figure(figure, path)
 
 
+def bars_of(table: "MetricTable") -> "tuple[dict[str, list[Bar]], list[str]]":
+    """Returns the bars of each row that could be run, and the names of their groups: the columns
+    and, of several columns, their mean."""
+    from mtmetrics.reports.plots import Bar
+
+    has_mean = len(table.labels) > 1
+    bars = {}
+    for row in table.rows:
+        if not row.cells:
+            continue
+        bars_of_row = []
+        for cell in row.cells:
+            ends = (cell.interval or ())[:2]
+            bars_of_row.append(Bar(cell.correlation.value, *ends))
+        if has_mean:
+            bars_of_row.append(Bar(row.average.value))
+        bars[row.scored.entry.title] = bars_of_row
+    return bars, [*table.labels, "mean"] if has_mean else table.labels
+
+
 def _draw_weights(
-    args: argparse.Namespace, path: str, runs: "MetricRuns", whole: "Entry", table: "MetricTable"
+    args: argparse.Namespace, path: str, runs: "MetricRuns", entry: "Entry", table: "MetricTable"
 ) -> None:
     from mtmetrics.reports import figures, plots
 
-    parts = _chosen_parts(args.weigh, *runs.with_parts(whole))
+    parts = _chosen_parts(args.weigh, *runs.with_parts(entry))
     coefficient = table.measure.name
     grids = {}
     for number, (label, column) in enumerate(zip(table.labels, table.columns, strict=True)):
@@ -172,38 +182,47 @@ def _draw_weights(
             values, column.judgements["human"], args.steps, coefficient=coefficient
         )
     mean = plots.mean_grid(grids)
-    about = {"metric": whole.title, "coefficient": coefficient}
+    about = {"metric": entry.title, "coefficient": coefficient}
     print_report(plots.report_weights(grids, about), args)
     files = f"mean of {len(grids)} files" if len(grids) > 1 else next(iter(grids))
-    figure = plots.draw_weights(mean, title=f"{whole.title}: {files}", label=_agreement(table))
+    figure = plots.draw_weights(mean, title=f"{entry.title}: {files}", label=_agreement(table))
     figures.save_figure(figure, path)
     print(f"mtmetrics: {plots.best_weights(mean)}", file=sys.stderr)
     print_warnings([_DEVELOPMENT])
 
 
-def _chosen_parts(names: str | None, whole: "Entry", *parts: "Entry") -> "list[Entry]":
-    """Returns the parts to weigh, those of the `names` joined by commas, as rows of their own."""
+def _chosen_parts(names: str | None, score: "Entry", *parts: "Entry") -> "list[Entry]":
+    """Returns the parts to weigh, as rows of their own.
+
+    Args:
+        names: of the parts, joined by commas; -A turns the sign of A.
+        score: the row of the whole score.
+        parts: the rows of its parts.
+
+    Raises:
+        InputError: these are not two or three different parts.
+    """
     from mtmetrics.scorers.uscore import WORD_PARTS
 
     available = [part.part for part in parts]
     if names is not None:
         chosen = [name.strip() for name in names.split(",")]
-    elif whole.metric is not None and whole.metric.metric == "uscore":
+    elif score.metric is not None and score.metric.metric == "uscore":
         # Fig. 4 of Belouadi and Eger (2023): the other parts of UScore hold these, or are of
         # another level.
         chosen = [name for name in available if name in WORD_PARTS]
     else:
         chosen = available
-    different = {name.removeprefix("-") for name in chosen}
-    if not 2 <= len(chosen) <= 3 or len(different) != len(chosen):
+    distinct_parts = {name.removeprefix("-") for name in chosen}
+    if not 2 <= len(chosen) <= 3 or len(distinct_parts) != len(chosen):
         if not available:
-            raise InputError(f"{whole.title}: has no parts to weigh; take another metric")
+            raise InputError(f"{score.title}: has no parts to weigh; take another metric")
         raise InputError(
             f"--weigh: two or three of {', '.join(available)} are needed, got {', '.join(chosen)}"
         )
     return [
         dataclasses.replace(
-            whole, title=name, part=name.removeprefix("-"), falls=name.startswith("-")
+            score, title=name, part=name.removeprefix("-"), falls=name.startswith("-")
         )
         for name in chosen
     ]

@@ -1,23 +1,48 @@
-"""``mtmetrics probe``: what a metric prefers, whether it finds translations, and whether it notices
-errors."""
+"""``mtmetrics probe``: whether a metric prefers modified sentences, finds translations, and notices
+errors.
+
+Each probe reads sentences with their human translations, scores them with a metric that compares
+with sources, and prints a table."""
 
 import argparse
 import functools
-import random
 import sys
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from mtmetrics.checks import language_pair, positive, warn
-from mtmetrics.cli import options
-from mtmetrics.cli.output import print_report
+from mtmetrics.checks import language_pair, positive
+from mtmetrics.cli import messages, options
+from mtmetrics.cli.output import Document, print_report
+from mtmetrics.cli.rows import draw_rows
 from mtmetrics.errors import InputError
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from mtmetrics.models.pool import ModelPool
     from mtmetrics.reports.styles import Grid
     from mtmetrics.scorers.base import Scorer
     from mtmetrics.scorers.results import MetricResult
+
+T = TypeVar("T")
+
+
+class _ProbedMetric(NamedTuple):
+    """A metric under test.
+
+    Attributes:
+        scorer: of the metric.
+        name: of the metric.
+        preset: None where the metric has none.
+    """
+
+    scorer: "Scorer"
+    name: str
+    preset: str | None
+
+    @property
+    def title(self) -> str:
+        return self.name if self.preset is None else f"{self.name}, preset {self.preset}"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -43,9 +68,7 @@ def _add_preference(probes: options.Subparsers) -> None:
         "-t",
         "--predictions",
         metavar="FILE",
-        nargs="+",
-        action="extend",
-        default=[],
+        **options.LIST,
         help="modified sentences of your own, one per line; needs -s and -r",
     )
     _add_pairs(parser, "reference")
@@ -53,17 +76,13 @@ def _add_preference(probes: options.Subparsers) -> None:
     words.add_argument(
         "--word-pairs",
         metavar="FILE",
-        nargs="+",
-        action="extend",
-        default=[],
+        **options.LIST,
         help="TSV of words and their translations",
     )
     words.add_argument(
         "--parallel",
         metavar="FILE",
-        nargs="+",
-        action="extend",
-        default=[],
+        **options.LIST,
         help="parallel text whose words are aligned: JSONL (source, target) or TSV",
     )
     words.add_argument(
@@ -105,9 +124,7 @@ def _add_matching(probes: options.Subparsers) -> None:
         "--at",
         metavar="N",
         type=int,
-        nargs="+",
-        action="extend",
-        default=[],
+        **options.LIST,
         help="each N of Precision@N (default: 1 5 10)",
     )
     _add_pairs(parser, "target")
@@ -168,37 +185,36 @@ def _run_preference(args: argparse.Namespace) -> None:
     from mtmetrics.reports import figures, plots
     from mtmetrics.reports.metric_runs import SCORE
 
-    sources, references, *user_texts = map(
-        list, zip(*_drawn(_read(args, args.predictions), args), strict=True)
-    )
+    rows = _drawn(_read_rows(args, args.predictions), args)
+    sources, references, *user_texts = map(list, zip(*rows, strict=True))
     modified = {"random order": [probes.random_order(text, args.seed) for text in references]}
     pool = options.model_pool(args)
-    scorer, about = _scorer(args, pool)
-    about["sentences"] = len(sources)
+    metric = _load_metric(args, pool)
+    document = _describe(metric, args, len(sources))
     word_pairs = _word_pairs(args, pool)
     if word_pairs:
         dictionary = probes.Dictionary(word_pairs, references)
-        literal = [dictionary.translate(text) for text in sources]
-        modified["word by word"] = [translation.text for translation in literal]
-        about["coverage"] = probes.coverage(literal)
-        share = f"{about['coverage']:.1%} of the words of the sources have a translation"
+        translations = [dictionary.translate(text) for text in sources]
+        modified["word by word"] = [translation.text for translation in translations]
+        coverage = probes.coverage(translations)
+        document["coverage"] = coverage
+        share = f"{coverage:.1%} of the words of the sources have a translation"
         print(f"{share}; the others stay as they are", file=sys.stderr)
     modified |= zip(args.predictions, user_texts, strict=True)
-    with options.scoring((1 + len(modified)) * len(sources)):
-        preferences, result = probes.preferences(scorer, sources, references, modified)
-    preferences = [
-        preference for preference in preferences if args.parts or preference.measure == SCORE
-    ]
-    document = about | {"preferences": [preference.as_dict() for preference in preferences]}
+    with messages.scoring((1 + len(modified)) * len(sources)):
+        preferences, result = probes.preferences(metric.scorer, sources, references, modified)
+    if not args.parts:
+        preferences = [item for item in preferences if item.measure == SCORE]
+    document["preferences"] = [item.as_dict() for item in preferences]
     _print(args, document, result, probes.preference_table(preferences))
     if args.plot is not None:
-        title = (
-            f"{_name(about)}, {len(sources)} sentences: d > 0 where the modified one is preferred"
-        )
+        sentences = f"{len(sources)} sentences"
+        title = f"{metric.title}, {sentences}: d > 0 where the modified one is preferred"
         figures.save_figure(plots.draw_preferences(preferences, title=title), args.plot)
 
 
 def _word_pairs(args: argparse.Namespace, pool: "ModelPool") -> list[tuple[str, str]]:
+    """Returns words and their translations, from lists and from parallel text."""
     from mtmetrics.io.tables import read_word_pairs
     from mtmetrics.probes.probing import bare_words
 
@@ -208,10 +224,11 @@ def _word_pairs(args: argparse.Namespace, pool: "ModelPool") -> list[tuple[str, 
         from mtmetrics.training.corpus import read_pairs
 
         rows, _ = read_pairs(args.parallel)
-        sentences = [(bare_words(row.source), bare_words(row.target)) for row in rows]
-        wrap = functools.partial(options.progress, desc="aligning", unit=" batches")
         word_pairs += words_from_sentences(
-            sentences, pool.encoder(args.aligner), _languages(args), wrap=wrap
+            [(bare_words(row.source), bare_words(row.target)) for row in rows],
+            pool.encoder(args.aligner),
+            _languages(args),
+            wrap=functools.partial(messages.progress, desc="aligning", unit=" batches"),
         )
     return word_pairs
 
@@ -225,52 +242,73 @@ def _run_matching(args: argparse.Namespace) -> None:
     from mtmetrics.reports import figures, plots
     from mtmetrics.reports.metric_runs import SCORE
 
-    sources, targets = map(
-        list, zip(*_drawn(probes.distinct_pairs(_read(args)), args), strict=True)
-    )
+    pairs = _drawn(probes.distinct_pairs(_read_rows(args)), args)
+    sources, targets = map(list, zip(*pairs, strict=True))
     pool = options.model_pool(args)
-    if args.nearest is None:
-        candidates = probes.random_candidates(len(sources), args.candidates, args.seed)
-    else:
-        packed = [
-            *map(pool.sentence_encoder(args.nearest).encode, (sources, targets), _languages(args))
-        ]
-        candidates = probes.nearest_candidates(
-            *(side.vectors[side.index] for side in packed), args.candidates
-        )
-    scorer, about = _scorer(args, pool)
-    with options.scoring(candidates.size):
-        precision, result = probes.match(
-            scorer, sources, targets, candidates, sorted(set(args.at or [1, 5, 10]))
-        )
-    precision = {name: values for name, values in precision.items() if args.parts or name == SCORE}
-    about |= {"sentences": len(sources), "candidates": candidates.shape[1], "nearest": args.nearest}
-    _print(args, about | {"precision": precision}, result, probes.matching_table(precision))
+    candidates = _candidates(args, sources, targets, pool)
+    metric = _load_metric(args, pool)
+    cutoffs = sorted(set(args.at or [1, 5, 10]))
+    with messages.scoring(candidates.size):
+        precision, result = probes.match(metric.scorer, sources, targets, candidates, cutoffs)
+    if not args.parts:
+        precision = {SCORE: precision[SCORE]}
+    document = _describe(metric, args, len(sources))
+    document |= {"candidates": candidates.shape[1], "nearest": args.nearest, "precision": precision}
+    _print(args, document, result, probes.matching_table(precision))
     result.report.warn()
     if args.plot is not None:
-        title = f"{_name(about)}: {len(sources)} sentences, {candidates.shape[1]} candidates each"
-        figures.save_figure(
-            plots.draw_curves(precision, title=title, x_label="N", y_label="Precision@N"), args.plot
-        )
+        title = f"{metric.title}: {len(sources)} sentences, {candidates.shape[1]} candidates each"
+        figure = plots.draw_curves(precision, title=title, x_label="N", y_label="Precision@N")
+        figures.save_figure(figure, args.plot)
+
+
+def _candidates(
+    args: argparse.Namespace, sources: list[str], targets: list[str], pool: "ModelPool"
+) -> "np.ndarray":
+    """Returns an (n, k) array: for each source the indices of k targets, the right one among
+    them."""
+    from mtmetrics.probes import probing as probes
+
+    if args.nearest is None:
+        return probes.random_candidates(len(sources), args.candidates, args.seed)
+    encoder = pool.sentence_encoder(args.nearest)
+    vectors = []
+    for texts, language in zip((sources, targets), _languages(args), strict=True):
+        encoded = encoder.encode(texts, language)
+        vectors.append(encoded.vectors[encoded.index])
+    return probes.nearest_candidates(*vectors, args.candidates)
 
 
 def _run_robustness(args: argparse.Namespace) -> None:
     from mtmetrics.probes import robustness as probes
     from mtmetrics.reports.metric_runs import SCORE
 
-    sources, references = map(list, zip(*_drawn(_read(args), args), strict=True))
-    scorer, about = _scorer(args, options.model_pool(args))
-    with options.scoring((1 + len(probes.CHANGES)) * len(sources)):
+    sources, references = map(list, zip(*_drawn(_read_rows(args), args), strict=True))
+    metric = _load_metric(args, options.model_pool(args))
+    target_language = _languages(args)[1] or "en"
+    with messages.scoring((1 + len(probes.CHANGES)) * len(sources)):
         changes, result = probes.robustness(
-            scorer, sources, references, _languages(args)[1] or "en", args.seed
+            metric.scorer, sources, references, target_language, args.seed
         )
-    changes = [one for one in changes if args.parts or one.measure == SCORE]
-    document = about | {"sentences": len(sources), "changes": [one.as_dict() for one in changes]}
+    if not args.parts:
+        changes = [change for change in changes if change.measure == SCORE]
+    document = _describe(metric, args, len(sources))
+    document["changes"] = [change.as_dict() for change in changes]
     _print(args, document, result, probes.robustness_table(changes))
 
 
-def _read(args: argparse.Namespace, modified: Sequence[str] = ()) -> list[Any]:
-    """Distinct rows of a source, its translation, and the modified sentences of the user."""
+def _read_rows(
+    args: argparse.Namespace, modified_paths: Sequence[str] = ()
+) -> list[tuple[str, ...]]:
+    """Reads different rows: a source, its translation, and the user's modified sentences.
+
+    Args:
+        args: parsed arguments.
+        modified_paths: files of modified sentences.
+
+    Raises:
+        InputError: there are no rows, or options contradict each other.
+    """
     from mtmetrics.io.lines import iter_parallel
 
     if getattr(args, "plot", None) is not None:
@@ -278,19 +316,21 @@ def _read(args: argparse.Namespace, modified: Sequence[str] = ()) -> list[Any]:
 
         check_plot_file(args.plot, "--plot")
     paths = [args.sources, args.references]
-    if (args.file is None) != all(paths) or (args.file is not None and (any(paths) or modified)):
-        latter = " (-t needs the latter)" if modified else ""
+    has_file = args.file is not None
+    if has_file == all(paths) or (has_file and (any(paths) or modified_paths)):
+        latter = " (-t needs the latter)" if modified_paths else ""
         raise InputError(f"pass either one FILE or -s SOURCES and -r REFERENCES{latter}")
-    rows = iter_parallel([*paths, *modified]) if args.file is None else _sentence_pairs(args.file)
+    parallel_paths = [*paths, *modified_paths]
+    rows = _read_sentence_pairs(args.file) if has_file else iter_parallel(parallel_paths)
     # The sets of people's judgements have a row for each translation of a source.
-    distinct = list(dict.fromkeys(map(tuple, rows)))
-    if not distinct:
+    distinct_rows = list(dict.fromkeys(map(tuple, rows)))
+    if not distinct_rows:
         raise InputError(f"{args.file or args.sources}: empty; there are no sentence pairs")
-    return distinct
+    return distinct_rows
 
 
-def _sentence_pairs(path: str) -> Iterator[list[str]]:
-    """Yields source and human translation of each row; the latter is the reference, or where there
+def _read_sentence_pairs(path: str) -> Iterator[list[str]]:
+    """Returns source and human translation of each row. The latter is the reference, or where there
     is none the translation."""
     from mtmetrics.io.tables import open_table, required_texts
 
@@ -303,20 +343,15 @@ def _sentence_pairs(path: str) -> Iterator[list[str]]:
     return table.texts(names)
 
 
-def _drawn(rows: list[Any], args: argparse.Namespace) -> list[Any]:
-    if args.sentences is None or positive("--sentences", args.sentences) == len(rows):
+def _drawn(rows: list[T], args: argparse.Namespace) -> list[T]:
+    """Draws as many rows as --sentences says."""
+    if args.sentences is None:
         return rows
-    if args.sentences > len(rows):
-        warn(
-            f"--sentences {args.sentences}: the text has only {len(rows)} sentence pairs; all of "
-            "them are taken"
-        )
-        return rows
-    return random.Random(args.seed).sample(rows, args.sentences)
+    return draw_rows(rows, positive("--sentences", args.sentences), args.seed)
 
 
-def _scorer(args: argparse.Namespace, pool: "ModelPool") -> "tuple[Scorer, dict[str, Any]]":
-    """The metric, told to compare with the source where it can, and what is printed of it."""
+def _load_metric(args: argparse.Namespace, pool: "ModelPool") -> _ProbedMetric:
+    """Loads the metric, to compare with the source where it can."""
     from mtmetrics.scorers.registry import find_metric, load_scorer
 
     loader = options.metric_options(args)
@@ -324,25 +359,24 @@ def _scorer(args: argparse.Namespace, pool: "ModelPool") -> "tuple[Scorer, dict[
     if "source" in metric.sides:
         loader["against"] = metric.side_of_options(loader, ["sources"])
     preset = loader["preset"] if metric.takes_presets else None
-    return load_scorer(pool=pool, **loader), {
+    return _ProbedMetric(load_scorer(pool=pool, **loader), metric.name, preset)
+
+
+def _describe(metric: _ProbedMetric, args: argparse.Namespace, sentences: int) -> Document:
+    """Returns the beginning of a document about a probe."""
+    return {
         "metric": metric.name,
-        "preset": preset,
+        "preset": metric.preset,
         "seed": args.seed,
+        "sentences": sentences,
     }
 
 
-def _name(about: dict[str, Any]) -> str:
-    return (
-        about["metric"]
-        if about["preset"] is None
-        else f"{about['metric']}, preset {about['preset']}"
-    )
-
-
 def _print(
-    args: argparse.Namespace, document: dict[str, Any], result: "MetricResult", table: "Grid"
+    args: argparse.Namespace, document: Document, result: "MetricResult", table: "Grid"
 ) -> None:
+    """Prints a document or a table, with the signature of the scores."""
     from mtmetrics.reports.styles import Report
 
-    pinned = {"signature": result.signature, "report": result.report.as_dict()}
-    print_report(Report(document | pinned, [table], [table, result.signature]), args)
+    document |= {"signature": result.signature, "report": result.report.as_dict()}
+    print_report(Report(document, [table], [table, result.signature]), args)

@@ -4,9 +4,10 @@ import argparse
 import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar
 
-from mtmetrics.cli.options import metric_options, pool_options, progress
+from mtmetrics.cli.messages import progress
+from mtmetrics.cli.options import LoaderOptions, Value, metric_options, pool_options
 from mtmetrics.cli.output import print_json, rounded
 from mtmetrics.cluster.block_folder import BlockFolder
 from mtmetrics.cluster.engine import BLOCK_ROWS, Engine, column_names, map_blocks
@@ -16,7 +17,14 @@ from mtmetrics.io.columns import column_names as field_names
 from mtmetrics.scorers.registry import find_metric
 from mtmetrics.scorers.side import FIELDS
 
-_NO_PATHS = {"metric", "device", "dtype"}  # though there may be a folder of that name
+if TYPE_CHECKING:
+    from mtmetrics.cluster.block_folder import Summary
+    from mtmetrics.cluster.engine import Worker
+    from mtmetrics.cluster.scoring import ScoringWorker
+
+T = TypeVar("T")
+# Options that name no path, though there may be a folder of that name.
+_NO_PATHS = {"metric", "device", "dtype"}
 
 
 def add_engine_options(parser: argparse.ArgumentParser) -> None:
@@ -27,28 +35,44 @@ def add_engine_options(parser: argparse.ArgumentParser) -> None:
                   "Parquet: all columns, and what was computed. Repeat an interrupted call to "
                   "finish it. Needs the extra [ray].",
     )  # fmt: skip
-    text = (
-        "work on a Ray cluster: of this machine alone, or the one at ADDRESS (HOST:PORT, or auto)"
+    group.add_argument(
+        "--engine",
+        metavar="ray[=ADDRESS]",
+        help="work on a Ray cluster: of this machine alone, or the one at ADDRESS (HOST:PORT, or "
+        "auto)",
     )
-    group.add_argument("--engine", metavar="ray[=ADDRESS]", help=text)
-    text = (
-        "CPUs of a worker (default: %(default)s); where there are GPUs, each worker takes one "
-        "of them too"
+    group.add_argument(
+        "--cpus-per-worker",
+        type=int,
+        default=1,
+        metavar="N",
+        help="CPUs of a worker (default: %(default)s); where there are GPUs, each worker takes one "
+        "of them too",
     )
-    group.add_argument("--cpus-per-worker", type=int, default=1, metavar="N", help=text)
-    text = (
-        "rows that are computed, written and after a fault repeated together (default: %(default)s)"
+    group.add_argument(
+        "--block-rows",
+        type=int,
+        default=BLOCK_ROWS,
+        metavar="N",
+        help="rows that are computed, written and after a fault repeated together (default: "
+        "%(default)s)",
     )
-    group.add_argument("--block-rows", type=int, default=BLOCK_ROWS, metavar="N", help=text)
-    text = (
-        "stop at the first bad row, or keep bad rows in OUT/errors and go on (default: %(default)s)"
+    group.add_argument(
+        "--on-error",
+        choices=("stop", "keep"),
+        default="stop",
+        help="stop at the first bad row, or keep bad rows in OUT/errors and go on (default: "
+        "%(default)s)",
     )
-    group.add_argument("--on-error", choices=("stop", "keep"), default="stop", help=text)
 
 
 def chosen_engine(args: argparse.Namespace) -> Engine:
-    """The engine as the arguments ask for it, for one FILE and a folder; `InputError` where they
-    ask for anything else too."""
+    """Returns the cluster that --engine names.
+
+    Raises:
+        InputError: the input is not one FILE, the output is no folder, or a device is named that a
+            worker may not have.
+    """
     if args.file is None or args.sources or args.predictions or args.references:
         raise InputError(
             "--engine ray reads one FILE or folder of rows (.parquet, .jsonl); not -s, -t and -r"
@@ -66,76 +90,116 @@ def chosen_engine(args: argparse.Namespace) -> Engine:
     )
 
 
-def score(args: argparse.Namespace) -> int:
+def score(args: argparse.Namespace) -> None:
     """Scores on the cluster, and prints the summary as JSON."""
     engine = chosen_engine(args)
     if args.segments or len(args.metric or ()) > 1:
         raise InputError("--engine ray scores with one --metric, and prints no --segments")
-    asked_for = metric_options(args)
+    loader = metric_options(args)
     names = column_names(args.file)
     fields = field_names(args.file, names)
-    given = [column for column, field in FIELDS.items() if field in fields]
-    side = find_metric(asked_for["metric"]).side_of_preset(
-        asked_for.get("preset"), asked_for, given
-    )
-    options, pool = asked_for | {"against": side}, pool_options(args, dtype="auto")
-    options["degenerate"] = args.degenerate
-    settings = options | {"dtype": pool["dtype"]}
+    available_columns = [column for column, field in FIELDS.items() if field in fields]
+    metric = find_metric(loader["metric"])
+    side = metric.side_of_preset(loader.get("preset"), loader, available_columns)
+    loader |= {"against": side, "degenerate": args.degenerate}
+    pool = pool_options(args, dtype="auto")
+    # All that the scores depend on: another call with the same folder has to agree.
+    settings = {**loader, "dtype": pool["dtype"]}
     settings = {
         name: value for name, value in settings.items() if value is not None and name != "workers"
     }
     columns = text_columns(args.file, names, [*side.fields, "translation"])
     from mtmetrics.cluster.scoring import SCORE, total
 
-    anywhere = map(absolute_paths, (options, pool))
-    plugins = [os.path.abspath(path) for path in args.plugin or ()]
-    make_worker = functools.partial(_worker, plugins, columns, *anywhere, engine.cpus_per_worker)
-    done = run_blocks(args, engine, make_worker, out=args.out, texts=columns, settings=settings)
-    summary, report = total(done)
+    make_worker = functools.partial(
+        _make_worker,
+        [os.path.abspath(path) for path in args.plugin or ()],
+        columns,
+        absolute_paths(loader),
+        absolute_paths(pool),
+        engine.cpus_per_worker,
+    )
+    blocks = run_blocks(args, engine, make_worker, out=args.out, texts=columns, settings=settings)
+    summary, report = total(blocks)
     if args.ci:
         from mtmetrics.statistics.significance import bootstrap_interval
 
         scores = BlockFolder(args.out).column(SCORE)
         interval = bootstrap_interval(scores[scores == scores])  # without those that are left out
         summary["ci"] = interval and interval._asdict()
-    bad = sum(block["bad"] for block in done)
-    print_json(rounded(summary | {"bad": bad}, full=args.full_precision))
+    summary["bad"] = sum(block["bad"] for block in blocks)
+    print_json(rounded(summary, full=args.full_precision))
     report.warn()
-    return 0
 
 
 def text_columns(path: str, names: Sequence[str], fields: Sequence[str]) -> tuple[str, ...]:
-    """The columns that hold some fields, under whichever of the known names; a field that is not
-    there keeps its own name, under which the engine will miss it."""
-    known = field_names(path, names)
-    return tuple(known.get(field, field) for field in fields)
+    """Returns the columns that hold some fields.
+
+    Args:
+        path: the file, for messages.
+        names: of its columns.
+        fields: such as ``source``; one that the file lacks keeps its name, under which the engine
+            will miss it.
+    """
+    column_of_field = field_names(path, names)
+    return tuple(column_of_field.get(field, field) for field in fields)
 
 
 def run_blocks(
-    args: argparse.Namespace, engine: Engine, make_worker: Callable[[], Any], **given: Any
-) -> list[Any]:
-    """The summaries of all blocks of FILE; `given` is what else `map_blocks` takes."""
-    how = {"engine": engine, "block_rows": args.block_rows, "keep_errors": args.on_error == "keep"}
-    return list(
-        progress(map_blocks(make_worker, args.file, **how, **given), unit=" blocks", desc="scoring")
+    args: argparse.Namespace,
+    engine: Engine,
+    make_worker: "Callable[[], Worker]",
+    *,
+    out: str,
+    texts: Sequence[str],
+    settings: Mapping[str, object],
+) -> list["Summary"]:
+    """Maps workers over FILE, and shows a bar; see `mtmetrics.cluster.engine.map_blocks`.
+
+    Args:
+        args: parsed arguments.
+        engine: the cluster.
+        make_worker: makes a worker in its process.
+        out: the folder to fill.
+        texts: columns that must hold texts.
+        settings: what the output depends on.
+
+    Returns:
+        The summary of each block.
+    """
+    blocks = map_blocks(
+        make_worker,
+        args.file,
+        engine=engine,
+        block_rows=args.block_rows,
+        keep_errors=args.on_error == "keep",
+        out=out,
+        texts=texts,
+        settings=settings,
     )
+    return list(progress(blocks, unit=" blocks", desc="scoring"))
 
 
-def _worker(plugins: list[str], *arguments: Any) -> Any:
+def _make_worker(
+    plugins: list[str],
+    columns: tuple[str, ...],
+    loader: LoaderOptions,
+    pool: dict[str, Value],
+    workers: int,
+) -> "ScoringWorker":
+    """Makes a worker in its process, which does not know the plug-ins yet."""
     from mtmetrics.cluster.scoring import ScoringWorker
     from mtmetrics.scorers.plugins import load_plugin
 
     for path in plugins:
         load_plugin(path)
-    *given, workers = arguments
-    return ScoringWorker(*given, workers=workers)
+    return ScoringWorker(columns, loader, pool, workers=workers)
 
 
-def absolute_paths(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the options with paths that hold in the working folder of another process, too."""
-    paths = {
-        name: value
-        for name, value in options.items()
-        if isinstance(value, str) and name not in _NO_PATHS and os.path.exists(value)
-    }
-    return {**options, **{name: absolute(value) for name, value in paths.items()}}
+def absolute_paths(options: Mapping[str, T]) -> dict[str, T]:
+    """Returns options with paths that hold in the working folder of another process."""
+    absolute_options = dict(options)
+    for name, value in options.items():
+        if isinstance(value, str) and name not in _NO_PATHS and os.path.exists(value):
+            absolute_options[name] = absolute(value)
+    return absolute_options

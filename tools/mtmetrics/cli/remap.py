@@ -3,14 +3,14 @@
 import argparse
 import functools
 import os
-import random
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mtmetrics.checks import choice, language_pair, positive, warn
-from mtmetrics.cli import options
-from mtmetrics.cli.output import check_new, print_json
+from mtmetrics.cli import messages, options
+from mtmetrics.cli.output import Document, check_new, print_json
+from mtmetrics.cli.rows import draw_rows
 from mtmetrics.errors import InputError
 from mtmetrics.io.atomic import filled_folder
 from mtmetrics.io.lines import short_name
@@ -50,18 +50,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--parallel",
         metavar="FILE",
-        nargs="+",
-        action="extend",
-        default=[],
+        **options.LIST,
         help="parallel text: JSONL (source, target, origin) or TSV",
     )
     group.add_argument("--word-pairs", metavar="FILE", help="TSV of words and their translations")
     parser.add_argument(
         "--exclude-origin",
         metavar="NAME",
-        nargs="+",
-        action="extend",
-        default=[],
+        **options.LIST,
         help="origins of --parallel to leave out; NAME* is a prefix",
     )
     parser.add_argument(
@@ -81,9 +77,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--map",
         metavar="KIND",
-        nargs="+",
-        action="extend",
-        default=[],
+        **options.LIST,
         help="clp, umd, clp+umd, umd+clp (default: clp umd)",
     )
     parser.add_argument(
@@ -93,9 +87,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="folder for the maps; maps of other pairs in it stay",
     )
     parser.add_argument("--overwrite", action="store_true", help="replace maps of the same name")
-    parser.add_argument(
-        "--seed", type=int, default=1, help="of the choice of sentences (default: %(default)s)"
-    )
+    options.add_seed(parser, "the choice of sentences")
     options.add_model_options(parser)
     parser.set_defaults(run=run)
 
@@ -117,77 +109,89 @@ def run(args: argparse.Namespace) -> None:
     with filled_folder(args.out):
         if not os.access(args.out, os.W_OK):
             raise InputError(f"--out {args.out}: no permission to write there")
-        print_json(_fitted(args, files))
+        print_json(_fit(args, files))
 
 
-def _fitted(args: argparse.Namespace, files: Mapping[str, Path]) -> list[dict[str, Any]]:
-    """Fits the map of each kind, writes it to its file, and describes the files."""
+def _fit(args: argparse.Namespace, files: Mapping[str, Path]) -> list[Document]:
+    """Fits a map of each kind, and writes it to its file.
+
+    Args:
+        args: parsed arguments.
+        files: kind -> the file.
+
+    Returns:
+        For each file a document that describes it.
+    """
     from mtmetrics.matching.remapping import Remapping
     from mtmetrics.matching.remapping_files import map_meta
 
-    pairs, corpus = _pairs(args)
+    pairs, corpus = _read_pairs(args)
     source, target, encoder = _vectors(args, pairs, options.model_pool(args))
     if len(source) < 2:
         raise InputError(f"{len(source)} pair(s) of vectors determine no map; pass more text")
     if len(source) < encoder.dim:
-        few = f"{len(source)} pairs of vectors for an encoder of width {encoder.dim}"
-        warn(f"{few}: fewer pairs than dimensions leave most of a map to chance; pass more text")
-    sentences = str(len(pairs)) if args.parallel else "0"
+        warn(
+            f"{len(source)} pairs of vectors for an encoder of width {encoder.dim}: fewer pairs "
+            "than dimensions leave most of a map to chance; pass more text"
+        )
+    sentences = len(pairs) if args.parallel else 0
     meta = map_meta(
-        encoder, args.lp, level=args.level, corpus=corpus, sentences=sentences, seed=str(args.seed)
+        encoder,
+        args.lp,
+        level=args.level,
+        corpus=corpus,
+        sentences=str(sentences),
+        seed=str(args.seed),
     )
-    written = []
+    documents = []
     for kind, path in files.items():
         remapping = Remapping.fit(kind, source, target, meta)
         remapping.save(path)
-        about = {
+        document = {
             "file": str(path),
             "kind": kind,
             "fingerprint": remapping.fingerprint,
             "pairs": len(source),
         }
-        written.append(about | ({"sentences": len(pairs)} if args.parallel else {}))
-    return written
+        if args.parallel:
+            document["sentences"] = sentences
+        documents.append(document)
+    return documents
 
 
-def _pairs(args: argparse.Namespace) -> tuple[list[tuple[str, str]], str]:
+def _read_pairs(args: argparse.Namespace) -> tuple[list[tuple[str, str]], str]:
+    """Returns pairs of words or of sentences, and the name of the corpus."""
     if args.word_pairs:
         return read_word_pairs(args.word_pairs), Path(args.word_pairs).name
     from mtmetrics.training.corpus import read_pairs
 
     rows, _ = read_pairs(args.parallel, args.exclude_origin)
-    if args.sentences is not None and len(rows) < args.sentences:
-        warn(
-            f"--sentences {args.sentences}: the text has only {len(rows)} sentence pairs; all of "
-            "them are taken"
-        )
-    wanted = _SENTENCES if args.sentences is None else args.sentences
-    if len(rows) > wanted:
-        rows = random.Random(args.seed).sample(rows, wanted)
-    return [(row.source, row.target) for row in rows], " ".join(
-        short_name(path) for path in args.parallel
-    )
+    wanted = min(_SENTENCES, len(rows)) if args.sentences is None else args.sentences
+    pairs = [(row.source, row.target) for row in draw_rows(rows, wanted, args.seed)]
+    return pairs, " ".join(map(short_name, args.parallel))
 
 
 def _vectors(
     args: argparse.Namespace, pairs: list[tuple[str, str]], pool: "ModelPool"
 ) -> "tuple[*Vectors, Encoder]":
+    """Returns the vectors of sources and of targets, (n, d) each, and their encoder."""
     from mtmetrics.mining.word_level import vectors_from_sentences, vectors_from_words
 
     languages = language_pair(args.lp)
     if args.level == "sentence":
-        sentences = pool.sentence_encoder(args.encoder, layer=args.layer)
-        source, target = (
-            sentences.encode([pair[side] for pair in pairs], languages[side]) for side in (0, 1)
-        )
-        return source.vectors[source.index], target.vectors[target.index], sentences
+        encoder = pool.sentence_encoder(args.encoder, layer=args.layer)
+        vectors = []
+        for side, language in enumerate(languages):
+            encoded = encoder.encode([pair[side] for pair in pairs], language)
+            vectors.append(encoded.vectors[encoded.index])
+        return *vectors, encoder
     encoder = pool.encoder(args.encoder, layer=args.layer)
     if args.word_pairs:
         return *vectors_from_words(pairs, encoder, languages), encoder
-    aligner = (
-        encoder if args.align_layer is None else pool.encoder(args.encoder, layer=args.align_layer)
-    )
-    wrap = functools.partial(options.progress, desc="aligning", unit=" batches")
+    aligner = encoder
+    if args.align_layer is not None:
+        aligner = pool.encoder(args.encoder, layer=args.align_layer)
+    wrap = functools.partial(messages.progress, desc="aligning", unit=" batches")
     vectors = vectors_from_sentences(
         pairs, encoder, aligner, languages, threshold=args.threshold, wrap=wrap
     )

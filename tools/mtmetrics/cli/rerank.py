@@ -1,30 +1,42 @@
-"""``mtmetrics rerank``: takes the best of several translations of each source."""
+"""``mtmetrics rerank``: takes the best of several translations of each source.
+
+Four readers yield the lists of candidates: of JSON Lines, of parallel files, of files with numbered
+lines, and of any of the latter two with a file of sources beside it."""
 
 import argparse
 import itertools
 import math
 import sys
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from mtmetrics.checks import positive
-from mtmetrics.cli import options
-from mtmetrics.cli.output import check_target, opened, write_report
+from mtmetrics.cli import messages, options
+from mtmetrics.cli.output import Document, check_target, opened, write_report
 from mtmetrics.errors import InputError
 from mtmetrics.io.lines import iter_lines, iter_parallel, json_line
 from mtmetrics.io.nbest import read_candidates
 from mtmetrics.io.tables import is_json, jsonl_rows
 
 if TYPE_CHECKING:
-    from mtmetrics.choosing.reranking import NBest
+    from mtmetrics.choosing.reranking import Choice, NBest, Reranker
+    from mtmetrics.models.pool import ModelPool
+    from mtmetrics.scorers.spec import MetricSpec
 
 # Name of the translation model's score where the input gives it none.
 _MODEL = "model"
 
 
-_Rows = Iterator[
-    tuple[dict[str, Any], "NBest"]
-]  # what the output keeps of the input, and candidates
+class _InputList(NamedTuple):
+    """The candidates of one source.
+
+    Attributes:
+        fields: what the output keeps of the input.
+        candidates: the translations.
+    """
+
+    fields: Document
+    candidates: "NBest"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -50,9 +62,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "-t",
         "--predictions",
         metavar="FILE",
-        nargs="+",
-        action="extend",
-        default=[],
+        **options.LIST,
         help=(
             "instead of FILE: --nbest lines per source, or lines as Moses and Marian write them "
             "(NUMBER ||| TEXT ||| FEATURES ||| SCORE); of several files each gives candidates of "
@@ -90,7 +100,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
             "metrics that compare with references (--metric; default: chrf)"
         ),
     )
-    options.add_metric_options(parser, several=True)
+    options.add_metric_options(parser, is_repeatable=True)
     options.add_mix_option(parser, ", or of a model score (default: 0)")
     parser.add_argument(
         "--tune",
@@ -113,83 +123,144 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    specs = options.metric_specs(args, usual=["chrf"] if args.mbr else ["xmoverscore"])
+    specs = options.metric_specs(args, usual=["chrf"] if args.mbr else [options.USUAL_METRIC])
     weights = options.mix_weights(args)
     if args.tune and weights:
         raise InputError("--tune and --mix: the weights are either given or chosen; leave one out")
     check_target(args.out, "--out")
     check_target(args.report, "--report")
-    rows = _rows(args)
-    first = next(rows, None)
-    if first is None:
+    lists = _read_lists(args)
+    first_list = next(lists, None)
+    if first_list is None:
         raise InputError(
             f"{args.file or args.predictions[0]}: empty; there is nothing to choose from"
         )
-    development = [item for _, item in _jsonl(args.tune)] if args.tune else []
+    development = [item.candidates for item in _read_json_lines(args.tune)] if args.tune else []
+    pool = options.model_pool(args, dtype="auto")
+    reranker, report = _load_reranker(
+        args, specs, weights, first_list.candidates, development, pool
+    )
+    lists = itertools.chain([first_list], messages.progress(lists, unit=" lists", desc="choosing"))
+    _write_choices(args, reranker, lists)
+    write_report(args.report, {**report, **_describe(reranker), **pool.about()})
+    print(f"mtmetrics: {_summary(reranker)}", file=sys.stderr)
+
+
+def _load_reranker(
+    args: argparse.Namespace,
+    specs: "dict[str, MetricSpec]",
+    weights: dict[str, float],
+    first_list: "NBest",
+    development: "list[NBest]",
+    pool: "ModelPool",
+) -> "tuple[Reranker, Document]":
+    """Loads the metrics, and tunes their weights where there is a development set.
+
+    Args:
+        args: parsed arguments.
+        specs: the metrics by name.
+        weights: name of a score -> its weight, as the user gives it.
+        first_list: has the same texts and scores as the others.
+        development: lists to tune with.
+        pool: loads the models.
+
+    Returns:
+        The reranker, and the beginning of its report: what it was tuned on.
+    """
     from mtmetrics.choosing.mixture import load_scorers
     from mtmetrics.choosing.reranking import Reranker
+    from mtmetrics.scorers.spec import MetricSpec
 
-    columns = {"sources": first[1].source, "references": first[1].references}
-    columns_given = [name for name, value in columns.items() if value is not None]
-    pool = options.model_pool(args, dtype="auto")
-    scorers = load_scorers(specs, columns_given, pool, args.lp, args.mbr)
-    reranker = Reranker(scorers, weights, mbr=args.mbr, model_scores=first[1].scores)
-    report: dict[str, Any] = {}
-    if args.tune:
-        from mtmetrics.reports.metric_runs import MetricSpec
+    texts = {"sources": first_list.source, "references": first_list.references}
+    columns = [name for name, text in texts.items() if text is not None]
+    scorers = load_scorers(specs, columns, pool, args.lp, args.mbr)
+    reranker = Reranker(scorers, weights, mbr=args.mbr, model_scores=first_list.scores)
+    if not args.tune:
+        return reranker, {}
+    objective = None
+    spec = MetricSpec.parse(args.objective).filled(args.preset, {})
+    if any(candidates.human is None for candidates in development):
+        objective = spec.load_for(["references"], pool, args.lp)
+    reranker.tune(development, objective)
+    tuned_on = {
+        "file": args.tune,
+        "lists": len(development),
+        "objective": "human" if objective is None else objective.signature,
+    }
+    return reranker, {"tuned_on": tuned_on}
 
-        judged = all(item.human is not None for item in development)
-        spec = MetricSpec.parse(args.objective).filled(args.preset, {})
-        objective = None if judged else spec.load_for(["references"], pool, args.lp)
-        reranker.tune(development, objective)
-        by = "human" if objective is None else objective.signature
-        report["tuned_on"] = {"file": args.tune, "lists": len(development), "objective": by}
-    rows = itertools.chain([first], options.progress(rows, unit=" lists", desc="choosing"))
-    of_name = args.out is not None and not args.out.removesuffix(".gz").endswith(".jsonl")
-    plain = args.format == "text" or (args.format is None and of_name)
+
+def _write_choices(
+    args: argparse.Namespace, reranker: "Reranker", lists: Iterator[_InputList]
+) -> None:
+    """Writes the chosen translation of each list, as a row or as plain text."""
+    names_text_file = args.out is not None and not args.out.removesuffix(".gz").endswith(".jsonl")
+    is_text = args.format == "text" or (args.format is None and names_text_file)
     with opened(args.out) as stream:
-        kept, lists = itertools.tee(rows)
-        for (row, _), choice in zip(kept, reranker.choose(item for _, item in lists), strict=True):
-            score, *scores = (
-                None if math.isnan(score) else score for score in (choice.score, *choice.scores)
-            )
-            row |= {
-                "translation": choice.text,
-                "index": choice.index,
-                "score": score,
-                "scores": scores,
-            }
-            stream.write(choice.text + "\n" if plain else json_line(row))
-    counts, mixture = reranker.counts, reranker.mixture
-    report |= {**counts, "mbr": args.mbr, "weights": mixture.weights, "metrics": mixture.about()}
-    write_report(args.report, report)
+        lists, lists_to_rerank = itertools.tee(lists)
+        choices = reranker.choose(item.candidates for item in lists_to_rerank)
+        for item, choice in zip(lists, choices, strict=True):
+            row = item.fields | _choice_fields(choice)
+            stream.write(choice.text + "\n" if is_text else json_line(row))
+
+
+def _choice_fields(choice: "Choice") -> Document:
+    """Returns the fields of a row about a choice; scores of blank candidates are None."""
+    return {
+        "translation": choice.text,
+        "index": choice.index,
+        "score": _number(choice.score),
+        "scores": [_number(score) for score in choice.scores],
+    }
+
+
+def _number(score: float) -> float | None:
+    return None if math.isnan(score) else score
+
+
+def _describe(reranker: "Reranker") -> Document:
+    """Returns counts, weights and metrics for the report."""
+    mixture = reranker.mixture
+    return {
+        **reranker.counts,
+        "mbr": reranker.mbr,
+        "weights": mixture.weights,
+        "metrics": mixture.about(),
+    }
+
+
+def _summary(reranker: "Reranker") -> str:
+    """Returns counts and weights in one line."""
+    counts = reranker.counts
     unusual = "".join(f", {counts[name]} {name}" for name in ("blank", "repeated") if counts[name])
-    text = (
+    weights = ", ".join(f"{name}={value:g}" for name, value in reranker.mixture.weights.items())
+    return (
         f"{counts['sources']} sources with {counts['candidates']} candidates{unusual}; "
-        f"{counts['changed']} times not "
+        f"{counts['changed']} times not the first one is chosen, {counts['tied']} times several "
+        f"are best; weights {weights}"
     )
-    text += f"the first one is chosen, {counts['tied']} times several are best"
-    weighed = ", ".join(f"{name}={weight:g}" for name, weight in mixture.weights.items())
-    print(f"mtmetrics: {text}; weights {weighed}", file=sys.stderr)
 
 
-def _rows(args: argparse.Namespace) -> _Rows:
-    """For each source what its row of the output keeps of the input, and its candidates."""
-    if (args.file is None) == (not args.predictions) or (
-        args.file and (args.sources or args.nbest)
-    ):
+def _read_lists(args: argparse.Namespace) -> Iterator[_InputList]:
+    """Reads the input that the options name."""
+    has_file = args.file is not None
+    if has_file == bool(args.predictions) or (has_file and (args.sources or args.nbest)):
         raise InputError(
             "nothing to choose from: pass one FILE of JSON Lines (or -), or -t with -s and --nbest"
         )
-    if args.file is not None:
-        return _jsonl(args.file)
-    numbered = len(args.predictions) == 1 and args.nbest is None
-    count = 1 if args.nbest is None else positive("--nbest", args.nbest)
-    lists = _numbered(args.predictions[0]) if numbered else _by_lines(args.predictions, count)
-    return lists if args.sources is None else _with_sources(lists, args)
+    if has_file:
+        return _read_json_lines(args.file)
+    if len(args.predictions) == 1 and args.nbest is None:
+        lists = _read_numbered(args.predictions[0])
+    else:
+        lines_per_source = 1 if args.nbest is None else positive("--nbest", args.nbest)
+        lists = _read_parallel(args.predictions, lines_per_source)
+    if args.sources is None:
+        return lists
+    return _with_sources(lists, args.sources, args.predictions[0])
 
 
-def _jsonl(path: str) -> _Rows:
+def _read_json_lines(path: str) -> Iterator[_InputList]:
     from mtmetrics.choosing.reranking import NBest
 
     if path != "-" and not is_json(path):
@@ -200,48 +271,62 @@ def _jsonl(path: str) -> _Rows:
         if not isinstance(row.get("candidates"), list):
             raise InputError(f"{where}: 'candidates' must be a list of strings")
         scores = row.get("scores") or {}
-        named = scores if isinstance(scores, dict) else {_MODEL: scores}
+        scores_by_name = scores if isinstance(scores, dict) else {_MODEL: scores}
         try:
-            item = NBest(
-                row["candidates"], row.get("source"), row.get("references"), named, row.get("human")
+            candidates = NBest(
+                row["candidates"],
+                row.get("source"),
+                row.get("references"),
+                scores_by_name,
+                row.get("human"),
             )
         except InputError as error:
             raise InputError(f"{where}: {error}") from None
-        yield {name: value for name, value in row.items() if name != "candidates"}, item
+        fields = {name: value for name, value in row.items() if name != "candidates"}
+        yield _InputList(fields, candidates)
 
 
-def _by_lines(paths: list[str], count: int) -> _Rows:
-    """Every `count` lines of each of parallel files."""
+def _read_parallel(paths: Sequence[str], lines_per_source: int) -> Iterator[_InputList]:
+    """Reads parallel files, in each of which a source has so many lines."""
     from mtmetrics.choosing.reranking import NBest
 
     lines = iter_parallel(paths)
     for number in itertools.count(1):
-        block = list(itertools.islice(lines, count))
+        block = list(itertools.islice(lines, lines_per_source))
         if not block:
             return
-        if len(block) < count:
+        if len(block) < lines_per_source:
             raise InputError(
-                f"{paths[0]}: its lines are not a multiple of --nbest {count}; source {number} "
-                f"has {len(block)}"
+                f"{paths[0]}: its lines are not a multiple of --nbest {lines_per_source}; source "
+                f"{number} has {len(block)}"
             )
-        yield {}, NBest([text for column in zip(*block, strict=True) for text in column])
+        lines_per_file = zip(*block, strict=True)
+        yield _InputList({}, NBest(list(itertools.chain.from_iterable(lines_per_file))))
 
 
-def _numbered(path: str) -> _Rows:
-    """Lines with the number of their source, and the model's score."""
+def _read_numbered(path: str) -> Iterator[_InputList]:
+    """Reads lines that begin with the number of their source, and end with the model's score."""
     from mtmetrics.choosing.reranking import NBest
 
     for candidates in read_candidates(path):
         scores = {_MODEL: [candidate.score for candidate in candidates]}
-        yield {}, NBest([candidate.text for candidate in candidates], scores=scores)
+        texts = [candidate.text for candidate in candidates]
+        yield _InputList({}, NBest(texts, scores=scores))
 
 
-def _with_sources(lists: _Rows, args: argparse.Namespace) -> _Rows:
-    for number, (source, candidates) in enumerate(
-        itertools.zip_longest(iter_lines(args.sources, "segments"), lists), 1
-    ):
-        if source is None or candidates is None:
-            shorter, longer = (args.sources, args.predictions[0])[:: 1 if source is None else -1]
-            raise InputError(f"{shorter} ends after {number - 1} sources, but {longer} goes on")
-        candidates[1].source = source
-        yield {"source": source}, candidates[1]
+def _with_sources(
+    lists: Iterator[_InputList], source_path: str, candidates_path: str
+) -> Iterator[_InputList]:
+    """Adds a line of a file of sources to each list."""
+    sources = iter_lines(source_path, "segments")
+    for number, (source, item) in enumerate(itertools.zip_longest(sources, lists)):
+        if source is None:
+            raise _ends_early(source_path, candidates_path, number)
+        if item is None:
+            raise _ends_early(candidates_path, source_path, number)
+        item.candidates.source = source
+        yield _InputList({"source": source}, item.candidates)
+
+
+def _ends_early(shorter_path: str, longer_path: str, sources: int) -> InputError:
+    return InputError(f"{shorter_path} ends after {sources} sources, but {longer_path} goes on")

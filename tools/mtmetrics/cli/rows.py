@@ -1,14 +1,20 @@
-"""Input of several commands: rows to score and systems to compare, in the languages that the user
-says they are in."""
+"""The input of ``score``, ``explain`` and ``compare``: parallel files, or one file of rows; and the draw
+of rows for other commands.
+
+`open_rows` yields rows one by one, with the columns that the metrics of the call compare with.
+`read_systems` reads everything at once, with all columns."""
 
 import argparse
+import dataclasses
 import functools
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
-from mtmetrics.cli.options import metric_options
+from mtmetrics.checks import warn
+from mtmetrics.cli.options import LoaderOptions
 from mtmetrics.errors import InputError
 from mtmetrics.io.columns import column_names
 from mtmetrics.io.languages import language_checked
@@ -18,190 +24,262 @@ from mtmetrics.scorers.metric import Metric
 from mtmetrics.scorers.registry import find_metric
 from mtmetrics.scorers.side import FIELDS, Column, Side
 
+T = TypeVar("T")
+# For each column a source, a reference or a list of references; then a translation per system.
+TextRow = list[str | list[str]]
 
-class MetricRows(NamedTuple):
-    """What is to be scored: rows of what each of `columns` holds, of references a list where there
-    are several, then one prediction per system; how many rows (0: not known); and for each metric
-    the side that it compares with."""
 
-    names: list[str]
+@dataclasses.dataclass(frozen=True)
+class InputRows:
+    """Rows to score.
+
+    Attributes:
+        systems: names of the systems.
+        columns: the columns that the metrics compare with.
+        rows: the texts of one segment after the other.
+        count: number of rows; 0 where it is not known.
+        sides: for each metric the side that it compares with.
+    """
+
+    systems: list[str]
     columns: list[Column]
-    rows: Iterator[list[Any]]
+    rows: Iterator[TextRow]
     count: int
     sides: list[Side]
 
 
-# What n translations are compared with, sources, references or lists of several, or both; and those
-# of each system.
-Systems = tuple[dict[Column, list[Any]], dict[str, list[str]]]
+class Systems(NamedTuple):
+    """The texts of n segments.
+
+    Attributes:
+        columns: column -> n sources or references; lists where segments have several references.
+        translations: name of a system -> its n translations.
+    """
+
+    columns: dict[Column, list[str | list[str]]]
+    translations: dict[str, list[str]]
 
 
-class _Opened(NamedTuple):
-    """Names of systems; the columns that are there, or None where a file of two does not say which
-    the first is; what reads those that are wanted; and how many rows there are."""
+@dataclasses.dataclass(frozen=True)
+class _OpenedInput:
+    """Input of which nothing but the head is read.
 
-    names: list[str]
+    Attributes:
+        systems: names of the systems.
+        columns: the columns of sources and references that it holds; None where the first of two
+            columns may be either.
+        read: yields the rows with some of these columns.
+        count: number of rows; None where it is not known.
+    """
+
+    systems: list[str]
     columns: list[Column] | None
-    read: Callable[[Sequence[Column]], Iterator[list[Any]]]
+    read: Callable[[Sequence[Column]], Iterator[TextRow]]
     count: int | None
 
 
-def input_rows(args: argparse.Namespace) -> tuple[list[str], Iterator[list[Any]], dict[str, Any]]:
-    """As `metric_rows`, for one metric: the names of the systems, the rows, and its options."""
-    asked = metric_options(args)
-    names, _, rows, _, [side] = metric_rows(args, [asked])
-    return names, rows, asked | {"against": side}
+def open_rows(args: argparse.Namespace, loaders: Sequence[LoaderOptions]) -> InputRows:
+    """Opens the input that the options of `mtmetrics.cli.options.add_row_options` name.
 
+    Reads the first row at once, so that a missing or empty file is reported before any model is
+    loaded.
 
-def metric_rows(args: argparse.Namespace, metrics: Sequence[dict[str, Any]]) -> MetricRows:
-    """Opens what the options of `mtmetrics.cli.options.add_row_options` name, for metrics given by
-    their loaders' keywords.
+    Args:
+        args: parsed arguments.
+        loaders: for each metric the keywords of `load_scorer`.
 
-    The first row is read at once, so that a missing or empty file is reported before any model is
-    loaded."""
-    known = [find_metric(options["metric"]) for options in metrics]
+    Raises:
+        InputError: the input is missing or empty, or lacks what a metric compares with.
+    """
+    metrics = [find_metric(loader["metric"]) for loader in loaders]
     _require_files(args)
-    opened = _opened(args)
+    opened = _open(args)
     sides = [
-        _side(metric, options, opened.columns)
-        for metric, options in zip(known, metrics, strict=True)
+        _choose_side(metric, loader, opened.columns)
+        for metric, loader in zip(metrics, loaders, strict=True)
     ]
     columns = [column for column in FIELDS if any(column in side.columns for side in sides)]
     if opened.columns is None and len(columns) > 1:
-        three = "pass three columns: source, translation and reference"
         raise InputError(
-            f"{args.file}: the first of two columns cannot be both source and reference; {three}"
+            f"{args.file}: the first of two columns cannot be both source and reference; pass "
+            "three columns: source, translation and reference"
         )
-    return MetricRows(opened.names, columns, _read(args, opened, columns), opened.count or 0, sides)
+    rows = _checked_rows(args, opened, columns)
+    return InputRows(opened.systems, columns, rows, opened.count or 0, sides)
 
 
 def read_systems(args: argparse.Namespace) -> Systems:
-    """Reads all that the same options name, for metrics that compare with different columns of it.
+    """Reads the whole input that the same options name, for metrics that may compare with different
+    columns.
 
     One FILE is JSON Lines here, with the keys ``source``, ``reference`` or both, and ``outputs``,
     an object with the translation of each system."""
     _require_files(args)
     if args.file is not None:
-        return _systems_of_file(args.file)
-    opened = _opened(args)
-    twice = [name for name in opened.names if opened.names.count(name) > 1]
-    if twice:
-        raise InputError(f"-t {twice[0]}: given twice")
-    given = opened.columns or []
-    columns = [list(column) for column in zip(*_read(args, opened, given), strict=True)]
-    others, predictions = columns[: len(given)], columns[len(given) :]
-    return dict(zip(given, others, strict=True)), dict(zip(opened.names, predictions, strict=True))
+        return _read_systems_of_file(args.file)
+    opened = _open(args)
+    for system in opened.systems:
+        if opened.systems.count(system) > 1:
+            raise InputError(f"-t {system}: given twice")
+    columns = opened.columns or []
+    rows = _checked_rows(args, opened, columns)
+    texts = [list(column) for column in zip(*rows, strict=True)]
+    return Systems(
+        dict(zip(columns, texts[: len(columns)], strict=True)),
+        dict(zip(opened.systems, texts[len(columns) :], strict=True)),
+    )
+
+
+def draw_rows(rows: list[T], wanted: int, seed: int) -> list[T]:
+    """Draws as many rows as --sentences says; where there are no more, all rows in their order."""
+    if wanted > len(rows):
+        warn(
+            f"--sentences {wanted}: the text has only {len(rows)} sentence pairs; all of them are "
+            "taken"
+        )
+    if wanted >= len(rows):
+        return rows
+    return random.Random(seed).sample(rows, wanted)
 
 
 def _require_files(args: argparse.Namespace) -> None:
+    """Refuses options that name too few files, or files of two kinds."""
     if args.file is not None and (args.sources or args.predictions or args.references):
         raise InputError("pass either one FILE or -s and -t (or -r and -t), not both")
     if args.file is None and (not args.predictions or not (args.sources or args.references)):
-        ways = (
-            "-s SOURCES or -r REFERENCES and -t PREDICTIONS, or one FILE, or - for standard input"
+        raise InputError(
+            "nothing to score: pass -s SOURCES or -r REFERENCES and -t PREDICTIONS, or one FILE, "
+            "or - for standard input"
         )
-        raise InputError(f"nothing to score: pass {ways}")
 
 
-def _read(
-    args: argparse.Namespace, opened: _Opened, columns: Sequence[Column]
-) -> Iterator[list[Any]]:
+def _checked_rows(
+    args: argparse.Namespace, opened: _OpenedInput, columns: Sequence[Column]
+) -> Iterator[TextRow]:
+    """Yields the rows; warns of texts that seem to be in another language than --lp says."""
     rows = opened.read(columns)
-    first = next(rows, None)
-    if first is None:
+    first_row = next(rows, None)
+    if first_row is None:
         raise _empty(args.file or args.sources or args.references[0])
-    names = [*columns, *["predictions"] * len(opened.names)]
-    return language_checked(args.lp, names, itertools.chain([first], rows))
+    column_of_text = [*columns, *["predictions"] * len(opened.systems)]
+    return language_checked(args.lp, column_of_text, itertools.chain([first_row], rows))
 
 
 def _empty(path: str) -> InputError:
     return InputError(f"{path}: empty; there is nothing to score")
 
 
-def _side(metric: Metric, options: dict[str, Any], columns: Sequence[Column] | None) -> Side:
-    """What a metric compares with; of two columns without names it has to be told."""
-    if columns is not None or metric.requested_side(options) or len(metric.sides) == 1:
-        return metric.side_of_preset(options["preset"], options, columns)
-    only = metric.preset_side(metric.made_by().preset_settings(options["preset"], options))
-    if only is None or only is Side.BOTH:
-        ways = " or ".join(
-            f"--against {side} ({side} TAB translation)" for side in metric.sides if side != "both"
-        )
-        named = "or name the columns in a header row"
+def _choose_side(
+    metric: Metric, loader: LoaderOptions, available_columns: Sequence[Column] | None
+) -> Side:
+    """Returns the side that a metric compares with.
+
+    Where nothing names the columns of a file (None), the user or the preset has to choose."""
+    is_requested = bool(metric.requested_side(loader))
+    if available_columns is not None or is_requested or len(metric.sides) == 1:
+        return metric.side_of_preset(loader["preset"], loader, available_columns)
+    chosen_side = metric.chosen_side(loader["preset"], loader)
+    if chosen_side is None or chosen_side is Side.BOTH:
+        single_sides = [side for side in metric.sides if side is not Side.BOTH]
+        ways = " or ".join(f"--against {side} ({side} TAB translation)" for side in single_sides)
         raise InputError(
-            f"two columns can be read in two ways for {metric.name}: pass {ways}, {named}"
+            f"two columns can be read in two ways for {metric.name}: pass {ways}, or name the "
+            "columns in a header row"
         )
-    return only
+    return chosen_side
 
 
-def _opened(args: argparse.Namespace) -> _Opened:
+def _open(args: argparse.Namespace) -> _OpenedInput:
     if args.file is not None:
-        texts = open_texts(args.file)
-        if texts is None:
-            raise _empty(args.file)
-        there = [column for column, key in FIELDS.items() if key in texts.columns]
-        reader = functools.partial(_read_texts, texts)
-        return _Opened([args.file], there if texts.is_decided else None, reader, texts.count)
-    given = [column for column in FIELDS if getattr(args, column)]
-    paths: dict[Column, list[str]] = {"sources": [args.sources], "references": args.references}
-
-    def read(columns: Sequence[Column]) -> Iterator[list[Any]]:
-        others = [paths[column] for column in columns]
-        for line in iter_parallel([*itertools.chain(*others), *args.predictions]):
-            texts = iter(line)
-            compared = [list(itertools.islice(texts, len(files))) for files in others]
-            yield [found[0] if len(found) == 1 else found for found in compared] + list(texts)
-
-    # The names of the files without folder and suffix; the whole path where that is not enough to
-    # tell them apart.
-    stems = [Path(path).stem for path in args.predictions]
-    names = [
-        stem if stems.count(stem) == 1 else path
-        for stem, path in zip(stems, args.predictions, strict=True)
-    ]
-    everything = [*itertools.chain(*(paths[column] for column in given)), *args.predictions]
-    return _Opened(names, given, read, _common_count(everything))
+        return _open_file(args.file)
+    paths: dict[Column, list[str]] = {}
+    if args.sources:
+        paths["sources"] = [args.sources]
+    if args.references:
+        paths["references"] = args.references
+    systems = _system_names(args.predictions)
+    all_paths = [*itertools.chain.from_iterable(paths.values()), *args.predictions]
+    read = functools.partial(_read_parallel, paths, args.predictions)
+    return _OpenedInput(systems, list(paths), read, _common_count(all_paths))
 
 
-def _read_texts(texts: Texts, columns: Sequence[Column]) -> Iterator[list[Any]]:
+def _open_file(path: str) -> _OpenedInput:
+    """Opens a file of rows, whose translations are those of one system."""
+    texts = open_texts(path)
+    if texts is None:
+        raise _empty(path)
+    columns = [column for column, field in FIELDS.items() if field in texts.columns]
+    read = functools.partial(_read_texts, texts)
+    return _OpenedInput([path], columns if texts.is_decided else None, read, texts.count)
+
+
+def _read_texts(texts: Texts, columns: Sequence[Column]) -> Iterator[TextRow]:
     return texts.read([*(FIELDS[column] for column in columns), "translation"])
 
 
+def _read_parallel(
+    paths: Mapping[Column, list[str]], translation_paths: Sequence[str], columns: Sequence[Column]
+) -> Iterator[TextRow]:
+    """Yields the rows of parallel files. A column of several files has lists of texts."""
+    paths_to_read = [path for column in columns for path in paths[column]]
+    for lines in iter_parallel([*paths_to_read, *translation_paths]):
+        remaining_lines = iter(lines)
+        row: TextRow = []
+        for column in columns:
+            texts = list(itertools.islice(remaining_lines, len(paths[column])))
+            row.append(texts[0] if len(texts) == 1 else texts)
+        row.extend(remaining_lines)
+        yield row
+
+
+def _system_names(paths: Sequence[str]) -> list[str]:
+    """Returns the names of files without folder and suffix; the whole path of those that this would
+    make equal."""
+    stems = [Path(path).stem for path in paths]
+    return [
+        stem if stems.count(stem) == 1 else path for stem, path in zip(stems, paths, strict=True)
+    ]
+
+
 def _common_count(paths: Sequence[str]) -> int | None:
-    """The number of lines of parallel files, which must be the same wherever it can be known before
-    they are read."""
+    """Returns the number of lines of parallel files; None where it is not known before they are
+    read.
+
+    Raises:
+        InputError: a file cannot be read, or two have different numbers of lines.
+    """
     for path in paths:
         check_file(path, "segments")
     counts = {path: count for path in paths if (count := count_rows(path)) is not None}
-    first = next(iter(counts), None)
+    if not counts:
+        return None
+    first_path, first_count = next(iter(counts.items()))
     for path, count in counts.items():
-        if count != counts[first]:
-            unequal = f"{path} has {count} line(s), {first} has {counts[first]}"
-            raise InputError(f"{unequal}; parallel files need equal lengths")
-    return counts.get(first)
+        if count != first_count:
+            raise InputError(
+                f"{path} has {count} line(s), {first_path} has {first_count}; parallel files need "
+                "equal lengths"
+            )
+    return first_count
 
 
-def _systems_of_file(path: str) -> Systems:
+def _read_systems_of_file(path: str) -> Systems:
     table = open_table(path) if is_json(path) or not Path(path).exists() else None
     keys = [] if table is None else table.names
-    names = column_names(path, keys)
-    given = [column for column, key in FIELDS.items() if key in names]
-    if table is None or "outputs" not in keys or not given:
-        what = (
-            "several systems in one FILE are JSON Lines with the key outputs, an object with "
-            "the translation of each"
+    name_of_field = column_names(path, keys)
+    columns = [column for column, field in FIELDS.items() if field in name_of_field]
+    if table is None or "outputs" not in keys or not columns:
+        raise InputError(
+            f"{path}: several systems in one FILE are JSON Lines with the key outputs, an object "
+            "with the translation of each system, and source or reference; the first row has: "
+            f"{', '.join(keys) or 'none of them'}; parallel files are passed with -s or -r, and -t"
         )
-        what += (
-            " system, and source or reference; the first row has: "
-            f"{', '.join(keys) or 'none of them'}"
-        )
-        raise InputError(f"{path}: {what}; parallel files are passed with -s or -r, and -t")
-    others: dict[Column, list[Any]] = {column: [] for column in given}
-    predictions: dict[str, list[str]] = {}
+    texts: dict[Column, list[str | list[str]]] = {column: [] for column in columns}
+    translations: dict[str, list[str]] = {}
     for row in table.rows():
-        outputs = row.outputs(predictions)
-        for column in given:
-            others[column].append(row.text(row.required(FIELDS[column])))
-        for name in outputs.fields:
-            predictions.setdefault(name, []).append(outputs.text(name))
-    return others, predictions
+        outputs = row.outputs(translations)
+        for column in columns:
+            texts[column].append(row.text(row.required(FIELDS[column])))
+        for system in outputs.fields:
+            translations.setdefault(system, []).append(outputs.text(system))
+    return Systems(texts, translations)

@@ -86,16 +86,19 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _listen(host: str, port_number: int) -> socket.socket:
-    """A socket that takes connections already, so that whoever reads the address may ask at
+    """Returns a socket that takes connections already, so that whoever reads the address may ask at
     once."""
-    family = socket.AF_INET6 if _is_ipv6(host) else socket.AF_INET
-    both = _is_ipv6(host) and socket.has_dualstack_ipv6()
+    is_ipv6 = _is_ipv6(host)
     try:
-        listening = socket.create_server((host, port_number), family=family, dualstack_ipv6=both)
+        listening = socket.create_server(
+            (host, port_number),
+            family=socket.AF_INET6 if is_ipv6 else socket.AF_INET,
+            dualstack_ipv6=is_ipv6 and socket.has_dualstack_ipv6(),
+        )
     except OSError as error:
-        advice = "choose another --host or --port"
         raise MTMetricsError(
-            f"{host}:{port_number}: cannot be listened on ({error}); {advice}"
+            f"{host}:{port_number}: cannot be listened on ({error}); choose another --host or "
+            "--port"
         ) from None
     # Connections inherit it; else the second half of each answer waits 40 ms until the first is
     # acknowledged.

@@ -19,13 +19,13 @@ _SIGNS = {"add": "+", "update": "~", "delete": "-"}
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = "Metrics as Spaces on the Hub."
-    about = (
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    push_description = (
         "Publishes metrics as Spaces with a demo, so that evaluate.load('ORG/NAME') finds them, "
         "and the page of mtmetrics demo as compare. A Space holds a copy of this package, taken "
         "from a wheel. Without --execute it prints what would be done."
     )
-    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-    push = actions.add_parser("push", help="publish Spaces", description=about)
+    push = actions.add_parser("push", help="publish Spaces", description=push_description)
     push.add_argument("names", metavar="NAME", nargs="+", help="metrics, or compare")
     push.add_argument(
         "--wheel", metavar="FILE", help="wheel of mtmetrics (default: built from the checkout)"
@@ -53,38 +53,46 @@ def add_push_options(parser: argparse.ArgumentParser) -> None:
     options.add_table_or_json(parser)
 
 
-def run_push(args: argparse.Namespace) -> int:
+def run_push(args: argparse.Namespace) -> None:
     """Plans or pushes the Spaces."""
     from mtmetrics.artifacts.publish import build_wheel, space_publication
 
     with tempfile.TemporaryDirectory(prefix="mtmetrics-space-") as folder:
         scratch = Path(folder)
         wheel = Path(args.wheel) if args.wheel else build_wheel(scratch)
-        url = args.package_url
-        for _ in pushed(
-            [space_publication(name, args.namespace, wheel, scratch, url) for name in args.names],
-            args,
-        ):
-            pass
-    if url is None:
+        publications = [
+            space_publication(name, args.namespace, wheel, scratch, args.package_url)
+            for name in args.names
+        ]
+        for _ in pushed(publications, args):
+            pass  # each is shown when it is done
+    if args.package_url is None:
         warn(
             "--package-url is missing: evaluate.load of the Space would have people install any "
             "package of this name"
         )
-    return 0
 
 
 def pushed(
-    wanted: "Iterable[Publication]", args: argparse.Namespace, *, private: bool = False
+    publications: "Iterable[Publication]", args: argparse.Namespace, *, private: bool = False
 ) -> "Iterator[Plan]":
-    """Plans or pushes one publication after the other, and shows each, as ``--execute`` and
-    ``--format`` say."""
+    """Plans or pushes one publication after the other, and shows each.
+
+    Args:
+        publications: what is to be sent.
+        args: say whether it is pushed (``--execute``), and how it is shown (``--format``).
+        private: whether new repositories are private.
+
+    Yields:
+        What was done or would be done.
+    """
     from mtmetrics.artifacts.publish import plan, push
 
-    for publication in wanted:
-        done = push(publication, private=private) if args.execute else plan(publication)
-        print(_as_json(done, args.execute) if args.format == "json" else as_text(done), flush=True)
-        yield done
+    for publication in publications:
+        outcome = push(publication, private=private) if args.execute else plan(publication)
+        is_json = args.format == "json"
+        print(_as_json(outcome, args.execute) if is_json else as_text(outcome), flush=True)
+        yield outcome
     if not args.execute:
         advice = "--execute does it, with the token of 'hf auth login' or HF_TOKEN"
         print(f"mtmetrics: nothing was sent; {advice}", file=sys.stderr)
@@ -93,24 +101,27 @@ def pushed(
 def as_text(plan: "Plan") -> str:
     """Describes a push, planned or done, for the terminal."""
     repository, kind, files = plan.publication
-    what = (
-        "create"
-        if plan.created
-        else "update"
-        if plan.changes or not plan.tagged
-        else "nothing to do"
-    )
-    head = (
-        f"{repository} ({kind}, {len(files)} files, {plan.tag}): {what}, {plan.size / 1e6:.1f} "
-        "MB to send"
-    )
-    return "\n".join(
-        [head, *(f"  {_SIGNS[action]} {path}  {size}" for action, path, size in plan.changes)]
-    )
+    if plan.created:
+        action = "create"
+    elif plan.changes or not plan.tagged:
+        action = "update"
+    else:
+        action = "nothing to do"
+    about = f"{kind}, {len(files)} files, {plan.tag}"
+    lines = [f"{repository} ({about}): {action}, {plan.size / 1e6:.1f} MB to send"]
+    for change, path, size in plan.changes:
+        lines.append(f"  {_SIGNS[change]} {path}  {size}")
+    return "\n".join(lines)
 
 
 def _as_json(plan: "Plan", executed: bool) -> str:
     repository, kind, _ = plan.publication
-    row = {"repository": repository, "kind": kind, "tag": plan.tag}
-    changes = [item._asdict() for item in plan.changes]
-    return json.dumps(row | {"changes": changes, "bytes": plan.size, "executed": executed})
+    document = {
+        "repository": repository,
+        "kind": kind,
+        "tag": plan.tag,
+        "changes": [change._asdict() for change in plan.changes],
+        "bytes": plan.size,
+        "executed": executed,
+    }
+    return json.dumps(document)

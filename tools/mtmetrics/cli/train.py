@@ -1,19 +1,22 @@
 """``mtmetrics train``: makes the models and tables that ship with the package, or others of their
-kind."""
+kind.
+
+Each model has a function that adds its options, and one that trains it; maps, tables, presets of
+UScore and judgements have modules of their own."""
 
 import argparse
 import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mtmetrics.cli import options
+from mtmetrics.cli import messages, options
 from mtmetrics.errors import InputError
 
 if TYPE_CHECKING:
     from mtmetrics.training.corpus import ParallelText
     from mtmetrics.training.run import Run
 
-_ANY = "folder, bundled artifact, or Hub repository"
+_MODEL_PLACES = "folder, bundled artifact, or Hub repository"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -98,17 +101,13 @@ def _add_lm(kinds: options.Subparsers) -> None:
     data.add_argument(
         "--mono",
         metavar="FILE[:START-END[=ORIGIN],...]",
-        nargs="+",
-        action="extend",
-        default=[],
+        **options.LIST,
         help="text, one sentence per line; with line ranges, only those lines",
     )
     data.add_argument(
         "--parallel",
         metavar="FILE",
-        nargs="+",
-        action="extend",
-        default=[],
+        **options.LIST,
         help="JSON Lines of which one side is used",
     )
     data.add_argument(
@@ -121,9 +120,7 @@ def _add_lm(kinds: options.Subparsers) -> None:
         "--weight",
         metavar="ORIGIN=N",
         dest="weights",
-        nargs="+",
-        action="extend",
-        default=[],
+        **options.LIST,
         help="sentences of this origin occur N times per epoch; ORIGIN may end in *",
     )
     _add_excluded_origins(data)
@@ -169,7 +166,7 @@ def _add_distil(kinds: options.Subparsers) -> None:
         "--teacher",
         metavar="MODEL",
         required=True,
-        help=f"a sentence-transformers model for English: {_ANY}",
+        help=f"a sentence-transformers model for English: {_MODEL_PLACES}",
     )
     data.add_argument(
         "--student",
@@ -301,8 +298,7 @@ def _add_regressor(kinds: options.Subparsers) -> None:
     data.add_argument(
         "--judged",
         metavar="FILE",
-        nargs="+",
-        action="extend",
+        **options.LIST,
         required=True,
         help="JSON Lines: reference or ref (source or src), translation or mt, human or score; or "
         "judged segments as shared tasks published them",
@@ -311,41 +307,11 @@ def _add_regressor(kinds: options.Subparsers) -> None:
     data.add_argument(
         "--valid",
         metavar="FILE",
-        nargs="+",
-        action="extend",
-        default=[],
+        **options.LIST,
         help="judged segments that decide when to stop",
     )
-    data.add_argument("--encoder", metavar="MODEL", required=True, help=_ANY)
-    data.add_argument(
-        "--composition",
-        choices=("lstm", "transformer"),
-        default="lstm",
-        help="what composes an ESIM: LSTMs as in the paper, or the encoder's upper layers "
-        "(default: %(default)s)",
-    )
-    data.add_argument(
-        "--begin",
-        metavar="MODEL",
-        help="of a transformer composition: a regressor to begin with, instead of the encoder's "
-        "layers",
-    )
-    data.add_argument(
-        "--original",
-        metavar="MODEL",
-        help="of a transformer composition: the encoder whose layers it begins as (default: the "
-        "encoder that is read)",
-    )
-    data.add_argument(
-        "--repeat",
-        metavar="NAME=N",
-        dest="repeats",
-        nargs="+",
-        action="extend",
-        default=[],
-        help="of a transformer composition: how often in an epoch the rows of files whose name "
-        "begins so are read",
-    )
+    data.add_argument("--encoder", metavar="MODEL", required=True, help=_MODEL_PLACES)
+    _add_composition(data)
     data.add_argument(
         "--vectors",
         metavar="DIR",
@@ -362,9 +328,7 @@ def _add_regressor(kinds: options.Subparsers) -> None:
         "--seeds",
         metavar="N",
         type=int,
-        nargs="+",
-        action="extend",
-        default=[],
+        **options.LIST,
         help="a network each, averaged (default: 1)",
     )
     _add_output(parser)
@@ -376,29 +340,60 @@ def _add_regressor(kinds: options.Subparsers) -> None:
     parser.set_defaults(run=_train_regressor, large_blocks=True)
 
 
+def _add_composition(group: options.Container) -> None:
+    """Adds the network that composes an ESIM, and options of one that is a transformer."""
+    group.add_argument(
+        "--composition",
+        choices=("lstm", "transformer"),
+        default="lstm",
+        help="what composes an ESIM: LSTMs as in the paper, or the encoder's upper layers "
+        "(default: %(default)s)",
+    )
+    group.add_argument(
+        "--begin",
+        metavar="MODEL",
+        help="of a transformer composition: a regressor to begin with, instead of the encoder's "
+        "layers",
+    )
+    group.add_argument(
+        "--original",
+        metavar="MODEL",
+        help="of a transformer composition: the encoder whose layers it begins as (default: the "
+        "encoder that is read)",
+    )
+    group.add_argument(
+        "--repeat",
+        metavar="NAME=N",
+        dest="repeats",
+        **options.LIST,
+        help="of a transformer composition: how often in an epoch the rows of files whose name "
+        "begins so are read",
+    )
+
+
 def _train_regressor(args: argparse.Namespace) -> None:
     from mtmetrics.judgements.readers import Condition
     from mtmetrics.training.configs import CompositionConfig, RegressorConfig
     from mtmetrics.training.corpus import parse_numbers
     from mtmetrics.training.judged_pairs import JudgedFiles
 
-    composed = args.composition == "transformer"
-    if composed:
-        _refuse_settings(args, own=CompositionConfig, other=RegressorConfig)
+    is_composed = args.composition == "transformer"
+    if is_composed:
+        _refuse_settings(args, CompositionConfig, RegressorConfig)
     else:
-        _refuse_settings(args, own=RegressorConfig, other=CompositionConfig)
+        _refuse_settings(args, RegressorConfig, CompositionConfig)
     repeats = parse_numbers(args.repeats, "--repeat", whole=False)
-    if composed and (len(args.seeds) > 1 or args.curve is not None):
+    if is_composed and (len(args.seeds) > 1 or args.curve is not None):
         raise InputError(
             "a transformer composition has one network; leave out curve, and pass one seed"
         )
-    if not composed and (args.begin or repeats or args.original):
+    if not is_composed and (args.begin or repeats or args.original):
         raise InputError("begin, original and repeats are for a transformer composition")
     condition = None if args.where is None else Condition.parse(args.where)
     files = JudgedFiles(args.judged, args.valid, condition)
     seeds = args.seeds or [1]
     run = _opened_run(args, seeds[0])
-    if composed:
+    if is_composed:
         from mtmetrics.training.composed import train_composed
 
         folder = train_composed(
@@ -426,11 +421,11 @@ def _train_regressor(args: argparse.Namespace) -> None:
     _print_folder(run, folder)
 
 
-def _refuse_settings(args: argparse.Namespace, *, own: type, other: type) -> None:
+def _refuse_settings(args: argparse.Namespace, config: type, other_config: type) -> None:
     """Refuses settings that only the other composition has."""
-    own_names = {field.name for field in dataclasses.fields(own)}
-    for field in dataclasses.fields(other):
-        if field.name not in own_names and getattr(args, field.name) is not None:
+    names = {field.name for field in dataclasses.fields(config)}
+    for field in dataclasses.fields(other_config):
+        if field.name not in names and getattr(args, field.name) is not None:
             raise InputError(
                 f"{options.flag(field.name)}: is for the other --composition, not for "
                 f"{args.composition}; leave it out"
@@ -450,8 +445,7 @@ def _add_pairs(group: options.Container) -> None:
     group.add_argument(
         "--parallel",
         metavar="FILE",
-        nargs="+",
-        action="extend",
+        **options.LIST,
         required=True,
         help="sentence pairs: TSV, or JSON Lines with source and target",
     )
@@ -461,8 +455,7 @@ def _add_parallel_text(group: options.Container) -> None:
     group.add_argument(
         "--parallel",
         metavar="FILE",
-        nargs="+",
-        action="extend",
+        **options.LIST,
         required=True,
         help="JSON Lines (source, target, origin) or .tsv word lists; the name begins with the "
         "language pair, e.g. de-en.jsonl.gz",
@@ -476,9 +469,7 @@ def _add_caps(group: options.Container) -> None:
         "--cap",
         metavar="ORIGIN=N",
         dest="caps",
-        nargs="+",
-        action="extend",
-        default=[],
+        **options.LIST,
         help="use at most N rows of this origin per file; ORIGIN may end in *",
     )
 
@@ -488,9 +479,7 @@ def _add_excluded_origins(group: options.Container) -> None:
         "--exclude-origin",
         metavar="ORIGIN",
         dest="exclude",
-        nargs="+",
-        action="extend",
-        default=[],
+        **options.LIST,
         help="leave out rows of these origins; a name may end in *",
     )
 
@@ -499,9 +488,7 @@ def _add_judged_for_evaluation(group: options.Container) -> None:
     group.add_argument(
         "--judged",
         metavar="FILE",
-        nargs="+",
-        action="extend",
-        default=[],
+        **options.LIST,
         help="segments with human judgements (JSON Lines), to evaluate with; what they share "
         "with the parallel text is left out of it",
     )
@@ -551,7 +538,7 @@ def _opened_run(args: argparse.Namespace, seed: int) -> "Run":
         restart=args.restart,
         device=args.device,
     )
-    options.show_notes(run.is_main)
+    messages.show_notes(run.is_main)
     return run
 
 

@@ -2,9 +2,8 @@
 and ``mtmetrics tune``, its old name."""
 
 import argparse
-from typing import Any
 
-from mtmetrics.cli import options
+from mtmetrics.cli import messages, options
 from mtmetrics.cli.judged_files import judged_files
 from mtmetrics.cli.output import TABLE_FORMATS, check_target, print_report, print_warnings
 from mtmetrics.errors import InputError
@@ -21,8 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     inputs.add_argument(
         "--data",
         metavar="FILE",
-        nargs="+",
-        action="extend",
+        **options.LIST,
         required=True,
         help="human judgements, at least 50, in any layout that mtmetrics evaluate reads; no test "
         "set",
@@ -66,44 +64,54 @@ def run(args: argparse.Namespace) -> None:
 
 
 def tune_metric(args: argparse.Namespace, out: str, out_option: str, coefficient: str) -> None:
-    """Tunes the metric that the arguments name, writes the preset to `out`, and prints what the
-    choice gains."""
+    """Tunes the metric that the arguments name, writes the preset, and prints what the choice
+    gains.
+
+    Args:
+        args: parsed arguments.
+        out: the preset, a new folder.
+        out_option: names `out` in messages.
+        coefficient: decides between values.
+
+    Raises:
+        InputError: there are several metrics, or one without presets; or `out` cannot be written.
+    """
     from mtmetrics.reports.tuning import report_tuning, tune, tuned_options, write_preset
     from mtmetrics.scorers.registry import find_metric
 
     check_target(out, out_option, overwrite=args.overwrite, folder=True)
-    spec, *others = options.metric_specs(args).values()
-    if others:
-        raise InputError(f"--metric {others[0]}: one metric is tuned at a time")
+    spec, *further_specs = options.metric_specs(args).values()
+    if further_specs:
+        raise InputError(f"--metric {further_specs[0]}: one metric is tuned at a time")
     if not find_metric(spec.metric).takes_presets:
         raise InputError(f"--metric {spec.metric}: takes no presets, so none can be written")
     candidates = _values_to_try(args.tried, spec.metric) or tuned_options(spec.metric)
     files = judged_files(args)
     pool = options.model_pool(args)
-    with options.scoring(0):
+    with messages.scoring(0):
         tuning = tune(spec, files, pool, candidates, coefficient=coefficient, folds=args.folds)
     write_preset(tuning, out, overwrite=args.overwrite)
     print_report(report_tuning(tuning), args)
     print_warnings(tuning.remarks)
 
 
-def _values_to_try(texts: list[str], metric: str) -> dict[str, list[Any]]:
+def _values_to_try(texts: list[str], metric: str) -> dict[str, list[options.Value]]:
     """Returns option -> values, read from ``OPTION=VALUE,...``."""
-    from mtmetrics.reports.metric_runs import MetricSpec
+    from mtmetrics.scorers.spec import MetricSpec
 
-    candidates: dict[str, list[Any]] = {}
+    candidates: dict[str, list[options.Value]] = {}
     for text in texts:
-        name, equals, listed = text.partition("=")
-        if not equals or not listed or name in candidates:
+        name, _, listed_values = text.partition("=")
+        if not listed_values or name in candidates:
             raise InputError(
                 f"--try {text}: OPTION=VALUE,VALUE is needed, once for each option, such as "
                 "layer=3,4"
             )
-        if listed == "all":
+        if listed_values == "all":
             candidates[name] = ["all"]
             continue
         values = []
-        for value in listed.split(","):
+        for value in listed_values.split(","):
             spec = MetricSpec.parse(f"{metric}::{name}={value}")
             values += [parsed for _, parsed in spec.options]
         candidates[name.replace("-", "_")] = values

@@ -5,8 +5,9 @@ import dataclasses
 import os
 from pathlib import Path
 
-from mtmetrics.cli import options
+from mtmetrics.cli import messages, options
 from mtmetrics.cli.space import as_text
+from mtmetrics.errors import InputError
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -20,16 +21,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "the end."
     )
     data = parser.add_argument_group("data")
-    data.add_argument("--lp", metavar="XX-YY", required=True, help="language pair, such as de-en")
-    data.add_argument(
-        "--source-text",
-        metavar="FILE",
-        required=True,
-        help="sentences of the source language, one per line",
-    )
-    data.add_argument(
-        "--target-text", metavar="FILE", required=True, help="sentences of the target language"
-    )
+    options.add_monolingual_files(data)
     data.add_argument(
         "--parallel",
         metavar="FILE",
@@ -46,16 +38,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     data.add_argument(
         "--judged",
         metavar="FILE",
-        nargs="+",
-        action="extend",
-        default=[],
+        **options.LIST,
         help="judged segments of the pair, to measure the agreement with",
     )
-    data.add_argument(
-        "--no-language-filter",
-        action="store_true",
-        help="keep sentences that seem to be of another language",
-    )
+    options.add_language_filter(data)
     output = parser.add_argument_group("output")
     output.add_argument(
         "--preset",
@@ -67,9 +53,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     output.add_argument(
         "--without",
         metavar="PART",
-        nargs="+",
-        action="extend",
-        default=[],
+        **options.LIST,
         help="do not make: sentences, translation",
     )
     output.add_argument(
@@ -112,44 +96,50 @@ def run(args: argparse.Namespace) -> None:
     from mtmetrics.uscore import Request, UScoreConfig
     from mtmetrics.uscore.production import produce_uscore
 
-    options.show_notes()
+    messages.show_notes()
     request = Request(
         args.lp,
         args.source_text,
         args.target_text,
         args.preset,
-        **{
-            name: getattr(args, name)
-            for name in ("parallel", "held_back", "judged", "without", "lm", "seed")
-        },
+        parallel=args.parallel,
+        held_back=args.held_back,
+        judged=args.judged,
+        without=args.without,
+        lm=args.lm,
+        seed=args.seed,
         translation=args.translation_start,
         identify=not args.no_language_filter,
         licence=args.license,
         config=options.settings_of(args, UScoreConfig),
     )
-    threads = (os.cpu_count() or 1) if args.workers is None else positive("--workers", args.workers)
+    threads = os.cpu_count() or 1
+    if args.workers is not None:
+        threads = positive("--workers", args.workers)
     if args.publish:
-        _require_facts(args)
-    shared = {"pool": options.model_pool(args), "progress": options.progress}
-    folder = produce_uscore(args.out, request, threads=threads, **shared)
+        _check_publication(args)
+    folder = produce_uscore(
+        args.out,
+        request,
+        threads=threads,
+        pool=options.model_pool(args),
+        progress=messages.progress,
+    )
     print(folder)
     if args.publish:
         from mtmetrics.uscore.publication import publish_production
 
-        for done in publish_production(folder, args.publish):
-            print(as_text(done), flush=True)
+        for plan in publish_production(folder, args.publish):
+            print(as_text(plan), flush=True)
 
 
-def _require_facts(args: argparse.Namespace) -> None:
+def _check_publication(args: argparse.Namespace) -> None:
     """Refuses what could not be published, before anything is made."""
     from mtmetrics.artifacts.catalog import REPOSITORY
-    from mtmetrics.errors import InputError
 
-    if not REPOSITORY.fullmatch(f"{args.publish}/{Path(args.out).name}"):
-        raise InputError(
-            f"--publish {args.publish}: with --out, {args.publish}/{Path(args.out).name} is no "
-            "repository"
-        )
+    repository = f"{args.publish}/{Path(args.out).name}"
+    if not REPOSITORY.fullmatch(repository):
+        raise InputError(f"--publish {args.publish}: with --out, {repository} is no repository")
     if not args.license:
         raise InputError(
             "--publish: --license is missing: under which licence others may use the weights"

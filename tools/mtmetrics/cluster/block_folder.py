@@ -1,6 +1,6 @@
-"""A folder of Parquet with a file per block of rows: which blocks are finished, and what they hold.
+"""A folder of Parquet with a file for each finished block of rows.
 
-A file that is there is whole. ``part-00002-000000016384.parquet`` is the block of the third input
+A file is written whole or not at all. ``part-00002-000000016384.parquet`` is the block of the third input
 file that begins at its row 16,384; its metadata hold the summary of the block. ``_run.json`` says
 what the folder is for. Bad rows lie in ``errors``. Names that begin with a dot belong to blocks that
 are being worked on. (Those who read a folder of Parquet leave out names that begin with _ or a dot.)
@@ -8,10 +8,11 @@ are being worked on. (Those who read a folder of Parquet leave out names that be
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mtmetrics.cluster.row_files import readable, resolve, write_file
 from mtmetrics.errors import InputError, MTMetricsError
+from mtmetrics.io.atomic import JsonObject
 from mtmetrics.io.lines import first_difference, json_line
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 # Summary of a block: ``file``, ``first``, ``rows``, ``bad`` and ``last``, see
 # `mtmetrics.cluster.engine.map_blocks`, and the entries of its worker.
-Summary = Mapping[str, Any]
+Summary = JsonObject
 _PLAN = "_run.json"
 _SUMMARY_KEY = b"mtmetrics"
 
@@ -36,7 +37,7 @@ class BlockFolder:
         self._out = out
         self._system, self._inner = resolve(out)
 
-    def claim(self, plan: Mapping[str, Any]) -> None:
+    def claim(self, plan: JsonObject) -> None:
         """Makes the folder for a plan, or checks that its finished blocks were made by the same
         plan.
 
@@ -83,7 +84,7 @@ class BlockFolder:
         """Returns the names of the finished blocks, in the order of the input."""
         return sorted(name for name in self._names() if name.startswith("part-"))
 
-    def summaries(self) -> list[dict[str, Any]]:
+    def summaries(self) -> list[JsonObject]:
         """Returns the summaries of the finished blocks, in the order of the input."""
         from pyarrow import parquet
 
@@ -113,15 +114,18 @@ class BlockFolder:
         return np.concatenate([table[name].to_numpy() for _, table in self.tables([name])])
 
     def begin(self, summary: Summary) -> int:
-        """Notes that a process begins a block. Returns the number of processes that began it before
-        and did not finish, since the last `sweep`."""
+        """Notes that a process begins a block.
+
+        Returns:
+            The number of processes that began it before and did not finish, since the last `sweep`.
+        """
         file = self._begun_file(summary)
         attempts: int = self._system.get_file_info(file).size or 0
         with self._system.open_output_stream(file) as stream:
             stream.write(b"." * (attempts + 1))
         return attempts
 
-    def finish(self, summary: Summary, table: "pyarrow.Table", bad: Sequence[Any]) -> None:
+    def finish(self, summary: Summary, table: "pyarrow.Table", bad: Sequence[JsonObject]) -> None:
         """Writes the rows of a block, and its bad rows.
 
         Args:

@@ -1,8 +1,8 @@
 """Maps a worker over the rows of Parquet and JSON Lines files on a Ray cluster, block by block, into a
 folder.
 
-Ray Data reads, distributes and repeats; `BlockFolder` holds a file per block. A block whose file is
-there is not done again.
+`map_blocks` is the door. Ray Data reads the input, distributes the blocks, and repeats a block whose
+process died. `BlockFolder` holds a file for each finished block; such a block is not computed again.
 """
 
 import contextlib
@@ -17,32 +17,33 @@ from mtmetrics.checks import positive
 from mtmetrics.cluster.block_folder import BlockFolder, Summary, part_name
 from mtmetrics.cluster.row_files import Reader, absolute, list_files, read_schema
 from mtmetrics.errors import InputError, MTMetricsError, require_extra
+from mtmetrics.io.atomic import JsonObject
 
 if TYPE_CHECKING:
     import pyarrow
 
-    Worker = Callable[[pyarrow.Table], tuple[pyarrow.Table, Mapping[str, Any]]]
+    Worker = Callable[[pyarrow.Table], tuple[pyarrow.Table, JsonObject]]
 
 BLOCK_ROWS = 8192
 # Not a whole number: else Ray would make one step of reading and working, with a file per worker.
 _READER_CPUS = 0.5
-# Processes that may die of one block, since what ended the first may end each of them.
+# Processes that may die of one block. If the block itself kills them, a next one would die too.
 _TRIES = 3
 
 
 @dataclasses.dataclass(frozen=True)
 class Engine:
-    """A Ray cluster, and how it is divided among workers.
+    """A Ray cluster, and the resources of a worker.
 
-    There is a worker per GPU where there are GPUs that may be used, else a worker per
+    There is a worker for each GPU, if there are GPUs and workers use them, else a worker for each
     `cpus_per_worker` CPUs.
 
     Attributes:
         address: of a running cluster, or ``"auto"`` for the one that this machine belongs to; None
-            starts one on this machine alone. Where this process has joined one already, that is
-            taken.
+            starts a cluster on this machine alone. A cluster that this process has joined already
+            is used instead.
         cpus_per_worker: CPUs that a worker takes.
-        gpus: whether workers take a GPU each where there are any.
+        gpus: whether workers use GPUs, one each.
     """
 
     address: str | None = None
@@ -72,10 +73,10 @@ def map_blocks(
     *,
     engine: Engine,
     texts: Sequence[str] = (),
-    settings: Mapping[str, Any],
+    settings: JsonObject,
     block_rows: int = BLOCK_ROWS,
     keep_errors: bool = False,
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[JsonObject]:
     """Runs a worker over all blocks of rows, and writes its tables to a folder of Parquet, a file
     per block.
 
@@ -84,34 +85,35 @@ def map_blocks(
     of it. Blocks stream: a few per worker are in memory.
 
     Args:
-        make_worker: makes the worker, once per process of the cluster; it is pickled, so take a
-            class or function of a module, with `functools.partial` for its arguments. The worker
-            gets the rows of a block as a table, without the bad ones, possibly none, with two
-            columns added, ``file`` and ``segment`` (number of the row in its file, from 1), and
-            returns the table to be written, and a summary that can be written as JSON. Called twice
-            with the same block it must return the same.
+        make_worker: makes the worker, once in each process of the cluster. It is pickled: pass a
+            class or function of a module, with `functools.partial` for its arguments. The worker is
+            called with the good rows of a block as a table, which may be empty. The table has two
+            more columns: ``file``, and ``segment``, the number of the row in its file, from 1. The
+            worker returns the table to be written, and a summary that can be written as JSON. It
+            must return the same for the same block.
         path: a file (.parquet, .jsonl, .jsonl.gz) or a folder of such files, or a URI such as
             ``s3://...`` of one.
         out: the folder to be written, or its URI; shared by all nodes of the cluster.
         engine: the cluster.
-        texts: columns that must hold a string in each row; other rows are bad, as are lines that
-            are not JSON, and rows with a key or a type that the first rows of the first file do not
-            have.
-        settings: what the result depends on besides the input; JSON. A rerun with other settings is
+        texts: columns that must hold a string in each row. Rows where they do not are bad. Lines
+            that are not JSON are bad too, and rows with a key or a type that the first rows of the
+            first file do not have.
+        settings: JSON on which the result depends besides the input. A rerun with other settings is
             refused.
         block_rows: rows per block.
         keep_errors: write bad rows to ``out/errors`` and go on; else the first one stops the run.
 
     Yields:
-        The summary of each block when it is finished, those of earlier runs first, with ``file``
-        (number in the order of names), ``first`` and ``rows`` (first row of the block in its file
-        from 0, and how many), ``bad`` (how many of them are bad) and ``last`` (of its file).
+        The summary of each block, first those of earlier runs, then each new one when it is
+        finished. To the entries of the worker it adds ``file`` (number in the order of names),
+        ``first`` (number of the block's first row in its file, from 0), ``rows`` (how many),
+        ``bad`` (how many of these are bad) and ``last`` (whether the file ends with the block).
 
     Raises:
         InputError: nothing to read, a bad row, or `out` holds something else.
         MissingExtraError: Ray is not installed.
-        MTMetricsError: the cluster cannot be had or is too small, a block ended all processes that
-            worked on it, or what the worker raised.
+        MTMetricsError: there is no such cluster or it is too small, a block ended all processes that
+            worked on it, or an error of the worker.
     """
     require_extra("ray", "--engine ray")
     positive("block_rows", block_rows)
@@ -128,11 +130,7 @@ def map_blocks(
     finished = folder.summaries()
     yield from finished
 
-    unfinished = []
-    for index, blocks in enumerate(_by_file(finished, len(files))):
-        if not _is_complete(blocks):
-            rows_done = [block["first"] for block in blocks]
-            unfinished.append({"index": index, "path": files[index][0], "done": rows_done})
+    unfinished = _unfinished(files, finished)
     if not unfinished:
         return
     reader = Reader(schema, tuple(texts), block_rows, keep_errors)
@@ -148,11 +146,22 @@ def map_blocks(
             raise MTMetricsError(
                 f"{out}: block {name} was written, but not here; --out must be shared by all nodes"
             )
-    for (name, _), blocks in zip(files, _by_file(finished + new, len(files)), strict=True):
+    for (path, _), blocks in zip(files, _by_file(finished + new, len(files)), strict=True):
         if not _is_complete(blocks):
             raise MTMetricsError(
-                f"{name}: blocks are missing or double in {out}; run again with another --out"
+                f"{path}: blocks are missing or double in {out}; run again with another --out"
             )
+
+
+def _unfinished(files: Sequence[tuple[str, int]], finished: Sequence[Summary]) -> list[JsonObject]:
+    """Returns the files that lack blocks, as `Reader.read` takes them."""
+    items = []
+    for index, blocks in enumerate(_by_file(finished, len(files))):
+        if not _is_complete(blocks):
+            path, _ = files[index]
+            first_rows = [block["first"] for block in blocks]
+            items.append({"index": index, "path": path, "done": first_rows})
+    return items
 
 
 def _by_file(blocks: Sequence[Summary], files: int) -> list[list[Summary]]:
@@ -184,18 +193,18 @@ def column_names(path: str) -> list[str]:
 
 
 class _BlockStep:
-    """Has a worker work on blocks, and writes its tables; there is one in each process of the
-    cluster."""
+    """Runs a worker on blocks, and writes its tables. Each process of the cluster has one."""
 
     def __init__(self, make_worker: "Callable[[], Worker]", out: str) -> None:
         self._make_worker = make_worker
         self._out = out
         self._worker: Worker | None = None
 
-    def __call__(self, row: Mapping[str, Any]) -> dict[str, str]:
+    def __call__(self, row: JsonObject) -> dict[str, str]:
         import pyarrow
 
-        if self._worker is None:  # not when the process starts: Ray would try again after an error
+        if self._worker is None:
+            # Not when the process starts: after an error Ray would start it again and again.
             self._worker = self._make_worker()
         block = json.loads(row["block"])
         folder = BlockFolder(self._out)
@@ -217,10 +226,10 @@ class _BlockStep:
 def _run(
     engine: Engine,
     reader: Reader,
-    files: Sequence[Mapping[str, Any]],
+    files: Sequence[JsonObject],
     make_worker: "Callable[[], Worker]",
     out: str,
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[JsonObject]:
     """Yields the summaries of the blocks of files as Ray Data finishes them.
 
     Tasks read the files, a task per file, and actors work on their blocks. Ray Data repeats a block
@@ -231,11 +240,13 @@ def _run(
 
         resources = [node["Resources"] for node in ray.nodes() if node["Alive"]]
         workers, readers, gpus = _divide(engine, resources)
-        # Its errors are raised, too. Set after the import, which sets it.
+        # Errors are raised; no need to log them. The import sets the level, so it is set here.
         logging.getLogger("ray.data").setLevel(logging.CRITICAL)
         context = ray.data.DataContext.get_current()
-        context.target_max_block_size = 1  # each block of the reader is passed on at once
-        context.raise_original_map_exception = True  # else an error loses its cause on its way here
+        # Each block of the reader is passed on at once.
+        context.target_max_block_size = 1
+        # An error keeps its cause.
+        context.raise_original_map_exception = True
         context.enable_progress_bars = context.print_on_execution_start = False
         tasks = [json.dumps(file) for file in files]
         blocks = (
@@ -265,7 +276,8 @@ _ADDED_BY_RAY = "Failed to apply UDF transform"
 
 
 def _cause(error: BaseException) -> MTMetricsError:
-    """Returns the error of ours that stopped the cluster, else one that names the first cause."""
+    """Returns the error of this package that stopped the cluster, or else an error that names the
+    first cause."""
     chain: list[BaseException] = []
     current: BaseException | None = error
     while current is not None and current not in chain:
@@ -284,22 +296,22 @@ def _cause(error: BaseException) -> MTMetricsError:
 
 @contextlib.contextmanager
 def connected(engine: Engine) -> Iterator[None]:
-    """Joins or starts a cluster, which all calls of `map_blocks` take until the block ends."""
+    """Joins or starts a cluster, which all calls of `map_blocks` inside the ``with`` use."""
     host = (engine.address or "127.0.0.1").rpartition(":")[0] or engine.address
     if engine.address is None or host in ("127.0.0.1", "localhost"):
         # Ray then stays on loopback, despite the name of the variable.
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    # Messages on standard error; the files of Ray's logs say more.
+    # Keeps messages off standard error; the files of Ray's logs hold them.
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
-    # Messages on standard output about workers that died.
+    # Keeps messages about workers that died off standard output.
     os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", ".")
     import ray
 
     if ray.is_initialized():
         yield
         return
-    options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+    options: JsonObject = {"log_to_driver": False, "logging_level": "ERROR"}
     if engine.address is None:
         options["include_dashboard"] = False
     try:
@@ -322,8 +334,8 @@ def _divide(engine: Engine, nodes: Sequence[Mapping[str, float]]) -> tuple[int, 
         nodes: the resources of each node.
 
     Returns:
-        The number of workers, the number of readers, and the GPUs of each worker. Workers leave a
-        reader its room, since it would never start otherwise.
+        The number of workers, the number of readers, and the GPUs of each worker. There is always
+        room for a reader.
 
     Raises:
         MTMetricsError: there is no room for a worker and a reader.

@@ -1,5 +1,8 @@
-"""Reads the rows of Parquet and JSON Lines files, on any file system that pyarrow reaches, in
-blocks."""
+"""Rows of Parquet and JSON Lines files, in blocks, on any file system that pyarrow reaches.
+
+`list_files` finds the files, `read_schema` their columns. A `Reader` runs on the cluster and reads
+one file. Rows that do not fit the columns are bad rows: errors, or entries of a list.
+"""
 
 import contextlib
 import dataclasses
@@ -9,9 +12,10 @@ import json
 import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mtmetrics.errors import InputError
+from mtmetrics.io.atomic import JsonObject
 from mtmetrics.io.lines import json_object, shown
 
 if TYPE_CHECKING:
@@ -22,7 +26,7 @@ ENDS = (".parquet", ".jsonl", ".jsonl.gz")
 
 
 def resolve(path: str) -> "tuple[pyarrow.fs.FileSystem, str]":
-    """The file system of a path or URI, and the path in it."""
+    """Returns the file system of a path or URI, and the path in it."""
     import pyarrow
     from pyarrow import fs
 
@@ -35,48 +39,62 @@ def resolve(path: str) -> "tuple[pyarrow.fs.FileSystem, str]":
 
 
 def absolute(path: str) -> str:
-    """The path from the root; a URI as it is."""
+    """Returns the path from the root; a URI as it is."""
     return path if "://" in path else os.path.abspath(os.path.expanduser(path))
 
 
 def list_files(path: str) -> list[tuple[str, int]]:
-    """The files of a folder in the order of their names, or the file itself, and their sizes."""
+    """Lists the files of a folder in the order of their names, or the file itself, with their sizes.
+
+    Names that begin with _ or a dot are left out.
+
+    Raises:
+        InputError: there is no file that can be read.
+    """
     from pyarrow import fs
 
     system, inner = resolve(path)
     info = system.get_file_info(inner)
     if info.type == fs.FileType.NotFound:
         raise InputError(f"{path}: no such file or folder")
-    start = path[: len(path) - len(inner)] if "://" in path else ""
+    root = path[: len(path) - len(inner)] if "://" in path else ""
     if info.type == fs.FileType.File:
         if not inner.endswith(ENDS):
             raise InputError(f"{path}: ends in none of {', '.join(ENDS)}, which --engine ray reads")
-        return [(start + inner, info.size)]
-    infos = [
-        info
-        for info in system.get_file_info(fs.FileSelector(inner, recursive=True))
-        if info.is_file
-    ]
-    data = [
-        info
-        for info in infos
-        if not any(part[:1] in "_." for part in info.path[len(inner) :].split("/") if part)
-    ]
-    usable = sorted((start + info.path, info.size) for info in data if info.path.endswith(ENDS))
-    if not usable:
+        return [(root + inner, info.size)]
+    readable_files = []
+    unreadable_names = []
+    for info in system.get_file_info(fs.FileSelector(inner, recursive=True)):
+        parts = info.path[len(inner) :].split("/")
+        if not info.is_file or any(part.startswith(("_", ".")) for part in parts):
+            continue
+        if info.path.endswith(ENDS):
+            readable_files.append((root + info.path, info.size))
+        else:
+            unreadable_names.append(info.base_name)
+    if not readable_files:
         raise InputError(f"{path}: holds no file that ends in {', '.join(ENDS)}")
-    others = [info.base_name for info in data if not info.path.endswith(ENDS)]
-    if others:
-        what = (
-            f"{path}: {len(others)} file(s) that end in none of {', '.join(ENDS)} are left out, "
-            f"such as {others[0]}"
+    if unreadable_names:
+        message = (
+            f"{path}: {len(unreadable_names)} file(s) that end in none of {', '.join(ENDS)} are "
+            f"left out, such as {unreadable_names[0]}"
         )
-        warnings.warn(what, UserWarning, stacklevel=4)
-    return usable
+        warnings.warn(message, UserWarning, stacklevel=4)
+    return sorted(readable_files)
 
 
 def read_schema(path: str, texts: Sequence[str], count: int) -> "pyarrow.Schema":
-    """The columns of the first file, `texts` as strings; of JSON Lines those of its first rows."""
+    """Reads the columns of a file.
+
+    Args:
+        path: the file.
+        texts: columns that must be there, and hold strings.
+        count: rows of JSON Lines that are read to find the columns.
+
+    Raises:
+        InputError: a column of `texts` is missing, there is one of a name that the engine adds, or
+            the file cannot be read.
+    """
     import pyarrow
     from pyarrow import parquet
 
@@ -86,18 +104,12 @@ def read_schema(path: str, texts: Sequence[str], count: int) -> "pyarrow.Schema"
             with system.open_input_file(inner) as stream:
                 schema = parquet.read_schema(stream).remove_metadata()
         else:
-            first = [
-                row for _, row in itertools.islice(_json_rows(path), count) if isinstance(row, dict)
-            ]
-            names = [name for name in texts if any(name in row for row in first)]
-            others = [
-                {name: value for name, value in row.items() if name not in names} for row in first
-            ]
-            given = pyarrow.schema([(name, pyarrow.string()) for name in names])
-            schema = pyarrow.unify_schemas([given, _consistent(others)])
+            rows = [row for _, row in itertools.islice(_json_rows(path), count)]
+            schema = _json_schema([row for row in rows if isinstance(row, dict)], texts)
     # A column of nulls has no type of its own, and would not fit beside that of another block.
     fields = [
-        pyarrow.field(f.name, pyarrow.string()) if f.type == pyarrow.null() else f for f in schema
+        pyarrow.field(field.name, pyarrow.string()) if field.type == pyarrow.null() else field
+        for field in schema
     ]
     schema = pyarrow.schema(fields)
     missing = [name for name in texts if name not in schema.names]
@@ -105,17 +117,29 @@ def read_schema(path: str, texts: Sequence[str], count: int) -> "pyarrow.Schema"
         raise InputError(
             f"{path}: no column {missing[0]!r}; the file has: {', '.join(schema.names) or 'none'}"
         )
-    taken = [name for name in ("file", "segment") if name in schema.names]
-    if taken:
+    reserved = [name for name in ("file", "segment") if name in schema.names]
+    if reserved:
         raise InputError(
-            f"{path}: the engine adds a column {taken[0]!r}, and there is one; rename it"
+            f"{path}: the engine adds a column {reserved[0]!r}, and there is one; rename it"
         )
     return schema
 
 
-def _consistent(rows: list[dict[str, Any]]) -> "pyarrow.Schema":
-    """The columns of the first rows, as many of them as do not contradict each other; the others
-    are bad rows then."""
+def _json_schema(rows: list[JsonObject], texts: Sequence[str]) -> "pyarrow.Schema":
+    """Finds the columns of rows of JSON; those of `texts` are strings, whatever the rows hold."""
+    import pyarrow
+
+    present = [name for name in texts if any(name in row for row in rows)]
+    other_columns = [
+        {name: value for name, value in row.items() if name not in present} for row in rows
+    ]
+    text_schema = pyarrow.schema([(name, pyarrow.string()) for name in present])
+    return pyarrow.unify_schemas([text_schema, _consistent_schema(other_columns)])
+
+
+def _consistent_schema(rows: list[JsonObject]) -> "pyarrow.Schema":
+    """Finds the columns of the first rows, as many rows as do not contradict each other; the rows
+    behind them are bad rows then."""
     import pyarrow
 
     try:
@@ -123,11 +147,12 @@ def _consistent(rows: list[dict[str, Any]]) -> "pyarrow.Schema":
     except (pyarrow.ArrowException, UnicodeError, OverflowError):
         if len(rows) == 1:
             raise
-        return _consistent(rows[: len(rows) // 2])
+        return _consistent_schema(rows[: len(rows) // 2])
 
 
 @contextlib.contextmanager
 def readable(path: str) -> Iterator[None]:
+    """Turns errors of reading a file into an InputError."""
     import pyarrow
 
     try:
@@ -137,7 +162,7 @@ def readable(path: str) -> Iterator[None]:
 
 
 def write_file(system: "pyarrow.fs.FileSystem", path: str, data: bytes) -> None:
-    """Writes a file that is there whole or not at all."""
+    """Writes a file, whole or not at all."""
     folder, _, name = path.rpartition("/")
     temporary = f"{folder}/.{name}.{os.getpid()}-{os.urandom(4).hex()}"
     with system.open_output_stream(temporary) as stream:
@@ -146,17 +171,41 @@ def write_file(system: "pyarrow.fs.FileSystem", path: str, data: bytes) -> None:
 
 
 class Block(NamedTuple):
-    """Rows of a file: the first one from 0, how many, and what they hold."""
+    """Some rows of a file.
+
+    Attributes:
+        first: number of the first row in the file, from 0.
+        rows: how many there are.
+        table: the good rows, with the columns ``file`` and ``segment``.
+        bad: file, segment and error of each bad row.
+    """
 
     first: int
     rows: int
     table: "pyarrow.Table"
-    bad: list[dict[str, Any]]
+    bad: list[JsonObject]
 
 
-def _json_rows(path: str) -> Iterator[tuple[str, Any]]:
-    """Yields the place of each row of JSON Lines, and its object, or in a string why it has
-    none."""
+class _RawBlock(NamedTuple):
+    """Some rows of a file, before their texts are checked.
+
+    Attributes:
+        first: number of the first row in the file, from 0.
+        places: of all rows, for messages.
+        table: rows that could be read.
+        numbers: of these rows, from 0, in the block.
+        errors: number of a row that could not be read -> message.
+    """
+
+    first: int
+    places: list[str]
+    table: "pyarrow.Table"
+    numbers: list[int]
+    errors: dict[int, str]
+
+
+def _json_rows(path: str) -> Iterator[tuple[str, JsonObject | str]]:
+    """Yields the place of each row of JSON Lines, and its object, or the message of an error."""
     system, inner = resolve(path)
     with system.open_input_stream(inner) as stream, io.BufferedReader(stream) as lines:
         for number, raw in enumerate(lines, 1):
@@ -173,47 +222,64 @@ def _json_rows(path: str) -> Iterator[tuple[str, Any]]:
 
 @dataclasses.dataclass(frozen=True)
 class Reader:
-    """Reads a file in blocks, but for those that are finished; runs on the cluster."""
+    """Reads a file in blocks, without blocks that are finished.
+
+    Attributes:
+        schema: columns of all files.
+        texts: columns that must hold strings.
+        block_rows: rows of a block.
+        keep_errors: list bad rows; else the first one is an error.
+    """
 
     schema: "pyarrow.Schema"
     texts: tuple[str, ...]
     block_rows: int
     keep_errors: bool
 
-    def read(self, row: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-        """Yields the blocks of a file, serialised: as one value each Ray cannot join or split
-        them."""
-        import pyarrow
+    def read(self, row: Mapping[str, str]) -> Iterator[JsonObject]:
+        """Yields the blocks of a file that are not finished.
 
-        unit = json.loads(row["item"])
-        path = unit["path"]
-        read = self._parquet if path.endswith(".parquet") else self._json
+        Args:
+            row: its ``item`` is JSON with the ``path`` of the file, its ``index`` among the files,
+                and ``done``, the first rows of finished blocks.
+
+        Yields:
+            The path, the summary of the block, its table as bytes (which Ray cannot join or split),
+            and its bad rows.
+        """
+        item = json.loads(row["item"])
+        path, done = item["path"], set(item["done"])
         with readable(path):
-            blocks = read(path, set(unit["done"]))
+            blocks = self._blocks(path, done)
             block = next(blocks, None) or Block(0, 0, self.schema.empty_table(), [])
             while block is not None:
                 following = next(blocks, None)
-                if block.first not in unit["done"]:
+                if block.first not in done:
                     summary = {
-                        "file": unit["index"],
+                        "file": item["index"],
                         "first": block.first,
                         "rows": block.rows,
                         "bad": len(block.bad),
+                        "last": following is None,
                     }
-                    summary["last"] = following is None
-                    stream = pyarrow.BufferOutputStream()
-                    with pyarrow.ipc.new_stream(stream, block.table.schema) as writer:
-                        writer.write_table(block.table)
-                    data = stream.getvalue().to_pybytes()
                     yield {
                         "path": path,
                         "block": json.dumps(summary),
-                        "table": data,
+                        "table": _table_bytes(block.table),
                         "bad": json.dumps(block.bad),
                     }
                 block = following
 
-    def _parquet(self, path: str, done: set[int]) -> "Iterator[Block]":
+    def _blocks(self, path: str, done: set[int]) -> Iterator[Block]:
+        """Yields all blocks of a file, finished ones without their rows."""
+        read = self._parquet if path.endswith(".parquet") else self._json
+        for block in read(path, done):
+            yield block if isinstance(block, Block) else self._checked(path, block)
+
+    def _finished(self, first: int, rows: int) -> Block:
+        return Block(first, rows, self.schema.empty_table(), [])
+
+    def _parquet(self, path: str, done: set[int]) -> Iterator[Block | _RawBlock]:
         import pyarrow
         from pyarrow import parquet
 
@@ -221,49 +287,46 @@ class Reader:
         first = 0
         with system.open_input_file(inner) as stream:
             file = parquet.ParquetFile(stream)
-            if file.schema_arrow.names != self.schema.names:
-                names = ", ".join(file.schema_arrow.names)
+            names = file.schema_arrow.names
+            if names != self.schema.names:
                 raise InputError(
-                    f"{path}: has the columns {names}, the first file "
+                    f"{path}: has the columns {', '.join(names)}, the first file "
                     f"{', '.join(self.schema.names)}"
                 )
             for batch in file.iter_batches(self.block_rows):
                 if first in done:
-                    yield Block(first, len(batch), self.schema.empty_table(), [])
+                    yield self._finished(first, len(batch))
                 else:
-                    places = [
-                        f"row {number}" for number in range(first + 1, first + len(batch) + 1)
-                    ]
+                    places = [f"row {first + number}" for number in range(1, len(batch) + 1)]
                     table = pyarrow.Table.from_batches([batch]).cast(self.schema)
-                    yield self._checked(
-                        path, first, len(batch), table, list(range(len(batch))), places, {}
-                    )
+                    yield _RawBlock(first, places, table, list(range(len(batch))), {})
                 first += len(batch)
 
-    def _json(self, path: str, done: set[int]) -> "Iterator[Block]":
+    def _json(self, path: str, done: set[int]) -> Iterator[Block | _RawBlock]:
         import pyarrow
 
         rows = _json_rows(path)
         first = 0
         while batch := list(itertools.islice(rows, self.block_rows)):
             if first in done:
-                yield Block(first, len(batch), self.schema.empty_table(), [])
+                yield self._finished(first, len(batch))
             else:
-                bad = {number: row for number, (_, row) in enumerate(batch) if isinstance(row, str)}
+                objects: dict[int, JsonObject] = {}
+                errors: dict[int, str] = {}
                 for number, (place, row) in enumerate(batch):
-                    if number not in bad and (reason := self._misfit(row)):
-                        bad[number] = f"{path}, {place}: {reason}"
-                good = [number for number in range(len(batch)) if number not in bad]
-                table = pyarrow.Table.from_pylist(
-                    [batch[number][1] for number in good], self.schema
-                )
-                yield self._checked(
-                    path, first, len(batch), table, good, [place for place, _ in batch], bad
-                )
+                    if isinstance(row, str):
+                        errors[number] = row
+                    elif reason := self._misfit(row):
+                        errors[number] = f"{path}, {place}: {reason}"
+                    else:
+                        objects[number] = row
+                table = pyarrow.Table.from_pylist(list(objects.values()), self.schema)
+                places = [place for place, _ in batch]
+                yield _RawBlock(first, places, table, list(objects), errors)
             first += len(batch)
 
-    def _misfit(self, row: Mapping[str, Any]) -> str | None:
-        """Why an object cannot be a row of the table."""
+    def _misfit(self, row: JsonObject) -> str | None:
+        """Says why an object cannot be a row of the table; None where it can."""
         import pyarrow
 
         for name in self.texts:
@@ -273,49 +336,53 @@ class Reader:
         if unknown:
             return f"has a key {unknown[0]!r}, which the first rows of the input do not have"
         for name, value in row.items():
+            kind = self.schema.field(name).type
             try:
-                pyarrow.scalar(value, self.schema.field(name).type)
+                pyarrow.scalar(value, kind)
             except (pyarrow.ArrowException, UnicodeError, OverflowError, TypeError, ValueError):
-                return (
-                    f"{name!r} cannot be of type {self.schema.field(name).type} as in the first "
-                    f"rows: {shown(value)}"
-                )
+                return f"{name!r} cannot be of type {kind} as in the first rows: {shown(value)}"
         return None
 
-    def _checked(
-        self,
-        path: str,
-        first: int,
-        rows: int,
-        table: "pyarrow.Table",
-        numbers: list[int],
-        places: list[str],
-        bad: dict[int, str],
-    ) -> Block:
-        """A block of the rows of a table that hold strings where they must, `numbers` counting from
-        the first of the block; `bad` are the numbers of those that did not get that far."""
+    def _checked(self, path: str, block: _RawBlock) -> Block:
+        """Takes out the rows that do not hold strings where they must, and adds the columns
+        ``file`` and ``segment``."""
         import pyarrow
 
+        errors = dict(block.errors)
         for name in self.texts:
-            for number, value in zip(numbers, table[name], strict=True):
-                try:
-                    text = value.as_py()
-                    reason = (
-                        None if isinstance(text, str) else f"must be a string, got {shown(text)}"
-                    )
-                except UnicodeDecodeError:
-                    reason = "is not valid UTF-8"
+            for number, value in zip(block.numbers, block.table[name], strict=True):
+                reason = _text_error(value)
                 if reason:
-                    bad.setdefault(number, f"{path}, {places[number]}: {name!r} {reason}")
-        if bad and not self.keep_errors:
-            raise InputError(bad[min(bad)])
-        kept = [place for place, number in enumerate(numbers) if number not in bad]
-        table = table.take(pyarrow.array(kept, pyarrow.int64()))
-        segments = [first + numbers[place] + 1 for place in kept]
-        table = table.append_column("file", pyarrow.array([path] * len(kept), pyarrow.string()))
+                    place = f"{path}, {block.places[number]}"
+                    errors.setdefault(number, f"{place}: {name!r} {reason}")
+        if errors and not self.keep_errors:
+            raise InputError(errors[min(errors)])
+        good = [row for row, number in enumerate(block.numbers) if number not in errors]
+        files = [path] * len(good)
+        segments = [block.first + block.numbers[row] + 1 for row in good]
+        table = block.table.take(pyarrow.array(good, pyarrow.int64()))
+        table = table.append_column("file", pyarrow.array(files, pyarrow.string()))
         table = table.append_column("segment", pyarrow.array(segments, pyarrow.int64()))
-        errors = [
-            {"file": path, "segment": first + number + 1, "error": bad[number]}
-            for number in sorted(bad)
+        bad = [
+            {"file": path, "segment": block.first + number + 1, "error": errors[number]}
+            for number in sorted(errors)
         ]
-        return Block(first, rows, table, errors)
+        return Block(block.first, len(block.places), table, bad)
+
+
+def _text_error(value: "pyarrow.Scalar") -> str | None:
+    """Says why a value is no text; None where it is one."""
+    try:
+        text = value.as_py()
+    except UnicodeDecodeError:
+        return "is not valid UTF-8"
+    return None if isinstance(text, str) else f"must be a string, got {shown(text)}"
+
+
+def _table_bytes(table: "pyarrow.Table") -> bytes:
+    import pyarrow
+
+    stream = pyarrow.BufferOutputStream()
+    with pyarrow.ipc.new_stream(stream, table.schema) as writer:
+        writer.write_table(table)
+    return stream.getvalue().to_pybytes()

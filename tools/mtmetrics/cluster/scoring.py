@@ -1,19 +1,20 @@
-"""Scores rows on a cluster: the worker for `mtmetrics.cluster.engine`, and the sum over its
+"""Scoring of rows on a cluster: the worker for `mtmetrics.cluster.engine`, and the mean over its
 blocks."""
 
 import math
-from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mtmetrics.checks import InputReport
 from mtmetrics.errors import InputError, MTMetricsError
+from mtmetrics.io.atomic import JsonObject
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers.batch import Batch
-from mtmetrics.scorers.preset_tables import with_references
 from mtmetrics.scorers.registry import find_metric, load_scorer
 from mtmetrics.scorers.results import CHUNK_LINES, joined
+from mtmetrics.scorers.signature import with_references
 
 if TYPE_CHECKING:
     import pyarrow
@@ -25,77 +26,88 @@ class ScoringWorker:
     """Adds the columns ``score`` and the parts of the score to the rows of a block.
 
     Args:
-        columns: what the metric compares with, and the translations.
-        options: of `mtmetrics.scorers.registry.load_scorer`, `metric` among them; and `degenerate`,
-            None or what to do with output that is no translation: ``keep``, ``floor`` or ``null``.
-        pool: of `mtmetrics.models.pool.ModelPool`.
-        workers: of a metric that has any of its own, unless `options` say so.
+        columns: of the texts that the metric compares with, and of the translations.
+        options: ``metric``, and the options of `mtmetrics.scorers.registry.load_scorer`; and
+            ``degenerate``, None, or the fate of output that is no translation: ``keep``, ``floor``
+            or ``null``.
+        pool: keywords of `mtmetrics.models.pool.ModelPool`.
+        workers: option ``workers`` of a metric that has it, unless `options` set it.
 
     Raises:
-        InputError: a segment's score would depend on the other segments of its block, or as
+        InputError: a segment's score would depend on the other segments of its block, or an error of
             `load_scorer`.
     """
 
     def __init__(
         self,
         columns: Sequence[str],
-        options: Mapping[str, Any],
-        pool: Mapping[str, Any],
+        options: JsonObject,
+        pool: JsonObject,
         *,
         workers: int,
     ) -> None:
         options = dict(options)
-        if (
-            "workers" in find_metric(options["metric"]).keywords()
-            and options.get("workers") is None
-        ):
+        metric = options.pop("metric")
+        if "workers" in find_metric(metric).keywords() and options.get("workers") is None:
             options["workers"] = workers
         self.columns, self.degenerate = columns, options.pop("degenerate", None)
-        self.scorer = load_scorer(options.pop("metric"), pool=ModelPool(**pool), **options)
+        self.scorer = load_scorer(metric, pool=ModelPool(**pool), **options)
         if not self.scorer.independent:
-            what = f"a segment's score depends on all others here ({self.scorer.signature})"
             raise InputError(
-                f"{what}, so that blocks cannot be scored apart; pass --normalize fixed"
+                "a segment's score depends on all others here "
+                f"({self.scorer.signature}), so that blocks cannot be scored apart; pass "
+                "--normalize fixed"
             )
         self.scorer.floor_degenerate = self.degenerate == "floor"
         self.scorer.require_floor()
 
-    def __call__(self, table: "pyarrow.Table") -> "tuple[pyarrow.Table, dict[str, Any]]":
-        """The table with its scores and, where `degenerate` says anything, what is `unusual` of
-        each segment; the summary holds `count` and `total` of the scores that are known,
-        `signature`, `report`, and `references`, the numbers of them that segments have."""
+    def __call__(self, table: "pyarrow.Table") -> "tuple[pyarrow.Table, JsonObject]":
+        """Scores the rows of a block, which may be empty.
+
+        Returns:
+            The table with the scores; with `degenerate`, also with the column ``unusual``, names of
+            oddities of each segment. And the summary: ``count`` and ``total`` of the scores that
+            are numbers, ``signature``, ``report``, and ``references``, the numbers of references
+            that segments have.
+        """
         *compared, predictions = (table[name].to_pylist() for name in self.columns)
         texts = dict(zip(self.scorer.side.columns, compared, strict=True))
-        batch = Batch({"": predictions}, **texts)
-        batches = batch.slices(CHUNK_LINES)
+        batches = Batch({"": predictions}, **texts).slices(CHUNK_LINES)
         results = [result for (result,) in self.scorer.score_batches(batches)]
-        nothing = np.zeros(0)
-        scores: dict[str, Any] = {SCORE: nothing} | dict.fromkeys(self.scorer._floor()[1], nothing)
-        unusual: Any = np.zeros(0, dtype=str)
+        no_scores = np.zeros(0)
+        _, floor_parts = self.scorer._floor()
+        scores = {SCORE: no_scores} | dict.fromkeys(floor_parts, no_scores)
+        unusual: Sequence[str] | np.ndarray = np.zeros(0, dtype=str)
         report, signature = InputReport(), self.scorer.signature
         references: Collection[int] = ()
         if results:
             result = joined(results)
-            result = result.without_degenerate() if self.degenerate == "null" else result
+            if self.degenerate == "null":
+                result = result.without_degenerate()
             scores, report = {SCORE: result.segments} | result.parts, result.report
             signature, unusual = result.signature, result.unusual_names()
             references = result.reference_counts
-        known = scores[SCORE][~np.isnan(scores[SCORE])]
-        for name, values in (scores | ({"unusual": unusual} if self.degenerate else {})).items():
+        new_columns = scores | ({"unusual": unusual} if self.degenerate else {})
+        for name, values in new_columns.items():
             if name in table.column_names:
                 raise InputError(f"the input has a column {name!r}, which scoring adds; rename it")
             table = table.append_column(name, [values])
+        numbers = scores[SCORE][~np.isnan(scores[SCORE])]
         summary = {
-            "count": len(known),
-            "total": math.fsum(known),
+            "count": len(numbers),
+            "total": math.fsum(numbers),
             "signature": signature,
             "report": report.as_dict(),
+            "references": sorted(references),
         }
-        return table, summary | {"references": sorted(references)}
+        return table, summary
 
 
-def total(blocks: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], InputReport]:
-    """Sums up all blocks: `MetricResult.as_dict` without the scores, and the report.
+def total(blocks: Sequence[JsonObject]) -> tuple[JsonObject, InputReport]:
+    """Computes the mean score over the summaries of all blocks.
+
+    Returns:
+        `MetricResult.as_dict` without the scores of segments; and the report.
 
     Raises:
         InputError: there is not a single segment.
@@ -107,9 +119,9 @@ def total(blocks: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], InputRep
         {with_references(block["signature"], counts) for block in blocks if block["count"]}
     )
     if len(signatures) > 1:
-        what = f"blocks were scored differently ({signatures[0]} and {signatures[1]})"
         raise MTMetricsError(
-            f"{what}; pass --dtype float32, use one version on all nodes, and another --out"
+            f"blocks were scored differently ({signatures[0]} and {signatures[1]}); pass --dtype "
+            "float32, use one version on all nodes, and another --out"
         )
     count = sum(block["count"] for block in blocks)
     if not count:

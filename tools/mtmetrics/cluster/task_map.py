@@ -1,9 +1,9 @@
-"""`map` on a Ray cluster, for tasks that are not rows of text, such as blocks of sentences to find
-partners for."""
+"""`map` on a Ray cluster, for tasks that are no rows of text, such as blocks of sentences whose
+partners are looked for."""
 
 import functools
 import io
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,36 +11,39 @@ import numpy as np
 
 from mtmetrics.cluster.block_folder import BlockFolder
 from mtmetrics.cluster.engine import Engine, map_blocks
-from mtmetrics.io.atomic import make_folder, sha256_file
+from mtmetrics.io.atomic import JsonObject, make_folder, sha256_file
 from mtmetrics.io.row_writer import write_rows
 from mtmetrics.io.tables import count_rows
 
 if TYPE_CHECKING:
     import pyarrow
 
+# A slice of sentences, or the number of the first sentence and the sentences.
 Task = slice | tuple[int, list[str]]
+Result = tuple[np.ndarray | float | str, ...]
+Function = Callable[[Any], Result | None]
 
 
 class TaskMap:
-    """Like `map`, with functions of a task that return a tuple of arrays, numbers and strings, or
-    None.
+    """Maps functions over tasks. A function returns a tuple of arrays, numbers and strings, or None
+    for an empty tuple.
 
     Args:
         engine: the cluster.
         folder: where tasks and results are kept, on a disk that all its nodes share. The same calls
             in the same order with the same folder repeat no task that is finished.
-        settings: what the results depend on besides the tasks, JSON; a folder of a run with
-            other settings is refused.
-        wrap: wraps the iteration over finished tasks, given their number as `total`, for a progress
-            bar.
+        settings: JSON on which the results depend besides the tasks; a folder of a run with other
+            settings is refused.
+        wrap: called with an iterator over finished tasks and their number as `total`; returns an
+            iterator over the same, such as a progress bar.
     """
 
     def __init__(
         self,
         engine: Engine,
         folder: Path,
-        settings: Mapping[str, Any],
-        wrap: Callable[..., Iterable[Any]],
+        settings: JsonObject,
+        wrap: Callable[..., Iterable[JsonObject]],
     ) -> None:
         self._engine = engine
         self._folder = folder
@@ -48,15 +51,13 @@ class TaskMap:
         self._wrap = wrap
         self._calls = 0
 
-    def __call__(
-        self, function: Callable[[Any], tuple[Any, ...] | None], tasks: Iterable[Task]
-    ) -> Iterator[tuple[Any, ...]]:
-        """Yields the results in the order of the tasks, when all are there; raises what
-        `map_blocks` does."""
-        place = self._folder / str(self._calls)
+    def __call__(self, function: Function, tasks: Iterable[Task]) -> Iterator[Result]:
+        """Yields the results in the order of the tasks, once all are finished; raises the errors of
+        `map_blocks`."""
+        folder = self._folder / str(self._calls)
         self._calls += 1
-        make_folder(place)
-        file, results = place / "tasks.jsonl", place / "results"
+        make_folder(folder)
+        file, results = folder / "tasks.jsonl", folder / "results"
         write_rows(file, map(_row, tasks))
         settings = {**self._settings, "tasks": sha256_file(file)}
         worker = functools.partial(_Worker, function)
@@ -71,17 +72,20 @@ class TaskMap:
             yield tuple(value if value.ndim else value.item() for value in values)
 
 
-def _row(task: Task) -> dict[str, Any]:
+def _row(task: Task) -> dict[str, object]:
+    """Returns a task as a row of JSON Lines."""
     if isinstance(task, slice):
         return {"start": task.start, "stop": task.stop}
     return {"start": task[0], "texts": task[1]}
 
 
 class _Worker:
-    def __init__(self, function: Callable[[Task], tuple[Any, ...] | None]) -> None:
+    """Calls a function for the task of a block, which has one row; the result is stored as bytes."""
+
+    def __init__(self, function: Function) -> None:
         self._function = function
 
-    def __call__(self, table: "pyarrow.Table") -> tuple["pyarrow.Table", dict[str, Any]]:
+    def __call__(self, table: "pyarrow.Table") -> tuple["pyarrow.Table", JsonObject]:
         import pyarrow
 
         [row] = table.to_pylist()

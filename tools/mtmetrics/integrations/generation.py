@@ -1,4 +1,4 @@
-"""Translations by any model of `transformers`, from which a function chooses the best."""
+"""Translation by any model of `transformers`, with a function that chooses among its outputs."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -19,8 +19,8 @@ class Chosen(Protocol):
 
 
 class Rerank(Protocol):
-    """A function that chooses one of the candidates of each source; scores by name, of all
-    candidates."""
+    """A function that chooses one of the candidates of each source. `scores` are by name, for each
+    source one for each candidate."""
 
     def __call__(
         self,
@@ -40,28 +40,31 @@ def generate(
     batch: int = 8,
     **options: Any,
 ) -> list[str]:
-    """The chosen output of a model's ``generate`` for each of n texts.
+    """Has a model generate several outputs for each of n texts, and chooses one of them.
 
     Args:
-        model: with ``generate``, an encoder and decoder, or a decoder alone (its outputs are then
-            taken without the prompt; have the tokenizer pad on the left).
+        model: an encoder and decoder, or a decoder alone; then the prompt is cut off its outputs,
+            and the tokenizer must pad on the left.
         tokenizer: of the model.
         sources: n texts, as the model reads them.
         rerank: chooses among the outputs: a `Reranker`, or a function that is called as
-            ``rerank(candidates, sources, scores=...)`` and returns for each source something with
-            the attribute ``text``. ``scores`` holds the model's own under the name ``model`` where
-            it gives any, as beam search does.
+            ``rerank(candidates, sources, scores=...)`` and returns for each source an object with
+            the attribute ``text``. ``scores`` holds the model's own scores under the name
+            ``model``, where there are any, as in beam search.
         batch: texts per call of ``generate``.
-        **options: of ``generate``, with ``num_return_sequences``, or ``num_beams``, all of which
-            are then returned.
+        **options: of ``generate``. ``num_return_sequences`` is the number of outputs, by default
+            ``num_beams``.
+
+    Returns:
+        The n chosen outputs.
 
     Raises:
-        InputError: `sources` is no list of strings, only one output per text is asked for, or as
-            `rerank`.
+        InputError: `sources` is no list of strings, there is only one output per text, or an error
+            of `rerank`.
 
     Example:
-        The bundled translation model translates; of its eight beams the one is taken that is most
-        like all:
+        The bundled translation model translates. Of its eight beams, the one that is most like all
+        others is taken:
 
         >>> import mtmetrics
         >>> from mtmetrics.artifacts.models import model_folder
@@ -93,7 +96,7 @@ def generate(
             return_tensors="pt",
             padding=True,
             truncation=True,
-            # Decoders do not know them, and transformers 4 refuses them there.
+            # Decoders have no token types, and transformers 4 refuses them there.
             return_token_type_ids=False,
         ).to(model.device)
         with torch.inference_mode():
@@ -114,5 +117,5 @@ def generate(
 
 
 def _groups(values: list[T], size: int) -> list[list[T]]:
-    """The values in groups of one size."""
+    """Splits values into groups of one size."""
     return [values[first : first + size] for first in range(0, len(values), size)]

@@ -1,4 +1,8 @@
-"""The base class of the `evaluate` modules: checked keywords and inputs, models that load once."""
+"""`MetricModule`, the base class of the `evaluate` modules of this package.
+
+It checks keywords and texts before `evaluate` stores them, keeps the models that it loads, and has a
+scorer of `mtmetrics.scorers` compute. `documentation` writes the description of the arguments.
+"""
 
 import dataclasses
 import inspect
@@ -14,6 +18,8 @@ import evaluate
 from mtmetrics.artifacts.presets import Preset, preset_names
 from mtmetrics.checks import check, choice, language_of
 from mtmetrics.errors import InputError, MTMetricsError
+from mtmetrics.io.atomic import JsonObject
+from mtmetrics.layout import metric_scripts
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.running import Running
 from mtmetrics.scorers.metric import METRICS
@@ -26,8 +32,12 @@ if TYPE_CHECKING:
     from mtmetrics.scorers.base import Scorer
 
 _COLUMNS = ("sources", "predictions", "references")
-_OWN = {"self", "config_name", "kwargs"}
-_EVALUATE_KEYWORDS = frozenset(inspect.signature(evaluate.Metric.__init__).parameters) - _OWN
+# Keywords of `evaluate.Metric`; `config_name` is an argument of `MetricModule` itself.
+_EVALUATE_KEYWORDS = frozenset(inspect.signature(evaluate.Metric.__init__).parameters) - {
+    "self",
+    "config_name",
+    "kwargs",
+}
 _MODEL_OPTIONS = {field.name: field for field in dataclasses.fields(Running)}
 _TEXTS = {
     "sources": "sources (`list` of `str`): the source segments.",
@@ -35,7 +45,7 @@ _TEXTS = {
     "references": "references (`list` of `str`, or of `list` of `str`): one reference per "
     "translation, or several, of which the best counts.",
 }
-# What `compute` is to return -> default, and help.
+# Keyword of `compute` that chooses what it returns -> default, and help.
 RETURNS = {
     "return_parts": (False, "also return the parts that a score is combined from."),
     "return_alignments": (
@@ -53,21 +63,21 @@ RETURNS = {
 class MetricModule(evaluate.Metric):
     """A metric of this package as an `evaluate` module.
 
-    The docstring of a subclass is its description. What it compares with and which keywords
-    ``compute`` takes come from the metric and its `Settings`; ``evaluate.load`` takes them too, as
-    defaults.
+    A subclass sets the attributes; its docstring is the description of the metric. The columns of
+    text and the keywords of ``compute`` come from the metric and its `Settings`. ``evaluate.load``
+    takes the same keywords, as defaults.
 
     Attributes:
         metric_name: name of the metric.
-        paper: key of the paper in papers.bib.
-        examples: calls and what they print, as the interpreter shows them.
+        paper: key of the paper in papers.bib, or in a file ``paper.bib`` of the metric's folder.
+        examples: calls and their output, as the interpreter shows them.
 
     Args:
-        config_name: name of a preset; None or ``"default"`` means that of `Metric.usual_preset`.
+        config_name: name of a preset; None or ``"default"`` stands for `Metric.usual_preset`.
         preset: a folder with a preset.toml, or the name of a preset, instead of `config_name`.
-        **options: how models are run, see `mtmetrics.models.running.Running`, where
-            `local_files_only` is also what ``HF_EVALUATE_OFFLINE=1`` and a download configuration
-            ask for; keywords of `evaluate.Metric`; and those of ``compute``.
+        **options: keywords of `mtmetrics.models.running.Running`, of `evaluate.Metric`, and of
+            ``compute``. ``HF_EVALUATE_OFFLINE=1`` and a download configuration can set
+            `local_files_only` too.
 
     Raises:
         InputError: an unknown keyword or preset.
@@ -90,12 +100,13 @@ class MetricModule(evaluate.Metric):
             "evaluate.load", options, ("preset", *_MODEL_OPTIONS, *self._option_names())
         )
         self.defaults = options
-        offline = self._model_options.pop("local_files_only", False)
-        self._local_files_only = offline or evaluate.config.HF_EVALUATE_OFFLINE
-        chosen = _preset_name(self.metric_name, config_name, preset)
-        made_by = METRICS[self.metric_name].made_by()
-        self.preset: Preset = made_by.read_preset(
-            chosen, {}, local_files_only=self._local_files_only
+        is_offline = self._model_options.pop("local_files_only", False)
+        self._local_files_only = is_offline or evaluate.config.HF_EVALUATE_OFFLINE
+        scorer_class = METRICS[self.metric_name].made_by()
+        self.preset: Preset = scorer_class.read_preset(
+            _preset_name(self.metric_name, config_name, preset),
+            {},
+            local_files_only=self._local_files_only,
         )
         try:
             super().__init__(config_name, **base_options)
@@ -105,6 +116,7 @@ class MetricModule(evaluate.Metric):
                 f"the cache of evaluate cannot be written: {error}; {advice}"
             ) from error
         self.info.module_name = self.metric_name
+        # Columns of the rows that were added since the last `compute`.
         self._columns_in_use: list[str] | None = None
 
     @property
@@ -113,36 +125,38 @@ class MetricModule(evaluate.Metric):
         return self.metric_name
 
     @property
-    def scorer_options(self) -> dict[str, Any]:
-        """The keywords of ``evaluate.load`` that `scorer` takes."""
+    def scorer_options(self) -> JsonObject:
+        """Keywords of ``evaluate.load`` that `scorer` takes."""
         return {
             name: value for name, value in self.defaults.items() if not name.startswith("return_")
         }
 
     def _info(self) -> evaluate.MetricInfo:
-        """The description of the metric that `evaluate` shows."""
+        """Describes the metric for `evaluate`."""
         metric = METRICS[self.metric_name]
         text = datasets.Value("string")
         texts = datasets.List(text)
-        kinds: dict[str, list[tuple[datasets.Value | datasets.List, ...]]] = {
+        # Side to compare with -> types of its columns; there may be several references.
+        column_types: dict[str, list[tuple[datasets.Value | datasets.List, ...]]] = {
             "source": [(text,)],
             "reference": [(text,), (texts,)],
             "both": [(text, text), (text, texts)],
         }
         usual_first = sorted(metric.sides, key=lambda side: side != metric.usual)
-        either = [
-            datasets.Features({"predictions": text, **dict(zip(side.columns, kind, strict=True))})
+        variants = [
+            datasets.Features({"predictions": text, **dict(zip(side.columns, types, strict=True))})
             for side in usual_first
-            for kind in kinds[side]
+            for types in column_types[side]
         ]
+        features = variants
+        if len(variants) == 1:
+            features = datasets.Features({"sources": text, "predictions": text})
         citation, address, code = _cited(self.paper)
         return evaluate.MetricInfo(
             description=inspect.cleandoc(str(type(self).__doc__)),
             citation=citation,
             inputs_description=documentation(type(self)),
-            features=either
-            if len(either) > 1
-            else datasets.Features({"sources": text, "predictions": text}),
+            features=features,
             homepage=address,
             reference_urls=[address],
             codebase_urls=[code],
@@ -150,19 +164,20 @@ class MetricModule(evaluate.Metric):
         )
 
     def _download_and_prepare(self, dl_manager: datasets.DownloadManager) -> None:
-        """Loads the models that preset and keywords of ``evaluate.load`` determine; they stay with
-        the object. What depends on a language pair that is not known yet is left out."""
-        offline = self._local_files_only or dl_manager.download_config.local_files_only
-        self.pool = ModelPool(local_files_only=bool(offline), **self._model_options)
+        """Loads the models that follow from the preset and the keywords of ``evaluate.load``, and
+        keeps them. Models that depend on a language pair are left out, where there is none yet."""
+        is_offline = self._local_files_only or dl_manager.download_config.local_files_only
+        self.pool = ModelPool(local_files_only=bool(is_offline), **self._model_options)
         options = self.scorer_options
         metric = METRICS[self.metric_name]
         if len(metric.sides) > 1 and metric.usual is None and not metric.requested_side(options):
-            return  # what is compared, and so the models, is known when the texts are
+            return  # the columns of `compute` decide what is compared, and so the models
         settings = self.preset.settings
         if options.get("lang_pair") is None and "lang_pair" in settings:
             options["lang_pair"] = settings["lang_pair"]
         elif options.get("lang_pair") is None:
-            # Any pair of languages that the preset has; what depends on the pair is left out.
+            # Any language of the preset, so that the scorer can be made; `unpaired` leaves out what
+            # depends on the pair.
             codes = [*settings.get("language_models", {}), *settings.get("languages", []), "en"]
             language = language_of(codes[0])
             options["lang_pair"] = f"{language}-{language}"
@@ -170,44 +185,50 @@ class MetricModule(evaluate.Metric):
         self.scorer(**options)
 
     def scorer(self, **options: object) -> "Scorer":
-        """The scorer of the preset with these options; models are loaded once."""
+        """Returns a scorer of the preset with these options; models are loaded once."""
         return load_scorer(
             self.metric_name, preset=self.preset.name or None, pool=self.pool, **options
         )
 
-    def _compute(self, **arguments: Any) -> dict[str, Any]:
-        """Plain floats and lists, from checked columns, options of the scorer, and what is to be
-        returned."""
+    def _compute(self, **arguments: Any) -> JsonObject:
+        """Scores checked texts.
+
+        Args:
+            arguments: columns of text, options of the scorer, and keywords of `RETURNS`.
+
+        Returns:
+            Plain floats and lists.
+        """
         columns = {name: arguments.pop(name) for name in _COLUMNS if name in arguments}
         columns = {name: texts for name, texts in columns.items() if texts is not None}
-        wanted = {name: arguments.pop(name, default) for name, (default, _) in RETURNS.items()}
+        returns = {name: arguments.pop(name, default) for name, (default, _) in RETURNS.items()}
         metric = METRICS[self.metric_name]
         side = resolve_side(
-            metric,
+            metric.choices,
             metric.requested_side(arguments),
-            metric.preset_side(self.preset.settings),
+            metric.choices.preset_side(self.preset.settings),
             columns,
         )
         scorer = self.scorer(**arguments | {"against": side})
         scored = scorer.score(**columns)
-        result = scored.as_dict(scores=wanted["return_scores"], parts=wanted["return_parts"])
-        if wanted["return_ci"]:
+        result = scored.as_dict(scores=returns["return_scores"], parts=returns["return_parts"])
+        if returns["return_ci"]:
             from mtmetrics.statistics.significance import bootstrap_interval
 
             interval = bootstrap_interval(scored.segments)
             result["ci"] = interval and interval._asdict()
-        if wanted["return_alignments"]:
+        if returns["return_alignments"]:
             alignments = word_scorer(scorer).align(**columns)
             result["alignments"] = [alignment.as_dict() for alignment in alignments]
         return result
 
     def compute(
         self, *, predictions: object = None, references: object = None, **kwargs: object
-    ) -> dict[str, Any] | None:
-        """Scores what is passed here, after what was added before.
+    ) -> JsonObject | None:
+        """Scores the rows that were added, and the texts that are passed here behind them.
 
-        Where scoring fails, what was added before is kept, so that the call can be repeated with
-        other options.
+        Where scoring fails, the rows that were added are kept, so that the call can be repeated
+        with other options.
 
         Raises:
             InputError: the texts are no parallel lists of strings, there is none, or a keyword is
@@ -233,11 +254,11 @@ class MetricModule(evaluate.Metric):
                 )
         else:
             columns = self._checked(columns)
-        added = len(self)
+        added_rows = len(self)
         try:
             result = super().compute(**columns, **options)
         except BaseException:
-            self._put_back(added)
+            self._put_back(added_rows)
             raise
         self._columns_in_use = None
         return result
@@ -245,8 +266,7 @@ class MetricModule(evaluate.Metric):
     def add_batch(
         self, *, predictions: object = None, references: object = None, **kwargs: object
     ) -> None:
-        """Adds parallel lists of texts, which are scored by the next ``compute``; every element is
-        checked.
+        """Checks parallel lists of texts, and adds them for the next ``compute``.
 
         Raises:
             InputError: the texts are no parallel lists of strings, there is none, or a keyword is
@@ -258,9 +278,8 @@ class MetricModule(evaluate.Metric):
         super().add_batch(**self._checked(columns))
 
     def add(self, *, prediction: object = None, reference: object = None, **kwargs: object) -> None:
-        """Adds one segment, which is scored by the next ``compute``, such as ``add(source="Hallo",
-        prediction="Hello")``; the names of the columns, ``sources`` and ``predictions``, are taken
-        too.
+        """Adds one segment for the next ``compute``, such as ``add(source="Hallo",
+        prediction="Hello")``. The names of the columns, such as ``sources``, can be used too.
 
         Raises:
             InputError: a text is missing, no string, or given by both names; or a keyword is
@@ -280,15 +299,15 @@ class MetricModule(evaluate.Metric):
         self._refuse_unknown("add", columns, self._known_columns())
         wrapped = {name: None if value is None else [value] for name, value in columns.items()}
         checked = {name: column[0] for name, column in self._checked(wrapped).items()}
-        # Under these names `evaluate` takes them.
+        # The method of `evaluate` has these names.
         for name in ("prediction", "reference"):
             if f"{name}s" in checked:
                 checked[name] = checked.pop(f"{name}s")
         super().add(**checked)
 
     def _feature_names(self) -> list[str]:
-        """The columns of the rows that were added; before there are any, the columns that
-        `evaluate.combine` is to pick for this metric."""
+        """Returns the columns of the rows that were added. Before there are any, these are the
+        columns that `evaluate.combine` picks for this metric."""
         if self._columns_in_use:
             return self._columns_in_use
         metric = METRICS[self.metric_name]
@@ -296,9 +315,9 @@ class MetricModule(evaluate.Metric):
             return self._known_columns()
         return ["predictions", *metric.side_of_options(self.defaults).columns]
 
-    def _infer_feature_from_example(self, example: dict[str, Any]) -> datasets.Features:
-        """The types of checked columns; the method of `evaluate` supposes that all metrics have the
-        same ones."""
+    def _infer_feature_from_example(self, example: dict[str, object]) -> datasets.Features:
+        """Returns the types of checked columns; the method of `evaluate` assumes the same types for
+        all metrics."""
         text = datasets.Value("string")
         types = {}
         for name, value in example.items():
@@ -306,7 +325,7 @@ class MetricModule(evaluate.Metric):
         return datasets.Features(types)
 
     def _known_columns(self) -> list[str]:
-        """All columns that the metric may be given."""
+        """Returns all columns that the metric can read."""
         features = self.info.features
         if not isinstance(features, list):
             return list(features)
@@ -314,54 +333,56 @@ class MetricModule(evaluate.Metric):
 
     @classmethod
     def _option_names(cls) -> list[str]:
-        """Names of the keywords of ``compute`` that are no columns of text."""
+        """Returns the keywords of ``compute`` that are no columns of text."""
         return [*METRICS[cls.metric_name].keywords(), *cls.returns()]
 
     @classmethod
     def returns(cls) -> list[str]:
-        """Names of the keywords that say what ``compute`` is to return, as far as the metric has
-        it."""
+        """Returns the keywords of `RETURNS` that make sense for the metric."""
         scorer = METRICS[cls.metric_name].made_by()
         lacking = {
-            "return_parts": not scorer.told_parts,
-            "return_alignments": not scorer.told_alignments,
+            "return_parts": not scorer.parts_help,
+            "return_alignments": not scorer.alignments_help,
         }
         return [name for name in RETURNS if not lacking.get(name)]
 
     def _columns(self, **arguments: object) -> dict[str, object]:
-        """The arguments without the columns of other metrics, which `evaluate.combine` passes to
-        all of them."""
+        """Drops the columns of other metrics: `evaluate.combine` passes all columns to all of its
+        metrics."""
         foreign = {*_COLUMNS} - {*self._known_columns()}
         return {name: value for name, value in arguments.items() if name not in foreign}
 
     def _without_side(self, options: dict[str, object]) -> dict[str, object]:
-        """The options without the side to compare with, where the metric has no choice:
-        `evaluate.combine` passes it to all of its metrics."""
+        """Drops the option `against`, where the metric has no choice: `evaluate.combine` passes it
+        to all of its metrics."""
         if len(METRICS[self.metric_name].sides) > 1 or options.get("against") is None:
             return options
         choice("against", options["against"], tuple(Side))
         return {name: value for name, value in options.items() if name != "against"}
 
     def _checked(self, columns: dict[str, object]) -> dict[str, list[Any]]:
-        """The columns as lists of strings, in the order of the metric; an InputError says that they
-        are other columns than were added before."""
-        given = [name for name in self._known_columns() if columns.get(name) is not None]
+        """Returns the columns as lists of strings, in the order of the metric.
+
+        Raises:
+            InputError: a column is missing, or others were added before, or a text is no string.
+        """
+        present = [name for name in self._known_columns() if columns.get(name) is not None]
         if isinstance(self.info.features, list):
-            if not set(given) - {"predictions"}:
-                METRICS[self.metric_name].side_of_options({}, [])  # says what is missing
-            needed = ["predictions", *given]
+            if not set(present) - {"predictions"}:
+                METRICS[self.metric_name].side_of_options({}, [])  # raises: says what is missing
+            needed = ["predictions", *present]
         else:
             needed = self._known_columns()
         if self.writer is not None and self._columns_in_use:
             needed = self._columns_in_use
         for name in needed:
-            if name not in given:
+            if name not in present:
                 raise InputError(
                     f"{name} is missing; {self.metric_name} needs {' and '.join(needed)}"
                 )
-        checked = dict(zip(given, check(**{name: columns[name] for name in given}), strict=True))
-        self._columns_in_use = given
-        return checked
+        checked = check(**{name: columns[name] for name in present})
+        self._columns_in_use = present
+        return dict(zip(present, checked, strict=True))
 
     def _refuse_unknown(self, call: str, keywords: Iterable[str], allowed: Sequence[str]) -> None:
         for name in keywords:
@@ -375,7 +396,7 @@ class MetricModule(evaluate.Metric):
         """After a failure: frees the cache files of `evaluate`, and adds the first `count` rows
         again."""
         data, self.data = self.data, None
-        if data is None:  # it failed before the rows were collected, so they are where they were
+        if data is None:  # the failure came before `evaluate` collected the rows
             return
         rows = {name: data[name][:count] for name in self._feature_names()}
         del data
@@ -389,8 +410,8 @@ class MetricModule(evaluate.Metric):
 
 
 def documentation(module: type[MetricModule]) -> str:
-    """The text of ``inputs_description``: the arguments of ``evaluate.load`` and of ``compute``, from
-    the settings of the metric, and what ``compute`` returns."""
+    """Writes ``inputs_description``: the arguments of ``evaluate.load`` and of ``compute``, from the
+    settings of the metric, and the entries of the result."""
     metric = METRICS[module.metric_name]
     scorer = metric.made_by()
     pair = 'language pair such as `"de-en"`'
@@ -405,8 +426,8 @@ def documentation(module: type[MetricModule]) -> str:
     arguments += [_documented(field) for field in metric.settings().options().values()]
     arguments += [f"{name} (`bool`): {RETURNS[name][1]}" for name in module.returns()]
     on_request = {
-        "parts (`dict` of `list` of `float`): with `return_parts=True`": scorer.told_parts,
-        "alignments (`list` of `dict`): with `return_alignments=True`": scorer.told_alignments,
+        "parts (`dict` of `list` of `float`): with `return_parts=True`": scorer.parts_help,
+        "alignments (`list` of `dict`): with `return_alignments=True`": scorer.alignments_help,
     }
     returned = [
         "mean_score (`float`): mean of the segment scores, which is the system score.",
@@ -444,27 +465,30 @@ Examples:
 
 
 def _documented(field: dataclasses.Field[Any]) -> str:
-    """A keyword, its types and its help."""
-    kind = " or ".join(sorted(kind.__name__ for kind in kinds(field)))
-    return f"{field.name} (`{kind}`): {field.metadata['help']}."
+    """Writes a keyword with its types and its help."""
+    types = " or ".join(sorted(kind.__name__ for kind in kinds(field)))
+    return f"{field.name} (`{types}`): {field.metadata['help']}."
 
 
 def _cited(key: str) -> tuple[str, str, str]:
-    """A paper as BibTeX, its address, and that of its authors' code."""
-    entries = Path(__file__).with_name("papers.bib").read_text(encoding="utf-8").split("\n\n")
+    """Returns a paper as BibTeX, its address, and the address of its authors' code."""
+    files = [Path(__file__).with_name("papers.bib"), *metric_scripts().glob("*/paper.bib")]
+    entries = [
+        entry.strip() for file in files for entry in file.read_text(encoding="utf-8").split("\n\n")
+    ]
     [entry] = [entry for entry in entries if entry.split("{")[1].startswith(f"{key},")]
     address, code = (re.findall(rf'{field} = "(.*)"', entry)[0] for field in ("url", "code"))
     return entry, address, code
 
 
 def _indented(lines: Iterable[str]) -> str:
-    """Lines as a list of arguments: each is filled, and its further lines are indented."""
+    """Formats lines as a list of arguments: wraps each, and indents what follows its first line."""
     filled = [textwrap.fill(line, 116, subsequent_indent="    ") for line in lines]
     return textwrap.indent("\n".join(filled), "    ")
 
 
 def _preset_name(metric: str, config_name: str | None, preset: str | Path | None) -> str | None:
-    """The name or the folder of the preset that the arguments name; None for no preset."""
+    """Returns the name or the folder of the preset; None for no preset."""
     if config_name in (None, "default"):
         return METRICS[metric].usual_preset() if preset is None else str(preset)
     if preset is not None:
@@ -473,9 +497,8 @@ def _preset_name(metric: str, config_name: str | None, preset: str | Path | None
             "one of them"
         )
     if config_name not in preset_names(metric):
-        advice = (
-            f"there are: {', '.join(preset_names(metric))}; for a folder with a preset.toml pass "
-            "preset=DIR"
+        raise InputError(
+            f"unknown preset {config_name!r} for metric {metric}; there are: "
+            f"{', '.join(preset_names(metric))}; for a folder with a preset.toml pass preset=DIR"
         )
-        raise InputError(f"unknown preset {config_name!r} for metric {metric}; {advice}")
     return config_name

@@ -1,4 +1,4 @@
-"""Registers the metrics under their bare names, so that ``evaluate.load("xmoverscore")`` works
+"""Registration of the metrics under their names alone, so that ``evaluate.load("xmoverscore")`` works
 anywhere, offline."""
 
 import dataclasses
@@ -17,7 +17,7 @@ class Registration:
     Attributes:
         name: of the metric.
         path: the script in the module cache of `evaluate`.
-        changed: whether this call put it there, or replaced it.
+        changed: whether this call wrote or replaced the script.
     """
 
     name: str
@@ -26,8 +26,8 @@ class Registration:
 
 
 def install(names: list[str] | None = None) -> list[Registration]:
-    """Copies the scripts of metrics into the module cache of `evaluate` under their bare names;
-    what is there already is left alone.
+    """Copies the scripts of metrics into the module cache of `evaluate`, under their names alone.
+    Scripts that are registered already are left alone.
 
     Args:
         names: metrics; None for all.
@@ -45,18 +45,17 @@ def install(names: list[str] | None = None) -> list[Registration]:
         before = registered(name)
         path = before or _cached_script(name, register=True)
         if path is None:
-            why = (
-                "evaluate does not find the script that was put into its cache; is its version "
-                "supported?"
+            raise MTMetricsError(
+                f"{name}: evaluate does not find the script that was put into its cache; is its "
+                "version supported?"
             )
-            raise MTMetricsError(f"{name}: {why}")
         registrations.append(Registration(name, path, before is None))
     return registrations
 
 
 def registered(name: str) -> Path | None:
-    """The script that ``evaluate.load(name)`` takes from its cache; None where it has none or
-    another version."""
+    """Returns the script that ``evaluate.load(name)`` takes from its cache; None where the cache
+    holds none, or another version."""
     path = _cached_script(name)
     if path is None or path.read_bytes() != _script(name).read_bytes():
         return None
@@ -68,24 +67,29 @@ def _script(name: str) -> Path:
 
 
 def _cached_script(name: str, register: bool = False) -> Path | None:
-    """The script that `evaluate` takes for a bare name, after putting ours there if asked to.
+    """Returns the script that `evaluate` takes for a name; None where there is none.
 
-    Nothing of this is documented by `evaluate` (seen in 0.4.6), so all of it stands here. A bare
-    name is looked for on the Hub as ``evaluate-metric/NAME`` first; where that fails, the most
-    recently written script in the cache folder of that name is taken."""
+    `evaluate` documents nothing of this (seen in 0.4.6); all that depends on it is in this function.
+    A name alone is looked for on the Hub first, as ``evaluate-metric/NAME``. Where that fails, the
+    most recently written script in the cache folder of that name is taken.
+
+    Args:
+        name: of the metric.
+        register: whether to put the script of this package there first.
+    """
     from evaluate import loading
     from evaluate.utils import logging
 
     level = logging.get_verbosity()
-    logging.set_verbosity_error()  # it would warn that it uses the cache, which is the purpose here
+    logging.set_verbosity_error()  # `evaluate` warns that it uses the cache, which is wanted here
     try:
         folder = Path(loading.init_dynamic_modules(), "metrics", f"evaluate-metric--{name}")
         if register:
             factory = loading.LocalEvaluationModuleFactory(str(_script(name)))
             factory.name = f"evaluate-metric/{name}"
             path = folder / factory.get_module().hash / f"{name}.py"
-            # The hash leaves comments out, and a file that exists is not copied again; after a
-            # downgrade it is not the youngest.
+            # Comments do not change the hash, and a file that exists is not copied again. After a
+            # downgrade the file is not the youngest.
             if path.read_bytes() != _script(name).read_bytes():
                 write_atomic(path, _script(name).read_bytes())
             os.utime(path)
@@ -94,8 +98,9 @@ def _cached_script(name: str, register: bool = False) -> Path | None:
         version = loading.CachedEvaluationModuleFactory(folder.name).get_module().hash
         return folder / version / f"{name}.py"
     except OSError as error:
-        why = f"{loading.config.HF_MODULES_CACHE}, cannot be used ({error.strerror or error})"
-        advice = "set HF_MODULES_CACHE to a folder that can be written"
-        raise MTMetricsError(f"the module cache of evaluate, {why}; {advice}") from error
+        raise MTMetricsError(
+            f"the module cache of evaluate, {loading.config.HF_MODULES_CACHE}, cannot be used "
+            f"({error.strerror or error}); set HF_MODULES_CACHE to a folder that can be written"
+        ) from error
     finally:
         logging.set_verbosity(level)

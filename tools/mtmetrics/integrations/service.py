@@ -1,16 +1,16 @@
-"""A metric behind HTTP: rows of JSON in, scores out; a gate for translations, for programs in any
-language."""
+"""A metric behind HTTP, for programs in any language: a request holds segments, the answer scores."""
 
 import functools
 import ipaddress
 import json
 import urllib.parse
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mtmetrics._version import __version__
 from mtmetrics.checks import as_text, number, shown
 from mtmetrics.errors import InputError, MTMetricsError
+from mtmetrics.io.atomic import JsonObject
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.batch import Batch
 
@@ -37,36 +37,37 @@ def host_names(host: str, address: str) -> frozenset[str] | None:
         The names that the header ``Host`` may hold, in lower case and without a port; None stands
         for any name.
     """
-    bound = ipaddress.ip_address(address.partition("%")[0])
-    # It listens on every interface; the names that others have for the machine are not known here.
-    if bound.is_unspecified:
+    bound_address = ipaddress.ip_address(address.partition("%")[0])
+    # The socket listens on every interface, and other machines may call this one by any name.
+    if bound_address.is_unspecified:
         return None
-    names = frozenset({host.lower(), str(bound)})
-    return names | _LOOPBACK if bound.is_loopback else names
+    names = frozenset({host.lower(), str(bound_address)})
+    return names | _LOOPBACK if bound_address.is_loopback else names
 
 
 class Service:
     """Answers requests with one metric, one at a time, in the order in which they come.
 
     ``POST /score`` takes ``{"segments": [{"source": ..., "translation": ...}, ...]}``, with
-    ``reference`` where the metric compares with it, or such a segment alone, and answers as
-    `MetricResult.as_dict`; with a threshold, which the request may set as ``threshold``, it says
-    for each segment whether its score reaches it: ``accepted``. ``GET /health`` says what the
-    service scores with and how many requests wait. Every answer is a JSON object. The answer to a
-    request that cannot be served is one line, ``{"error": ...}``, with a status from 400 up.
+    ``reference`` where the metric compares with it; or such a segment alone. The answer is
+    `MetricResult.as_dict`. With a threshold, which the request can set as ``threshold``, the answer
+    holds ``accepted``, for each segment whether its score reaches the threshold. ``GET /health``
+    answers the signature of the metric and the number of requests that wait. Every answer is a JSON
+    object. The answer to a request that cannot be served is ``{"error": ...}``, with a status from
+    400 up.
 
     Args:
-        scorer: of the metric; a score of a segment depends on no other.
-        threshold: of scores that are good enough; None says nothing of that.
-        hosts: names that the header ``Host`` may hold, see `host_names`; others are refused (421).
-            A web page could else reach a service on the visitor's own machine, by a name of its own
-            that leads there. None takes any.
+        scorer: of the metric; the score of a segment must not depend on other segments.
+        threshold: lowest score that is good enough; None for none.
+        hosts: names that the header ``Host`` may hold, see `host_names`; None for any name. Other
+            names are refused (421). Otherwise a web page could reach a service on the visitor's own
+            machine, by a domain name that leads to that machine.
         most_segments: of a request; more are refused (413).
-        most_bytes: of a request; more are refused (413), unread.
-        most_waiting: requests that wait or are answered; further ones are refused (503).
+        most_bytes: of a request; more are refused (413), without reading them.
+        most_waiting: requests that may wait or be answered; more are refused (503).
 
     Raises:
-        InputError: a segment's score would depend on the others of its request.
+        InputError: the score of a segment depends on other segments.
     """
 
     def __init__(
@@ -94,7 +95,7 @@ class Service:
         self._keys = [*scorer.side.fields, "translation"]
 
     def app(self) -> "Starlette":
-        """The application, for any server of ASGI."""
+        """Makes the application, for any ASGI server."""
         from starlette.applications import Starlette
         from starlette.exceptions import HTTPException
         from starlette.middleware import Middleware
@@ -112,16 +113,18 @@ class Service:
         app.router.redirect_slashes = False  # a redirection is no JSON
         return app
 
-    async def _health(self, request: "Request") -> "JSONResponse":
+    async def _health(self, _request: "Request") -> "JSONResponse":
         from starlette.responses import JSONResponse
 
-        about = {
-            "status": "ok",
-            "version": __version__,
-            "signature": self.scorer.signature,
-            "reads": self._keys,
-        }
-        return JSONResponse(about | {"waiting": self._waiting})
+        return JSONResponse(
+            {
+                "status": "ok",
+                "version": __version__,
+                "signature": self.scorer.signature,
+                "reads": self._keys,
+                "waiting": self._waiting,
+            }
+        )
 
     async def _answer(self, request: "Request") -> "JSONResponse":
         import anyio
@@ -159,7 +162,7 @@ class Service:
         return anyio.CapacityLimiter(1)
 
     async def _body(self, request: "Request") -> bytes:
-        """The body of a request, which is read up to the largest size that it may have."""
+        """Reads the body of a request, up to the largest size that it may have."""
         body = b""
         async for part in request.stream():
             body += part
@@ -168,7 +171,7 @@ class Service:
         return body
 
     def _read(self, body: bytes) -> tuple[list[list[str]], float | None]:
-        """The columns of a request, and its threshold."""
+        """Returns the texts of a request, a list for each of `_keys`, and its threshold."""
         try:
             content = json.loads(body)
         except (ValueError, RecursionError) as error:
@@ -198,7 +201,7 @@ class Service:
         ]
         return columns, threshold
 
-    def _score(self, columns: list[list[str]]) -> dict[str, Any]:
+    def _score(self, columns: list[list[str]]) -> JsonObject:
         *compared, predictions = columns
         texts = dict(zip(self.scorer.side.columns, compared, strict=True))
         [[result]] = self.scorer.score_batches([Batch({"": predictions}, **texts)])
@@ -212,8 +215,9 @@ class _TooMuchError(MTMetricsError):
 class _HostCheck:
     """Refuses requests whose header ``Host`` holds another name than `hosts`.
 
-    The port is not compared: a tunnel leads from any port to this one, and a name alone tells who
-    was called. Starlette's own middleware answers in plain text."""
+    The port is not compared, since a tunnel may lead from any port to this one. Starlette's own
+    middleware answers in plain text, not in JSON.
+    """
 
     def __init__(self, app: "ASGIApp", hosts: Collection[str]) -> None:
         self._app, self._hosts = app, hosts
@@ -237,8 +241,8 @@ class _HostCheck:
 
 
 def _host_name(header: str) -> str | None:
-    """The name in a header ``Host``, in lower case, without brackets, port and final dot; None
-    where there is none."""
+    """Returns the name in a header ``Host``, in lower case, without brackets, port and final dot;
+    None where there is none."""
     try:
         name = urllib.parse.urlsplit(f"//{header}").hostname
     except ValueError:  # half a pair of brackets
@@ -247,7 +251,7 @@ def _host_name(header: str) -> str | None:
 
 
 async def _no_such_call(request: "Request", error: "HTTPException") -> "JSONResponse":
-    """The answer to a path or a method that the service does not have."""
+    """Answers a request for a path or a method that the service does not have."""
     from starlette.responses import JSONResponse
 
     call = f"{request.method} {shown(request.url.path)}"
@@ -255,8 +259,8 @@ async def _no_such_call(request: "Request", error: "HTTPException") -> "JSONResp
     return JSONResponse({"error": text}, error.status_code, error.headers)
 
 
-async def _internal_error(request: "Request", error: Exception) -> "JSONResponse":
-    """The answer where the service itself is at fault; the server logs the traceback."""
+async def _internal_error(_request: "Request", error: Exception) -> "JSONResponse":
+    """Answers where the service itself is at fault; the server logs the traceback."""
     from starlette.responses import JSONResponse
 
     text = f"internal error ({type(error).__name__}); the log of the service says more"
@@ -264,6 +268,7 @@ async def _internal_error(request: "Request", error: Exception) -> "JSONResponse
 
 
 def _text(segment: object, key: str, place: int) -> str:
+    """Returns a text of the segment at a place of a request."""
     if not isinstance(segment, Mapping) or key not in segment:
         raise InputError(f"segments[{place}]: no {key}")
     return as_text(f"segments[{place}].{key}", segment[key])

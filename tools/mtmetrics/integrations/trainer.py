@@ -1,10 +1,10 @@
-"""Metrics for ``Seq2SeqTrainer`` of `transformers`: what it generates is decoded and scored at
-every evaluation."""
+"""Metrics for ``Seq2SeqTrainer`` of `transformers`: at every evaluation, the generated tokens are
+decoded and scored."""
 
 import dataclasses
 import numbers
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mtmetrics.checks import check
 from mtmetrics.errors import InputError
@@ -39,33 +39,32 @@ def make_compute_metrics(
     sources: Sequence[str] | None = None,
     **options: object,
 ) -> "Callable[[EvalPrediction], dict[str, float]]":
-    """Makes a function for the argument `compute_metrics` of ``Seq2SeqTrainer``, which must have
-    ``predict_with_generate=True``.
+    """Makes a function for the argument `compute_metrics` of ``Seq2SeqTrainer``.
 
-    References are the decoded labels. Sources, where a metric reads them, are `sources`, or the
-    decoded inputs of the model; those need ``include_for_metrics=["inputs"]``, and hold the prompt
-    too if the model is given one.
+    The trainer needs ``predict_with_generate=True``. References are the decoded labels. Sources, if
+    a metric reads them, are `sources`, or else the decoded inputs of the model: these need
+    ``include_for_metrics=["inputs"]``, and include the prompt of the model, if there is one.
 
     Args:
-        metric: a module that `evaluate.load` returned, or a scorer of this package; or several of
-            these, as a list, or as a dictionary with a name for each, which two of the same metric
-            need. In a list or a dictionary a metric that can compare with either side compares with
-            what is usual for it, whether `sources` are passed or not.
+        metric: a module that `evaluate.load` returned, or a scorer of this package. Several of
+            these are a list, or a dictionary by name, which two of the same metric need. Among
+            several, a metric that can compare with either side compares with its usual side, even
+            if `sources` are passed.
         tokenizer: of the model.
-        sources: texts parallel to the evaluation set. ``train_sampling_strategy="group_by_length"``
-            reorders that: leave them out then.
+        sources: texts parallel to the evaluation set. Leave them out with
+            ``train_sampling_strategy="group_by_length"``, which reorders that set.
         **options: of the module's ``compute``, such as ``lang_pair="de-en"``; models that they name
-            are loaded at once. Of several metrics all modules of this package take them.
+            are loaded at once. Among several metrics, all modules of this package take them.
 
     Returns:
         A function that returns plain numbers: ``mean_score``, and the mean of each part, such as
-        ``mover_part``; for modules of other packages the numbers that they return. The trainer logs
-        them as ``eval_mean_score`` and so on. Where `metric` is a list or a dictionary, the name of
-        the metric stands before each: ``bertr_mean_score``.
+        ``mover_part``; for a module of another package, the numbers of its result. The trainer logs
+        them as ``eval_mean_score`` and so on. Where `metric` is a list or a dictionary, each number
+        begins with the name of the metric: ``bertr_mean_score``.
 
     Raises:
-        InputError: an option that the metric does not have, sources that no metric reads, nothing
-            says what one compares with, or two metrics have the same name.
+        InputError: an option that the metric does not have, sources that no metric reads, a metric
+            without a side to compare with, or two metrics of the same name.
         ArtifactError: something that an option names cannot be loaded.
     """
     if isinstance(metric, Mapping):
@@ -98,8 +97,8 @@ def make_compute_metrics(
             texts["sources"] = _decoded(tokenizer, evaluated.inputs)
         numbers_by_key = {}
         for prefix, logged_metric in logged.items():
-            read = {column: texts[column] for column in logged_metric.columns}
-            result = logged_metric.compute(predictions=predictions, **read)
+            columns_read = {column: texts[column] for column in logged_metric.columns}
+            result = logged_metric.compute(predictions=predictions, **columns_read)
             numbers_by_key |= {f"{prefix}{key}": value for key, value in result.items()}
         return numbers_by_key
 
@@ -107,17 +106,16 @@ def make_compute_metrics(
 
 
 def _by_name(metrics: "Sequence[Loggable]") -> "dict[str, Loggable]":
-    """Metrics by their names; an `InputError` says that two have the same name."""
+    """Names metrics; an `InputError` says that two have the same name."""
     by_name: dict[str, Loggable] = {}
     for metric in metrics:
         name = getattr(metric, "metric", None) or getattr(metric, "name", None)
         name = name or type(metric).__name__
         if name in by_name:
-            advice = (
-                f"pass a dictionary with a name for each, such as {{'{name}_mini': ..., "
-                f"'{name}_paper': ...}}"
+            raise InputError(
+                f"metric: two are called {name!r}; pass a dictionary with a name for each, such as "
+                f"{{'{name}_mini': ..., '{name}_paper': ...}}"
             )
-            raise InputError(f"metric: two are called {name!r}; {advice}")
         by_name[name] = metric
     return by_name
 
@@ -125,7 +123,8 @@ def _by_name(metrics: "Sequence[Loggable]") -> "dict[str, Loggable]":
 def _logged_by_prefix(
     metrics: "Mapping[str, Loggable]", options: dict[str, object]
 ) -> dict[str, _Logged]:
-    """Metrics by the prefix of their numbers; only modules of this package take the options."""
+    """Prepares metrics, by the prefix of their numbers; only modules of this package take the
+    options."""
     from mtmetrics.integrations.metric_module import MetricModule
 
     if not metrics:
@@ -137,14 +136,14 @@ def _logged_by_prefix(
         )
     logged = {}
     for name, metric in metrics.items():
-        own_options = options if isinstance(metric, MetricModule) else {}
-        logged[f"{name}_"] = _logged(metric, False, own_options)
+        metric_options = options if isinstance(metric, MetricModule) else {}
+        logged[f"{name}_"] = _logged(metric, False, metric_options)
     return logged
 
 
 def _logged(metric: "Loggable", with_sources: bool, options: dict[str, object]) -> _Logged:
-    """A metric with its options. With sources, it compares with these if it can and no option names
-    another side."""
+    """Prepares a metric with its options. With sources, it compares with these if it can and no
+    option names another side."""
     from mtmetrics.integrations.metric_module import MetricModule
     from mtmetrics.scorers.base import Scorer
 
@@ -152,16 +151,20 @@ def _logged(metric: "Loggable", with_sources: bool, options: dict[str, object]) 
         metric, options = _scorer(metric, with_sources, options), {}
     if isinstance(metric, Scorer):
         if options:
-            why = "options are for evaluate modules; a scorer is given them when it is made"
-            raise InputError(f"{', '.join(options)}: {why}")
+            raise InputError(
+                f"{', '.join(options)}: options are for evaluate modules; a scorer is given them "
+                "when it is made"
+            )
         return _Logged(
             {*metric.side.columns},
             lambda **texts: _means(metric.score(**texts)),
         )
     features = getattr(metric, "features", None)
     if features is None:
-        needed = "an evaluate module or a scorer is needed, or a list of them"
-        raise InputError(f"metric: {needed}, got {type(metric).__name__}")
+        raise InputError(
+            "metric: an evaluate module or a scorer is needed, or a list of them, got "
+            f"{type(metric).__name__}"
+        )
     variants = features if isinstance(features, list) else [features]
     names = {name for columns in variants for name in columns}
     return _Logged(
@@ -171,18 +174,19 @@ def _logged(metric: "Loggable", with_sources: bool, options: dict[str, object]) 
 
 
 def _scorer(module: "MetricModule", with_sources: bool, options: dict[str, object]) -> "Scorer":
-    """The scorer of a module with its options."""
+    """Returns the scorer of a module with its options."""
     from mtmetrics.scorers.metric import METRICS
 
     options = module.scorer_options | options
     metric = METRICS[module.metric_name]
-    alone = with_sources and "source" in metric.sides and not metric.requested_side(options)
-    given = ["sources"] if alone else metric.columns
-    return module.scorer(**options | {"against": metric.side_of_options(options, given)})
+    columns: Sequence[str] = metric.columns
+    if with_sources and "source" in metric.sides and not metric.requested_side(options):
+        columns = ["sources"]
+    return module.scorer(**options | {"against": metric.side_of_options(options, columns)})
 
 
-def _decoded(tokenizer: "PreTrainedTokenizerBase", tokens: Any) -> list[str]:
-    """Texts of (n, m) token numbers; negative ones, such as -100, are padding."""
+def _decoded(tokenizer: "PreTrainedTokenizerBase", tokens: object) -> list[str]:
+    """Decodes (n, m) token ids to n texts; negative ids, such as -100, are padding."""
     import numpy as np
 
     tokens = np.asarray(tokens[0] if isinstance(tokens, tuple) else tokens)
@@ -200,5 +204,5 @@ def _means(result: "MetricResult") -> dict[str, float]:
     return {"mean_score": result.system} | parts
 
 
-def _numbers(result: dict[str, Any]) -> dict[str, float]:
+def _numbers(result: dict[str, object]) -> dict[str, float]:
     return {name: float(value) for name, value in result.items() if isinstance(value, numbers.Real)}

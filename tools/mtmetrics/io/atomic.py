@@ -17,6 +17,8 @@ from typing import IO, Any, BinaryIO, cast
 
 from mtmetrics.errors import InputError, MTMetricsError
 
+JsonObject = dict[str, Any]
+
 
 def sha256_file(path: str | Path) -> str:
     """Returns the hexadecimal sha256 of a file, read in blocks."""
@@ -33,6 +35,7 @@ def sha256_unchanged(path: str | Path) -> str:
 
 @functools.lru_cache(maxsize=256)
 def _sha256_of_state(path: str, size: int, changed_at: int) -> str:
+    """Returns `sha256_file`; size and time of change are the key under which the cache holds it."""
     return sha256_file(path)
 
 

@@ -7,12 +7,12 @@ import importlib.util
 import itertools
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from mtmetrics.checks import language_of, script_of_code, split_pair, warn
 from mtmetrics.errors import InputError
 
-_Row = TypeVar("_Row", bound=Sequence[Any])
+_Row = TypeVar("_Row", bound=Sequence[str | Sequence[str]])
 # Languages that are written with spaces and in letters that Moses' rules know. (Sinhala, for example,
 # would be taken apart at joiners in words.)
 _MOSES = (

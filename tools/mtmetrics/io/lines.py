@@ -221,7 +221,7 @@ def _checked_object(row: object, place: str, may_hold_surrogates: bool) -> dict[
     return row
 
 
-def json_line(row: Mapping[str, Any]) -> str:
+def json_line(row: Mapping[str, object]) -> str:
     """Writes a row as a line of JSON Lines."""
     return json.dumps(row, ensure_ascii=False) + "\n"
 

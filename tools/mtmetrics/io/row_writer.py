@@ -69,7 +69,7 @@ class Columns:
             self._add_name(name, "")
             self._types[name].add(0.0, "", name)
 
-    def check(self, values: Mapping[str, Any], subject: str) -> None:
+    def check(self, values: Mapping[str, object], subject: str) -> None:
         """Refuses values of future rows that the format cannot hold.
 
         Args:
@@ -163,7 +163,7 @@ class RowWriter:
         elif self._form != "jsonl" and header:
             self._write_cells(columns.names)
 
-    def write(self, rows: Iterable[Mapping[str, Any]]) -> None:
+    def write(self, rows: Iterable[Mapping[str, object]]) -> None:
         """Writes rows.
 
         Raises:
@@ -192,14 +192,14 @@ class RowWriter:
         line = join_tabs(cells) if self._form == "tsv" else join_commas(cells)
         self._stream.write(line + "\n")
 
-    def _write_parquet(self, rows: Iterator[Mapping[str, Any]]) -> None:
+    def _write_parquet(self, rows: Iterator[Mapping[str, object]]) -> None:
         import pyarrow
 
         while block := list(itertools.islice(rows, _ROWS_AT_ONCE)):
             self._parquet.write_table(pyarrow.Table.from_pylist(block, schema=self._parquet.schema))
 
 
-def write_rows(path: str | Path, rows: Iterable[Mapping[str, Any]], form: str = "jsonl") -> None:
+def write_rows(path: str | Path, rows: Iterable[Mapping[str, object]], form: str = "jsonl") -> None:
     """Writes rows to a file of text, compressed where its name ends in .gz, that appears when all
     are written."""
     columns = Columns(form)

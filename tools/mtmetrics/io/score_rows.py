@@ -46,9 +46,9 @@ class ScoreRow:
     values: Mapping[str, float | None]
     unusual: str | None = None
 
-    def fields(self, form: str) -> dict[str, Any]:
+    def fields(self, form: str) -> dict[str, object]:
         """Returns the row as it is written in a format."""
-        row: dict[str, Any] = {}
+        row: dict[str, object] = {}
         if form == "jsonl":
             row[_KIND] = _SEGMENT
         row |= {_SYSTEM: self.system, _SEGMENT: self.segment, **self.values}

@@ -1,22 +1,27 @@
 """Test sets in the folder layout of Google's mt-metrics-eval, which calls a test set and language
-pair an EvalSet::
+pair an `EvalSet`.
 
-    sources/XX-YY.txt                 references/XX-YY.REF.txt
-    system-outputs/XX-YY/SYSTEM.txt human-scores/XX-YY.NAME.LEVEL.score
-    metric-scores/XX-YY/METRIC-REFS.LEVEL.score
+A folder holds these files:
 
-Texts have a segment per line. Scores have a system and its score per line; at the level ``seg`` the
-segments of a system follow each other in order, at the level ``sys`` there is one line per system;
+- ``sources/XX-YY.txt``
+- ``references/XX-YY.REF.txt``
+- ``system-outputs/XX-YY/SYSTEM.txt``
+- ``human-scores/XX-YY.NAME.LEVEL.score``
+- ``metric-scores/XX-YY/METRIC-REFS.LEVEL.score``
+
+Texts have a segment per line. Scores have a system and its score per line: at the level ``seg`` the
+segments of a system follow each other in order, at the level ``sys`` there is one line per system.
 ``None`` is a missing judgement. REFS names the references that a metric compares with, joined by
 dots, or is ``src`` or ``all``. A reference that was judged like a system has its name among the
 systems too. Source: https://github.com/google-research/mt-metrics-eval, "File organization and
-naming convention"."""
+naming convention".
+"""
 
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -24,15 +29,17 @@ from mtmetrics.checks import names_of_pair
 from mtmetrics.errors import InputError
 from mtmetrics.io.atomic import make_folder, write_atomic
 from mtmetrics.io.lines import iter_lines
+from mtmetrics.judgements import Cell
 
 FileLevel = Literal["seg", "sys"]
-# The judgements of the metrics tasks of WMT since 2019, most wanted first; of raw values and
-# z-scores the former for segments, the latter for systems.
+# Names of the judgements of WMT's metrics tasks since 2019, best first. Raw values go before
+# z-scores for segments, and behind them for systems.
 _STANDARD: dict[FileLevel, tuple[str, ...]] = {
     "seg": ("mqm", "esa", "da-sqm", "wmt", "wmt-appraise", "wmt-raw", "wmt-z"),
     "sys": ("mqm", "esa", "da-sqm", "wmt", "wmt-appraise", "wmt-z", "wmt-raw"),
 }
 _RAW = "wmt-raw"
+# System -> its scores: n for segments, one for a system; None where one is missing.
 Scores = dict[str, list[float | None]]
 SOURCES_ONLY, ALL_REFERENCES = "src", "all"
 _USUAL_REFERENCES = ("refA", "ref")
@@ -54,20 +61,32 @@ def lang_pairs(root: str | Path) -> list[str]:
 
 
 def read_test_set(
-    root: str | Path, level: FileLevel, *, lang_pair: str | None = None
-) -> dict[str, dict[str, Sequence[Any]]]:
+    root: str | Path,
+    level: FileLevel,
+    *,
+    lang_pair: str | None = None,
+) -> dict[str, dict[str, Sequence[Cell]]]:
     """Language pair -> the columns of `mtmetrics.judgements.judged.Judged`, of all systems with
     human scores, one after the other.
 
-    Translations by people are left out, as in the metrics tasks. The reference is that of
-    `EvalSet.reference`, the item is the number of the segment, and the scores of metrics are
-    columns, at the level ``seg`` alone. Pairs without human scores are left out, but for the one
-    asked for."""
-    names = lang_pairs(root)
-    # Without a name of these languages, `EvalSet.read` says which there are.
-    wanted = names if lang_pair is None else names_of_pair(lang_pair, names) or [lang_pair]
+    Translations by people are left out, as in the metrics tasks. The reference is the one of
+    `EvalSet.reference`, the item is the number of the segment, and at the level ``seg`` the scores
+    of metrics are columns. Pairs without human scores are left out.
+
+    Args:
+        root: the folder of the test set.
+        level: of the judgements.
+        lang_pair: read this pair only.
+
+    Raises:
+        InputError: there is no such pair, or no pair has human scores.
+    """
+    pairs = lang_pairs(root)
+    if lang_pair is not None:
+        # Without a name of these languages, `EvalSet.read` says which there are.
+        pairs = names_of_pair(lang_pair, pairs) or [lang_pair]
     judged_pairs = {}
-    for pair in wanted:
+    for pair in pairs:
         columns = EvalSet.read(root, pair).judged(level)
         if columns is not None:
             judged_pairs[pair] = columns
@@ -153,7 +172,7 @@ class EvalSet:
             path.name.removesuffix(end): self._scores(path, "seg", finite=False) for path in files
         }
 
-    def judged(self, level: FileLevel) -> dict[str, Sequence[Any]] | None:
+    def judged(self, level: FileLevel) -> dict[str, Sequence[Cell]] | None:
         """The columns of `mtmetrics.judgements.judged.Judged`; None where there are no human
         scores."""
         end = f".{level}.score"
@@ -179,16 +198,18 @@ class EvalSet:
         systems = [system for system in human if system not in self.references]
         reference = self.reference()
 
-        def column(scores: Mapping[str, Sequence[Any]]) -> list[Any]:
-            lacking = [None] * len(self.sources)
-            return [value for system in systems for value in scores.get(system, lacking)]
+        def column(cells: Mapping[str, Sequence[Cell]]) -> list[Cell]:
+            """The cells of all systems one after the other; None for a system without any."""
+            empty = [None] * len(self.sources)
+            return [cell for system in systems for cell in cells.get(system, empty)]
 
-        columns: dict[str, Sequence[Any]] = {
+        reference_of_system = {}
+        if reference is not None:
+            reference_of_system = dict.fromkeys(systems, self.references[reference])
+        columns: dict[str, Sequence[Cell]] = {
             "source": self.sources * len(systems),
             "translation": [text for system in systems for text in self.outputs[system]],
-            "reference": column(
-                {} if reference is None else dict.fromkeys(systems, self.references[reference])
-            ),
+            "reference": column(reference_of_system),
             "system": [system for system in systems for _ in self.sources],
             "item": [str(number) for number in range(1, len(self.sources) + 1)] * len(systems),
             "human": column(human),
@@ -242,7 +263,11 @@ class EvalSet:
         return {system: texts for system, texts in self.outputs.items() if system not in compared}
 
     def metric_files(
-        self, metric: str, references: str, *, overwrite: bool = False
+        self,
+        metric: str,
+        references: str,
+        *,
+        overwrite: bool = False,
     ) -> dict[FileLevel, Path]:
         """The files to which scores of a metric are written, by level; impossible names and
         existing files are refused."""

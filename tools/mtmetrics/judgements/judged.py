@@ -1,11 +1,14 @@
-"""Judged data, in whichever of the known layouts it is stored, as one table per file and language
-pair."""
+"""Judged data: translations and the judgements of people.
+
+`read_judged` reads judged segments and `read_judged_systems` judged systems, in each of the layouts
+that are known, as one `Judged` per file and language pair.
+"""
 
 import dataclasses
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import numpy as np
 
@@ -14,15 +17,18 @@ from mtmetrics.errors import InputError
 from mtmetrics.io.columns import FIELDS
 from mtmetrics.io.languages import detokeniser
 from mtmetrics.io.tables import Row, is_number, jsonl_rows
-from mtmetrics.judgements import eval_set, metrics_task
+from mtmetrics.judgements import Cell, eval_set, metrics_task
 from mtmetrics.judgements.readers import Condition, files_of, read_rows
 
 if TYPE_CHECKING:
     import pandas as pd
 
+# Columns of numbers, in which NaN stands for no value.
 _NUMBERS = ("human", "raw")
+# Endings of files with judgements of whole systems.
 _SYSTEM_ENDS = (".jsonl", ".jsonl.gz")
 JudgedLevel = Literal["segment", "system"]
+Value = TypeVar("Value")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -58,24 +64,32 @@ class Judged:
         cls,
         file: str | Path,
         lang_pair: str,
-        columns: Mapping[str, Sequence[Any]],
+        columns: Mapping[str, Sequence[Cell]],
         level: JudgedLevel = "segment",
         pairs: np.ndarray | None = None,
     ) -> "Judged":
-        """Judged data of the columns of `rows`, those that hold nothing left out; missing items
-        number the sources."""
+        """Makes judged data of columns.
+
+        Args:
+            file: that they were read from.
+            lang_pair: such as ``"de-en"``.
+            columns: see `rows`. Columns without any value are left out. Without ``item``, the
+                distinct sources are numbered.
+            level: of the judgements.
+            pairs: (k, 2) numbers of rows, where people compared translations.
+        """
         import pandas as pd
 
         sources = columns["source"]
-        filled = {name: [None] * len(sources) for name in ("reference", "system")}
-        for name, values in columns.items():
-            if any(value is not None for value in values):
-                filled[name] = values
-        if None in filled.get("item", [None]):
+        filled_columns = {name: [None] * len(sources) for name in ("reference", "system")}
+        for name, cells in columns.items():
+            if any(cell is not None for cell in cells):
+                filled_columns[name] = cells
+        if None in filled_columns.get("item", [None]):
             distinct_sources = dict.fromkeys(sources)
-            numbers = {text: str(number) for number, text in enumerate(distinct_sources, 1)}
-            filled["item"] = [numbers[text] for text in sources]
-        rows = pd.DataFrame(filled | {"human": columns["human"]}, dtype=object)
+            items = {text: str(number) for number, text in enumerate(distinct_sources, 1)}
+            filled_columns["item"] = [items[text] for text in sources]
+        rows = pd.DataFrame(filled_columns | {"human": columns["human"]}, dtype=object)
         rows = rows.astype({name: np.float64 for name in _NUMBERS if name in rows})
         return cls(str(file), lang_pair, rows, level, pairs)
 
@@ -104,8 +118,8 @@ class Judged:
 
     @functools.cached_property
     def judgements(self) -> "pd.DataFrame":
-        """The rows that have a judgement, by itself or in pairs, or the first row of each system;
-        the index counts segments, or systems."""
+        """A row per judgement: the rows that have one, all rows where people compared them in
+        pairs, or the first row of each judged system; the index counts segments, or systems."""
         if self.pairs is not None:
             return self.rows
         rows = self.rows
@@ -114,38 +128,49 @@ class Judged:
         return rows.dropna(subset=["human"])
 
     def detokenised(self) -> "Judged":
-        """A copy with running text, where Moses' tokens stood apart (extra ``mining``); lower case
-        stays."""
+        """A copy with running text in place of Moses' tokens, which spaces separate (extra
+        ``mining``); lower case stays."""
         import pandas as pd
 
         rows = self.rows.copy()
-        source, target = map(detokeniser, language_pair(self.lang_pair))
-        for name, change in {"source": source, "translation": target, "reference": target}.items():
-            texts = [text if text is None else change(text) for text in rows[name]]
+        join_source, join_target = map(detokeniser, language_pair(self.lang_pair))
+        join_tokens = {"source": join_source, "translation": join_target, "reference": join_target}
+        for name, join in join_tokens.items():
+            texts = [None if text is None else join(text) for text in rows[name]]
             rows[name] = pd.Series(texts, rows.index, dtype=object)  # else None would become NaN
         return dataclasses.replace(self, rows=rows, prepared="detok:moses")
 
     def having(self, condition: Condition) -> "Judged":
-        """Only the rows for which a condition holds; pairs of which a row is gone are gone, too."""
-        kept = np.array([condition.holds(cell) for cell in self.rows[condition.field]], dtype=bool)
-        place = np.cumsum(kept) - 1
-        pairs = None if self.pairs is None else place[self.pairs[kept[self.pairs].all(1)]]
-        return dataclasses.replace(self, rows=self.rows[kept].reset_index(drop=True), pairs=pairs)
+        """A copy with the rows for which a condition holds, and the pairs of which both rows are
+        among them."""
+        is_kept = np.array(
+            [condition.holds(cell) for cell in self.rows[condition.field]], dtype=bool
+        )
+        new_row = np.cumsum(is_kept) - 1
+        pairs = None
+        if self.pairs is not None:
+            kept_pairs = self.pairs[is_kept[self.pairs].all(1)]
+            pairs = new_row[kept_pairs]
+        rows = self.rows[is_kept].reset_index(drop=True)
+        return dataclasses.replace(self, rows=rows, pairs=pairs)
 
-    def take(self, values: Any) -> list[Any]:
-        """The values of the judgements, of one value per segment or per system."""
+    def take(self, values: Sequence[Value] | np.ndarray) -> list[Value]:
+        """The values of the judgements; `values` has one value per segment, or per system."""
         return [values[row] for row in self.judgements.index]
 
     def outputs(self) -> "dict[str, pd.DataFrame]":
-        """System -> its rows, side by side with those of the others; judged segments are one system
-        without a name."""
+        """System -> its rows; the rows of all systems are of the same sources. Judged segments are
+        one system, whose name is empty."""
         if self.level == "segment":
             return {"": self.rows}
         return {str(name): rows for name, rows in self.rows.groupby("system", sort=False)}
 
     def column(self, name: str) -> list[float | None]:
-        """The n values of another field that holds numbers, None where a row has none; other names
-        are refused."""
+        """The n values of a further field that holds numbers, None where a row has none.
+
+        Raises:
+            InputError: there is no such field, or whole systems were judged.
+        """
         if self.level == "system":
             raise InputError(
                 f"{self.file}: column {name!r}: judgements of whole systems have no columns of "
@@ -161,7 +186,10 @@ class Judged:
 
 
 def read_judged(
-    path: str | Path, *, prediction_field: str = "translation", lang_pair: str | None = None
+    path: str | Path,
+    *,
+    prediction_field: str = "translation",
+    lang_pair: str | None = None,
 ) -> list[Judged]:
     """Reads judged segments, in one result for each file and language pair in it.
 
@@ -263,25 +291,37 @@ def read_judged_systems(path: str | Path, *, lang_pair: str | None = None) -> li
 
 
 def _collect(
-    file: str, rows: Iterable[Row], prediction_field: str, lang_pair: str | None
+    file: str,
+    rows: Iterable[Row],
+    prediction_field: str,
+    lang_pair: str | None,
 ) -> list[Judged]:
-    """Groups rows by language pair, in order of appearance; of pairs of other languages than
-    `lang_pair` nothing is kept."""
-    pairs: dict[str, list[dict[str, Any]]] = {}
+    """Groups rows by language pair, in order of appearance.
+
+    Args:
+        file: for errors.
+        rows: the rows.
+        prediction_field: the field that holds the translation.
+        lang_pair: keep only this pair; it is also the pair of rows that do not name one.
+    """
+    segments_of_pair: dict[str, list[dict[str, Cell]]] = {}
     for row in rows:
         name = row.name("lp") if lang_pair is not None else row.required("lp")
         pair = lang_pair if name is None else row.text(name)
-        if pair not in pairs:
-            pairs[row.checked_pair(pair)] = []
+        if pair not in segments_of_pair:
+            segments_of_pair[row.checked_pair(pair)] = []
         if lang_pair is None or names_of_pair(lang_pair, [pair]):
-            pairs[pair].append(_segment(row, prediction_field))
-    if not pairs:
+            segments_of_pair[pair].append(_segment(row, prediction_field))
+    if not segments_of_pair:
         raise InputError(f"{file}: holds no row, there is nothing to judge")
-    wanted = list(pairs) if lang_pair is None else names_of_pair(lang_pair, pairs)
-    return [Judged.of(file, pair, _columns(pairs[pair])) for pair in wanted]
+    pairs = list(segments_of_pair)
+    if lang_pair is not None:
+        pairs = names_of_pair(lang_pair, pairs)
+    return [Judged.of(file, pair, _columns(segments_of_pair[pair])) for pair in pairs]
 
 
 def _of_one_pair(rows: Iterator[Row]) -> Iterator[Row]:
+    """Yields rows; an InputError where one has another language pair than the first."""
     first = None
     for row in rows:
         name = row.name("lp")
@@ -295,48 +335,61 @@ def _of_one_pair(rows: Iterator[Row]) -> Iterator[Row]:
         yield row
 
 
-def _segment(row: Row, prediction_field: str) -> dict[str, Any]:
-    """The fields of `FIELDS`, and the numbers in the others."""
+def _segment(row: Row, prediction_field: str) -> dict[str, Cell]:
+    """The cells of a row: those of `FIELDS` under their usual names, and all others, of which only
+    numbers keep their value."""
     variants = dict(FIELDS)
     # Another name is meant literally; the usual one has the variants of other layouts.
     if prediction_field != FIELDS["translation"][0]:
         variants["translation"] = (prediction_field,)
-    names = {
-        field: next((name for name in variants[field] if name in row.fields), None)
-        for field in variants
-    }
+    # Usual name -> the name in this row; None where the row has no such field.
+    name_in_row: dict[str, str | None] = {}
+    for field, names in variants.items():
+        name_in_row[field] = next((name for name in names if name in row.fields), None)
     for field in ("source", "translation", "human"):
-        if names[field] is None:
+        if name_in_row[field] is None:
             raise row.lacks(variants[field])
-    segment: dict[str, Any] = {}
+    segment: dict[str, Cell] = {}
     for name, value in row.fields.items():
-        if name not in names.values():
-            # Of a text nothing is kept but that it is none of the numbers.
+        if name not in name_in_row.values():
+            # An empty text stands for any text: it shows that the field is no column of numbers.
             segment[name] = value if value is None or is_number(value) else ""
     readers = {"item": row.label, "human": row.number, "raw": row.number}
-    for field, name in names.items():
+    for field, name in name_in_row.items():
         is_optional = field not in ("source", "translation")
         if is_optional and (name is None or row.fields[name] is None):
             segment[field] = None
         else:
-            segment[field] = readers.get(field, row.text)(name)
+            read = readers.get(field, row.text)
+            segment[field] = read(name)
     return segment
 
 
-def _columns(segments: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
+def _columns(segments: Sequence[dict[str, Cell]]) -> dict[str, list[Cell]]:
+    """The columns of segments: those of `FIELDS`, and further ones that hold numbers only."""
     names = dict.fromkeys(name for segment in segments for name in segment if name != "lp")
-    columns = {name: [segment.get(name) for segment in segments] for name in names}
-    numbers = {
-        name
-        for name, values in columns.items()
-        if all(value is None or is_number(value) for value in values)
-    }
-    return {name: values for name, values in columns.items() if name in FIELDS or name in numbers}
+    columns = {}
+    for name in names:
+        cells = [segment.get(name) for segment in segments]
+        if name in FIELDS or all(cell is None or is_number(cell) for cell in cells):
+            columns[name] = cells
+    return columns
 
 
 def _read_task(
-    file: str | Path, path: str | Path, lang_pair: str | None, level: JudgedLevel
+    file: str | Path,
+    path: str | Path,
+    lang_pair: str | None,
+    level: JudgedLevel,
 ) -> list[Judged]:
+    """Reads a file of a metrics task of WMT; refuses one whose judgements are of another level.
+
+    Args:
+        file: the file.
+        path: the file, or the folder in which it was found; texts are looked for there.
+        lang_pair: read this pair only.
+        level: of the judgements.
+    """
     file_level = metrics_task.task_level(file)
     if file_level != level:
         raise InputError(f"{file}: judges {file_level}s, not {level}s; pass --level {file_level}")
@@ -348,6 +401,7 @@ def _read_task(
 
 
 def _of_test_set(path: str | Path, level: JudgedLevel, lang_pair: str | None) -> list[Judged]:
+    """Reads a test set in the layout of mt-metrics-eval."""
     file_level: eval_set.FileLevel = "seg" if level == "segment" else "sys"
     tables = eval_set.read_test_set(path, file_level, lang_pair=lang_pair)
     return [Judged.of(path, pair, columns, level) for pair, columns in tables.items()]
@@ -357,6 +411,7 @@ def _of_test_set(path: str | Path, level: JudgedLevel, lang_pair: str | None) ->
 
 
 def _system_files(path: Path) -> list[Path]:
+    """The files with judgements of systems in a folder; the path itself where it is a file."""
     if not path.is_dir():
         return [path]
     tables = [file for file in sorted(path.iterdir()) if file.name.endswith(_SYSTEM_ENDS)]
@@ -369,15 +424,18 @@ def _system_files(path: Path) -> list[Path]:
 
 
 def _stem(path: Path) -> str:
+    """The name of a file without ``.jsonl`` and ``.gz``."""
     return path.name.removesuffix(".gz").removesuffix(".jsonl")
 
 
 def _outputs_file(path: Path) -> Path | None:
+    """The file with the outputs of the systems that a file judges; None where there is none."""
     names = (f"{_stem(path)}.outputs{end}" for end in _SYSTEM_ENDS)
     return next((path.with_name(name) for name in names if path.with_name(name).is_file()), None)
 
 
 def _read_systems(path: Path) -> Judged:
+    """Reads a file with judgements of systems, and the file with their outputs."""
     lang_pair = ""
     human: dict[str, float] = {}
     for row in _of_one_pair(jsonl_rows(path)):
@@ -411,7 +469,8 @@ def _read_systems(path: Path) -> Judged:
         raise InputError(
             f"{outputs_file if human else path}: holds no row, there is nothing to judge"
         )
-    columns: dict[str, list[Any]] = {
+    # One system after the other, each with all sources.
+    columns: dict[str, list[Cell]] = {
         "source": sources * len(human),
         "reference": references * len(human),
         "translation": [text for texts in translations.values() for text in texts],

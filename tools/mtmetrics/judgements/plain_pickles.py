@@ -5,10 +5,11 @@ import math
 import pickle
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from mtmetrics.errors import ArtifactError
 from mtmetrics.io.row_writer import write_rows
+from mtmetrics.judgements import Cell
 
 
 class _Plain(pickle.Unpickler):
@@ -59,7 +60,7 @@ def convert(path: Path, out: Path) -> None:
     write_rows(out, rows)
 
 
-def _rows(table: Any) -> Iterator[dict[str, Any]]:
+def _rows(table: object) -> Iterator[dict[str, Cell]]:
     if not isinstance(table, dict):
         raise TypeError(f"a dictionary is needed, it holds a {type(table).__name__}")
     for number, (pair, source, reference, judged, *_) in table.items():

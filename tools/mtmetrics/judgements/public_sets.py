@@ -4,7 +4,7 @@ import dataclasses
 import tomllib
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urljoin
 
 from mtmetrics.artifacts.download import (
@@ -18,6 +18,9 @@ from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.io.atomic import filled_folder, git_blob_file, make_folder, sha256_file, write_atomic
 from mtmetrics.io.lines import iter_lines
 from mtmetrics.judgements.plain_pickles import convert
+
+if TYPE_CHECKING:
+    import httpx2
 
 REGISTRY = Path(__file__).with_name("datasets.toml")
 # The format of `sha256sum`, which can check it.
@@ -109,7 +112,12 @@ class Dataset:
                         recorded[name] = _converted(client, file, path, on_bytes)
                     else:
                         recorded[name] = fetch_file(
-                            client, file.url, path, digests[name], file.git_blob, on_bytes=on_bytes
+                            client,
+                            file.url,
+                            path,
+                            digests[name],
+                            file.git_blob,
+                            on_bytes=on_bytes,
                         )
                     lines = [f"{recorded[name]}  {name}\n" for name in sorted(recorded)]
                     write_atomic(folder / SUMS, "".join(lines))
@@ -133,7 +141,9 @@ def _check_present(path: Path, digest: str | None, git_blob: str | None) -> None
         raise InputError(f"{path} exists already and {why}; {advice}")
 
 
-def _converted(client: Any, file: DataFile, path: Path, on_bytes: Callable[[int], object]) -> str:
+def _converted(
+    client: "httpx2.Client", file: DataFile, path: Path, on_bytes: Callable[[int], object]
+) -> str:
     """Fetches a pickle and writes the rows that it holds; returns the sha256 of what was
     written."""
     pickled = path.with_suffix(".pkl")

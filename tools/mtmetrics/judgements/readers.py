@@ -8,7 +8,7 @@ import re
 import tarfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mtmetrics.checks import PAIR_IN_NAMES
 from mtmetrics.errors import InputError
@@ -17,6 +17,7 @@ from mtmetrics.io.columns import FIELDS
 from mtmetrics.io.file_kinds import unpacked_name
 from mtmetrics.io.lines import decoded_lines, iter_lines
 from mtmetrics.io.tables import Row, header_names, is_number, jsonl_rows, named_rows
+from mtmetrics.judgements import Cell
 from mtmetrics.judgements.metrics_task import read_task, task_level
 
 _TEXTS = {
@@ -56,7 +57,7 @@ class Condition(NamedTuple):
     def __str__(self) -> str:
         return f"{self.field}{'>=' if self.at_least else '='}{self.value}"
 
-    def holds(self, cell: Any) -> bool:
+    def holds(self, cell: Cell) -> bool:
         """Whether a value of the field is so."""
         if self.at_least:
             return is_number(cell) and cell >= self.number
@@ -83,7 +84,9 @@ def _headed(path: str | Path, lines: Iterable[str] | None = None) -> Iterator[Ro
             yield Row(row.where, {name: _value(name, cell) for name, cell in row.fields.items()})
 
 
-def _value(name: str, cell: str) -> Any:
+def _value(name: str, cell: str) -> Cell:
+    """The value of a cell of a table: a number where it looks like one and its field is no text;
+    None for an empty cell, but for a source or translation."""
     if name in _REQUIRED_TEXTS:
         return cell
     if cell in _ABSENT:
@@ -99,8 +102,13 @@ def _value(name: str, cell: str) -> Any:
 
 
 class _Member(NamedTuple):
-    """A file of a folder or an archive: its name, how messages call it, and the lines of it and of
-    others there."""
+    """A file of a folder or an archive.
+
+    Attributes:
+        name: its name there.
+        shown: its name in messages.
+        lines: name of any file there -> its lines; None where there is no such file.
+    """
 
     name: str
     shown: str
@@ -108,6 +116,7 @@ class _Member(NamedTuple):
 
 
 def _mlqe_rows(member: _Member) -> Iterator[Row]:
+    """The rows of a table of MLQE-PE, whose name has the language pair."""
     match = _MLQE_NAME.fullmatch(member.name)
     if match is None:
         raise InputError(
@@ -120,10 +129,17 @@ def _mlqe_rows(member: _Member) -> Iterator[Row]:
 
 
 def _parallel_rows(
-    names: Mapping[str, str], pattern: re.Pattern[str], member: _Member
+    names: Mapping[str, str],
+    pattern: re.Pattern[str],
+    member: _Member,
 ) -> Iterator[Row]:
-    """The rows of files with a line per segment; `names` are those of the texts, made of the one of
-    the judgements."""
+    """The rows of files with a line per segment.
+
+    Args:
+        names: field -> the name of the file with its texts; parts of `pattern` stand in braces.
+        pattern: of the name of the file with the judgements.
+        member: the file with the judgements.
+    """
     match = pattern.fullmatch(member.name)
     if match is None:
         raise InputError(
@@ -146,7 +162,7 @@ def _parallel_rows(
             f"{member.shown}: the files beside each other differ in their number of lines: {counts}"
         )
     for number, cells in enumerate(zip(*columns.values(), strict=True), 1):
-        row: dict[str, Any] = dict(zip(columns, cells, strict=True))
+        row: dict[str, Cell] = dict(zip(columns, cells, strict=True))
         row |= {"human": _value("human", row["human"]), "lp": match["lp"]}
         yield Row(f"{member.shown}, line {number}", row)
 

@@ -198,10 +198,9 @@ def greedy_plan(
     """
     mass = np.zeros(cosines.shape)
     for side, masses in directions:
-        own, best = np.arange(len(masses)), cosines.argmax(1 - side)
-        np.add.at(
-            mass, (own, best) if side == 0 else (best, own), masses / masses.sum() / len(directions)
-        )
+        rows, best = np.arange(len(masses)), cosines.argmax(1 - side)
+        places = (rows, best) if side == 0 else (best, rows)
+        np.add.at(mass, places, masses / masses.sum() / len(directions))
     values = cosines.astype(np.float64)
     return Alignment(
         source.words, prediction.words, mass, values, "cosine", source.spans, prediction.spans

@@ -88,10 +88,10 @@ class Remapping:
     @property
     def fingerprint(self) -> str:
         """First 8 hexadecimal digits of a sha256 over kind and arrays."""
-        whole = hashlib.sha256(self.kind.encode())
+        digest = hashlib.sha256(self.kind.encode())
         for array in (*self.source, *self.target):
-            whole.update(np.ascontiguousarray(array).tobytes())
-        return whole.hexdigest()[:8]
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()[:8]
 
     @property
     def level(self) -> str:
@@ -117,9 +117,10 @@ class Remapping:
             why = "it was fitted for the source side alone, so sides='both' cannot be used with it"
             raise InputError(f"map {self.kind}: {why}", option="map", mentions=["sides='both'"])
         if vectors.shape[1] != arrays[0].shape[0]:
-            own = f"made for vectors of {arrays[0].shape[0]} numbers"
             raise InputError(
-                f"map {self.kind}: {own}, the encoder gives {vectors.shape[1]}", option="map"
+                f"map {self.kind}: made for vectors of {arrays[0].shape[0]} numbers, the encoder "
+                f"gives {vectors.shape[1]}",
+                option="map",
             )
         for array in arrays:
             vectors = apply_clp(vectors, array) if array.ndim == 2 else apply_umd(vectors, array)
@@ -190,8 +191,11 @@ class Remapping:
         except InputError as error:
             raise ArtifactError(f"map {path}: {error}", option="map") from error
         if recorded not in (None, remapping.fingerprint):
-            found = f"its numbers have the fingerprint {remapping.fingerprint}, not {recorded}"
-            raise ArtifactError(f"map {path}: damaged, {found}", option="map")
+            raise ArtifactError(
+                f"map {path}: damaged, its numbers have the fingerprint {remapping.fingerprint}, "
+                f"not {recorded}",
+                option="map",
+            )
         return remapping
 
     def require_encoder(

@@ -54,8 +54,14 @@ def map_meta(
 ) -> dict[str, str]:
     """The description that a map file holds, see `mtmetrics.matching.remapping.Remapping`."""
     layer = "none" if encoder.layer is None else str(encoder.layer)
-    own = {"encoder": encoder.label, "encoder_fingerprint": encoder.fingerprint, "layer": layer}
-    return own | {"level": level, "lp": lang_pair, **about}
+    return {
+        "encoder": encoder.label,
+        "encoder_fingerprint": encoder.fingerprint,
+        "layer": layer,
+        "level": level,
+        "lp": lang_pair,
+        **about,
+    }
 
 
 @dataclasses.dataclass(frozen=True)
@@ -224,8 +230,10 @@ def load_map(
         or fitted_pair is None
         or not names_of_pair(wanted_pair, [fitted_pair])
     ):
-        found = f"a {remapping.kind} map for {fitted_pair}"
-        raise ArtifactError(f"map {path}: {found}, not {kind} for {wanted_pair}", option="map")
+        raise ArtifactError(
+            f"map {path}: a {remapping.kind} map for {fitted_pair}, not {kind} for {wanted_pair}",
+            option="map",
+        )
     remapping.require_encoder(path, encoder.label, encoder.fingerprint, encoder.layer, level)
     return remapping
 
@@ -259,12 +267,10 @@ def _is_composed(
 
 def _local_map(artifact: str | Path, name: str, encoder: Encoder) -> Path | None:
     """A map file that is here: the artifact itself, or in its folders."""
-    there = [
-        folder / at / name
-        for folder in local_places(artifact)
-        for at in ("", f"layer-{encoder.layer}")
-    ]
-    return next((path for path in (Path(artifact), *there) if path.is_file()), None)
+    candidates = [Path(artifact)]
+    for folder in local_places(artifact):
+        candidates += [folder / name, folder / f"layer-{encoder.layer}" / name]
+    return next((path for path in candidates if path.is_file()), None)
 
 
 def mapped_pairs(artifact: str | Path, kind: str, level: Level = "word") -> list[str]:
@@ -322,8 +328,8 @@ def _find(
             )
         except ArtifactError:
             raise absent from None
-    known = mapped_pairs(artifact, kind, level)
-    offered = f"; it has {_tag(kind, level)} for: {', '.join(known)}" if known else ""
+    pairs = mapped_pairs(artifact, kind, level)
+    offered = f"; it has {_tag(kind, level)} for: {', '.join(pairs)}" if pairs else ""
     if entry and entry.origin:
         offered = f"; {_offer(entry, encoder.layer)}"
     places = places_in_words() + (" and in the catalog" if entry else "")
@@ -382,8 +388,10 @@ def pull_maps(
     missing = [(path, item) for path, item in zip(sizes, maps, strict=True) if not item.is_at(path)]
     for path, _ in missing if out else ():
         if path.exists():
-            found = "exists already and is not the published map, or damaged"
-            raise InputError(f"{path} {found}; remove it or choose another --out")
+            raise InputError(
+                f"{path} exists already and is not the published map, or damaged; remove it or "
+                "choose another --out"
+            )
     if not missing:
         return sizes
     path, item = missing[0]
@@ -419,8 +427,8 @@ def _offer(entry: CatalogEntry, layer: int | None) -> str:
     if not pairs:
         layers = sorted({published.layer for published in maps.values()})
         return f"word maps were published for the layers {', '.join(map(str, layers))}"
-    known = "; ".join(f"{kind} for {' '.join(of_kind)}" for kind, of_kind in pairs.items())
-    return f"for layer {layer} word maps were published: {known}"
+    kinds = "; ".join(f"{kind} for {' '.join(of_kind)}" for kind, of_kind in pairs.items())
+    return f"for layer {layer} word maps were published: {kinds}"
 
 
 def import_map(path: Path, given: dict[str, str]) -> Remapping:
@@ -459,10 +467,10 @@ def import_map(path: Path, given: dict[str, str]) -> Remapping:
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or error})") from None
     git_blob = git_blob_sha1(data)
-    known = [
+    catalog_maps = [
         published for entry in catalog().values() for published in published_maps(entry).values()
     ]
-    same = [published for published in known if published.git_blob == git_blob]
+    same = [published for published in catalog_maps if published.git_blob == git_blob]
     meta = (same[0].meta if same else meta_of_name(path) | {"git_blob": git_blob}) | given
     lacking = [option for key, option in _OPTIONS.items() if key not in meta]
     if lacking:
@@ -472,6 +480,6 @@ def import_map(path: Path, given: dict[str, str]) -> Remapping:
             "given"
         )
     remapping = convert(data, path, _SUFFIXES[path.suffix], meta)
-    if not same and path.name in {published.file for published in known}:
+    if not same and path.name in {published.file for published in catalog_maps}:
         warn(f"{path}: not the file that the authors published under this name; imported as it is")
     return remapping

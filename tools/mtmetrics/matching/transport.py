@@ -165,10 +165,12 @@ class RoundedPartialTransport:
             flow, value = self(np.ascontiguousarray(cost.T), target, source)
             return flow.T, value
         highest = cost.max()
-        whole = np.floor(cost * (_FACTOR / highest) + 0.5) if highest > 0 else np.zeros_like(cost)
+        rounded = np.zeros_like(cost)
+        if highest > 0:
+            rounded = np.floor(cost * (_FACTOR / highest) + 0.5)
         demand = np.append(demand, supply.sum() - demand.sum())
-        whole = np.hstack([whole, np.zeros((len(supply), 1))])
-        flow = np.rint(optimal_flow(whole, supply, demand)[0])[:, :-1] / _FACTOR
+        rounded = np.hstack([rounded, np.zeros((len(supply), 1))])
+        flow = np.rint(optimal_flow(rounded, supply, demand)[0])[:, :-1] / _FACTOR
         flow = drop_small_flows(flow, self.rate)
         return flow, float((flow * cost).sum())
 

@@ -37,7 +37,10 @@ class MinedPairs:
 
 
 def write_pairs(
-    path: str | Path, pairs: Sequence[tuple[str, str]], origin: str, scores: Iterable[float] = ()
+    path: str | Path,
+    pairs: Sequence[tuple[str, str]],
+    origin: str,
+    scores: Iterable[float] = (),
 ) -> None:
     """Writes sentences, their translations and scores as JSON Lines, which trainings and `mtmetrics
     remap` read."""

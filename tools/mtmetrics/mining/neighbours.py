@@ -1,4 +1,8 @@
-"""Nearest neighbours among sentence vectors: which pairs of sentences are worth a closer look."""
+"""Nearest neighbours among sentence vectors: the pairs of sentences that are worth a closer look.
+
+An `Index` holds the rows of one side. Where they are few, all are compared; else an inverted file of
+faiss proposes candidates, which are compared exactly.
+"""
 
 import functools
 import math
@@ -19,17 +23,24 @@ if TYPE_CHECKING:
     import faiss
 
 VectorDistance = Literal["euclidean", "cosine"]
+# Queries that are compared, and rows that are added to an inverted file, at once.
 _BLOCK, _ADDED_AT_ONCE = 512, 2**16
+# Up to so many rows all are compared.
 _FLAT_LIMIT = 200_000
+# Rows of a shard.
 SHARD = 2**20
-# More than k rows are proposed, so that the rounding of the proposal does not decide which k they
-# are.
+# So many rows more than k are proposed: the rounding of a proposal must not decide between the k
+# nearest rows and the next ones.
 _SPARE = 8
 
 
 class Neighbours(NamedTuple):
-    """For each query its k nearest rows, nearest first: (N, k) int64 numbers, (N, k) float64
-    distances or cosines."""
+    """The k nearest rows of each of N queries, nearest first.
+
+    Attributes:
+        rows: (N, k) int64 numbers of the rows.
+        values: (N, k) float64 distances or cosines.
+    """
 
     rows: np.ndarray
     values: np.ndarray
@@ -92,42 +103,45 @@ class Index:
         parts = [self._search(queries, shard, k) for shard in self._shards]
         rows = np.concatenate([part.rows for part in parts], axis=1)
         distances = np.concatenate([part.values for part in parts], axis=1)
-        nearest = _best(rows, distances, k)
+        nearest = _nearest(rows, distances, k)
         if not self._unit:
             return nearest
         # The squared distance of two unit vectors is 2 - 2 cos.
         return Neighbours(nearest.rows, 1.0 - nearest.values**2 / 2.0)
 
     def _prepared(self, rows: np.ndarray) -> np.ndarray:
+        """(n, d) float32 rows, of unit length where cosines are measured."""
         if self._unit:
             norms = np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True)
             rows = rows / np.maximum(norms, np.finfo(np.float32).tiny)
         return np.ascontiguousarray(rows, dtype=np.float32)
 
     def _search(self, queries: np.ndarray, shard: slice, k: int) -> Neighbours:
+        """The k nearest rows of a shard, by Euclidean distance, for each of (N, d) queries."""
         import faiss
 
         size = shard.stop - shard.start
-        wanted = min(k + _SPARE if self._flat else 4 * k, size)
+        proposed = min(k + _SPARE if self._flat else 4 * k, size)
         if self._flat:
             base = self._prepared(self._base[shard])
-            propose = functools.partial(faiss.knn, xb=base, k=wanted)
+            propose = functools.partial(faiss.knn, xb=base, k=proposed)
         else:
-            propose = functools.partial(
-                _propose, faiss.read_index(str(self._file(shard))), wanted=wanted
-            )
+            index = faiss.read_index(str(self._file(shard)))
+            propose = functools.partial(_propose, index, k=proposed)
         parts = []
         for block in blocks(len(queries), _BLOCK):
+            _, proposed_rows = propose(queries[block])
             # Of equal values the lower number stands first, whatever the index prefers.
-            rows = np.sort(propose(queries[block])[1], axis=1) + shard.start
+            rows = np.sort(proposed_rows, axis=1) + shard.start
             numbers, places = np.unique(rows, return_inverse=True)
             candidates = self._prepared(self._base[numbers])[places.reshape(rows.shape)]
             difference = (queries[block, None] - candidates).astype(np.float64)
             distances = np.sqrt(np.einsum("nkd,nkd->nk", difference, difference))
-            parts.append(_best(rows, distances, k))
+            parts.append(_nearest(rows, distances, k))
         return joined(parts)
 
     def _file(self, shard: slice) -> Path:
+        """The inverted file of a shard."""
         return self._folder / f"inverted-{shard.start}-{shard.stop}.faiss"
 
     def _make(self, shard: slice) -> None:
@@ -143,9 +157,8 @@ class Index:
         index.train(self._prepared(self._base[shard.start : shard.stop : step]))
         index.nprobe = probes
         for block in blocks(size, _ADDED_AT_ONCE):
-            index.add(
-                self._prepared(self._base[shard.start + block.start : shard.start + block.stop])
-            )
+            rows = slice(shard.start + block.start, shard.start + block.stop)
+            index.add(self._prepared(self._base[rows]))
         with atomic_path(self._file(shard)) as path:
             faiss.write_index(index, str(path))
 
@@ -157,19 +170,23 @@ def inverted_file_size(rows: int) -> tuple[int, int]:
     return lists, max(8, round(2 * math.sqrt(lists)))
 
 
-def _best(rows: np.ndarray, distances: np.ndarray, k: int) -> Neighbours:
+def _nearest(rows: np.ndarray, distances: np.ndarray, k: int) -> Neighbours:
+    """The k nearest of (N, m) rows at (N, m) distances; the first of equal ones."""
     order = np.argsort(distances, axis=1, kind="stable")[:, :k]
-    return Neighbours(
-        np.take_along_axis(rows, order, axis=1), np.take_along_axis(distances, order, axis=1)
-    )
+    nearest_rows = np.take_along_axis(rows, order, axis=1)
+    return Neighbours(nearest_rows, np.take_along_axis(distances, order, axis=1))
 
 
 def _propose(
-    index: "faiss.Index", queries: np.ndarray, wanted: int
+    index: "faiss.Index",
+    queries: np.ndarray,
+    k: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Values and numbers of the rows that an inverted file proposes, as `faiss.knn` returns them."""
-    values, rows = index.search(queries, wanted)
+    """Values and numbers of the k rows that an inverted file proposes for each query, as `faiss.knn`
+    returns them."""
+    values, rows = index.search(queries, k)
+    # The number -1 stands for a row that is missing: too few lists were searched.
     while (rows < 0).any():
         index.nprobe = min(2 * index.nprobe, index.nlist)
-        values, rows = index.search(queries, wanted)
+        values, rows = index.search(queries, k)
     return values, rows

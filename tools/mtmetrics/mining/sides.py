@@ -80,7 +80,9 @@ class Side:
     words: Rows
 
     def take(
-        self, sentences: slice | np.ndarray, remapping: Remapping | None = None
+        self,
+        sentences: slice | np.ndarray,
+        remapping: Remapping | None = None,
     ) -> PackedTokens:
         """The words of some sentences, by a slice or ascending numbers; remapped, and normalised
         again, since a map may change lengths."""
@@ -157,7 +159,10 @@ _Block = tuple[np.ndarray, np.ndarray | str, np.ndarray | str]
 
 
 def _encoded(
-    encoder: Encoder, language: str | None, place: Path | None, task: tuple[int, list[str]]
+    encoder: Encoder,
+    language: str | None,
+    place: Path | None,
+    task: tuple[int, list[str]],
 ) -> _Block:
     """Encodes a block of texts, which stands with its number in the task; files it unless `place`
     is None."""

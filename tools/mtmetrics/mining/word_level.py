@@ -24,9 +24,12 @@ Pairs = Sequence[tuple[str, str]]
 Words = tuple[list[str], list[str]]
 Languages = tuple[str | None, str | None]
 _UNKNOWN: Languages = (None, None)
+# Vectors of the words of both sides, row by row.
 Vectors = tuple[np.ndarray, np.ndarray]
+# Sources whose candidates are in memory together, and sentence pairs that are aligned together.
 _SOLVED_AT_ONCE, _ALIGNED_AT_ONCE = 512, 256
 _SOURCES_PER_TASK = 64
+# Differences of distances up to this one are rounding.
 _NOISE = 1e-9
 
 
@@ -137,7 +140,11 @@ def _closest_of_block(
 
 
 def closest(
-    sources: PackedTokens, targets: PackedTokens, candidates: np.ndarray, *, threads: int = 1
+    sources: PackedTokens,
+    targets: PackedTokens,
+    candidates: np.ndarray,
+    *,
+    threads: int = 1,
 ) -> Closest:
     """Finds for each of N texts the candidate of the lowest Word Mover's Distance, the first of
     equal ones.
@@ -151,36 +158,41 @@ def closest(
         candidates: (N, k) int64 positions of inputs of `targets`.
         threads: threads that share the texts.
     """
-    x_mass, y_mass = masses(sources), masses(targets)
-    numbers, distances = np.full(len(candidates), -1), np.full(len(candidates), np.nan)
+    source_masses, target_masses = masses(sources), masses(targets)
+    numbers = np.full(len(candidates), -1)
+    distances = np.full(len(candidates), np.nan)
+    # Of each source, problems that were solved, and all problems.
     solved, offered = np.zeros((2, len(candidates)), dtype=np.int64)
     texts = targets.index[candidates]
 
     def find(source: int) -> None:
-        x = sources.rows(sources.index[source])
+        """Finds the closest candidate of a source."""
+        words = sources.rows(sources.index[source])
         filled = np.flatnonzero(targets.lengths[texts[source]])
-        if x.start == x.stop or not len(filled):
+        if words.start == words.stop or not len(filled):
             return
+        # The words of all candidates stand side by side; those of one are `columns`.
         rows = [targets.rows(text) for text in texts[source, filled]]
         vectors = np.concatenate([targets.vectors[row] for row in rows])
-        mass = np.concatenate([y_mass[row] for row in rows])
+        mass = np.concatenate([target_masses[row] for row in rows])
         ends = np.cumsum([row.stop - row.start for row in rows])
         starts = np.append(0, ends[:-1])
-        cost = cost_matrix(sources.vectors[x], vectors, "sqeuclidean")
-        bounds = relaxed_distances(cost, x_mass[x], mass, starts)
-        values = np.full(len(rows), np.inf)
+        cost = cost_matrix(sources.vectors[words], vectors, "sqeuclidean")
+        bounds = relaxed_distances(cost, source_masses[words], mass, starts)
+        source_distances = np.full(len(rows), np.inf)
         for candidate in np.argsort(bounds, kind="stable"):
             # A bound and the solver may differ by rounding where they are equal.
-            if bounds[candidate] > values.min() + _NOISE:
+            if bounds[candidate] > source_distances.min() + _NOISE:
                 break
             columns = slice(starts[candidate], ends[candidate])
-            values[candidate] = optimal_flow(
-                np.ascontiguousarray(cost[:, columns]), x_mass[x], mass[columns]
-            )[1]
+            candidate_cost = np.ascontiguousarray(cost[:, columns])
+            flow = optimal_flow(candidate_cost, source_masses[words], mass[columns])
+            source_distances[candidate] = flow[1]
             solved[source] += 1
         offered[source] = len(rows)
-        best = values.argmin()
-        numbers[source], distances[source] = candidates[source, filled[best]], values[best]
+        best = source_distances.argmin()
+        numbers[source] = candidates[source, filled[best]]
+        distances[source] = source_distances[best]
 
     def run(first: int) -> None:
         for source in range(first, min(first + _SOURCES_PER_TASK, len(candidates))):
@@ -259,7 +271,9 @@ def words_from_sentences(
 
 
 def vectors_from_words(
-    pairs: Pairs, encoder: TokenEncoder, languages: Languages = _UNKNOWN
+    pairs: Pairs,
+    encoder: TokenEncoder,
+    languages: Languages = _UNKNOWN,
 ) -> Vectors:
     """Vectors of word pairs, each word encoded alone: the mean over its pieces without the special
     tokens.

@@ -1,6 +1,7 @@
-"""Batches of texts of like length, run through a network on one or several devices.
+"""Batches of texts of similar length, run through a network on one or several devices.
 
-A batch that does not fit into memory is halved until it does.
+`length_batches` makes the batches, `BatchRunner` runs them. A batch that does not fit into memory is
+halved until it does.
 """
 
 import copy
@@ -18,9 +19,10 @@ from mtmetrics.models.progress import report_progress
 if TYPE_CHECKING:
     import torch
 
-    # A network, token ids and mask, both (batch, tokens), and the indices of the batch's rows.
+    # Called with a network, token ids and mask, both (batch, tokens), and the indices of the rows
+    # that the batch holds.
     Compute = Callable[[Any, torch.Tensor, torch.Tensor, list[int]], None]
-    Replica = tuple[Any, torch.device]
+    Replica = tuple[Any, torch.device]  # a copy of the network, and the device that it is on
 
 Rows = Sequence[Sequence[int] | np.ndarray]
 _MOST_PADDING = 1.05
@@ -101,7 +103,7 @@ def replicate(
 
 
 class BatchRunner:
-    """Runs rows of token ids through a network, in batches of like length.
+    """Runs rows of token ids through a network, in batches of similar length.
 
     Several devices take batch after batch from the same supply, each in a thread of its own with
     its own copy of the network. A batch that does not fit into memory is halved until it does, and

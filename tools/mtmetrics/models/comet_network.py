@@ -1,9 +1,12 @@
 """COMET: encoders that were trained to judge a translation by its source, its reference, or both.
 
-Four families of checkpoints are read, as ``mtmetrics artifacts convert`` makes folders of them.
-Those of regression, with and without references (Rei et al., 2020 and 2021), encode each text alone
-and compare the vectors. Unified ones (Wan et al., 2022; Rei et al., 2022) encode the texts as one
-sequence, and XCOMET (Guerreiro et al., 2024) finds the errors in it besides."""
+`Comet` opens a folder that ``mtmetrics artifacts convert`` made, and scores texts. `CometNetwork` is
+its network: an encoder, and the layers that read the encoder's hidden states. There are four
+families of checkpoints. Those of regression, with and without references (Rei et al., 2020 and
+2021), encode each text alone and compare the vectors. Unified ones (Wan et al., 2022; Rei et al.,
+2022) encode the texts as one sequence. XCOMET (Guerreiro et al., 2024) does the same, and finds the
+errors in the translation.
+"""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,18 +18,29 @@ from safetensors.torch import load_file
 from torch import nn
 
 from mtmetrics.artifacts.comet_checkpoints import HEADS_FILE, SEPARATORS, CometSettings
-from mtmetrics.artifacts.models import loading, pretrained_tokenizer, transformers_network
+from mtmetrics.artifacts.models import (
+    Network,
+    loading,
+    pretrained_tokenizer,
+    transformers_network,
+)
 from mtmetrics.models.devices import torch_dtype
 from mtmetrics.models.loaded import LoadedModel
 from mtmetrics.models.text_cache import TextCache
 from mtmetrics.models.text_units import TextUnits, text_words
 
-# Of an input with the source, with the reference, and with both: shares in the score and in the
-# labels of words; the rest of the score is that of the errors found.
-_SCORE_SHARES, _WORD_SHARES, _ERROR_SHARE = (0.12, 0.33, 0.33), (0.1667, 0.3333, 0.5), 0.22
-PENALTIES, _WORST = {"minor": 1, "major": 5, "critical": 10}, 25
-_INPUTS = {"source": ("src",), "reference": ("ref",), "both": ("src", "ref", "unified")}
-_REMEMBERED = 2**26  # bytes of sentence vectors
+# XCOMET reads a translation with its source, with its reference, and with both. These are the
+# shares of the three readings in the score, and in the labels of words. The rest of the score is
+# that of the errors.
+_SCORE_SHARES = (0.12, 0.33, 0.33)
+_WORD_SHARES = (0.1667, 0.3333, 0.5)
+_ERROR_SHARE = 0.22
+PENALTIES = {"minor": 1, "major": 5, "critical": 10}
+_HIGHEST_PENALTY = 25
+# Family -> number of vectors that `CometNetwork.compare` joins; joint families read a single one.
+_JOINED_VECTORS = {"regression_metric": 6, "referenceless_regression_metric": 4}
+_CACHED_BYTES = 2**26  # of sentence vectors
+_CACHED_SEQUENCES = 4096
 
 
 class LayerwiseMix(nn.Module):
@@ -41,27 +55,39 @@ class LayerwiseMix(nn.Module):
         self.sparse, self.norm = sparse, norm
 
     def forward(self, states: Sequence[torch.Tensor], mask: torch.Tensor) -> torch.Tensor:
-        """(B, T, d) mix of (B, T, d) states, of texts whose (B, T) mask is 1 at real tokens."""
+        """Mixes hidden states.
+
+        Args:
+            states: (B, T, d) each.
+            mask: (B, T), 1 at real tokens.
+
+        Returns:
+            (B, T, d) float32.
+        """
         scores = torch.cat(list(self.scalar_parameters))
         weights = sparsemax(scores) if self.sparse else scores.softmax(0)
         real = mask.float()[:, :, None]
         mixed = torch.zeros_like(states[0], dtype=torch.float32)
         for weight, state in zip(weights, states, strict=True):
             values = state.float()
-            if self.norm:
-                numbers = real.sum((1, 2), keepdim=True) * values.shape[2]
-                centred = values - (values * real).sum((1, 2), keepdim=True) / numbers
-                values = (
-                    centred
-                    / (((centred * real) ** 2).sum((1, 2), keepdim=True) / numbers + 1e-12).sqrt()
-                )
-            mixed += weight * values
+            mixed += weight * (_normalised(values, real) if self.norm else values)
         return self.gamma * mixed
 
 
+def _normalised(values: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
+    """Centres and scales the (B, T, d) state of each text, over all its tokens together.
+
+    `real` is (B, T, 1), 1 at real tokens.
+    """
+    count = real.sum((1, 2), keepdim=True) * values.shape[2]
+    centred = values - (values * real).sum((1, 2), keepdim=True) / count
+    variance = ((centred * real) ** 2).sum((1, 2), keepdim=True) / count
+    return centred / (variance + 1e-12).sqrt()
+
+
 def sparsemax(scores: torch.Tensor) -> torch.Tensor:
-    """(n,) the nearest point of the probability simplex to n scores (Martins and Astudillo, 2016,
-    Eq. 2): as a softmax, but with zeros.
+    """Projects n scores to the nearest point of the probability simplex, (n,): a softmax with zeros
+    (Martins and Astudillo, 2016, Eq. 2).
 
     Example:
         >>> sparsemax(torch.tensor([1.0, 0.8, -1.0])).tolist()
@@ -79,69 +105,75 @@ class Estimator(nn.Module):
 
     def __init__(self, width: int, settings: CometSettings) -> None:
         super().__init__()
-        between = getattr(nn, settings.activations.title())
+        activation = getattr(nn, settings.activations.title())
         layers: list[nn.Module] = []
-        for inputs, outputs in zip(
-            [width, *settings.hidden_sizes], settings.hidden_sizes, strict=False
-        ):
-            layers += [
-                nn.Linear(inputs, outputs),
-                between(),
-                nn.Identity(),
-            ]  # where the checkpoint has its dropout
-        layers.append(nn.Linear(settings.hidden_sizes[-1], 1))
+        for size in settings.hidden_sizes:
+            # Layers are stored by number. The third is the dropout of the training.
+            layers += [nn.Linear(width, size), activation(), nn.Identity()]
+            width = size
+        layers.append(nn.Linear(width, 1))
         if settings.final_activation is not None:
             layers.append(getattr(nn, settings.final_activation.title())())
         self.ff = nn.Sequential(*layers)
 
     def forward(self, vectors: torch.Tensor) -> torch.Tensor:
-        """(B,) scores of (B, width) vectors."""
+        """Returns (B,) scores of (B, width) vectors."""
         return self.ff(vectors)[:, 0]
 
 
 class CometNetwork(nn.Module):
-    """The encoder of a checkpoint, and what reads its hidden states; all but the encoder computes
-    in float32."""
+    """The encoder of a checkpoint, and the layers that read its hidden states.
 
-    def __init__(self, encoder: nn.Module, settings: CometSettings) -> None:
+    All but the encoder computes in float32. The names of the layers are those of the checkpoint.
+    """
+
+    def __init__(self, encoder: Network, settings: CometSettings) -> None:
         super().__init__()
-        self.encoder: Any = encoder
+        self.encoder: Network = encoder
         self.settings = settings
-        size: Any = encoder.config
-        times = {"regression_metric": 6, "referenceless_regression_metric": 4}.get(
-            settings.class_identifier, 1
-        )
-        self.estimator = Estimator(times * size.hidden_size, settings)
+        width = encoder.config.hidden_size
+        joined_vectors = _JOINED_VECTORS.get(settings.class_identifier, 1)
+        self.estimator = Estimator(joined_vectors * width, settings)
         if settings.layer == "mix":
-            sparse = settings.layer_transformation == "sparsemax"
             self.layerwise_attention = LayerwiseMix(
-                size.num_hidden_layers + 1, sparse=sparse, norm=settings.layer_norm
+                encoder.config.num_hidden_layers + 1,
+                sparse=settings.layer_transformation == "sparsemax",
+                norm=settings.layer_norm,
             )
         if settings.error_labels:
-            self.hidden2tag = nn.Linear(size.hidden_size, len(settings.error_labels) + 1)
+            self.hidden2tag = nn.Linear(width, len(settings.error_labels) + 1)
 
     def states(
-        self, ids: torch.Tensor, mask: torch.Tensor, types: torch.Tensor | None
+        self, ids: torch.Tensor, mask: torch.Tensor, types: torch.Tensor | None = None
     ) -> Sequence[torch.Tensor]:
-        """All hidden states, (B, T, d) each, embeddings first."""
+        """Runs the encoder.
+
+        Args:
+            ids: (B, T) token ids.
+            mask: (B, T), 1 at real tokens.
+            types: (B, T) token types, for an encoder that tells two texts apart by them.
+
+        Returns:
+            All hidden states, (B, T, d) each, embeddings first.
+        """
         options = {} if types is None else {"token_type_ids": types}
-        found = self.encoder(
+        output = self.encoder(
             input_ids=ids, attention_mask=mask, output_hidden_states=True, **options
         )
-        return found.hidden_states
+        return output.hidden_states
 
-    def read(self, states: Sequence[torch.Tensor], mask: torch.Tensor) -> torch.Tensor:
-        """(B, T, d) the state, or the mix of states, that scores are made of."""
+    def token_vectors(self, states: Sequence[torch.Tensor], mask: torch.Tensor) -> torch.Tensor:
+        """Returns the (B, T, d) state, or mix of states, from which scores are made."""
         if isinstance(self.settings.layer, int):
             return states[self.settings.layer].float()
         return self.layerwise_attention(states, mask)
 
     def vectors(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        """(B, d) one vector for each text."""
-        states = self.states(ids, mask, None)
+        """Returns (B, d) vectors of texts, one for each text."""
+        states = self.states(ids, mask)
         if self.settings.pool == "default":
             return states[-1][:, 0].float()
-        tokens = self.read(states, mask)
+        tokens = self.token_vectors(states, mask)
         if self.settings.pool == "cls":
             return tokens[:, 0]
         real = mask[:, :, None].bool()
@@ -150,31 +182,52 @@ class CometNetwork(nn.Module):
         return tokens.masked_fill(~real, 0.0).sum(1) / mask.sum(1, keepdim=True)
 
     def compare(
-        self, translations: torch.Tensor, others: Mapping[str, torch.Tensor]
+        self, translations: torch.Tensor, compared: Mapping[str, torch.Tensor]
     ) -> torch.Tensor:
-        """(n,) scores of (n, d) vectors of translations, sources and references (Rei et al., 2020,
-        Sec. 2.3)."""
-        parts = [translations, *([others["ref"]] if "ref" in others else [others["src"]])]
+        """Scores translations by their vectors (Rei et al., 2020, Sec. 2.3).
+
+        Args:
+            translations: (n, d).
+            compared: ``src``, ``ref`` or both -> (n, d).
+
+        Returns:
+            (n,) scores.
+        """
+        parts = [translations, compared["ref"] if "ref" in compared else compared["src"]]
         for name in ("ref", "src"):
-            if name in others:
-                parts += [translations * others[name], (translations - others[name]).abs()]
+            if name in compared:
+                vectors = compared[name]
+                parts += [translations * vectors, (translations - vectors).abs()]
         return self.estimator(torch.cat(parts, 1))
 
     def judge(
         self, ids: torch.Tensor, mask: torch.Tensor, types: torch.Tensor | None
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """(B,) scores of joint sequences, and (B, T, labels) probabilities of the labels of their
-        tokens."""
+        """Scores sequences that hold a translation and the texts beside it.
+
+        Takes the arguments of `states`.
+
+        Returns:
+            (B,) scores; and (B, T, 1 + labels) probabilities that a token is no error, or an error
+            of each severity, None of a network that finds no errors.
+        """
         states = self.states(ids, mask, types)
-        scores = self.estimator(self.read(states, mask)[:, 0])
+        scores = self.estimator(self.token_vectors(states, mask)[:, 0])
         if not self.settings.error_labels:
             return scores, None
-        return scores, self.hidden2tag(states[self.settings.word_layer].float()).softmax(-1)
+        labels = self.hidden2tag(states[self.settings.word_layer].float())
+        return scores, labels.softmax(-1)
 
 
 class ErrorSpan(NamedTuple):
-    """An error in a translation: where it stands, how severe it is, and how sure the network is of
-    that, 0 to 1."""
+    """An error in a translation.
+
+    Attributes:
+        start: position of its first character in the translation.
+        end: position behind its last character.
+        severity: ``minor``, ``major`` or ``critical``.
+        confidence: how sure the network is of the severity, 0 to 1.
+    """
 
     start: int
     end: int
@@ -183,8 +236,16 @@ class ErrorSpan(NamedTuple):
 
 
 class CometScores(NamedTuple):
-    """(n,) scores, named (n,) parts, the errors found in each translation, and (n,) bool, whether a
-    text was cut."""
+    """Scores of n translations.
+
+    Attributes:
+        scores: (n,).
+        parts: of checkpoints that read joint sequences, ``src``, ``ref`` and ``unified`` -> (n,)
+            scores of the readings with the source, the reference, and both; for XCOMET also
+            ``mqm``, (n,) scores by the errors.
+        errors: the errors in each translation; empty lists of a network that finds none.
+        truncated: (n,) bool, whether a text was cut.
+    """
 
     scores: np.ndarray
     parts: dict[str, np.ndarray]
@@ -192,9 +253,35 @@ class CometScores(NamedTuple):
     truncated: np.ndarray
 
 
-class _Judged(NamedTuple):
+class _Tokens(NamedTuple):
+    """A text alone: token ids with special tokens, the characters of each token, and whether the
+    text was cut."""
+
+    ids: list[int]
+    offsets: list[tuple[int, int]]
+    is_truncated: bool
+
+
+class _EncodedText(NamedTuple):
+    """The (d,) vector of a text, and whether the text was cut."""
+
+    vector: np.ndarray
+    is_truncated: bool
+
+
+class _Judgement(NamedTuple):
+    """Judgement of a translation that was read in one sequence with the texts beside it.
+
+    Attributes:
+        score: of the translation.
+        labels: (t, 1 + labels) probabilities of its t tokens, see `CometNetwork.judge`; (0, 0) of a
+            network that finds no errors.
+        is_truncated: whether a text, or the sequence, was cut.
+    """
+
     score: float
-    words: Any  # (n, 1 + labels) array; None where a checkpoint labels no words
+    labels: np.ndarray
+    is_truncated: bool
 
 
 class Comet(LoadedModel):
@@ -202,7 +289,7 @@ class Comet(LoadedModel):
     score.
 
     Args:
-        folder: as `mtmetrics.artifacts.comet_checkpoints` makes it.
+        folder: made by `mtmetrics.artifacts.comet_checkpoints`.
         **running: keywords of `mtmetrics.models.running.Running`; the encoder computes in float32,
             whatever the checkpoint was published for, unless another dtype is asked for.
 
@@ -219,193 +306,219 @@ class Comet(LoadedModel):
         encoder = transformers_network("AutoModel", folder, torch_dtype(self.dtype))
         with loading(folder, "COMET"):
             network = CometNetwork(encoder, self.settings)
-            heads = load_file(folder / HEADS_FILE)
-            found = network.load_state_dict(heads, strict=False)
-            lacking = [name for name in found.missing_keys if not name.startswith("encoder.")]
-            if lacking or found.unexpected_keys:
-                raise ValueError(
-                    f"{HEADS_FILE} does not fit: {(lacking or found.unexpected_keys)[0]}"
-                )
-        # As the published package counts: two positions of RoBERTa's table are none.
+            keys = network.load_state_dict(load_file(folder / HEADS_FILE), strict=False)
+            missing = [name for name in keys.missing_keys if not name.startswith("encoder.")]
+            wrong = missing or keys.unexpected_keys
+            if wrong:
+                raise ValueError(f"{HEADS_FILE} does not fit: {wrong[0]}")
+        # Two less, as in the published package: RoBERTa uses two of its positions for padding.
         self.limit = encoder.config.max_position_embeddings - 2
         self._runner = self.on_devices(network, self.tokenizer.pad_token_id or 0)
-        self._network: Any = self._runner.replicas[0][0]
-        # The vector of a text, and whether the text was cut.
-        self._vectors: TextCache[str, tuple[np.ndarray, bool]]
-        self._vectors = TextCache(_REMEMBERED, lambda encoded: encoded[0].nbytes)
-        self._judged: TextCache[tuple[str, ...], _Judged] = TextCache(4096)
+        self._network: CometNetwork = self._runner.replicas[0][0]
+        self._encoded: TextCache[str, _EncodedText]
+        self._encoded = TextCache(_CACHED_BYTES, lambda encoded: encoded.vector.nbytes)
+        self._judged: TextCache[tuple[str, ...], _Judgement] = TextCache(_CACHED_SEQUENCES)
 
     def score(
-        self, translations: Sequence[str], others: Mapping[str, Sequence[str]]
+        self, translations: Sequence[str], compared: Mapping[str, Sequence[str]]
     ) -> CometScores:
         """Scores n translations.
 
         Args:
             translations: n texts.
-            others: ``src``, ``ref`` or both -> n sources and references.
+            compared: ``src``, ``ref`` or both -> n sources and references.
         """
-        columns = {
-            "mt": list(translations),
-            **{name: list(texts) for name, texts in others.items()},
-        }
+        columns = {"mt": translations, **compared}
         return self._score_joint(columns) if self.settings.joint else self._score_apart(columns)
 
-    def _score_apart(self, columns: Mapping[str, list[str]]) -> CometScores:
-        """Of texts that are encoded one by one."""
-        texts = [text for column in columns.values() for text in column]
-        encoded = self._vectors.values(texts, self._encode)
-        count = len(columns["mt"])
-        device = next(self._network.parameters()).device
-        sides = {}
-        for place, name in enumerate(columns):
-            own = encoded[place * count : (place + 1) * count]
-            sides[name] = torch.from_numpy(np.stack([vector for vector, _ in own])).to(device)
-        with torch.inference_mode():
-            scores = self._network.compare(sides.pop("mt"), sides).double().cpu().numpy()
-        cut = np.array([was_cut for _, was_cut in encoded], dtype=bool).reshape(-1, count)
-        return CometScores(scores, {}, [[] for _ in range(count)], np.any(cut, axis=0))
+    def _score_apart(self, columns: Mapping[str, Sequence[str]]) -> CometScores:
+        """Scores texts that are encoded one by one.
 
-    def _encode(self, texts: list[str]) -> list[tuple[np.ndarray, bool]]:
-        rows, cut, _ = self._tokenised(texts)
-        vectors_of: list[Any] = [None] * len(texts)
+        `columns` holds the translations as ``mt``, and the sources and references as in `score`.
+        """
+        texts = [text for column in columns.values() for text in column]
+        encoded = dict(zip(texts, self._encoded.values(texts, self._encode), strict=True))
+        device = next(self._network.parameters()).device
+        vectors = {
+            name: torch.from_numpy(np.stack([encoded[text].vector for text in column])).to(device)
+            for name, column in columns.items()
+        }
+        with torch.inference_mode():
+            scores = self._network.compare(vectors.pop("mt"), vectors).double().cpu().numpy()
+        truncated = [
+            any(encoded[text].is_truncated for text in row)
+            for row in zip(*columns.values(), strict=True)
+        ]
+        return CometScores(scores, {}, [[] for _ in truncated], np.array(truncated, dtype=bool))
+
+    def _encode(self, texts: list[str]) -> list[_EncodedText]:
+        tokens = self._tokenise(texts)
+        vectors: dict[int, np.ndarray] = {}
 
         def compute(
-            network: Any, ids: torch.Tensor, mask: torch.Tensor, numbers: list[int]
+            network: CometNetwork, ids: torch.Tensor, mask: torch.Tensor, indices: list[int]
         ) -> None:
-            for number, vector in zip(
-                numbers, network.vectors(ids, mask).cpu().numpy(), strict=True
-            ):
-                vectors_of[number] = vector
+            vectors.update(zip(indices, network.vectors(ids, mask).cpu().numpy(), strict=True))
 
-        self._runner.run(rows, compute)
-        return list(zip(vectors_of, cut, strict=True))
+        self._runner.run([text.ids for text in tokens], compute)
+        return [
+            _EncodedText(vectors[index], text.is_truncated) for index, text in enumerate(tokens)
+        ]
 
     def pieces(self, texts: Sequence[str]) -> list[tuple[np.ndarray, TextUnits]]:
-        """Of each text, read alone, the (t, d) vectors of its pieces, of length 1, as scores are
-        made of them, and the pieces; special tokens are left out."""
-        rows, _, _ = self._tokenised(list(texts))
-        pieces_of: list[Any] = [None] * len(rows)
+        """Reads each text alone, and returns its t pieces without special tokens, and their (t, d)
+        vectors, of length 1, from which scores are made."""
+        tokens = self._tokenise(list(texts))
+        pieces: dict[int, tuple[np.ndarray, TextUnits]] = {}
 
         def compute(
-            network: Any, ids: torch.Tensor, mask: torch.Tensor, numbers: list[int]
+            network: CometNetwork, ids: torch.Tensor, mask: torch.Tensor, indices: list[int]
         ) -> None:
-            vectors = nn.functional.normalize(
-                network.read(network.states(ids, mask, None), mask), dim=2
-            )
-            for number, own in zip(numbers, vectors.cpu().numpy(), strict=True):
-                units = text_words(self.tokenizer, texts[number], self.limit - 2, pieces=True)
-                kept = np.flatnonzero(units.spans[:, 1])
-                pieces_of[number] = own[kept], units.take(kept)
+            batch = network.token_vectors(network.states(ids, mask), mask)
+            batch = nn.functional.normalize(batch, dim=2)
+            for index, vectors in zip(indices, batch.cpu().numpy(), strict=True):
+                units = text_words(self.tokenizer, texts[index], self.limit - 2, pieces=True)
+                is_special = units.spans[:, 1] == 0
+                kept = np.flatnonzero(~is_special)
+                pieces[index] = vectors[kept], units.take(kept)
 
-        self._runner.run(rows, compute)
-        return pieces_of
+        self._runner.run([text.ids for text in tokens], compute)
+        return [pieces[index] for index in range(len(texts))]
 
-    def _score_joint(self, columns: Mapping[str, list[str]]) -> CometScores:
-        """Of texts that are encoded as one sequence."""
-        given = [
+    def _score_joint(self, columns: Mapping[str, Sequence[str]]) -> CometScores:
+        """Scores translations that are read in one sequence with their sources or references, or
+        with both; see `_score_apart`."""
+        translations = columns["mt"]
+        available: list[str] = [
             name
             for name in ("src", "ref")
             if name in columns and name in self.settings.input_segments
         ]
-        inputs = [(name,) for name in given] + ([tuple(given)] if len(given) > 1 else [])
-        names = ["unified" if len(kind) > 1 else kind[0] for kind in inputs]
-        count = len(columns["mt"])
-        texts = list(dict.fromkeys(text for name in ("mt", *given) for text in columns[name]))
-        known = dict(zip(texts, zip(*self._tokenised(texts), strict=True), strict=True))
-        keys = [
-            tuple(columns[name][row] for name in ("mt", *kind))
-            for kind in inputs
-            for row in range(count)
+        # Name of a part of the score -> the columns that follow the translation in a sequence.
+        inputs: dict[str, list[str]] = {name: [name] for name in available}
+        if len(available) == 2:
+            inputs["unified"] = available
+        texts = dict.fromkeys(text for name in ("mt", *available) for text in columns[name])
+        tokens = dict(zip(texts, self._tokenise(list(texts)), strict=True))
+        sequences = [
+            row
+            for names in inputs.values()
+            for row in zip(translations, *(columns[name] for name in names), strict=True)
         ]
-        judged = self._judged.values(keys, lambda missing: self._judge(missing, known))
-        scores = np.array([found.score for found in judged]).reshape(len(inputs), count)
-        cut = [any(known[text][1] for text in key) or self._too_long(key, known) for key in keys]
-        truncated = np.any(np.array(cut).reshape(-1, count), axis=0)
-        parts = dict(zip(names, scores, strict=True))
-        errors: list[list[ErrorSpan]] = [[] for _ in range(count)]
+        judged = self._judged.values(sequences, lambda missing: self._judge(missing, tokens))
+        # The sequences of the first input come first, one for each translation.
+        count = len(translations)
+        scores = np.array([judgement.score for judgement in judged]).reshape(len(inputs), count)
+        cut = np.array([judgement.is_truncated for judgement in judged]).reshape(len(inputs), count)
+        truncated = np.any(cut, axis=0)
+        parts = dict(zip(inputs, scores, strict=True))
+
+        errors: list[list[ErrorSpan]] = [[] for _ in translations]
         if self.settings.error_labels:
             shares = _WORD_SHARES if len(inputs) > 1 else (1.0,)
-            for row, text in enumerate(columns["mt"]):
-                weighted = [
-                    share * judged[place * count + row].words for place, share in enumerate(shares)
+            for number, text in enumerate(translations):
+                # Those of this translation, one for each input.
+                judgements = judged[number::count]
+                labels = [
+                    share * judgement.labels
+                    for share, judgement in zip(shares, judgements, strict=True)
                 ]
-                probabilities = np.sum(weighted, axis=0)
-                errors[row] = error_spans(probabilities, known[text][2], self.settings.error_labels)
+                offsets = tokens[text].offsets
+                errors[number] = error_spans(
+                    np.sum(labels, axis=0), offsets, self.settings.error_labels
+                )
         if self.settings.class_identifier != "xcomet_metric":
             return CometScores(scores.mean(0), parts, errors, truncated)
-        parts["mqm"] = np.array([_of_errors(spans) for spans in errors])
-        shares = _SCORE_SHARES if len(inputs) > 1 else (sum(_SCORE_SHARES),)
-        whole = np.array(shares) @ np.minimum(scores, 1.0) + _ERROR_SHARE * parts["mqm"]
-        return CometScores(whole, parts, errors, truncated)
 
-    def _judge(self, keys: list[tuple[str, ...]], known: Mapping[str, Any]) -> list[_Judged]:
-        rows = [self._joined([known[text][0] for text in key])[: self.limit] for key in keys]
-        first = [len(known[key[0]][0]) for key in keys]
-        judged: list[Any] = [None] * len(keys)
+        parts["mqm"] = np.array([_mqm_score(spans) for spans in errors])
+        shares = _SCORE_SHARES if len(inputs) > 1 else (sum(_SCORE_SHARES),)
+        total = np.array(shares) @ np.minimum(scores, 1.0) + _ERROR_SHARE * parts["mqm"]
+        return CometScores(total, parts, errors, truncated)
+
+    def _judge(
+        self, sequences: list[tuple[str, ...]], tokens: Mapping[str, _Tokens]
+    ) -> list[_Judgement]:
+        """Has the network read sequences of texts, the translation first."""
+        rows = [self._joined_ids([tokens[text].ids for text in texts]) for texts in sequences]
+        translation_lengths = [len(tokens[texts[0]].ids) for texts in sequences]
+        scores = np.zeros(len(sequences))
+        labels: list[np.ndarray] = [np.zeros((0, 0))] * len(sequences)
 
         def compute(
-            network: Any, ids: torch.Tensor, mask: torch.Tensor, numbers: list[int]
+            network: CometNetwork, ids: torch.Tensor, mask: torch.Tensor, indices: list[int]
         ) -> None:
+            lengths = [translation_lengths[index] for index in indices]
             types = None
             if self.settings.encoder_model == "BERT":
-                ends = torch.tensor([first[number] for number in numbers], device=ids.device)
-                types = (torch.arange(ids.shape[1], device=ids.device) >= ends[:, None]).long()
-            scores, words = network.judge(ids, mask, types)
-            labels = [None] * len(numbers) if words is None else words.cpu().numpy()
-            for number, score, own in zip(numbers, scores.double().tolist(), labels, strict=True):
-                judged[number] = _Judged(score, None if own is None else own[: first[number]])
+                positions = torch.arange(ids.shape[1], device=ids.device)
+                ends = torch.tensor(lengths, device=ids.device)
+                types = (positions >= ends[:, None]).long()
+            batch_scores, batch_labels = network.judge(ids, mask, types)
+            scores[indices] = batch_scores.double().cpu().numpy()
+            if batch_labels is not None:
+                label_rows = batch_labels.cpu().numpy()
+                for index, length, row in zip(indices, lengths, label_rows, strict=True):
+                    labels[index] = row[:length]
 
-        self._runner.run(rows, compute)
-        return judged
+        self._runner.run([row[: self.limit] for row in rows], compute)
+        return [
+            _Judgement(
+                float(score),
+                label,
+                len(row) > self.limit or any(tokens[text].is_truncated for text in texts),
+            )
+            for score, label, row, texts in zip(scores, labels, rows, sequences, strict=True)
+        ]
 
-    def _joined(self, texts: Sequence[list[int]]) -> list[int]:
-        """Texts, each between its special tokens, as one sequence."""
-        row, separator = list(texts[0][:-1]), texts[0][-1]
+    def _joined_ids(self, texts: Sequence[list[int]]) -> list[int]:
+        """Returns the ids of texts, each between its special tokens, as one sequence."""
+        row, separator = texts[0][:-1], texts[0][-1]
         for ids in texts[1:]:
-            row += [separator] * SEPARATORS[self.settings.encoder_model] + ids[1:-1]
+            row = row + [separator] * SEPARATORS[self.settings.encoder_model] + ids[1:-1]
         return [*row, separator]
 
-    def _too_long(self, key: Sequence[str], known: Mapping[str, Any]) -> bool:
-        return len(self._joined([known[text][0] for text in key])) > self.limit
-
-    def _tokenised(self, texts: list[str]) -> tuple[list[list[int]], list[bool], list[Any]]:
-        """Of each text the ids, special tokens included, whether it was cut, and where its tokens
-        stand."""
-        options = {"truncation": True, "max_length": self.limit - 2, "return_offsets_mapping": True}
-        encoded = self.tokenizer(texts, **options)
-        cut = [bool(encoding.overflowing) for encoding in encoded.encodings]
-        return encoded["input_ids"], cut, encoded["offset_mapping"]
+    def _tokenise(self, texts: list[str]) -> list[_Tokens]:
+        encoded = self.tokenizer(
+            texts, truncation=True, max_length=self.limit - 2, return_offsets_mapping=True
+        )
+        return [
+            _Tokens(ids, offsets, bool(encoding.overflowing))
+            for ids, offsets, encoding in zip(
+                encoded["input_ids"], encoded["offset_mapping"], encoded.encodings, strict=True
+            )
+        ]
 
 
 def error_spans(
     probabilities: np.ndarray, offsets: Sequence[tuple[int, int]], labels: Sequence[str]
 ) -> list[ErrorSpan]:
-    """The errors that labels of tokens tell of; one that reaches the end of the tokens does not
-    count, as published.
+    """Finds errors: runs of tokens that are more likely an error than none.
+
+    An error has the severity of its first token. An error that reaches the last token does not
+    count; the published code does the same.
 
     Args:
         probabilities: (n, 1 + labels) of no error and of each label, for n tokens.
-        offsets: where each token stands in the text.
+        offsets: first character of each token, and the one behind its last.
         labels: severities.
     """
     errors: list[ErrorSpan] = []
-    span: list[int] = []
-    chosen = probabilities.argmax(1)
-    for place, label in enumerate(chosen):
+    run: list[int] = []  # tokens, one after the other, that are an error
+    likeliest = probabilities.argmax(1)
+    for token, label in enumerate(likeliest):
         if label:
-            span.append(place)
-        elif span:
-            sure = float(probabilities[span, chosen[span]].mean())
-            errors.append(
-                ErrorSpan(
-                    offsets[span[0]][0], offsets[span[-1]][1], labels[chosen[span[0]] - 1], sure
-                )
-            )
-            span = []
+            run.append(token)
+            continue
+        if run:
+            first, last = run[0], run[-1]
+            severity = labels[likeliest[first] - 1]
+            confidence = float(probabilities[run, likeliest[run]].mean())
+            errors.append(ErrorSpan(offsets[first][0], offsets[last][1], severity, confidence))
+        run = []
     return errors
 
 
-def _of_errors(spans: Sequence[ErrorSpan]) -> float:
-    """Score of a translation by its errors, as in MQM, from 0 (as bad as can be told) to 1
-    (none)."""
-    return 1 - min(sum(PENALTIES[span.severity] for span in spans), _WORST) / _WORST
+def _mqm_score(errors: Sequence[ErrorSpan]) -> float:
+    """Scores a translation by its errors, as people do in MQM: 1 without errors, 0 at worst."""
+    penalty = sum(PENALTIES[error.severity] for error in errors)
+    return 1 - min(penalty, _HIGHEST_PENALTY) / _HIGHEST_PENALTY

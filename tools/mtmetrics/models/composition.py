@@ -1,17 +1,21 @@
-"""ESIM with a composition by transformer layers, which begin as the upper layers of the encoder."""
+"""ESIM whose second part, the composition, is made of transformer layers instead of an LSTM.
+
+`ComposedInference` turns a pair of texts into one vector, `ComposedMember` the vector into a score.
+The layers begin as copies of the upper layers of the encoder that read the texts.
+"""
 
 import dataclasses
 
 import torch
 from torch import nn
 
-from mtmetrics.models.networks import Lengths, averages, linear, mask, maxima
+from mtmetrics.models.networks import Lengths, averages, linear, maxima, real_positions
 
-_PADDING = -1e4
-# What a text is to a pair; the first two are what a translation can be compared with.
+_COSINE_AT_PADDING = -1e4
+# Roles of a text in a pair; a translation is compared with one of the first two, or with both.
 SIDES = ("source", "reference", "translation")
 _TRANSLATION = SIDES.index("translation")
-# What a network can be trained to compare with -> the sides that it knows then.
+# Option `against` of a training -> the sides that the network can compare with afterwards.
 KNOWN_SIDES = {
     "source": ("source",),
     "reference": ("reference",),
@@ -23,12 +27,11 @@ KNOWN_SIDES = {
 
 @dataclasses.dataclass(frozen=True)
 class Composition:
-    """Sizes of a composition by transformer layers; those of the encoder whose layers it begins
-    with.
+    """Sizes of a composition by transformer layers: those of the encoder's layers.
 
     Attributes:
-        layer: the encoder's layer that the network reads, 1 or higher.
-        begun_from: the encoder's layer from which each of its layers begins.
+        layer: layer of the encoder whose vectors the network reads, 1 or higher.
+        begun_from: for each layer of the composition, the layer of the encoder that it begins as.
         heads: attention heads of each layer.
         inner: width of the feed-forward parts.
     """
@@ -40,14 +43,17 @@ class Composition:
 
 
 class ComposedInference(nn.Module):
-    """ESIM whose second BiLSTM, the composition, is a transformer that begins as the upper layers
-    of the encoder.
+    """Turns a pair of texts into one vector: local inference, then composition.
 
-    Local inference is that of ESIM (Chen et al., 2017): each vector attends to those of the other
-    side, here by their cosine times a learned temperature, and what it finds is compared with it.
-    The result is added to the vectors, as is a vector that says which side they are of (source,
-    reference or translation), and both texts go through the layers as one sequence. The paper's
-    ESIM is `EnhancedInference`."""
+    Local inference is that of ESIM (Chen et al., 2017): each position attends to the positions of
+    the other side, and is compared with the mean that it attends to. Here attention is the cosine
+    times a learned temperature. The result is added to the vector of the position, and so is a
+    vector that tells whether the side is a source, a reference or a translation. Then both texts go
+    through the layers as one sequence. The paper's own ESIM is `EnhancedInference`.
+
+    Attributes:
+        pooled: numbers in the vector of a pair.
+    """
 
     def __init__(self, width: int, composition: Composition, dropout: float) -> None:
         super().__init__()
@@ -57,8 +63,9 @@ class ComposedInference(nn.Module):
         nn.init.zeros_(self.enhancement.bias)
         self.sides = nn.Parameter(torch.zeros(len(SIDES), width))
         self.norm = nn.LayerNorm(width)
-        layers = [
-            nn.TransformerEncoderLayer(
+        self.layers = nn.ModuleList()
+        for _ in composition.begun_from:
+            layer = nn.TransformerEncoderLayer(
                 width,
                 composition.heads,
                 composition.inner,
@@ -67,67 +74,89 @@ class ComposedInference(nn.Module):
                 layer_norm_eps=1e-12,
                 batch_first=True,
             )
-            for _ in composition.begun_from
-        ]
-        for layer in (
-            layers
-        ):  # dropout of attention and of the widest states costs a third of a step on a CPU
+            # Dropout of attention and of the widest states costs a third of a step on a CPU.
             layer.self_attn.dropout = layer.dropout.p = 0.0
-        self.layers = nn.ModuleList(layers)
+            self.layers.append(layer)
         self.pooled = 6 * width
 
-    def near(self, first: torch.Tensor, second: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
-        """(B, n, m) cosines of the vectors of the sides, (B, n, d) and (B, m, d); far below any at
-        padding of the second, but finite, which the gradient of the temperature needs."""
-        units = nn.functional.normalize(first, dim=-1), nn.functional.normalize(second, dim=-1)
-        return (
-            (units[0] @ units[1].transpose(1, 2)).float().masked_fill(~real[:, None, :], _PADDING)
-        )
-
-    def attention(self, near: torch.Tensor) -> torch.Tensor:
-        """(B, n, m) how much each position attends to each of the other side, from their
-        cosines."""
-        return (near * self.temperature).softmax(-1)
-
-    def forward(
-        self, other: torch.Tensor, prediction: torch.Tensor, lengths: Lengths, against: torch.Tensor
+    def cosines(
+        self, first: torch.Tensor, second: torch.Tensor, real: torch.Tensor
     ) -> torch.Tensor:
-        """(B, `pooled`) representation of the pairs: ``[avg_o; avg_t; avg_o - avg_t; avg_o * avg_t;
-        first_t; max_t]``.
+        """Computes the cosines between the positions of two sides.
 
         Args:
-            other: (B, n, d) vectors of the references or sources, special tokens included.
-            prediction: (B, m, d) vectors of the translations, likewise.
-            lengths: (B,) lengths of each side.
-            against: place in `SIDES` of what each translation is compared with, (B,), or (B, n) of
-                each position, where that is a source and its reference, one after the other.
+            first: (B, n, d) vectors of one side.
+            second: (B, m, d) vectors of the other side.
+            real: (B, m) bool, false at padding of the second side.
+
+        Returns:
+            (B, n, m) float32. At padding they are far below any cosine, but finite, which the
+            gradient of the temperature needs.
         """
-        masks = [
-            mask(sizes, side.shape[1])
-            for side, sizes in zip((other, prediction), lengths, strict=True)
-        ]
-        enhanced = []
-        against = against.reshape(len(against), -1)
-        translation = torch.full_like(against[:, :1], _TRANSLATION)
-        both = ((other, prediction, masks[1], against), (prediction, other, masks[0], translation))
-        for own, found, real, name in both:
-            near = self.near(own, found, real)
-            attended = self.attention(near).to(own.dtype) @ found
-            joined = torch.cat(
-                [attended, (own - attended).abs(), own * attended, near.amax(-1, keepdim=True)], -1
-            )
-            enhanced.append(self.norm(own + self.enhancement(joined) + self.sides[name]))
-        states, real = torch.cat(enhanced, 1), torch.cat(masks, 1)
+        first = nn.functional.normalize(first, dim=-1)
+        second = nn.functional.normalize(second, dim=-1)
+        cosines = (first @ second.transpose(1, 2)).float()
+        return cosines.masked_fill(~real[:, None, :], _COSINE_AT_PADDING)
+
+    def attention(self, cosines: torch.Tensor) -> torch.Tensor:
+        """Returns (B, n, m) shares that each position attends to each position of the other side,
+        from their cosines."""
+        return (cosines * self.temperature).softmax(-1)
+
+    def forward(
+        self,
+        compared: torch.Tensor,
+        prediction: torch.Tensor,
+        lengths: Lengths,
+        against: torch.Tensor,
+    ) -> torch.Tensor:
+        """Turns pairs of texts into vectors.
+
+        Args:
+            compared: (B, n, d) vectors of the references or sources, or of each source and its
+                reference behind it; special tokens included.
+            prediction: (B, m, d) vectors of the translations, special tokens included.
+            lengths: (B,) lengths of each side.
+            against: role of the compared side, as a place in `SIDES`: (B,) for whole texts, or
+                (B, n) for each position.
+
+        Returns:
+            (B, `pooled`), ``[avg_r; avg_t; avg_r - avg_t; avg_r * avg_t; first_t; max_t]``, with r
+            for the compared side and t for the translation.
+        """
+        real_r, real_t = real_positions((compared, prediction), lengths)
+        roles_r = against.reshape(len(against), -1)
+        roles_t = torch.full_like(roles_r[:, :1], _TRANSLATION)
+        enhanced_r = self._enhanced(compared, prediction, real_t, roles_r)
+        enhanced_t = self._enhanced(prediction, compared, real_r, roles_t)
+        states = torch.cat([enhanced_r, enhanced_t], 1)
+        is_padding = ~torch.cat([real_r, real_t], 1)
         for layer in self.layers:
-            states = layer(states, src_key_padding_mask=~real)
-        first, second = states.split([other.shape[1], prediction.shape[1]], 1)
-        o, t = averages(first, masks[0]), averages(second, masks[1])
-        return torch.cat([o, t, o - t, o * t, second[:, 0], maxima(second, masks[1])], 1)
+            states = layer(states, src_key_padding_mask=is_padding)
+        states_r, states_t = states.split([compared.shape[1], prediction.shape[1]], 1)
+        r, t = averages(states_r, real_r), averages(states_t, real_t)
+        return torch.cat([r, t, r - t, r * t, states_t[:, 0], maxima(states_t, real_t)], 1)
+
+    def _enhanced(
+        self,
+        vectors: torch.Tensor,
+        other_side: torch.Tensor,
+        real: torch.Tensor,
+        roles: torch.Tensor,
+    ) -> torch.Tensor:
+        """Adds to the (B, n, d) vectors of a side how they compare with the other side, (B, m, d),
+        and their roles, (B, 1) or (B, n); `real` as in `cosines`."""
+        cosines = self.cosines(vectors, other_side, real)
+        matched = self.attention(cosines).to(vectors.dtype) @ other_side
+        nearest = cosines.amax(-1, keepdim=True)
+        comparison = [matched, (vectors - matched).abs(), vectors * matched, nearest]
+        enhancement = self.enhancement(torch.cat(comparison, -1))
+        return self.norm(vectors + enhancement + self.sides[roles])
 
 
 class ComposedMember(nn.Module):
-    """One network with a composition by transformer layers: the encoding of the pair, and the
-    regressor over it."""
+    """One network with a composition by transformer layers: the vector of a pair, and two linear
+    layers from it to a score."""
 
     def __init__(self, width: int, composition: Composition, hidden: int, dropout: float) -> None:
         super().__init__()
@@ -137,8 +166,12 @@ class ComposedMember(nn.Module):
         self.outer = linear(hidden, 1)
 
     def forward(
-        self, other: torch.Tensor, prediction: torch.Tensor, lengths: Lengths, against: torch.Tensor
+        self,
+        compared: torch.Tensor,
+        prediction: torch.Tensor,
+        lengths: Lengths,
+        against: torch.Tensor,
     ) -> torch.Tensor:
-        """(B,) scores; arguments as `ComposedInference.forward`."""
-        pooled = self.output_dropout(self.pairs(other, prediction, lengths, against))
+        """Scores pairs of texts, (B,); see `ComposedInference.forward`."""
+        pooled = self.output_dropout(self.pairs(compared, prediction, lengths, against))
         return self.outer(self.output_dropout(self.inner(pooled).tanh())).squeeze(1)

@@ -1,10 +1,11 @@
 """Devices and number formats that a network computes with, from the names that users give."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from mtmetrics.checks import choice
+from mtmetrics.checks import choice, warn
 from mtmetrics.errors import InputError
+from mtmetrics.models.format_trial import format_trial
 
 if TYPE_CHECKING:
     import torch
@@ -89,31 +90,76 @@ def _device_names() -> list[str]:
     return names
 
 
-def pick_dtype(name: str, devices: Devices) -> str:
-    """Returns the number format to compute in: `name` itself, or for ``"auto"`` the best one.
+class NumberFormat(NamedTuple):
+    """A number format to compute in.
 
-    The best one is ``"bfloat16"`` where all devices compute it natively (CUDA from Ampere, CPUs
-    with AMX or AVX512-BF16), else ``"float32"``.
+    Attributes:
+        name: one of `DTYPES`.
+        reason: why it was chosen, a clause for a note; empty where the user named the format.
+    """
+
+    name: str
+    reason: str
+
+
+def pick_dtype(name: str, devices: Devices) -> str:
+    """Returns the number format to compute in, see `number_format`."""
+    return number_format(name, devices).name
+
+
+def number_format(name: str, devices: Devices) -> NumberFormat:
+    """Returns the number format to compute in: that of `name`, or for ``"auto"`` the fastest one.
+
+    The fastest one is ``"bfloat16"`` where it is so on all devices: on CUDA from Ampere, on CPUs
+    with AMX, and on CPUs where `format_trial` finds it clearly faster. Else it is ``"float32"``.
 
     Raises:
         InputError: `name` is neither ``"auto"`` nor one of `DTYPES`.
     """
     if choice("dtype", name, (*DTYPES, "auto")) != "auto":
-        return name
-    is_native = all(_computes_bfloat16(device) for device in pick_devices(devices))
-    return "bfloat16" if is_native else "float32"
+        return NumberFormat(name, "")
+    formats = dict.fromkeys(map(_fastest_format, pick_devices(devices)))
+    against = [chosen for chosen in formats if chosen.name == "float32"]
+    return (against or [*formats])[0]
 
 
-def _computes_bfloat16(device: "torch.device") -> bool:
+def warn_of_slow_dtype(name: str, devices: Devices) -> None:
+    """Warns where the user asks for bfloat16 on a CPU that is slower in it than in float32."""
+    if name != "bfloat16" or not any(device.type == "cpu" for device in pick_devices(devices)):
+        return
+    if _has_amx():
+        return
+    trial = format_trial()
+    if trial.refutes_bfloat16:
+        warn(
+            f"dtype 'bfloat16': this processor takes {1 / trial.speedup:.1f} times as long in it "
+            "as in float32; use 'float32' or 'auto'"
+        )
+
+
+def _fastest_format(device: "torch.device") -> NumberFormat:
     import torch
 
     if device.type == "cuda":
-        return torch.cuda.get_device_capability(device) >= (8, 0)
+        if torch.cuda.get_device_capability(device) >= (8, 0):
+            return NumberFormat("bfloat16", f"{device} computes it natively")
+        return NumberFormat("float32", f"{device} does not compute bfloat16 natively")
+    if device.type != "cpu":
+        return NumberFormat("float32", f"bfloat16 is not tried on {device}")
+    if _has_amx():
+        return NumberFormat("bfloat16", "the processor has AMX")
+    trial = format_trial()
+    found = f"bfloat16 has {trial.speedup:.1f} times the speed of float32 in a trial"
+    return NumberFormat("bfloat16" if trial.favours_bfloat16 else "float32", found)
+
+
+def _has_amx() -> bool:
+    import torch
+
     # Before version 2.10, torch does not tell what a CPU can do.
-    if device.type != "cpu" or not hasattr(torch.cpu, "get_capabilities"):
+    if not hasattr(torch.cpu, "get_capabilities"):
         return False
-    capabilities = torch.cpu.get_capabilities()
-    return bool(capabilities.get("amx_bf16") or capabilities.get("avx512_bf16"))
+    return bool(torch.cpu.get_capabilities().get("amx_bf16"))
 
 
 def torch_dtype(name: str) -> "torch.dtype":

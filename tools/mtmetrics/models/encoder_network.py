@@ -1,16 +1,21 @@
-"""A loaded encoder, of which several readers take their vectors from one pass over each text."""
+"""A loaded encoder, and the passes of texts through its layers.
+
+A `Reader`, such as a `TokenEncoder`, wants vectors of one layer, or of a weighted sum of layers: its
+`Reading` objects say which. Several readers share one `EncoderNetwork`. One pass of a text through
+the layers gives the vectors of all of them; those that nobody has asked for yet wait in a cache.
+"""
 
 import functools
 import threading
 import weakref
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from mtmetrics.artifacts.models import own_tokenizers, pretrained_tokenizer
+from mtmetrics.artifacts.models import Network, language_tokenizers, pretrained_tokenizer
 from mtmetrics.models.devices import torch_dtype
 from mtmetrics.models.loaded import LoadedModel
 from mtmetrics.models.text_cache import TextCache
@@ -21,8 +26,12 @@ if TYPE_CHECKING:
 
 
 class TextKey(NamedTuple):
-    """A text, or the words of one, and the language of the tokenizer that reads it; None for the
-    tokenizer that reads all languages but some."""
+    """A text as the cache finds it.
+
+    Attributes:
+        text: the text, or its words.
+        language: of the tokenizer that reads it; None for the model's usual tokenizer.
+    """
 
     text: str | tuple[str, ...]
     language: str | None
@@ -45,12 +54,13 @@ class EncodedText(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """Vectors that a pass can give: of a hidden state, or of a weighted sum of hidden states.
+    """Vectors that a pass can give: a hidden state, or a weighted sum of hidden states.
 
     Attributes:
-        states: number of a hidden state, 0 for the embeddings; or a weight for each layer but the
-            embeddings.
-        mean: whether there is one vector for each text, the mean over all its tokens.
+        states: number of a hidden state, 0 for the embeddings; or the weights of hidden states 1,
+            2, and so on.
+        mean: whether a text has one vector, the mean over all its tokens, instead of one for each
+            token.
     """
 
     states: int | tuple[float, ...]
@@ -58,26 +68,25 @@ class Reading(NamedTuple):
 
     @classmethod
     def of_weights(cls, weights: Sequence[float]) -> "Reading":
-        """Makes the reading of a weighted sum of layers; it may come to a single layer."""
+        """Makes the reading of a weighted sum; a layer of weight 1 alone is read as that layer."""
         row = tuple(map(float, weights))
         is_one_layer = row.count(0.0) == len(row) - 1 and 1.0 in row
         return cls(row.index(1.0) + 1 if is_one_layer else row)
 
     @property
     def layers(self) -> list[int]:
-        """The hidden states that it is made of."""
+        """Numbers of the hidden states that it needs."""
         if isinstance(self.states, int):
             return [self.states]
         return [layer for layer, weight in enumerate(self.states, 1) if weight]
 
-    def of(self, hidden_states: "dict[int, torch.Tensor]") -> "torch.Tensor":
-        """Returns the vectors of tokens, made of the hidden states of a pass."""
+    def vectors_from(self, hidden_states: "dict[int, torch.Tensor]") -> "torch.Tensor":
+        """Makes (B, T, d) vectors of tokens from the hidden states of a pass, by number."""
         import torch
 
         if isinstance(self.states, int):
             return hidden_states[self.states]
-        # One sum grows in place: as tensors of their own, the products would take the memory of all
-        # layers again.
+        # In place: separate products would take as much memory as all layers again.
         total = torch.zeros_like(next(iter(hidden_states.values())))
         for layer in self.layers:
             total.add_(hidden_states[layer], alpha=self.states[layer - 1])
@@ -85,10 +94,10 @@ class Reading(NamedTuple):
 
 
 class Reader(Protocol):
-    """A user of a shared network.
+    """Somebody who reads vectors from a shared network.
 
     Attributes:
-        readings: the vectors that it takes from a pass.
+        readings: the vectors that it wants.
         max_length: number of tokens at which it cuts a text.
     """
 
@@ -96,39 +105,43 @@ class Reader(Protocol):
     max_length: int
 
 
-# Takes the index of a text, a reading, and the vectors of the text.
+# Called with the index of a text, a reading, and the vectors of the text.
 Keep = Callable[[int, Reading, np.ndarray], None]
 
 
 class LayerStates:
     """Runs a `transformers` encoder up to the highest hidden state that is asked for.
 
-    State k is the output of block k, as in ``output_hidden_states``; 0 is the input of the first
-    block. Where k is the last layer, a closing normalisation of the model is applied, as the model
-    itself would.
+    State k is the output of block k; state 0 is the input of the first block. They are those that
+    `transformers` calls ``hidden_states``. A model may normalise the output of its last block; then
+    the state of the last block is normalised too.
     """
 
-    def __init__(self, network: Any) -> None:
+    def __init__(self, network: Network) -> None:
         self._network = network
         self._depth = network.config.num_hidden_layers
-        self._stack = _find_blocks(network, self._depth)
-        self._blocks = [] if self._stack is None else list(self._stack)
-        # The states that the pass which is running should note, None until they are computed.
+        # The model's own list of its blocks, from which those above the highest state are taken
+        # away; `_blocks` remembers all.
+        self._running_blocks = _find_blocks(network, self._depth)
+        self._blocks = list(self._running_blocks or ())
+        # States that the present pass has to keep, by number; None until they are computed.
         self._states: dict[int, Any] = {}
         for number, block in enumerate(self._blocks, 1):
-            block.register_forward_hook(self._noter(number))
+            block.register_forward_hook(self._output_hook(number))
         if self._blocks:
             self._blocks[0].register_forward_pre_hook(self._note_input, with_kwargs=True)
 
-    def __call__(self, layers: Collection[int], **inputs: "torch.Tensor") -> Any:
-        """Returns the hidden states of these numbers, as a dictionary of tensors."""
-        if self._stack is None:  # a model that runs one block several times
+    def __call__(
+        self, layers: Collection[int], **inputs: "torch.Tensor"
+    ) -> "dict[int, torch.Tensor]":
+        """Returns the hidden states of these numbers; `inputs` are those of the network."""
+        if self._running_blocks is None:  # a model that runs one block several times
             states = self._network(**inputs, output_hidden_states=True).hidden_states
             return {layer: states[layer] for layer in layers}
         depth = max(1, *layers)
-        if len(self._stack) != depth:
-            del self._stack[:]
-            self._stack.extend(self._blocks[:depth])
+        if len(self._running_blocks) != depth:
+            del self._running_blocks[:]
+            self._running_blocks.extend(self._blocks[:depth])
         self._states = dict.fromkeys(layers)
         try:
             result = self._network(**inputs)
@@ -136,21 +149,25 @@ class LayerStates:
                 self._states[self._depth] = result.last_hidden_state
             return self._states
         finally:
-            self._states = {}  # also after an error: where memory ran out, it is needed
+            # Frees the states. After an error too: memory may have run out.
+            self._states = {}
 
-    def _note_input(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def _note_input(self, _module: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Notes the input of the first block."""
         if 0 in self._states:
             self._states[0] = args[0] if args else kwargs["hidden_states"]
 
-    def _noter(self, number: int) -> Callable[..., None]:
-        def note(module: Any, args: tuple[Any, ...], output: Any) -> None:
+    def _output_hook(self, number: int) -> Callable[..., None]:
+        """Makes a function that notes the output of a block."""
+
+        def note(_module: object, _args: object, output: Any) -> None:
             if number in self._states:
                 self._states[number] = output[0] if isinstance(output, tuple) else output
 
         return note
 
 
-def _find_blocks(network: Any, depth: int) -> Any:
+def _find_blocks(network: Network, depth: int) -> "torch.nn.ModuleList | None":
     """Returns the list of a network that holds its `depth` blocks; None where there is none."""
     import torch
 
@@ -163,13 +180,17 @@ def _find_blocks(network: Any, depth: int) -> Any:
 
 
 class EncoderNetwork(LoadedModel):
-    """A loaded encoder and its tokenizers. Where several `TokenEncoder` share one, a pass over a
-    text gives the vectors of all of them, and a cache keeps them until they are asked for.
+    """A loaded encoder, its tokenizers, and a cache of encoded texts.
 
-    The arguments are those of `TokenEncoder`; the cache holds `cache_bytes` for each reading.
+    Args:
+        model: folder, name of a bundled artifact, or Hub repository.
+        revision: Hub revision.
+        cache_bytes: bound of the cache for each reading; with 0, a pass gives the vectors of one
+            reader only.
+        **running: keywords of `mtmetrics.models.running.Running`.
 
     Attributes:
-        counts: texts that were asked for and that were computed; real and padded tokens that were
+        counts: ``requested`` and ``computed`` texts; ``tokens`` and ``padded_tokens`` that were
             computed.
     """
 
@@ -186,12 +207,13 @@ class EncoderNetwork(LoadedModel):
 
         self.tokenizer = pretrained_tokenizer(self.folder)
         network = load("AutoModel", self.folder, torch_dtype(self.dtype))
-        self.own_tokenizers = own_tokenizers(self.folder)
+        self.language_tokenizers = language_tokenizers(self.folder)
         self.config = network.config
         self._runner = self.on_devices(network, self.tokenizer.pad_token_id or 0)
         self._runner.replicas = [
             (LayerStates(copy), device) for copy, device in self._runner.replicas
         ]
+        # The key of a text that was cut also holds the number of tokens at which it was cut.
         self._cache: TextCache[tuple[TextKey, Reading, int | None], EncodedText]
         self._cache = TextCache(0, lambda encoded: encoded.vectors.nbytes)
         self._cache_bytes = cache_bytes
@@ -202,19 +224,19 @@ class EncoderNetwork(LoadedModel):
 
     @functools.cached_property
     def word_table(self) -> np.ndarray:
-        """(V,) bool, true for the tokens that the published word filter keeps."""
+        """(V,) bool table of tokens, see `mtmetrics.models.text_units.word_table`."""
         return word_table(self.tokenizer)
 
     def join(self, reader: Reader) -> None:
-        """Computes for one more reader, as long as it lives."""
+        """Lets passes give the vectors of one more reader, as long as the reader exists."""
         with self._readers_lock:
             self._readers.add(reader)
             readings = {reading for each in self._readers for reading in each.readings}
         self._cache.limit = self._cache_bytes * len(readings)
 
     def cached(self, key: TextKey, reader: Reader) -> list[EncodedText] | None:
-        """Returns the text from the cache, once for each reading of a reader; None where one is
-        missing."""
+        """Returns a text from the cache, with the vectors of each reading of a reader; None where
+        those of one reading are missing."""
         texts = []
         for reading in reader.readings:
             text = self._cache.get((key, reading, None))
@@ -228,14 +250,14 @@ class EncoderNetwork(LoadedModel):
     def run(
         self, keys: Sequence[TextKey], texts: Sequence[EncodedText], reader: Reader, keep: Keep
     ) -> int:
-        """Passes once over the tokens of texts, and caches the vectors that other readers want.
+        """Runs texts through the layers once. Caches the vectors for all readers.
 
         Args:
             keys: by which the cache finds the texts.
             texts: as the reader's tokenizer made them, without vectors.
-            reader: who asks.
-            keep: is called with each vector of the reader's readings; it refuses vectors that are
-                not finite.
+            reader: wants the vectors now.
+            keep: is called with the vectors of each text and reading of the reader; it refuses
+                vectors that are not finite.
 
         Returns:
             The number of padded tokens that were computed.
@@ -243,26 +265,14 @@ class EncoderNetwork(LoadedModel):
         readers = self._readers_with(reader)
         readings = list(dict.fromkeys(reading for each in readers for reading in each.readings))
         layers = sorted({layer for reading in readings for layer in reading.layers})
-        limits = {
-            reading: {each.max_length for each in readers if reading in each.readings}
-            for reading in readings
-        }
-        to_cache: dict[tuple[int, Reading], np.ndarray] = {}
-        free_bytes = self._cache.limit
-
-        def is_useful(text: EncodedText, reading: Reading) -> bool:
-            """Whether a reader that wants this reading cuts the text at the same place."""
-            if not text.is_truncated and len(text.token_ids) <= max(limits[reading]):
-                return True
-            return reader.max_length in limits[reading]
+        to_cache = _VectorsToCache(reader, readers, self._cache.limit if self._cache_bytes else 0)
 
         def compute(
-            network: Any, ids: "torch.Tensor", mask: "torch.Tensor", indices: list[int]
+            network: LayerStates, ids: "torch.Tensor", mask: "torch.Tensor", indices: list[int]
         ) -> None:
-            nonlocal free_bytes
             states = network(layers, input_ids=ids, attention_mask=mask)
             for reading in readings:
-                batch = reading.of(states).float().cpu().numpy()
+                batch = reading.vectors_from(states).float().cpu().numpy()
                 for index, row in zip(indices, batch, strict=True):
                     text = texts[index]
                     vectors = row[: len(text.token_ids)]
@@ -270,31 +280,16 @@ class EncoderNetwork(LoadedModel):
                         vectors = vectors.mean(0, keepdims=True)
                     if reading in reader.readings:
                         keep(index, reading, vectors)
-                    if not self._cache_bytes or not is_useful(text, reading):
-                        continue
-                    # Vectors that the cache could not hold are not kept here either. The mean of a
-                    # text is small and always finds room.
-                    if reading.mean:
-                        to_cache[index, reading] = vectors.copy()
-                    elif vectors.nbytes <= free_bytes:
-                        free_bytes -= vectors.nbytes
-                        to_cache[index, reading] = vectors.copy()
+                    to_cache.add(index, reading, text, vectors)
 
         padded_tokens = self._runner.run([text.token_ids for text in texts], compute)
-
-        def order(item: tuple[tuple[int, Reading], np.ndarray]) -> tuple[bool, bool]:
-            # The last ones stay longest in the cache: small means, and vectors that nobody got yet.
-            (_, reading), _ = item
-            return reading.mean, reading not in reader.readings
-
-        for (index, reading), vectors in sorted(to_cache.items(), key=order):
+        for index, reading, vectors in to_cache.in_order():
             if reading in reader.readings or np.isfinite(vectors).all():
-                self._remember(keys[index], reading, texts[index], vectors, reader.max_length)
+                self._put(keys[index], reading, texts[index]._replace(vectors=vectors), reader)
         return padded_tokens
 
     def forget(self) -> None:
-        """Empties the cache: the next texts are computed in batches of their own, whatever was
-        read before."""
+        """Empties the cache, so that the batches of the next texts do not depend on earlier texts."""
         self._cache.clear()
 
     def _readers_with(self, reader: Reader) -> list[Reader]:
@@ -304,14 +299,57 @@ class EncoderNetwork(LoadedModel):
         with self._readers_lock:
             return [reader, *(each for each in self._readers if each is not reader)]
 
-    def _remember(
-        self,
-        key: TextKey,
-        reading: Reading,
-        text: EncodedText,
-        vectors: np.ndarray,
-        max_length: int,
-    ) -> None:
+    def _put(self, key: TextKey, reading: Reading, text: EncodedText, reader: Reader) -> None:
         """Keeps a text in the cache; where it was cut, only for readers with the same limit."""
-        limit = max_length if text.is_truncated else None
-        self._cache.put((key, reading, limit), text._replace(vectors=vectors))
+        limit = reader.max_length if text.is_truncated else None
+        self._cache.put((key, reading, limit), text)
+
+
+class _VectorsToCache:
+    """The vectors of a pass that the cache should keep.
+
+    Args:
+        reader: wants the vectors of the pass now; its limit cuts the texts.
+        readers: all readers for whom the pass computes vectors.
+        free_bytes: bound of the vectors; 0 where no cache is wanted.
+    """
+
+    def __init__(self, reader: Reader, readers: Sequence[Reader], free_bytes: int) -> None:
+        self._reader = reader
+        self._is_wanted = free_bytes > 0
+        self._free_bytes = free_bytes
+        # Reading -> the limits of the readers that want it.
+        self._limits: dict[Reading, set[int]] = {}
+        for each in readers:
+            for reading in each.readings:
+                self._limits.setdefault(reading, set()).add(each.max_length)
+        self._vectors: dict[tuple[int, Reading], np.ndarray] = {}
+
+    def add(self, index: int, reading: Reading, text: EncodedText, vectors: np.ndarray) -> None:
+        """Keeps the vectors of a text, if a reader can use them and there is room."""
+        if not self._is_wanted or not self._is_useful(text, reading):
+            return
+        # The mean of a text is small and always finds room.
+        if not reading.mean:
+            if vectors.nbytes > self._free_bytes:
+                return
+            self._free_bytes -= vectors.nbytes
+        self._vectors[index, reading] = vectors.copy()
+
+    def in_order(self) -> Iterator[tuple[int, Reading, np.ndarray]]:
+        """Yields index of the text, reading and vectors. The last ones stay longest in the cache:
+        small means, and vectors that nobody got yet."""
+
+        def order(key: tuple[int, Reading]) -> tuple[bool, bool]:
+            _, reading = key
+            return reading.mean, reading not in self._reader.readings
+
+        for index, reading in sorted(self._vectors, key=order):
+            yield index, reading, self._vectors[index, reading]
+
+    def _is_useful(self, text: EncodedText, reading: Reading) -> bool:
+        """Whether a reader that wants this reading cuts the text at the same place."""
+        limits = self._limits[reading]
+        if not text.is_truncated and len(text.token_ids) <= max(limits):
+            return True
+        return self._reader.max_length in limits

@@ -1,13 +1,16 @@
-"""The language-model term: how likely a language model of the target language finds a
-translation."""
+"""The language-model term: the likelihood of a translation by a model of the target language.
+
+A text becomes a row of token ids, with a start and an end token where these are wanted. The network
+gives the loss of every token but the first of a row; the score is minus their mean.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from mtmetrics.artifacts.models import pretrained_tokenizer
+from mtmetrics.artifacts.models import Network, NetworkConfig, pretrained_tokenizer
 from mtmetrics.checks import choice
 from mtmetrics.errors import ArtifactError, InputError, MTMetricsError
 from mtmetrics.models.devices import dtype_name, torch_dtype
@@ -18,12 +21,23 @@ from mtmetrics.models.text_units import spans_of
 if TYPE_CHECKING:
     import torch
 
+    from mtmetrics.models.batches import Compute
+
 StartToken = Literal["short", "always", "never"]
 START_TOKENS: tuple[StartToken, ...] = ("short", "always", "never")
 # Texts whose likelihood is kept, for other metrics that ask for the same ones.
-_REMEMBERED = 4096
-# Tokens whose logits are computed at once: few megabytes, which stay in the processor's cache.
-_TOKENS = 256
+_CACHED_TEXTS = 4096
+# Tokens whose logits are computed at once. They take few megabytes, which fit into the cache of a
+# processor.
+_TOKENS_AT_ONCE = 256
+
+
+class _Likelihood(NamedTuple):
+    """The score of a text, the number of its tokens, and whether the text was cut."""
+
+    score: float
+    tokens: int
+    is_truncated: bool
 
 
 class LanguageModel(LoadedModel):
@@ -31,16 +45,15 @@ class LanguageModel(LoadedModel):
 
     Args:
         model: folder, name of a bundled artifact, or Hub repository.
-        start_token: where a start-of-text token precedes the text, so that its first token is
-            scored too: ``"short"`` for texts of fewer than two tokens, which have no likelihood
-            otherwise (longer ones are scored from their second token on, as published);
-            ``"always"``; or ``"never"``, where short texts get the published 0, which is the best
-            score there is.
+        start_token: which texts get a start-of-text token, so that their first token is scored too:
+            ``"short"``, texts of fewer than two tokens, which have no likelihood otherwise (longer
+            ones are scored from their second token on, as published); ``"always"``; or ``"never"``,
+            where short texts get the published 0, which is the best score there is.
         end_token: also score that the text ends where it does, if an end-of-text token fits behind
             it. Only for models that were trained on texts one by one.
-        length_power: the log-likelihood of the tokens is divided by their number to this power, 0
-            to 1, as beam searches do: 1 is the mean, as published; below 1, of texts with the same
-            mean the shorter one is better.
+        length_power: from 0 to 1. The log-likelihood of a text is divided by the number of its
+            tokens to this power, as in beam searches. With 1, the score is the mean, as published.
+            With less, the shorter of two texts with the same mean has the better score.
         revision: Hub revision.
         **running: keywords of `mtmetrics.models.running.Running`; by default 2,048 padded tokens per
             batch. Likelihoods come in float32, whatever the number format of the network.
@@ -73,35 +86,31 @@ class LanguageModel(LoadedModel):
         self.tokenizer = pretrained_tokenizer(self.folder)
         network = load("AutoModelForCausalLM", self.folder, torch_dtype(self.dtype))
         _fuse_activations(network)
-        self._only_projects = _only_projects(network.eval())
-        # What pads a text stands behind it, where a causal model cannot see it; any token will do.
+        self._logits_are_projected = _logits_are_projected(network.eval())
+        # Padding stands behind a text, where a causal model cannot see it; any token will do.
         self._runner = self.on_devices(network)
-        self._start: Any = _inside(
-            network.config, network.config.bos_token_id, self.tokenizer.cls_token_id
-        )
+        config = network.config
+        self._start = _special_token(config, config.bos_token_id, self.tokenizer.cls_token_id)
         if self._start is None and start_token != "never":
             raise ArtifactError(
                 f"{self.described}: its config names no bos_token_id; use start_token='never'"
             )
-        self._end: Any = _inside(
-            network.config, network.config.eos_token_id, self.tokenizer.sep_token_id
-        )
+        self._end = _special_token(config, config.eos_token_id, self.tokenizer.sep_token_id)
         if self._end is None and end_token:
             raise ArtifactError(
                 f"{self.described}: its config names no eos_token_id; leave end_token out"
             )
-        limit = (
-            getattr(network.config, "max_position_embeddings", None)
-            or self.tokenizer.model_max_length
-        )
-        self.max_length = int(min(limit, self.tokenizer.model_max_length))
-        # A blank text is scored as badly as a uniform guess over the vocabulary would do.
-        self.floor = -float(np.log(network.config.vocab_size))
-        self._recent: TextCache[str, tuple[float, int, bool]] = TextCache(_REMEMBERED)
+        self.max_length = int(self.tokenizer.model_max_length)
+        positions = getattr(config, "max_position_embeddings", None)
+        if positions:
+            self.max_length = int(min(positions, self.max_length))
+        # A blank text gets the score of a uniform guess over the vocabulary.
+        self.floor = -float(np.log(config.vocab_size))
+        self._scored: TextCache[str, _Likelihood] = TextCache(_CACHED_TEXTS)
 
     @property
     def signature_fields(self) -> dict[str, str | None]:
-        """How texts are scored, where it is not as published, for the signature of a metric."""
+        """Options for the signature of a metric; None where one is as published."""
         return {
             "lmstart": None if self.start_token == "short" else self.start_token,
             "lmend": "yes" if self.end_token else None,
@@ -110,27 +119,27 @@ class LanguageModel(LoadedModel):
         }
 
     def score(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Mean log-likelihood per token, or with another `length_power` what takes its place.
-
-        Args:
-            texts: N strings.
+        """Returns the mean log-likelihood per token of N texts; `length_power` changes the mean.
 
         Returns:
             (N,) float64 log-likelihoods in nats (at most 0; blank texts get `floor`, or 0 with
             ``start_token="never"``), (N,) token counts, and an (N,) mask of texts cut at the
             model's limit.
         """
-        scored = self._recent.values(texts, self._score)
-        means, lengths, cut = zip(*scored, strict=True) if scored else ((), (), ())
+        likelihoods = self._scored.values(texts, self._score)
         return (
-            np.array(means, dtype=np.float64),
-            np.array(lengths, dtype=np.int64),
-            np.array(cut, dtype=bool),
+            np.array([each.score for each in likelihoods], dtype=np.float64),
+            np.array([each.tokens for each in likelihoods], dtype=np.int64),
+            np.array([each.is_truncated for each in likelihoods], dtype=bool),
         )
 
     def token_losses(self, texts: Sequence[str]) -> list[tuple[np.ndarray, np.ndarray]]:
-        """For each text the (k, 2) spans of its tokens, and their (k,) negative log-likelihoods in
-        nats, 0 for a first token that is not scored; without the end of the text."""
+        """Returns the spans of the tokens of each text, and their losses.
+
+        Returns:
+            For each text the (k, 2) spans of its tokens, and their (k,) negative log-likelihoods in
+            nats, 0 for a first token that is not scored. The end token is left out.
+        """
         encoded = self.tokenizer(
             list(texts),
             add_special_tokens=False,
@@ -143,111 +152,126 @@ class LanguageModel(LoadedModel):
         losses_of = [np.zeros(len(text)) for text in ids]
 
         def compute(
-            network: Any, batch: "torch.Tensor", mask: "torch.Tensor", numbers: list[int]
+            network: Network, batch: "torch.Tensor", mask: "torch.Tensor", indices: list[int]
         ) -> None:
-            for number, losses in zip(
-                numbers, self._losses(network, batch, mask).double().cpu().numpy(), strict=True
-            ):
-                own = losses_of[number][0 if self._starts(ids[number]) else 1 :]
-                scored = min(
-                    len(own), len(rows[number]) - 1
-                )  # at the limit a start token leaves no room for the last
-                own[:scored] = losses[:scored]
+            batch_losses = self._losses(network, batch, mask).double().cpu().numpy()
+            for index, row_losses in zip(indices, batch_losses, strict=True):
+                first_scored = 0 if self._gets_start(ids[index]) else 1
+                text_losses = losses_of[index][first_scored:]
+                # At the limit a start token leaves no room for the last token.
+                scored = min(len(text_losses), len(rows[index]) - 1)
+                text_losses[:scored] = row_losses[:scored]
 
-        self._runner.run([row if len(row) > 1 else [] for row in rows], compute)
+        self._run(rows, compute)
         return [
             (spans_of(spans), losses)
             for spans, losses in zip(encoded["offset_mapping"], losses_of, strict=True)
         ]
 
-    def _score(self, texts: list[str]) -> list[tuple[float, int, bool]]:
+    def _score(self, texts: list[str]) -> list[_Likelihood]:
         encoded = self.tokenizer(
             texts, add_special_tokens=False, truncation=True, max_length=self.max_length
         )
         ids = encoded["input_ids"]
-        means = np.zeros(len(ids)) if self.start_token == "never" else np.full(len(ids), self.floor)
-        rows = [self._framed(text) for text in ids]
+        scores = np.full(len(ids), 0.0 if self.start_token == "never" else self.floor)
 
         def compute(
-            network: Any, batch: "torch.Tensor", mask: "torch.Tensor", numbers: list[int]
+            network: Network, batch: "torch.Tensor", mask: "torch.Tensor", indices: list[int]
         ) -> None:
+            losses = self._losses(network, batch, mask).sum(1)
             divisors = mask[:, 1:].sum(1) ** self.length_power
-            means[numbers] = (
-                -(self._losses(network, batch, mask).sum(1) / divisors).double().cpu().numpy()
-            )
+            scores[indices] = -(losses / divisors).double().cpu().numpy()
 
-        # A row of one token predicts nothing.
-        self._runner.run([row if len(row) > 1 else [] for row in rows], compute)
+        self._run([self._framed(text) for text in ids], compute)
         return [
-            (float(means[number]), len(row), bool(encoded.encodings[number].overflowing))
-            for number, row in enumerate(ids)
+            _Likelihood(float(score), len(text), bool(encoding.overflowing))
+            for score, text, encoding in zip(scores, ids, encoded.encodings, strict=True)
         ]
 
-    def _losses(self, network: Any, batch: "torch.Tensor", mask: "torch.Tensor") -> "torch.Tensor":
-        """(B, L - 1) float32 of all tokens but the first, 0 for padding."""
+    def _run(self, rows: list[list[int]], compute: "Compute") -> None:
+        """Computes rows of ids, but those of a single token, which predict nothing."""
+        self._runner.run([row if len(row) > 1 else [] for row in rows], compute)
+
+    def _losses(
+        self, network: Network, batch: "torch.Tensor", mask: "torch.Tensor"
+    ) -> "torch.Tensor":
+        """Returns (B, T - 1) float32 losses of all tokens of (B, T) ids but the first of each row;
+        0 for padding."""
         import torch
 
-        given = {"input_ids": batch, "attention_mask": mask, "use_cache": False}
-        if self._only_projects:
-            states, project = (
-                network.base_model(**given).last_hidden_state,
-                network.get_output_embeddings(),
-            )
+        inputs = {"input_ids": batch, "attention_mask": mask, "use_cache": False}
+        if self._logits_are_projected:
+            states = network.base_model(**inputs).last_hidden_state
+            project = network.get_output_embeddings()
         else:
-            states, project = network(**given).logits, torch.nn.Identity()
-        scored = mask[:, 1:].bool()
-        # In parts, so that logits of the whole vocabulary are never there for all tokens.
-        parts = zip(
-            states[:, :-1][scored].split(_TOKENS), batch[:, 1:][scored].split(_TOKENS), strict=True
-        )
+            states = network(**inputs).logits
+            project = torch.nn.Identity()
+        is_scored = mask[:, 1:].bool()
+        # In parts, so that the logits of the whole vocabulary are never in memory for all tokens.
+        state_parts = states[:, :-1][is_scored].split(_TOKENS_AT_ONCE)
+        token_parts = batch[:, 1:][is_scored].split(_TOKENS_AT_ONCE)
         entropy = torch.nn.functional.cross_entropy
         token_losses = torch.cat(
-            [entropy(project(part).float(), tokens, reduction="none") for part, tokens in parts]
+            [
+                entropy(project(part).float(), tokens, reduction="none")
+                for part, tokens in zip(state_parts, token_parts, strict=True)
+            ]
         )
         if not token_losses.isfinite().all():
             raise MTMetricsError(
                 f"language model {self.name}: overflows in {self.dtype}; use dtype='float32'",
                 mentions=["dtype='float32'"],
             )
-        losses = torch.zeros(scored.shape, device=batch.device)
-        losses[scored] = token_losses
+        losses = torch.zeros(is_scored.shape, device=batch.device)
+        losses[is_scored] = token_losses
         return losses
 
-    def _starts(self, ids: list[int]) -> bool:
+    def _gets_start(self, ids: list[int]) -> bool:
+        """Whether a start token precedes a text of these ids."""
         return self.start_token == "always" or (self.start_token == "short" and len(ids) < 2)
 
     def _framed(self, ids: list[int]) -> list[int]:
-        row = [self._start, *ids] if self._starts(ids) else ids
-        return (
-            [*row, self._end]
-            if self.end_token and ids and len(row) < self.max_length
-            else row[: self.max_length]
-        )
+        """Returns the ids of a text with its start and end token, up to the model's limit."""
+        row = ids
+        if self._gets_start(ids) and self._start is not None:
+            row = [self._start, *ids]
+        if self.end_token and self._end is not None and ids and len(row) < self.max_length:
+            return [*row, self._end]
+        return row[: self.max_length]
 
 
-def _inside(config: Any, number: int | None, other: int | None) -> int | None:
-    """A special token, or the other one: Chinese models with BERT's vocabulary frame texts by its
-    tokens, while their configurations keep numbers of GPT-2 that lie outside of it."""
-    return number if number is None or number < config.vocab_size else other
+def _special_token(
+    config: NetworkConfig, model_id: int | None, tokenizer_id: int | None
+) -> int | None:
+    """Returns the id of a special token by a model's configuration, or by its tokenizer where the
+    first lies outside of the vocabulary.
+
+    Chinese models with BERT's vocabulary frame texts by its tokens, while their configurations keep
+    the ids of GPT-2.
+    """
+    if model_id is None or model_id < config.vocab_size:
+        return model_id
+    return tokenizer_id
 
 
-def _only_projects(network: Any) -> bool:
-    """Whether logits are what the output layer makes of the last states and no more: some models
-    cap or scale them."""
+def _logits_are_projected(network: Network) -> bool:
+    """Whether the logits are what the output layer makes of the last states and no more: some
+    models cap or scale them."""
     import torch
 
-    output, ids = network.get_output_embeddings(), torch.zeros((1, 2), dtype=torch.long)
+    output = network.get_output_embeddings()
     if output is None or network.base_model is network:
         return False
-    given = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "use_cache": False}
+    ids = torch.zeros((1, 2), dtype=torch.long)
+    inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "use_cache": False}
     with torch.inference_mode():
-        projected = output(network.base_model(**given).last_hidden_state)
-        return torch.equal(projected.float(), network(**given).logits.float())
+        projected = output(network.base_model(**inputs).last_hidden_state)
+        return torch.equal(projected.float(), network(**inputs).logits.float())
 
 
-def _fuse_activations(network: Any) -> None:
-    """Replaces GPT-2's GELU, written out in six steps by `transformers`, by torch's own of the same
-    formula."""
+def _fuse_activations(network: Network) -> None:
+    """Replaces GPT-2's GELU, which `transformers` computes in six steps, by torch's own GELU of the
+    same formula."""
     import torch
 
     for module in list(network.modules()):
@@ -257,9 +281,10 @@ def _fuse_activations(network: Any) -> None:
 
 
 def length_normalised(means: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """``exp(mean) ** (1 / length)`` of (N,) mean log-likelihoods: the later published form; 0 for
-    fewer than two tokens.
+    """Returns ``exp(mean) ** (1 / length)`` of (N,) mean log-likelihoods, the later published form;
+    0 for fewer than two tokens.
 
-    It divides by the length a second time, so it tends to 1 for long texts whatever their
-    likelihood."""
+    The form divides by the length a second time, so that it tends to 1 for long texts whatever
+    their likelihood.
+    """
     return np.where(lengths > 1, np.exp(means / np.maximum(lengths, 1)), 0.0)

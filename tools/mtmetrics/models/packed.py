@@ -1,9 +1,12 @@
-"""Token vectors of many texts in one array, what is done to them before matching, and who makes
-them."""
+"""Token vectors of many texts in one array, and the steps before they are matched.
+
+`PackedTokens` holds the vectors; its methods filter, join and average them, and each returns new
+tokens. `Encoder` is the protocol of classes that make them.
+"""
 
 import dataclasses
 from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
 import numpy as np
 
@@ -11,10 +14,18 @@ if TYPE_CHECKING:
     from mtmetrics.models.text_units import TextUnits
 
 
-def distinct(texts: Sequence[Hashable]) -> tuple[list[Any], np.ndarray]:
-    """The S distinct ones of N texts in order of first appearance, and (N,) int64 for each text its
-    place in them."""
-    places: dict[Hashable, int] = {}
+Item = TypeVar("Item", bound=Hashable)
+
+
+def distinct(texts: Sequence[Item]) -> tuple[list[Item], np.ndarray]:
+    """Returns the S distinct texts of N texts, in order of first appearance, and for each of the N
+    its place among them, (N,) int64.
+
+    Example:
+        >>> distinct(["a", "b", "a"])
+        (['a', 'b'], array([0, 1, 0]))
+    """
+    places: dict[Item, int] = {}
     index = np.fromiter(
         (places.setdefault(text, len(places)) for text in texts), dtype=np.int64, count=len(texts)
     )
@@ -53,62 +64,84 @@ class PackedTokens:
         index: np.ndarray,
         truncated: np.ndarray,
     ) -> "PackedTokens":
-        """Texts whose tokens are given one by one, uniformly weighted: the ids and words of each of
-        S texts."""
-        none = np.zeros(0, dtype=np.int64)
-        offsets = np.cumsum([0, *map(len, ids)], dtype=np.int64)
-        token_ids, positions = (np.concatenate([none, *rows]) for rows in (ids, words))
+        """Packs S texts with their tokens, of weight 1 each.
+
+        Args:
+            vectors: (T, d) of all tokens, one text after the other.
+            ids: of each text, its token ids.
+            words: of each text, the position of the word of each token.
+            index: (N,), see the attribute.
+            truncated: (S,), see the attribute.
+        """
+        empty = np.zeros(0, dtype=np.int64)
         return cls(
-            vectors, offsets, np.ones(len(token_ids)), token_ids, positions, index, truncated
+            vectors=vectors,
+            offsets=np.cumsum([0, *map(len, ids)], dtype=np.int64),
+            weights=np.ones(len(vectors)),
+            token_ids=np.concatenate([empty, *ids]),
+            words=np.concatenate([empty, *words]),
+            index=index,
+            truncated=truncated,
         )
 
     @classmethod
     def of_texts(
         cls, vectors: np.ndarray, index: np.ndarray, truncated: np.ndarray
     ) -> "PackedTokens":
-        """One row per text, such as sentence vectors (S, d); token ids are 0 and words -1."""
-        rows = len(vectors)
-        ids = np.zeros(rows, dtype=np.int64)
-        return cls(vectors, np.arange(rows + 1), np.ones(rows), ids, ids - 1, index, truncated)
+        """Packs (S, d) vectors of whole texts: one row each, with token id 0 and word -1."""
+        count = len(vectors)
+        return cls(
+            vectors=vectors,
+            offsets=np.arange(count + 1),
+            weights=np.ones(count),
+            token_ids=np.zeros(count, dtype=np.int64),
+            words=np.full(count, -1, dtype=np.int64),
+            index=index,
+            truncated=truncated,
+        )
 
     @property
     def lengths(self) -> np.ndarray:
-        """(S,) number of rows of each text."""
+        """Number of rows of each text, (S,)."""
         return np.diff(self.offsets)
 
     def rows(self, text: int) -> slice:
-        """The rows of one text."""
+        """Returns the rows of one text."""
         return slice(int(self.offsets[text]), int(self.offsets[text + 1]))
 
     def with_vectors(self, change: Callable[[np.ndarray], np.ndarray]) -> "PackedTokens":
-        """The same tokens with their (T, d) vectors changed, e.g. remapped."""
+        """Returns tokens whose (T, d) vectors are changed by a function, such as a remapping."""
         return dataclasses.replace(self, vectors=change(self.vectors))
 
     def select(self, keep: np.ndarray) -> "PackedTokens":
-        """Only the rows where the (T,) mask is true; a text may become empty."""
-        counts = np.concatenate([[0], np.cumsum(keep)])
-        rows = {
-            name: getattr(self, name)[keep] for name in ("vectors", "weights", "token_ids", "words")
-        }
-        return dataclasses.replace(self, offsets=counts[self.offsets], **rows)
+        """Keeps the rows where a (T,) mask is true; a text may become empty."""
+        kept_before = np.concatenate([[0], np.cumsum(keep)])
+        return dataclasses.replace(
+            self,
+            vectors=self.vectors[keep],
+            offsets=kept_before[self.offsets],
+            weights=self.weights[keep],
+            token_ids=self.token_ids[keep],
+            words=self.words[keep],
+        )
 
     def take(self, inputs: slice) -> "PackedTokens":
-        """Only some of the inputs, and the texts that they equal."""
+        """Keeps some of the inputs, and the texts that they equal."""
         texts, index = np.unique(self.index[inputs], return_inverse=True)
-        wanted = np.zeros(len(self.lengths), dtype=bool)
-        wanted[texts] = True
-        chosen = self.select(np.repeat(wanted, self.lengths))
+        is_kept = np.zeros(len(self.lengths), dtype=bool)
+        is_kept[texts] = True
+        kept = self.select(np.repeat(is_kept, self.lengths))
         offsets = np.concatenate([[0], np.cumsum(self.lengths[texts])])
         return dataclasses.replace(
-            chosen, offsets=offsets, index=index, truncated=self.truncated[texts]
+            kept, offsets=offsets, index=index, truncated=self.truncated[texts]
         )
 
     def split(self, size: int) -> list["PackedTokens"]:
-        """Every `size` inputs apart, such as columns of texts that were encoded in one call."""
+        """Splits the inputs into groups of `size`, such as columns that were encoded in one call."""
         return [self.take(slice(first, first + size)) for first in range(0, len(self.index), size)]
 
     def normalized(self) -> "PackedTokens":
-        """L2-normalised vectors; a zero vector stays zero."""
+        """Scales vectors to L2 length 1; a zero vector stays zero."""
         norms = np.sqrt(np.einsum("ij,ij->i", self.vectors, self.vectors))[:, None]
         norms = np.maximum(norms, np.finfo(np.float32).tiny)
         return self.with_vectors(
@@ -116,37 +149,44 @@ class PackedTokens:
         )
 
     def ngrams(self, n: int) -> "PackedTokens":
-        """Weighted means of n consecutive rows; weights are the sums of theirs.
+        """Joins n consecutive rows: the vector of an n-gram is their weighted mean, its weight the
+        sum of their weights.
 
-        n shrinks on texts of fewer than n rows, so that every text that is not empty keeps one
-        n-gram (as the published code does). With uniform weights the vector is the plain mean (Sec.
-        3.1 of Zhao et al., 2020)."""
+        A text of fewer than n rows becomes one n-gram of them all, as in the published code; an
+        empty text has none. With uniform weights the vector is the plain mean (Sec. 3.1 of Zhao et
+        al., 2020).
+        """
         if n == 1:
             return self
-        sizes = np.minimum(self.lengths, n)
-        counts = self.lengths - sizes + (sizes > 0)
+        sizes = np.minimum(self.lengths, n)  # of the n-grams of each text
+        counts = self.lengths - sizes + (sizes > 0)  # of n-grams in each text
         offsets = np.concatenate([[0], np.cumsum(counts)])
+        # Of each n-gram, the first row and the size.
         first = np.arange(offsets[-1]) + np.repeat(self.offsets[:-1] - offsets[:-1], counts)
         size = np.repeat(sizes, counts)
-        total = self.weights[first]
-        summed = self.vectors[first]
-        summed *= total[:, None].astype(np.float32)
+        weights = self.weights[first]
+        sums = self.vectors[first]
+        sums *= weights[:, None].astype(np.float32)
         for step in range(1, n):
-            inside = step < size
-            row = np.where(inside, first + step, first)
-            weight = np.where(inside, self.weights[row], 0.0)
-            term = self.vectors[row]
-            term *= weight[:, None].astype(np.float32)
-            summed += term
-            total += weight
-        summed /= total[:, None].astype(np.float32)
-        ids, words = self.token_ids[first], self.words[first]
+            is_inside = step < size
+            row = np.where(is_inside, first + step, first)
+            row_weights = np.where(is_inside, self.weights[row], 0.0)
+            addends = self.vectors[row]
+            addends *= row_weights[:, None].astype(np.float32)
+            sums += addends
+            weights += row_weights
+        sums /= weights[:, None].astype(np.float32)
         return dataclasses.replace(
-            self, vectors=summed, offsets=offsets, weights=total, token_ids=ids, words=words
+            self,
+            vectors=sums,
+            offsets=offsets,
+            weights=weights,
+            token_ids=self.token_ids[first],
+            words=self.words[first],
         )
 
     def means(self) -> np.ndarray:
-        """(S, d) mean vector of each text (zeros for an empty one)."""
+        """Returns the (S, d) mean vectors of the texts, zeros for an empty text."""
         means = np.zeros((len(self.lengths), self.vectors.shape[1]), dtype=np.float32)
         # `np.add.reduceat` would take seven times as long: it adds along the rows without the
         # processor's vector instructions.
@@ -156,10 +196,10 @@ class PackedTokens:
 
 
 Level = Literal["word", "sentence"]
-"""What a vector belongs to: a word or a piece of one, or a whole text."""
+"""Kind of unit that a vector belongs to: a word or a piece of one, or a whole text."""
 
 Language = str | Sequence[str | None] | None
-"""The language of all texts, or of each, as ISO 639 codes; it matters to encoders that read languages differently."""
+"""Language of all texts, or of each, as ISO 639 codes, for encoders with tokenizers of single languages."""
 
 
 class Encoder(Protocol):
@@ -169,7 +209,7 @@ class Encoder(Protocol):
         name: as the user gave it.
         label: how signatures call it.
         fingerprint: 8 hexadecimal digits that pin its numbers.
-        level: what a vector belongs to.
+        level: kind of unit that a vector belongs to.
         layer: hidden state that the vectors are taken from; None where there is no choice.
         depth: number of layers to choose from; None where there is no choice.
         dim: width of the vectors.
@@ -186,7 +226,7 @@ class Encoder(Protocol):
     dtype: str
 
     def encode(self, texts: Sequence[str], language: Language = None) -> PackedTokens:
-        """Packed vectors of the distinct texts."""
+        """Returns packed vectors of N texts; equal texts share theirs."""
         ...
 
 
@@ -202,6 +242,6 @@ class WordEncoder(Encoder, Protocol):
     word_table: np.ndarray
 
     def text_words(self, text: str, language: str | None = None) -> "TextUnits":
-        """The words of a text in reading order, special tokens among them; a token for each row of
-        its vectors."""
+        """Returns the words of a text in reading order, special tokens among them, and for each row
+        of the text's vectors the number of its word."""
         ...

@@ -1,15 +1,16 @@
 """Models that were loaded already, so that several scorers share them."""
 
+import functools
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from mtmetrics.artifacts.comet_checkpoints import comet_folder
 from mtmetrics.artifacts.models import loading, model_fingerprint, model_folder
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.models.devices import pick_dtype
+from mtmetrics.models.devices import NumberFormat, number_format, warn_of_slow_dtype
 from mtmetrics.models.encoder_network import EncoderNetwork
 from mtmetrics.models.language_model import LanguageModel
 from mtmetrics.models.packed import Encoder
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from mtmetrics.models.regressor import Regressor
     from mtmetrics.models.static_vectors import StaticVectors
     from mtmetrics.models.translator import Translator
+
+Model = TypeVar("Model")
 
 
 class ModelPool:
@@ -38,9 +41,7 @@ class ModelPool:
         self.running = running
         given = Running(**running)
         self.device, self.local_files_only = given.device, given.local_files_only
-        # Here too, since stages of a production are found again by it.
-        self.dtype = given.dtype if given.dtype != "auto" else pick_dtype(given.dtype, given.device)
-        self._encoding = running | {"dtype": self.dtype}
+        self._asked_dtype = given.dtype
         self._generating: dict[str, Any] = {
             "device": given.device,
             "local_files_only": given.local_files_only,
@@ -51,6 +52,29 @@ class ModelPool:
             weakref.WeakValueDictionary()
         )
 
+    @functools.cached_property
+    def number_format(self) -> NumberFormat:
+        """Number format of encoders and language models, and why it was chosen; found out when the
+        first model is loaded."""
+        warn_of_slow_dtype(self._asked_dtype, self.device)
+        return number_format(self._asked_dtype, self.device)
+
+    @property
+    def dtype(self) -> str:
+        """Name of the number format."""
+        return self.number_format.name
+
+    def about(self) -> dict[str, dict[str, str]]:
+        """Returns what a report says of an automatic choice: ``number_format`` with ``name`` and
+        ``reason``; nothing where the user chose, or no model needed it."""
+        if self._asked_dtype != "auto" or "number_format" not in vars(self):
+            return {}
+        return {"number_format": self.number_format._asdict()}
+
+    @property
+    def _encoding(self) -> dict[str, Any]:
+        return self.running | {"dtype": self.dtype}
+
     def encoder(
         self,
         model: str,
@@ -60,30 +84,33 @@ class ModelPool:
         mix: np.ndarray | None = None,
         max_pieces: int | None = None,
     ) -> TokenEncoder:
-        """The encoder at a layer, or with a mix of its layers."""
-        key = (
-            model,
-            layer,
-            revision,
-            max_pieces,
-            None if mix is None else (mix.shape, mix.tobytes()),
-        )
+        """Returns an encoder; the keywords are those of `TokenEncoder`."""
+        mix_key = None if mix is None else (mix.shape, mix.tobytes())
+        key = (model, layer, revision, max_pieces, mix_key)
         encoder = self._encoders.get(key)
         if encoder is None:
-            options = {"revision": revision, **self._encoding}
             network = self._once(
-                ("encoder", model, revision), lambda: EncoderNetwork(model, **options)
+                ("encoder", model, revision),
+                lambda: EncoderNetwork(model, revision=revision, **self._encoding),
             )
-            encoder = self._encoders[key] = TokenEncoder(
-                network, layer=layer, mix=mix, max_pieces=max_pieces
-            )
+            encoder = TokenEncoder(network, layer=layer, mix=mix, max_pieces=max_pieces)
+            self._encoders[key] = encoder
         return encoder
 
     def sentence_encoder(
         self, model: str, *, layer: int | None = None, revision: str | None = None
     ) -> "Encoder":
-        """One vector per text, of a sentence-transformers model, or the mean of the token vectors
-        at a layer; or those that a Parquet file holds."""
+        """Returns an encoder with one vector for each text.
+
+        Args:
+            model: a sentence-transformers model; another encoder, whose token vectors are averaged;
+                or a Parquet file of vectors.
+            layer: of an encoder whose token vectors are averaged.
+            revision: Hub revision.
+
+        Raises:
+            InputError: a layer of a model that has no choice of layers.
+        """
         from mtmetrics.models.sentence_encoder import SentenceTransformerEncoder
         from mtmetrics.models.stored_vectors import SUFFIX, StoredVectors
 
@@ -104,12 +131,13 @@ class ModelPool:
                 "it out"
             )
             raise InputError(f"layer {layer}: {why}", option="layer")
-        options = {"revision": revision, **self._encoding}
         return self._once(
-            ("sentence", model, revision), lambda: SentenceTransformerEncoder(model, **options)
+            ("sentence", model, revision),
+            lambda: SentenceTransformerEncoder(model, revision=revision, **self._encoding),
         )
 
     def static_vectors(self, table: str) -> "StaticVectors":
+        """Returns the word vectors of a file."""
         from mtmetrics.models.static_vectors import StaticVectors
 
         return self._once(("static", table), lambda: StaticVectors(table))
@@ -126,17 +154,19 @@ class ModelPool:
     def translator(
         self, model: str, lang_pair: str, *, revision: str | None = None, **options: Any
     ) -> "Translator":
-        """The translator of a language pair; `options` are its ``beams`` and ``max_length``."""
+        """Returns a translator of a language pair; `options` are ``beams`` and ``max_length``."""
         from mtmetrics.models.translator import Translator
 
         key = ("translator", model, lang_pair, revision, *sorted(options.items()))
-        return self._once(
-            key,
-            lambda: Translator(model, lang_pair, revision=revision, **self._generating, **options),
-        )
+        options |= {"revision": revision, **self._generating}
+        return self._once(key, lambda: Translator(model, lang_pair, **options))
 
     def regressor(self, model: str, *, revision: str | None = None) -> "tuple[Regressor, str]":
-        """A trained regressor, and its fingerprint."""
+        """Returns a trained regressor and its fingerprint.
+
+        Raises:
+            ArtifactError: the model is not found, or is no regressor.
+        """
         folder = model_folder(model, revision=revision, local_files_only=self.local_files_only)
         if not (folder / "model.safetensors").is_file():
             raise ArtifactError(f"{folder}: no model.safetensors, so it is no regressor")
@@ -151,13 +181,15 @@ class ModelPool:
                 ) from error
 
     def comet(self, model: str, *, revision: str | None = None) -> "Comet":
-        """A converted checkpoint of COMET."""
+        """Returns a converted checkpoint of COMET."""
         folder = comet_folder(model, revision=revision, local_files_only=self.local_files_only)
         from mtmetrics.models.comet_network import Comet
 
         return self._once(("comet", model, revision), lambda: Comet(folder, **self._encoding))
 
-    def _once(self, key: tuple[object, ...], load: Callable[[], Any]) -> Any:
+    def _once(self, key: tuple[object, ...], load: Callable[[], Model]) -> Model:
+        """Returns the model of a key, which `load` loads the first time."""
         if key not in self._loaded:
             self._loaded[key] = load()
-        return self._loaded[key]
+        model: Model = self._loaded[key]
+        return model

@@ -1,4 +1,8 @@
-"""A trained regressor: one or several networks, what they were trained for, and their files."""
+"""A trained regressor: one or several networks, the purpose that they were trained for, and files.
+
+A folder holds ``config.json``, a `RegressorShape`, and ``model.safetensors``. `Regressor.read` makes
+the networks of it.
+"""
 
 import dataclasses
 import json
@@ -18,7 +22,7 @@ from mtmetrics.models.networks import (
     Member,
     attention,
     feature_count,
-    mask,
+    real_positions,
     states_of_both,
 )
 
@@ -63,8 +67,11 @@ class RegressorShape:
 
 
 class Regressor(nn.Module):
-    """One or several networks of one kind, whose scores are averaged, and what they were trained
-    for."""
+    """One or several networks of one kind, whose scores are averaged.
+
+    It reads the vectors of an encoder, special tokens included, and features, numbers about a pair
+    of texts. The attributes are those of `RegressorShape`.
+    """
 
     def __init__(self, shape: RegressorShape) -> None:
         super().__init__()
@@ -76,98 +83,119 @@ class Regressor(nn.Module):
         self.feature_layers = list(shape.feature_layers or [shape.depth]) if self.features else []
         self.composition = shape.composition
         count = feature_count(self.features, len(self.feature_layers))
-        self.members: Any = nn.ModuleList(
-            ComposedMember(shape.width, shape.composition, shape.hidden, shape.dropout)
-            if shape.composition
-            else Member(
-                shape.architecture, shape.depth, shape.width, shape.hidden, shape.dropout, count
-            )
-            for _ in range(shape.members)
-        )
+        members = [_member(shape, count) for _ in range(shape.members)]
+        # Any: the type of a ModuleList does not say which modules it holds.
+        self.members: Any = nn.ModuleList(members)
         self.feature_mean = nn.Buffer(torch.zeros(count))
         self.feature_scale = nn.Buffer(torch.ones(count))
 
     def mixes(self) -> np.ndarray:
-        """(C, depth) weights of the encoder's layers: a row per network, and one for each layer
-        that features are computed from."""
-        with torch.no_grad():
-            rows = [
-                member.mix.weights().cpu().numpy().astype(np.float64) for member in self.members
-            ]
-        return np.stack([*rows, *(np.eye(self.depth)[layer - 1] for layer in self.feature_layers)])
+        """Returns (C, depth) weights of the encoder's layers: a row for each network, then a row for
+        each layer that features are computed from."""
+        rows = [
+            member.mix.weights().detach().cpu().numpy().astype(np.float64)
+            for member in self.members
+        ]
+        layers = np.eye(self.depth)
+        return np.stack([*rows, *(layers[layer - 1] for layer in self.feature_layers)])
 
     def reads(self) -> dict[str, Any]:
-        """How a `TokenEncoder` is opened for it: cut where it was in training, at the layer or with
-        the mixes."""
-        vectors = {"layer": self.composition.layer} if self.composition else {"mix": self.mixes()}
-        return {"max_pieces": self.shape.max_pieces, **vectors}
+        """Returns the keywords of the `TokenEncoder` that encodes texts for it, at the layer or with
+        the mixes of the training, and cut where they were cut there."""
+        options: dict[str, Any] = {"max_pieces": self.shape.max_pieces}
+        if self.composition:
+            return options | {"layer": self.composition.layer}
+        return options | {"mix": self.mixes()}
 
     def forward(
         self,
-        other: torch.Tensor,
+        compared: torch.Tensor,
         prediction: torch.Tensor,
         lengths: Lengths,
         features: torch.Tensor | None = None,
         against: torch.Tensor | None = None,
     ) -> torch.Tensor:
-        """(B,) mean scores over the networks, of sides with members * width numbers per piece,
-        mixed for each network, and (B, f) features as they were computed; else as
-        `PooledBiLSTM.forward`. Networks with a `composition` read `against` instead of features,
-        see `ComposedInference.forward`."""
-        standard = None if features is None else (features - self.feature_mean) / self.feature_scale
+        """Scores pairs of texts, (B,): the mean over the networks.
+
+        Args:
+            compared: (B, n, members * width) vectors of the side that translations are compared
+                with; each network has columns of its own, for its own mix of layers.
+            prediction: (B, m, members * width) vectors of the translations.
+            lengths: (B,) lengths of each side.
+            features: (B, f) as they were computed; None for networks that read none.
+            against: of networks with a `composition`, see `ComposedInference.forward`.
+        """
+        standardised = None
+        if features is not None:
+            standardised = (features - self.feature_mean) / self.feature_scale
+        extra = against if self.composition else standardised
         scores = []
-        for number, member in enumerate(self.members):
-            own = slice(number * self.width, (number + 1) * self.width)
-            given = against if self.composition else standard
-            scores.append(member(other[:, :, own], prediction[:, :, own], lengths, given))
+        for place, member in enumerate(self.members):
+            columns = self._columns(place)
+            member_sides = compared[:, :, columns], prediction[:, :, columns]
+            scores.append(member(*member_sides, lengths, extra))
         return torch.stack(scores).mean(0)
 
     def attentions(
-        self, other: torch.Tensor, prediction: torch.Tensor, lengths: Lengths
+        self, compared: torch.Tensor, prediction: torch.Tensor, lengths: Lengths
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """(B, n, m) and (B, m, n) attention between the sides, as `attention`, the mean over the
-        networks; of networks that have one, else as `forward`."""
-        directions = []
-        for number, member in enumerate(self.members):
-            own = slice(number * self.width, (number + 1) * self.width)
-            sides = [other[:, :, own], prediction[:, :, own]]
-            masks = [mask(sizes, side.shape[1]) for side, sizes in zip(sides, lengths, strict=True)]
-            if self.composition:
-                pairs = ((sides, masks[1]), (sides[::-1], masks[0]))
-                directions.append(
-                    tuple(
-                        member.pairs.attention(member.pairs.near(*both, real))
-                        for both, real in pairs
-                    )
-                )
-                continue
-            first, second = states_of_both(member.pairs.encoder, sides, lengths)
-            directions.append(
-                (attention(first, second, masks[1]), attention(second, first, masks[0]))
-            )
-        forth, back = zip(*directions, strict=True)
-        return torch.stack(forth).mean(0), torch.stack(back).mean(0)
+        """Computes how much each position attends to each position of the other side, the mean over
+        the networks.
+
+        Takes the arguments of `forward`; needs networks that compute attention.
+
+        Returns:
+            (B, n, m) of the compared side, and (B, m, n) of the translation.
+        """
+        from_compared, from_prediction = [], []
+        for place, member in enumerate(self.members):
+            columns = self._columns(place)
+            sides = compared[:, :, columns], prediction[:, :, columns]
+            real_r, real_t = real_positions(sides, lengths)
+            if isinstance(member, ComposedMember):
+                first, second = sides
+                pairs = member.pairs
+                from_compared.append(pairs.attention(pairs.cosines(first, second, real_t)))
+                from_prediction.append(pairs.attention(pairs.cosines(second, first, real_r)))
+            else:
+                first, second = states_of_both(member.pairs.encoder, sides, lengths)
+                from_compared.append(attention(first, second, real_t))
+                from_prediction.append(attention(second, first, real_r))
+        return torch.stack(from_compared).mean(0), torch.stack(from_prediction).mean(0)
+
+    def _columns(self, place: int) -> slice:
+        """Returns the columns of the vectors that one of the networks reads."""
+        return slice(place * self.width, (place + 1) * self.width)
 
     @classmethod
     def read(cls, folder: Path) -> "Regressor":
-        """Reads what `save` wrote, into float32."""
-        about = {**json.loads((folder / "config.json").read_text(encoding="utf-8"))}
-        about.pop("pooling", None)
-        if about.get("composition") is not None:
-            about["composition"] = Composition(**about["composition"])
-        network = cls(RegressorShape(**about))
-        network.load_state_dict(load_file(folder / "model.safetensors"))
-        return network.eval()
+        """Reads the files of `save`, into float32."""
+        # Unpacked, since that raises a TypeError where the file holds no object.
+        config = {**json.loads((folder / "config.json").read_text(encoding="utf-8"))}
+        config.pop("pooling", None)
+        if config.get("composition") is not None:
+            config["composition"] = Composition(**config["composition"])
+        regressor = cls(RegressorShape(**config))
+        regressor.load_state_dict(load_file(folder / "model.safetensors"))
+        return regressor.eval()
 
     def save(self, folder: Path) -> None:
         """Writes config.json, and the weights in float16."""
         make_folder(folder)
         # There was a choice of poolings once; without the key, a network trained again would have
         # another fingerprint.
-        about = dataclasses.asdict(self.shape) | {"pooling": "both"}
-        write_atomic(folder / "config.json", json.dumps(about, indent=2, sort_keys=True))
-        half = {
+        config = dataclasses.asdict(self.shape) | {"pooling": "both"}
+        write_atomic(folder / "config.json", json.dumps(config, indent=2, sort_keys=True))
+        weights = {
             name: values.detach().to("cpu", torch.float16)
             for name, values in self.state_dict().items()
         }
-        save_tensors(half, folder / "model.safetensors")
+        save_tensors(weights, folder / "model.safetensors")
+
+
+def _member(shape: RegressorShape, features: int) -> Member | ComposedMember:
+    if shape.composition:
+        return ComposedMember(shape.width, shape.composition, shape.hidden, shape.dropout)
+    return Member(
+        shape.architecture, shape.depth, shape.width, shape.hidden, shape.dropout, features
+    )

@@ -25,8 +25,8 @@ class Running:
     dtype: str = setting(
         "float32",
         (
-            "float32, bfloat16, float16, or auto: bfloat16 where the device computes it natively, "
-            "else float32"
+            "float32, bfloat16, float16, or auto: bfloat16 where the device is faster in it, else "
+            "float32"
         ),
         "DTYPE",
     )

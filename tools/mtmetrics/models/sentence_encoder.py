@@ -1,8 +1,8 @@
-"""One vector per text, of a sentence-transformers model."""
+"""Sentence vectors of sentence-transformers models: one vector for each text."""
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -38,31 +38,29 @@ class SentenceTransformerEncoder(LoadedModel):
         super().__init__("encoder", model, revision, running)
         self._model = sentence_model(self.folder, str(self.devices[0]), self.dtype)
         self._model.eval()
-        # The second name is that of sentence-transformers 5.
-        known = getattr(
+        # The method has the second name in sentence-transformers 5.
+        dimension = getattr(
             self._model, "get_embedding_dimension", self._model.get_sentence_embedding_dimension
         )
-        self.dim: int = known()
-        # The vector of a text, and whether the text was cut.
-        self._recent: TextCache[str, tuple[np.ndarray, bool]]
-        self._recent = TextCache(_CACHE_BYTES, lambda encoded: encoded[0].nbytes)
+        self.dim: int = dimension()
+        self._encoded: TextCache[str, _EncodedText]
+        self._encoded = TextCache(_CACHE_BYTES, lambda encoded: encoded.vector.nbytes)
 
     def encode(self, texts: Sequence[str], language: Language = None) -> PackedTokens:
-        """One vector per distinct text; `MTMetricsError` where the model computes values that are
-        not finite."""
-        unique, index = distinct(texts)
-        encoded = self._recent.values(unique, self._compute)
-        vectors = (
-            np.stack([vector for vector, _ in encoded])
-            if encoded
-            else np.zeros((0, self.dim), dtype=np.float32)
-        )
-        return PackedTokens.of_texts(
-            vectors, index, np.array([cut for _, cut in encoded], dtype=bool)
-        )
+        """Returns one vector for each distinct text.
 
-    def _compute(self, texts: list[str]) -> list[tuple[np.ndarray, bool]]:
-        """(d,) vector of each text, and whether it was cut."""
+        Raises:
+            MTMetricsError: the model computes values that are not finite.
+        """
+        unique, index = distinct(texts)
+        encoded = self._encoded.values(unique, self._compute)
+        vectors = np.zeros((len(encoded), self.dim), dtype=np.float32)
+        for row, text in zip(vectors, encoded, strict=True):
+            row[:] = text.vector
+        truncated = np.array([text.is_truncated for text in encoded], dtype=bool)
+        return PackedTokens.of_texts(vectors, index, truncated)
+
+    def _compute(self, texts: list[str]) -> list["_EncodedText"]:
         computed = self._model.encode(
             texts, batch_size=_BATCH, show_progress_bar=False, convert_to_tensor=True
         )
@@ -73,8 +71,15 @@ class SentenceTransformerEncoder(LoadedModel):
                 mentions=["dtype='float32'"],
             )
         limit = self._model.max_seq_length
-        encodings = self._model.tokenizer(
-            texts, truncation=limit is not None, max_length=limit
-        ).encodings
-        cut = (bool(encoding.overflowing) for encoding in encodings)
-        return [(vector.copy(), was_cut) for vector, was_cut in zip(vectors, cut, strict=True)]
+        tokenized = self._model.tokenizer(texts, truncation=limit is not None, max_length=limit)
+        return [
+            _EncodedText(vector.copy(), bool(encoding.overflowing))
+            for vector, encoding in zip(vectors, tokenized.encodings, strict=True)
+        ]
+
+
+class _EncodedText(NamedTuple):
+    """The (d,) vector of a text, and whether the text was cut."""
+
+    vector: np.ndarray
+    is_truncated: bool

@@ -1,10 +1,14 @@
-"""Static word vectors: one vector per word, whatever stands around it."""
+"""Static word vectors: a word has the same vector in every text.
+
+`StaticVectors` looks the words of texts up; `read_table` reads the table from a file.
+"""
 
 import itertools
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,12 +20,21 @@ from mtmetrics.models.packed import Language, Level, PackedTokens, distinct
 from mtmetrics.models.text_units import TextUnits, spans_of
 
 
+class _TableWord(NamedTuple):
+    """A word of a text that the table holds: its first character in the text, the word as it is
+    written there, and its row in the table."""
+
+    start: int
+    text: str
+    row: int
+
+
 class StaticVectors:
     """Looks words up in a table; words that it does not hold are left out.
 
-    A text is split at white space. A chunk that is no word of the table, as written or lower-cased,
-    is split at its punctuation, and where a script is written without spaces into the longest words
-    of the table, from left to right.
+    A text is split at white space. A chunk that is no word of the table, neither as written nor
+    lower-cased, is split at its punctuation. Runs of a script that is written without spaces are
+    split into the longest words of the table, from left to right.
 
     Args:
         table: word2vec text (``word 0.1 0.2 ...`` per line, with or without a first line of counts;
@@ -43,71 +56,72 @@ class StaticVectors:
         words, self._vectors = read_table(table)
         self.fingerprint = fingerprint([Path(table)])
         self.dim: int = self._vectors.shape[1]
-        # Of a word that stands twice, the first one.
-        self._numbers = {word: number for number, word in reversed([*enumerate(words)])}
+        self._rows: dict[str, int] = {}
+        for row, word in enumerate(words):
+            self._rows.setdefault(word, row)  # of a word that stands twice, the first vector
         self._longest = max(map(len, words))
         self.word_table = np.array([not all(map(_is_punctuation, word)) for word in words])
         self.vocabulary_size = len(words)
 
     def encode(self, texts: Sequence[str], language: Language = None) -> PackedTokens:
-        """Packed vectors of the distinct texts, one row per known word."""
+        """Returns packed vectors of the distinct texts, one row for each word of the table."""
         unique, index = distinct(texts)
         ids = [
-            np.array([number for *_, number in self._lookup(text)], dtype=np.int64)
-            for text in unique
+            np.array([word.row for word in self._lookup(text)], dtype=np.int64) for text in unique
         ]
-        vectors = self._vectors[np.concatenate([np.zeros(0, dtype=np.int64), *ids])].astype(
-            np.float32
-        )
+        rows = np.concatenate([np.zeros(0, dtype=np.int64), *ids])
+        vectors = self._vectors[rows].astype(np.float32)
         words = [np.arange(len(row)) for row in ids]
         return PackedTokens.of_tokens(vectors, ids, words, index, np.zeros(len(ids), dtype=bool))
 
     def text_words(self, text: str, language: str | None = None) -> TextUnits:
-        """The known words of a text as they are written there, each with a row of its own."""
-        spans = [(begin, begin + len(word)) for begin, word, _ in self._lookup(text)]
-        return TextUnits(
-            [text[slice(*span)] for span in spans], spans_of(spans), np.arange(len(spans))
-        )
+        """Returns the words of a text that the table holds, as they are written in the text."""
+        words = list(self._lookup(text))
+        spans = [(word.start, word.start + len(word.text)) for word in words]
+        return TextUnits([word.text for word in words], spans_of(spans), np.arange(len(words)))
 
-    def _lookup(self, text: str) -> Iterator[tuple[int, str, int]]:
-        """Known words: first character, word, number."""
+    def _lookup(self, text: str) -> Iterator[_TableWord]:
+        """Yields the words of a text that the table holds, in order."""
         for chunk in re.finditer(r"\S+", text):
-            begin = chunk.start()
-            if (number := self._number(chunk[0])) is not None:
-                yield begin, chunk[0], number
+            start = chunk.start()
+            row = self._row(chunk[0])
+            if row is not None:
+                yield _TableWord(start, chunk[0], row)
                 continue
-            groups = itertools.groupby(
+            runs = itertools.groupby(
                 chunk[0], lambda letter: (_is_punctuation(letter), is_unspaced(letter))
             )
-            for _, letters in groups:
+            for _, letters in runs:
                 run = "".join(letters)
-                yield from self._longest_words(run, begin)
-                begin += len(run)
+                yield from self._longest_words(run, start)
+                start += len(run)
 
-    def _longest_words(self, run: str, start: int) -> Iterator[tuple[int, str, int]]:
-        if (number := self._number(run)) is not None:
-            yield start, run, number
+    def _longest_words(self, run: str, start: int) -> Iterator[_TableWord]:
+        """Yields the words of a run of letters of one kind, which begins at `start` of its text."""
+        row = self._row(run)
+        if row is not None:
+            yield _TableWord(start, run, row)
             return
         begin = 0
         while begin < len(run) and is_unspaced(run[begin]):
             for end in range(min(len(run), begin + self._longest), begin, -1):
-                if (number := self._number(run[begin:end])) is not None:
-                    yield start + begin, run[begin:end], number
+                row = self._row(run[begin:end])
+                if row is not None:
+                    yield _TableWord(start + begin, run[begin:end], row)
                     break
-            begin = end
+            begin = end  # behind the word, or one letter on where there was none
 
-    def _number(self, word: str) -> int | None:
-        number = self._numbers.get(word)
-        return self._numbers.get(word.lower()) if number is None else number
+    def _row(self, word: str) -> int | None:
+        """Returns the row of a word, as written or else lower-cased; None where there is none."""
+        return self._rows.get(word, self._rows.get(word.lower()))
 
 
 def read_table(path: str | Path) -> tuple[list[str], np.ndarray]:
-    """Words and their (V, d) vectors; errors as of `StaticVectors`."""
+    """Reads V words and their (V, d) vectors; raises the errors of `StaticVectors`."""
     if not Path(path).is_file():
         raise InputError(f"vectors {path}: no such file")
-    words, vectors = (
-        _read_safetensors(path) if str(path).endswith(".safetensors") else _read_text(path)
-    )
+    is_safetensors = str(path).endswith(".safetensors")
+    words, vectors = _read_safetensors(path) if is_safetensors else _read_text(path)
     if not len(vectors):
         raise ArtifactError(f"vectors {path}: holds no word")
     if not np.isfinite(vectors).all():
@@ -120,7 +134,8 @@ def _read_safetensors(path: str | Path) -> tuple[list[str], np.ndarray]:
 
     try:
         table = safetensors.numpy.load_file(path)
-        words, vectors = table["words"].tobytes().decode("utf-8").split("\n"), table["vectors"]
+        words = table["words"].tobytes().decode("utf-8").split("\n")
+        vectors = table["vectors"]
     except (OSError, KeyError, UnicodeDecodeError, safetensors.SafetensorError) as error:
         raise ArtifactError(
             f"vectors {path}: damaged, or not a table with 'words' and 'vectors' ({error})"
@@ -134,12 +149,14 @@ def _read_safetensors(path: str | Path) -> tuple[list[str], np.ndarray]:
 
 def _read_text(path: str | Path) -> tuple[list[str], np.ndarray]:
     lines: Iterator[tuple[int, str]] = enumerate(iter_lines(path), 1)
-    number, first = next(lines, (1, ""))
-    head = first.split()
-    counted = len(head) == 2 and all(field.isdecimal() for field in head)
-    if not counted:
-        lines = itertools.chain([(number, first)], lines)
-    dim = int(head[1]) if counted else len(head) - 1
+    number, first_line = next(lines, (1, ""))
+    fields = first_line.split()
+    has_counts = len(fields) == 2 and all(field.isdecimal() for field in fields)
+    if has_counts:
+        dim = int(fields[1])
+    else:
+        dim = len(fields) - 1
+        lines = itertools.chain([(number, first_line)], lines)
     if dim < 1:
         needed = "'word 0.1 0.2 ...' is needed on each line, or a .safetensors table"
         raise ArtifactError(f"vectors {path}: no word2vec text; {needed}")
@@ -158,8 +175,8 @@ def _read_text(path: str | Path) -> tuple[list[str], np.ndarray]:
             raise ArtifactError(f"vectors {path}, line {number}: {needed}")
         words.append(word)
         rows.append(row)
-    if counted and len(words) != int(head[0]):
-        reason = f"the first line promises {head[0]} words, there are {len(words)}; was it cut?"
+    if has_counts and len(words) != int(fields[0]):
+        reason = f"the first line promises {fields[0]} words, there are {len(words)}; was it cut?"
         raise ArtifactError(f"vectors {path}: {reason}")
     return words, np.stack(rows) if rows else np.zeros((0, dim), dtype=np.float32)
 

@@ -1,4 +1,4 @@
-"""Sentence vectors that somebody computed: of models that this package cannot run."""
+"""Sentence vectors from a file, of models that this package cannot run."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,7 +21,7 @@ class StoredVectors:
 
     Raises:
         InputError: there is no such file.
-        ArtifactError: it is no such table, or vectors differ in width or hold what is no number.
+        ArtifactError: it is no such table, or vectors differ in width or are not finite.
     """
 
     level: Level = "sentence"
@@ -50,11 +50,16 @@ class StoredVectors:
             )
         self.fingerprint = fingerprint([Path(path)])
         self.dim: int = self._vectors.shape[1]
-        self._rows = {text: row for row, text in reversed([*enumerate(texts)])}
+        self._rows: dict[str, int] = {}
+        for row, text in enumerate(texts):
+            self._rows.setdefault(text, row)
 
     def encode(self, texts: Sequence[str], language: Language = None) -> PackedTokens:
-        """The vectors of the distinct texts; zeros for blank ones, an `InputError` for texts that
-        are not there."""
+        """Returns the vectors of the distinct texts; zeros for a blank text that the file lacks.
+
+        Raises:
+            InputError: the file lacks a text that is not blank.
+        """
         unique, index = distinct(texts)
         missing = [text for text in unique if text.strip() and text not in self._rows]
         if missing:
@@ -62,7 +67,7 @@ class StoredVectors:
                 f"{self.name}: holds no vector of {len(missing)} texts, such as {missing[0]!r:.60}"
             )
         vectors = np.zeros((len(unique), self.dim), dtype=np.float32)
-        for place, text in enumerate(unique):
+        for vector, text in zip(vectors, unique, strict=True):
             if text in self._rows:
-                vectors[place] = self._vectors[self._rows[text]]
+                vector[:] = self._vectors[self._rows[text]]
         return PackedTokens.of_texts(vectors, index, np.zeros(len(unique), dtype=bool))

@@ -8,25 +8,21 @@ Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
 
-def _one(value: object) -> int:
-    return 1
-
-
 class TextCache(Generic[Key, Value]):
     """Values of the texts that were used most recently, up to a total size.
 
     Args:
         limit: largest total size.
-        size_of: size of a value, such as its bytes; by default each value counts 1.
+        size_of: returns the size of a value, such as its bytes; by default each value counts 1.
 
     Attributes:
         size: total size of the values that are kept.
     """
 
-    def __init__(self, limit: int, size_of: Callable[[Value], int] = _one) -> None:
+    def __init__(self, limit: int, size_of: Callable[[Value], int] | None = None) -> None:
         self.limit = limit
         self.size = 0
-        self._size_of = size_of
+        self._size_of = size_of or (lambda _: 1)
         self._values: OrderedDict[Key, Value] = OrderedDict()
 
     def get(self, key: Key) -> Value | None:

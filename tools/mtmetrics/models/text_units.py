@@ -1,96 +1,102 @@
-"""A text as an encoder reads it: its words or pieces, where they stand, and which of a vocabulary
-are words."""
+"""A text as an encoder reads it: its words or pieces, and their places in the text.
+
+`text_words` splits a text, `word_table` tells the words of a vocabulary from pieces and punctuation.
+"""
 
 import string
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import regex
 
+from mtmetrics.artifacts.models import Tokenizer
 from mtmetrics.errors import InputError
 from mtmetrics.io.languages import is_unspaced
 
+# Combining marks, and the two joiners of Indic scripts.
 _MARKS = regex.compile(r"[\p{M}\u200c\u200d]+")
 
 
 class TextUnits(NamedTuple):
-    """A text as an encoder reads it.
+    """The k words or pieces of a text of t tokens.
 
     Attributes:
-        words: k words or pieces as they are written there, special tokens by their names.
+        words: each as it is written in the text; a special token by its name.
         spans: (k, 2) first character of each, and the one behind its last; both 0 for special
             tokens.
-        positions: (t,) for each token the number of its word or piece.
+        positions: (t,) for each token the place of its word or piece in `words`.
     """
 
     words: list[str]
     spans: np.ndarray
     positions: np.ndarray
 
-    def take(self, numbers: np.ndarray) -> "TextUnits":
-        """Some of the pieces, where every token is one."""
-        return TextUnits(
-            [self.words[number] for number in numbers], self.spans[numbers], np.arange(len(numbers))
-        )
+    def take(self, places: np.ndarray) -> "TextUnits":
+        """Returns some of the pieces, where every token is a piece."""
+        words = [self.words[place] for place in places]
+        return TextUnits(words, self.spans[places], np.arange(len(places)))
 
 
 def spans_of(spans: Sequence[tuple[int, int]]) -> np.ndarray:
-    """(k, 2) int64, also of no spans."""
+    """Returns k spans as a (k, 2) int64 array, also where k is 0."""
     return np.array(spans, dtype=np.int64).reshape(-1, 2)
 
 
-def text_words(tokenizer: Any, text: str, max_length: int, *, pieces: bool = False) -> TextUnits:
-    """The words of a text, or its pieces."""
+def text_words(
+    tokenizer: Tokenizer, text: str, max_length: int, *, pieces: bool = False
+) -> TextUnits:
+    """Splits a text into words, or into pieces; it is cut after `max_length` tokens."""
     encoded = tokenizer(text, truncation=True, max_length=max_length, return_offsets_mapping=True)
-    words: list[str] = []
+    token_names = tokenizer.convert_ids_to_tokens(encoded["input_ids"])
+    unit_names: list[str] = []
     spans: list[tuple[int, int]] = []
-    positions = np.zeros(len(encoded["input_ids"]), dtype=np.int64)
-    last = None
-    names = tokenizer.convert_ids_to_tokens(encoded["input_ids"])
-    for token, (word, (begin, end)) in enumerate(
-        zip(encoded.word_ids(), encoded["offset_mapping"], strict=True)
-    ):
-        if pieces or word is None or word != last:
-            words.append(names[token])
+    positions = np.zeros(len(token_names), dtype=np.int64)
+    last_word = None
+    tokens = zip(token_names, encoded.word_ids(), encoded["offset_mapping"], strict=True)
+    for token, (name, word, (begin, end)) in enumerate(tokens):
+        if pieces or word is None or word != last_word:
+            unit_names.append(name)
             spans.append((begin, end))
-        spans[-1] = (spans[-1][0], end)
-        if word is not None:
-            words[-1] = names[token]
-        positions[token] = len(words) - 1
-        last = word
+        else:
+            unit_names[-1] = name
+            spans[-1] = (spans[-1][0], end)
+        positions[token] = len(spans) - 1
+        last_word = word
     spans = _with_marks(text, spans)
-    written = (text[begin:end].strip() for begin, end in spans)
-    return TextUnits(
-        [here or name for here, name in zip(written, words, strict=True)],
-        spans_of(spans),
-        positions,
-    )
+    # A unit that is nowhere in the text, such as a special token, has its name.
+    words = [
+        text[begin:end].strip() or name
+        for name, (begin, end) in zip(unit_names, spans, strict=True)
+    ]
+    return TextUnits(words, spans_of(spans), positions)
 
 
 def _with_marks(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Spans with the marks that follow them and belong to none: of a letter that a tokenizer
-    composes with its marks it says that it ends before them."""
-    longer = []
-    limit = len(text)
+    """Extends spans by the combining marks that follow them and belong to no span.
+
+    A tokenizer that composes a letter with its marks says that the letter ends before them.
+    """
+    extended = []
+    next_begin = len(text)
     for begin, end in reversed(spans):
         if begin < end:
-            marks = _MARKS.match(text, end, max(limit, end))
-            end, limit = (marks.end() if marks else end), begin
-        longer.append((begin, end))
-    return longer[::-1]
+            marks = _MARKS.match(text, end, max(next_begin, end))
+            end = marks.end() if marks else end
+            next_begin = begin
+        extended.append((begin, end))
+    return extended[::-1]
 
 
-def word_table(tokenizer: Any) -> np.ndarray:
-    """(V,) bool table over the vocabulary: true for special tokens and for first pieces of words
-    that are no punctuation.
+def word_table(tokenizer: Tokenizer) -> np.ndarray:
+    """Returns a (V,) bool table over a vocabulary: true for special tokens, and for pieces that
+    begin a word and are no punctuation.
 
-    WordPiece vocabularies: false for single ASCII punctuation characters and for pieces that
-    contain ``##``, as in the first published code of XMoverScore. SentencePiece vocabularies, for
-    which the authors wrote no filter, get the equivalent: false for pieces of ASCII punctuation
-    alone, and for pieces without the space mark, unless they begin with a character of a script
-    that is written without spaces (multilingual BERT splits Chinese text into characters, none of
-    which carries ``##``).
+    In a WordPiece vocabulary, single ASCII punctuation characters and pieces with ``##`` are false,
+    as in the first published code of XMoverScore. For a SentencePiece vocabulary the authors wrote
+    no filter. Here pieces of ASCII punctuation alone are false, and so are pieces without the space
+    mark, unless they begin with a character of a script that is written without spaces:
+    multilingual BERT splits Chinese text into characters, none of which has ``##``.
 
     Raises:
         InputError: the vocabulary marks words in neither way (byte-level BPE, for example).
@@ -99,25 +105,25 @@ def word_table(tokenizer: Any) -> np.ndarray:
     special = set(tokenizer.all_special_ids)
     table = np.ones(max(vocabulary.values()) + 1, dtype=bool)
     if any(piece.startswith("##") for piece in vocabulary):
-        rule = _wordpiece
+        begins_word = _begins_word_in_wordpiece
     elif any(piece.startswith("▁") for piece in vocabulary):
-        rule = _sentencepiece
+        begins_word = _begins_word_in_sentencepiece
     else:
-        known = "the word filter knows WordPiece ('##') and SentencePiece ('▁') vocabularies"
         raise InputError(
-            f"{known}; this encoder has another one: use variant='release', which keeps all tokens",
+            "the word filter knows WordPiece ('##') and SentencePiece ('▁') vocabularies; this "
+            "encoder has another one: use variant='release', which keeps all tokens",
             mentions=["variant='release'"],
         )
     for piece, number in vocabulary.items():
-        table[number] = number in special or rule(piece)
+        table[number] = number in special or begins_word(piece)
     return table
 
 
-def _wordpiece(piece: str) -> bool:
+def _begins_word_in_wordpiece(piece: str) -> bool:
     return "##" not in piece and not (len(piece) == 1 and piece in string.punctuation)
 
 
-def _sentencepiece(piece: str) -> bool:
+def _begins_word_in_sentencepiece(piece: str) -> bool:
     text = piece.removeprefix("▁")
     if not text or all(character in string.punctuation for character in text):
         return False

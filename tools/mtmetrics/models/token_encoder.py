@@ -1,5 +1,8 @@
-"""Turns texts into packed token vectors: of one layer of a transformer encoder, or mixed from all
-of them."""
+"""Token vectors of texts, from one layer of a transformer encoder or a mix of its layers.
+
+A `TokenEncoder` tokenises texts, has its `EncoderNetwork` compute those that the cache lacks, and
+packs the vectors.
+"""
 
 import copy
 import itertools
@@ -9,8 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from mtmetrics.artifacts.models import NetworkConfig, Tokenizer
 from mtmetrics.checks import positive
 from mtmetrics.errors import InputError, MTMetricsError
+from mtmetrics.models.devices import warn_of_slow_dtype
 from mtmetrics.models.encoder_network import EncodedText, EncoderNetwork, Reading, TextKey
 from mtmetrics.models.packed import Language, Level, PackedTokens, distinct
 from mtmetrics.models.text_units import TextUnits, text_words
@@ -21,8 +26,8 @@ class TokenEncoder:
 
     Texts run in batches of like length through the layers that are used, and no further. Texts
     longer than the model's limit are cut there, special tokens kept, and marked as truncated. A
-    folder may hold tokenizers of its own for some languages, as ``languages/en/tokenizer.json``;
-    texts in all others are read with the usual one.
+    model's folder may hold tokenizers of single languages, such as ``languages/en/tokenizer.json``;
+    texts in all other languages are read with the usual one.
 
     Args:
         model: folder, name of a bundled artifact, or Hub repository of any `transformers` encoder;
@@ -56,6 +61,7 @@ class TokenEncoder:
     ) -> None:
         if not isinstance(model, EncoderNetwork):
             model = EncoderNetwork(model, **opening)
+            warn_of_slow_dtype(model.running.dtype, model.running.device)
         self._network = model
         self.name, self.label, self.fingerprint = model.name, model.label, model.fingerprint
         self.dtype = model.dtype
@@ -75,8 +81,9 @@ class TokenEncoder:
         self.dim: int = model.config.hidden_size * len(self.readings)
         self.max_length = _max_length(self.tokenizer, model.config)
         if max_pieces is not None:
-            most = positive("max_pieces", max_pieces) + self.tokenizer.num_special_tokens_to_add()
-            self.max_length = min(self.max_length, most)
+            special_tokens = self.tokenizer.num_special_tokens_to_add()
+            limit = positive("max_pieces", max_pieces) + special_tokens
+            self.max_length = min(self.max_length, limit)
         model.join(self)
 
     def _checked_layer(self, layer: int | None, depth: int) -> int:
@@ -104,10 +111,10 @@ class TokenEncoder:
         mix: np.ndarray | None = None,
         max_pieces: int | None = None,
     ) -> "TokenEncoder":
-        """Returns the same loaded model, read at another layer or mix.
+        """Returns an encoder that reads another layer or mix of the same loaded model.
 
-        As long as both are in use, one pass over a text gives the vectors of both, and a cache
-        keeps them until they are asked for.
+        While both are in use, one pass of a text gives the vectors of both; the cache keeps those
+        of the other one.
         """
         return TokenEncoder(self._network, layer=layer, mix=mix, max_pieces=max_pieces)
 
@@ -129,13 +136,13 @@ class TokenEncoder:
         """(V,) bool, true for the tokens that the published word filter keeps."""
         return self._network.word_table
 
-    def tokenizer_for(self, language: str | None) -> Any:
+    def tokenizer_for(self, language: str | None) -> Tokenizer:
         """Returns the tokenizer of texts in a language.
 
         Raises:
             InputError: the tokenizer depends on the language, and it is None.
         """
-        tokenizers = self._network.own_tokenizers
+        tokenizers = self._network.language_tokenizers
         if tokenizers and language is None:
             reads = f"encoder {self.name} reads {' '.join(tokenizers)} with a vocabulary of its own"
             raise InputError(
@@ -153,48 +160,49 @@ class TokenEncoder:
         return text_words(self.tokenizer_for(language), text, self.max_length, pieces=pieces)
 
     def encode(self, texts: Sequence[str], language: Language = None) -> PackedTokens:
-        """Returns packed vectors of the distinct ones of N texts in order of first appearance,
-        special tokens included.
+        """Returns packed vectors of N texts, special tokens included; equal texts share theirs.
 
         Args:
             texts: N texts.
-            language: that of all texts, or of each; needed where the model reads some languages
-                differently.
+            language: of all texts, or of each; needed where the model has tokenizers of single
+                languages.
         """
         return self._encode(texts, language)
 
     def encode_words(
         self, sentences: Sequence[Sequence[str]], language: Language = None
     ) -> PackedTokens:
-        """Encodes sentences that are split into words already, which `PackedTokens.words` counts;
-        see `encode`."""
+        """Encodes sentences that are split into words already; see `encode`. `PackedTokens.words`
+        counts these words."""
         return self._encode([tuple(words) for words in sentences], language)
 
     def _encode(self, texts: Sequence[str | tuple[str, ...]], language: Language) -> PackedTokens:
         keys, index = distinct(self._keys(texts, language))
+        # The same text with the vectors of each reading.
         cached: dict[TextKey, list[EncodedText]] = {}
         new: list[TextKey] = []
         for key in keys:
-            readings = self._network.cached(key, self)
-            if readings is None:
+            cached_text = self._network.cached(key, self)
+            if cached_text is None:
                 new.append(key)
             else:
-                cached[key] = readings
+                cached[key] = cached_text
         self.counts.requested += len(texts)
         self.counts.computed += len(new)
-        encoded = dict(zip(new, self._tokenise(new), strict=True))
-        encoded |= {key: readings[0] for key, readings in cached.items()}
-        packed = self._unfilled([encoded[key] for key in keys], index)
+        texts_by_key = dict(zip(new, self._tokenise(new), strict=True))
+        texts_by_key |= {key: by_reading[0] for key, by_reading in cached.items()}
+        packed = self._unfilled([texts_by_key[key] for key in keys], index)
+        # Views of the packed vectors, to be filled.
         rows = {key: packed.vectors[packed.rows(text)] for text, key in enumerate(keys)}
-        for key, readings in cached.items():
-            for columns, reading in zip(self._columns, readings, strict=True):
-                rows[key][:, columns] = reading.vectors
-        self._fill(new, [encoded[key] for key in new], [rows[key] for key in new])
+        for key, by_reading in cached.items():
+            for columns, text in zip(self._columns, by_reading, strict=True):
+                rows[key][:, columns] = text.vectors
+        self._fill(new, [texts_by_key[key] for key in new], [rows[key] for key in new])
         return packed
 
     def _keys(self, texts: Sequence[str | tuple[str, ...]], language: Language) -> list[TextKey]:
-        """Returns each text with the language of its tokenizer."""
-        tokenizers = self._network.own_tokenizers
+        """Returns each text with the language of its tokenizer, None for the usual tokenizer."""
+        tokenizers = self._network.language_tokenizers
         if not tokenizers:
             return [TextKey(text, None) for text in texts]
         if language is None or isinstance(language, str):
@@ -210,13 +218,13 @@ class TokenEncoder:
 
     @property
     def _columns(self) -> list[slice]:
-        """The columns of a vector that each reading fills."""
+        """Columns of a vector that each reading fills."""
         width = self.dim // len(self.readings)
         return [slice(first, first + width) for first in range(0, self.dim, width)]
 
     def _unfilled(self, texts: list[EncodedText], index: np.ndarray) -> PackedTokens:
-        """Returns packed tokens of texts, or one row for each text, whose vectors are not filled in
-        yet."""
+        """Packs texts, token by token or one row for each text, with vectors that are not filled
+        in yet."""
         truncated = np.array([text.is_truncated for text in texts], dtype=bool)
         if self.level == "sentence":
             vectors = np.empty((len(texts), self.dim), dtype=np.float32)
@@ -231,10 +239,12 @@ class TokenEncoder:
 
         Texts of one tokenizer and kind that follow each other are tokenised in one call.
         """
-        nothing = np.zeros((0, self.dim), dtype=np.float32)
+        no_vectors = np.zeros((0, self.dim), dtype=np.float32)
         groups = itertools.groupby(keys, lambda key: (key.language, type(key.text)))
         for (language, kind), group in groups:
-            tokenizer = self._network.own_tokenizers.get(language or "", self.tokenizer)
+            tokenizer = self.tokenizer
+            if language is not None:
+                tokenizer = self._network.language_tokenizers[language]
             is_split = kind is not str
             encoded = tokenizer(
                 [list(key.text) if is_split else key.text for key in group],
@@ -242,18 +252,18 @@ class TokenEncoder:
                 max_length=self.max_length,
                 is_split_into_words=is_split,
             )
-            for number, ids in enumerate(encoded["input_ids"]):
-                words = [-1 if word is None else word for word in encoded.word_ids(number)]
-                is_truncated = bool(encoded.encodings[number].overflowing)
+            for index, ids in enumerate(encoded["input_ids"]):
+                words = [-1 if word is None else word for word in encoded.word_ids(index)]
+                is_truncated = bool(encoded.encodings[index].overflowing)
                 yield EncodedText(
-                    vectors=nothing,
+                    vectors=no_vectors,
                     token_ids=np.array(ids, dtype=np.int64),
                     words=np.array(words, dtype=np.int64),
                     is_truncated=is_truncated,
                 )
 
     def _fill(self, keys: list[TextKey], texts: list[EncodedText], rows: list[np.ndarray]) -> None:
-        """Computes the vectors of texts whose tokens are there, and writes them into their rows."""
+        """Computes the vectors of texts that are tokenised, and writes them into their rows."""
         columns_of: dict[Reading, list[slice]] = {}
         for columns, reading in zip(self._columns, self.readings, strict=True):
             columns_of.setdefault(reading, []).append(columns)
@@ -273,7 +283,8 @@ class TokenEncoder:
         self.counts.padded_tokens += self._network.run(keys, texts, self, keep)
 
 
-def _max_length(tokenizer: Any, config: Any) -> int:
+def _max_length(tokenizer: Tokenizer, config: NetworkConfig) -> int:
+    """Returns the number of tokens that a model can read at once."""
     positions = getattr(config, "max_position_embeddings", None)
     if positions is None:
         return int(tokenizer.model_max_length)

@@ -17,19 +17,22 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class TokenWeights:
-    """A (V,) float32 table of weights over a vocabulary, at least 0; transport needs them positive.
+    """A table of weights over a vocabulary.
 
-    It is stored, never taken from the texts being scored, so that a segment's score does not depend
-    on its neighbours."""
+    It comes from a file, never from the texts that are scored, so that a segment's score does not
+    depend on its neighbours.
+
+    Attributes:
+        table: (V,) float32, at least 0; transport needs weights above 0.
+    """
 
     table: np.ndarray
 
     @property
     def fingerprint(self) -> str:
         """First 8 hexadecimal digits of the table's sha256."""
-        return hashlib.sha256(
-            np.ascontiguousarray(self.table, dtype=np.float32).tobytes()
-        ).hexdigest()[:8]
+        content = np.ascontiguousarray(self.table, dtype=np.float32).tobytes()
+        return hashlib.sha256(content).hexdigest()[:8]
 
     def apply(self, tokens: PackedTokens) -> PackedTokens:
         """Returns tokens with the weights of the table."""
@@ -50,13 +53,13 @@ class TokenWeights:
         texts: Iterable[str | tuple[str, str | None]],
         offset: float = 1.0,
     ) -> "TokenWeights":
-        """Smoothed inverse document frequency ``ln((M + 1) / (df + 1))`` over M texts, plus an
-        offset.
+        """Computes the smoothed inverse document frequency ``ln((M + 1) / (df + 1))`` over M texts,
+        plus an offset.
 
         Args:
             encoder: its tokeniser splits the texts.
-            texts: one document each, or it and its language, where the encoder reads some languages
-                differently; repeated ones count as often as they come.
+            texts: one document each, with its language where the encoder has tokenizers of single
+                languages; a text that comes twice counts twice.
             offset: 1 makes all weights positive, as transport needs; 0 gives those of BERTScore
                 (Zhang et al., 2020, Sec. 3), where a token that occurs in every text has none.
 
@@ -68,11 +71,8 @@ class TokenWeights:
         for document in texts:
             text, language = (document, None) if isinstance(document, str) else document
             tokenizer = encoder.tokenizer_for(language)
-            counts[
-                np.unique(
-                    tokenizer(text, truncation=True, max_length=encoder.max_length)["input_ids"]
-                )
-            ] += 1
+            encoded = tokenizer(text, truncation=True, max_length=encoder.max_length)
+            counts[np.unique(encoded["input_ids"])] += 1
             total += 1
         if not total:
             raise InputError("weights: no texts, so there is nothing to count")
@@ -88,7 +88,7 @@ class TokenWeights:
 
     @classmethod
     def load(cls, path: str | Path) -> "TokenWeights":
-        """Reads what `save` wrote, for transport.
+        """Reads the file of `save`, for transport.
 
         Raises:
             ArtifactError: missing, damaged, not such a table, or one with weights of 0, which

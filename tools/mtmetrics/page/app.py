@@ -1,4 +1,8 @@
-"""The page that compares systems, with all metrics or with one, as one gradio app."""
+"""The page that compares systems, as a gradio app: with all metrics, or with a single one.
+
+`build_page` makes the app. Its components are made from top to bottom by `_Page.build`: texts,
+metrics, result. `_Page._connect` then says which handler an event of a component calls.
+"""
 
 import contextlib
 import functools
@@ -15,6 +19,7 @@ from mtmetrics.layout import metric_path
 from mtmetrics.page import views
 from mtmetrics.page.comparing import Compared, Comparer, Progress
 from mtmetrics.page.downloads import FILES, command, write_files
+from mtmetrics.page.endpoints import Endpoints
 from mtmetrics.page.explaining import coloured, heatmap
 from mtmetrics.page.offers import about, chosen, named, offers
 from mtmetrics.page.texts import TextInput, Texts, read
@@ -25,13 +30,16 @@ if TYPE_CHECKING:
     import gradio
     from gradio.components import Component
 
-# Components of gradio, and the values that an event gives or shows.
+# Component of gradio -> its value. Handlers take and return such dictionaries.
 Values = dict[Any, Any]
+# Keywords of a component or of an event.
+Keywords = dict[str, Any]
 
-_HOUR = 3600
+_HOUR = 3600  # seconds for which results and files are kept
+# Boxes for pasted systems: how many there are, and how many are shown before a visitor adds one.
 _MOST_PASTED = 6
 _SHOWN_AT_FIRST = 2
-_NAMES = {
+_LANGUAGE_NAMES = {
     "cs": "Czech",
     "de": "German",
     "en": "English",
@@ -57,11 +65,13 @@ _FOOT = (
     '<p class="mt-foot">mtmetrics: evaluation metrics for machine translation. The presets called mini are small '
     "stand-ins that run anywhere; look at the segments before you trust a number.</p>"
 )
+# Side to compare with -> label of its metrics.
 _GROUPS = {
     "source": "Against the source, without references",
     "reference": "Against references",
     "both": "Against source and reference together",
 }
+# Has a click on a translation call the handler with the numbers of its segment and its system.
 _CLICKS = """
 element.addEventListener('click', event => {
   const output = event.target.closest('[data-segment]');
@@ -72,7 +82,7 @@ element.addEventListener('click', event => {
 
 @dataclass(frozen=True)
 class _SystemBox:
-    """The column of a pasted system, and its boxes."""
+    """Components for a pasted system: the column on the page, and the boxes in it."""
 
     column: "gradio.Column"
     name: "gradio.Textbox"
@@ -81,7 +91,8 @@ class _SystemBox:
 
 @dataclass(frozen=True)
 class _MetricGroup:
-    """The column of the metrics that compare with one side, and their boxes."""
+    """Components for the metrics that compare with one side: the column on the page, and the boxes
+    to tick in it."""
 
     column: "gradio.Column"
     boxes: "gradio.CheckboxGroup"
@@ -90,14 +101,14 @@ class _MetricGroup:
 class _Page:
     """The components of the page, and the handlers of its events.
 
-    A handler that reads the form takes a dictionary of components and values, as gradio passes it
-    for a set of inputs; one that changes several components returns such a dictionary. So a new
-    box is made in one place (`_add_input`) and read in one place (`_lang_pair`, `_text_columns` or
-    `_systems`).
+    The form is all that a visitor fills in: the texts and the ticked metrics. A handler that reads
+    it takes a dictionary of components and values, which gradio passes for a set of inputs. A
+    handler that changes several components returns such a dictionary. So a new box is made in one
+    place, with `_add_input`, and read in one place: `_lang_pair`, `_text_columns` or `_systems`.
 
     Args:
         metric: the only metric that the page offers; None for all.
-        added: metrics to offer besides.
+        added: names of metrics to offer besides.
     """
 
     def __init__(self, metric: str | None, added: Sequence[str]) -> None:
@@ -119,20 +130,23 @@ class _Page:
             scale = f"Higher is better; a segment's score is {description['range']}."
             self.head = f"{description['about']} {scale}"
         sides = {offer.side for offer in self.offers}
-        # The metrics that are shown while there are no texts.
+        # While there are no texts, metrics are shown as if there were these columns.
         self.columns_at_first = next(side for side in Side if side in sides).columns
         self.comparer = Comparer()
+        # Components of the texts, see `_add_input`.
         self.inputs: list[Component] = []
-        # One model, one request at a time.
-        self.queue: dict[str, Any] = {
+        # Keywords of events whose handlers run models: they wait for each other.
+        self.queue: Keywords = {
             "concurrency_limit": 1,
             "concurrency_id": "model",
             "api_visibility": "private",
             "show_progress": "hidden",
         }
-        self.immediate: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
+        # Keywords of events whose handlers are fast.
+        self.immediate: Keywords = {"api_visibility": "private", "show_progress": "hidden"}
 
     def build(self) -> "gradio.Blocks":
+        """Makes all components, and connects their events."""
         gr = self.gr
         title = self.title if self.has_one_metric else "mtmetrics: compare"
         with gr.Blocks(title=title, analytics_enabled=False, delete_cache=(_HOUR, _HOUR)) as app:
@@ -142,26 +156,29 @@ class _Page:
             self._build_result()
             gr.HTML(_FOOT)
             self._connect()
+            public = self.queue | {"api_visibility": "public"}
+            del public["show_progress"]
+            Endpoints(self.offers, self.comparer).publish(**public)
         return app
 
     def _add_input(self, component: "Component") -> Any:
-        """Has a change of the component update the facts and the metrics, and the comparison read
-        it."""
+        """Adds a component to the form: its change updates the facts and the metrics, and handlers
+        of the form can read it. Returns the component."""
         self.inputs.append(component)
         return component
 
     def _languages(self) -> list[tuple[str, str]]:
-        """Name and code of the languages that some metric names."""
+        """Returns label and code of the languages that some metric names."""
         pairs = {pair for offer in self.offers for pair in offer.languages}
         codes = {code for pair in pairs for code in pair.split("-")} - {"any"}
-        return sorted((f"{_NAMES.get(code, code)} ({code})", code) for code in codes)
+        return sorted((f"{_LANGUAGE_NAMES.get(code, code)} ({code})", code) for code in codes)
 
     def _build_input(self) -> None:
         gr = self.gr
         languages = self._languages()
         gr.HTML("<h2><span>1</span>Texts</h2>", elem_classes="mt-step")
         with gr.Row():
-            style: dict[str, Any] = {"allow_custom_value": True, "min_width": 150}
+            style: Keywords = {"allow_custom_value": True, "min_width": 150}
             self.source_language = self._add_input(
                 gr.Dropdown(languages, label="From", value="de", **style)
             )
@@ -197,7 +214,8 @@ class _Page:
             self.example = gr.Button("Try the example", size="sm", scale=0, min_width=150)
 
     def _system_box(self, number: int) -> "_SystemBox":
-        """The boxes for the name and the pasted translations of a system, from 1 up."""
+        """Makes the boxes for the name and the translations of a pasted system; systems are numbered
+        from 1."""
         gr = self.gr
         with gr.Column(min_width=280, visible=number <= _SHOWN_AT_FIRST) as column:
             name = gr.Textbox(f"system-{number}", label=f"Name of system {number}")
@@ -219,11 +237,12 @@ class _Page:
             self.start = gr.Button("Compare", variant="primary", scale=3)
             self.stop = gr.Button("Stop", visible=False, scale=1)
         self.status = gr.HTML("", elem_id="mt-status")
-        # A list that the running comparison shares; it is no longer empty once Stop was pressed.
+        # A list that the running comparison shares with the button Stop, which fills it.
         self.stop_signal = gr.State([])
 
     def _build_result(self) -> None:
         gr = self.gr
+        # The result, a `Compared`, and the segment whose heatmap is shown, a `views.Opened`.
         self.compared = gr.State(time_to_live=_HOUR)
         self.opened = gr.State()
         with gr.Column(visible=False, elem_classes="mt-result") as self.result:
@@ -301,47 +320,47 @@ class _Page:
 
     def _connect_segments(self) -> None:
         listing = self._listing()
+        # Another metric or order begins at page 1, without a heatmap.
         for component in (self.metric, self.order):
-            component.input(
-                lambda: (1, None), None, [self.page, self.opened], **self.immediate
-            ).then(**listing)
-        pages = {
+            outputs = [self.page, self.opened]
+            change = component.input(lambda: (1, None), None, outputs, **self.immediate)
+            change.then(**listing)
+        page_steps = {
             self.page.submit: 0,
             self.page.blur: 0,
             self.previous.click: -1,
             self.next.click: 1,
         }
-        for event, step in pages.items():
-            event(
-                functools.partial(_turned_page, step=step),
-                [self.page, self.compared],
-                self.page,
-                **self.immediate,
-            ).then(**listing)
-        self.segments.click(
-            self._open, [self.compared, self.metric, self.opened], self.opened, **self.queue
-        ).then(**listing)
+        for event, step in page_steps.items():
+            turn = functools.partial(_turned_page, step=step)
+            change = event(turn, [self.page, self.compared], self.page, **self.immediate)
+            change.then(**listing)
+        inputs = [self.compared, self.metric, self.opened]
+        click = self.segments.click(self._open, inputs, self.opened, **self.queue)
+        click.then(**listing)
 
     def _form(self) -> "set[Component]":
-        """The components whose values a handler takes as a dictionary."""
+        """Returns the components of the form, as inputs of an event."""
         return {*self.inputs, *self._checkboxes()}
 
     def _checkboxes(self) -> "list[Component]":
+        """Returns the boxes of all metrics."""
         return [group.boxes for group in self.groups.values()]
 
-    def _listing(self) -> dict[str, Any]:
-        """The event that shows a page of segments."""
+    def _listing(self) -> Keywords:
+        """Returns the keywords of an event that shows a page of segments."""
         inputs = [self.compared, self.metric, self.order, self.page, self.opened]
         return {"fn": self._list, "inputs": inputs, "outputs": self.segments, **self.queue}
 
     def _lang_pair(self, form: Values) -> str:
-        """The language pair of the two boxes; underscores keep a code such as zh-CN in one piece."""
+        """Reads the language pair from the two boxes; underscores keep a code such as zh-CN in one
+        piece."""
         codes = [form[self.source_language], form[self.target_language]]
         return "-".join(str(code or "").strip().replace("-", "_") for code in codes)
 
     def _text_columns(self, form: Values) -> dict[Column, TextInput]:
-        """The source and the references, as far as they are there; an InputError says that one is
-        uploaded and pasted."""
+        """Reads the source and the references; an InputError says that one is both uploaded and
+        pasted."""
         source = _uploaded_or_pasted("source", form[self.source_file], form[self.source_text])
         references = _uploaded_or_pasted(
             "reference", form[self.reference_file], form[self.reference_text]
@@ -349,7 +368,7 @@ class _Page:
         return {"sources": source, "references": references}
 
     def _systems(self, form: Values) -> list[TextInput]:
-        """The systems that are uploaded, then the boxes of those that may be pasted."""
+        """Reads the uploaded systems, then the boxes of pasted systems, which may be empty."""
         paths = [Path(path) for path in form[self.system_files] or []]
         stems = [path.stem for path in paths]
         systems = []
@@ -362,10 +381,12 @@ class _Page:
         return systems
 
     def _texts(self, form: Values) -> Texts:
+        """Reads all texts; an InputError says what is wrong with them."""
         return read(self._lang_pair(form), self._text_columns(form), self._systems(form))
 
     def _update_form(self, form: Values) -> Values:
-        """Says what the texts are, and shows the metrics that can score them."""
+        """Shows facts about the texts, or what is wrong with them, and the metrics that can score
+        them."""
         texts, problem, columns = None, None, set()
         try:
             inputs = self._text_columns(form)
@@ -373,8 +394,8 @@ class _Page:
             if columns and any(text.is_there for text in self._systems(form)):
                 texts = self._texts(form)
         except MTMetricsError as error:
-            problem = str(error)
-        updates = {self.facts: views.problem(problem) if problem else _facts_of(texts)}
+            problem = views.error_problem(error)
+        updates = {self.facts: problem or _facts_of(texts)}
         for side, group in self.groups.items():
             choices, ticked = self._choices(
                 side, columns or self.columns_at_first, self._lang_pair(form), form[group.boxes]
@@ -386,10 +407,19 @@ class _Page:
     def _choices(
         self, side: str, columns: Collection[Column], lang_pair: str, ticked: Sequence[str]
     ) -> tuple[list[tuple[str, str]], list[str]]:
-        """The metrics of one group that fit, as label and key, and the keys of those to tick.
+        """Finds the metrics of one group that can score texts.
 
-        The ticked ones stay ticked. Where none fits any more, the usual ones are ticked, or on a
-        page for one metric its first preset."""
+        Args:
+            side: of the group.
+            columns: of text that the visitor gave.
+            lang_pair: of the texts.
+            ticked: keys of metrics that are ticked now.
+
+        Returns:
+            Label and key of each metric that fits; and the keys to tick. Ticked metrics stay ticked.
+            If none of them fits, the usual metrics are ticked, or on a page for one metric its
+            first preset.
+        """
         fitting = [
             offer for offer in self.offers if offer.side == side and offer.fits(columns, lang_pair)
         ]
@@ -402,6 +432,7 @@ class _Page:
         return choices, still_ticked or usual
 
     def _add_system(self, shown: int) -> Values:
+        """Shows the boxes of one more system."""
         shown = min(shown + 1, _MOST_PASTED)
         updates: Values = {self.boxes_shown: shown}
         for number, box in enumerate(self.system_boxes):
@@ -409,7 +440,8 @@ class _Page:
         return updates
 
     def _run(self, form: Values) -> Iterator[Values]:
-        """Yields progress, and at last everything."""
+        """Compares the systems of the form. Yields the values that show the progress, then those of
+        the result."""
         gr = self.gr
         ticked = [key for group in self.groups.values() for key in form[group.boxes]]
         stop_signal: list[bool] = []
@@ -417,6 +449,7 @@ class _Page:
             self.start: gr.Button(interactive=True),
             self.stop: gr.Button("Stop", visible=False, interactive=True),
         }
+        # Values of components after a comparison without a result, and at the beginning of one.
         ended = {self.result: gr.Column(visible=False), **buttons}
         begun = {
             self.result: gr.Column(visible=False),
@@ -426,29 +459,29 @@ class _Page:
         }
         try:
             texts = self._texts(form)
-            metrics = chosen(self.offers, ticked, texts.others, texts.lang_pair)
+            metrics = chosen(self.offers, ticked, texts.columns, texts.lang_pair)
             for state in self.comparer.compare(texts, metrics):
                 if stop_signal:
                     yield {self.status: "Stopped.", **ended}
                     return
                 if isinstance(state, Progress):
                     yield {self.status: views.progress(state), **begun}
-                    begun = {}
+                    begun = {}  # the buttons change once
                 else:
                     with _shown_files() as folder:
                         results = self._result_values(state, folder)
                         visible = {self.result: gr.Column(visible=True)}
                         yield {self.status: "", **visible, **buttons, **results}
         except MTMetricsError as error:
-            yield {self.status: views.problem(str(error)), **ended}
+            yield {self.status: views.error_problem(error), **ended}
 
     def _stop(self, stop_signal: list[bool]) -> "gradio.Button":
-        """Has the run end at its next turn, so that it leaves the queue as every run does."""
+        """Has the comparison end at its next step, so that it leaves the queue like every other."""
         stop_signal.append(True)
         return self.gr.Button("Stopping", interactive=False)
 
     def _result_values(self, compared: Compared, folder: Path) -> Values:
-        """The values of all components of the result; the files lie in a folder."""
+        """Returns the values of all components of the result; writes the files into a folder."""
         gr = self.gr
         titles = [(metric.offer.title, number) for number, metric in enumerate(compared.metrics)]
         orders = compared.orders()
@@ -472,7 +505,7 @@ class _Page:
         return values
 
     def _show_example(self) -> Iterator[Values]:
-        """Fills in the bundled example, as a visitor would upload it."""
+        """Fills in the form with the bundled example, as uploaded files."""
         texts = example()
         source, target = split_pair(texts.lang_pair)
         with _shown_files() as folder:
@@ -495,7 +528,15 @@ class _Page:
         page: float | None,
         opened: views.Opened | None,
     ) -> str:
-        """A page of segments."""
+        """Returns a page of segments as HTML.
+
+        Args:
+            compared: the result; None if it was dropped, after an hour.
+            metric: place of the metric whose scores order the segments.
+            order: one of `Compared.orders`.
+            page: number of the page, from 1.
+            opened: the segment whose heatmap is shown.
+        """
         if compared is None:
             return views.problem(
                 "The scores are not here any more: they are kept for an hour. Press Compare again."
@@ -511,24 +552,24 @@ class _Page:
         opened: views.Opened | None,
         event: "gradio.EventData",
     ) -> views.Opened | None:
-        """The heatmap of the output that was clicked; none where it is open already."""
+        """Returns the heatmap of the translation that was clicked; None to close the open one."""
         segment, system = int(event.segment), int(event.system)
         is_open = opened is not None and (opened.segment, opened.system) == (segment, system)
         if compared is None or is_open:
             return None
         scored, names = compared.metrics[metric], list(compared.texts.systems)
-        columns = {name: [texts[segment]] for name, texts in compared.texts.others.items()}
+        columns = {name: [texts[segment]] for name, texts in compared.texts.columns.items()}
         result, text = scored.results[names[system]], compared.texts.systems[names[system]][segment]
         return views.Opened(segment, system, heatmap(scored.scorer, columns, text, result, segment))
 
 
 def build_page(metric: str | None = None, added: Sequence[str] = ()) -> "gradio.Blocks":
-    """The page that compares systems, for `mtmetrics.page.theme.serve`; it offers what works here,
-    without a network.
+    """Makes the page that compares systems, for `mtmetrics.page.theme.serve`. It offers the metrics
+    that work here without a network.
 
     Args:
-        metric: offer this one alone, one of those of `mtmetrics.layout.metric_names`.
-        added: metrics to offer besides, named as on the command line.
+        metric: the only metric to offer, one of `mtmetrics.layout.metric_names`; None for all.
+        added: metrics to offer besides, by their names on the command line.
 
     Raises:
         InputError: an unknown metric.
@@ -536,10 +577,10 @@ def build_page(metric: str | None = None, added: Sequence[str] = ()) -> "gradio.
         MTMetricsError: none of the metric's presets works here.
     """
     if metric is not None:
-        metric_path(metric)  # refuses what is no metric with a page
+        metric_path(metric)  # refuses an unknown metric
     require_extra("app", "the page")
     require_extra("plot", "the page")
-    # Event handlers are typed by names that gradio resolves when the page is built.
+    # Gradio looks up the types of the handlers' arguments, such as ``gradio.EventData``, here.
     import gradio
 
     globals()["gradio"] = gradio
@@ -547,7 +588,7 @@ def build_page(metric: str | None = None, added: Sequence[str] = ()) -> "gradio.
 
 
 def _uploaded_or_pasted(name: str, path: str | None, text: str | None) -> TextInput:
-    """A column of text from a file or from a box; an InputError says that it is in both."""
+    """Returns a column of text from a file or from a box; an InputError says that it is in both."""
     if path is None:
         return TextInput(name, None, text or "")
     if (text or "").strip():
@@ -556,11 +597,12 @@ def _uploaded_or_pasted(name: str, path: str | None, text: str | None) -> TextIn
 
 
 def _facts_of(texts: Texts | None) -> str:
+    """Describes the texts in HTML; asks for some where there are none."""
     if texts is None:
         return (
             "Upload or paste a source or references, and the translations of two or more systems."
         )
-    columns = " and ".join(texts.others)
+    columns = " and ".join(texts.columns)
     names = ", ".join(map(html.escape, texts.systems))
     count = f"{len(texts.systems)} system{'s' if len(texts.systems) > 1 else ''}"
     return f"<b>{texts.segments:,}</b> segments with {columns}, <b>{count}</b>: {names}."
@@ -568,23 +610,28 @@ def _facts_of(texts: Texts | None) -> str:
 
 @contextlib.contextmanager
 def _shown_files() -> Iterator[Path]:
-    """A folder for files that a handler yields: gradio copies them, for the visitor who asked,
-    before it resumes the handler, and keeps the copies for as long as ``delete_cache`` says."""
+    """Makes a folder for files that a handler yields.
+
+    Gradio copies them for the visitor before it resumes the handler, and keeps the copies for the
+    time of ``delete_cache``.
+    """
     with tempfile.TemporaryDirectory(prefix="mtmetrics-page-") as folder:
         yield Path(folder)
 
 
 def _written(path: Path, lines: Sequence[str]) -> str:
+    """Writes lines to a file, and returns its path."""
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return str(path)
 
 
 def _words(compared: Compared, metric: int, rows: Sequence[int]) -> dict[tuple[int, int], str]:
-    """The coloured texts of all systems in some segments."""
+    """Returns the coloured translations of some segments, by segment and place of the system; empty
+    where the metric blames no words."""
     scored, systems = compared.metrics[metric], list(compared.texts.systems.values())
     places = [(row, place) for row in rows for place in range(len(systems))]
     columns = {
-        name: [texts[row] for row, _ in places] for name, texts in compared.texts.others.items()
+        name: [texts[row] for row, _ in places] for name, texts in compared.texts.columns.items()
     }
     outputs = [systems[place][row] for row, place in places]
     texts = coloured(scored.scorer, columns, outputs)
@@ -592,10 +639,11 @@ def _words(compared: Compared, metric: int, rows: Sequence[int]) -> dict[tuple[i
 
 
 def _pages(compared: Compared) -> int:
+    """Returns the number of pages of segments."""
     return -(-compared.texts.segments // views.PAGE)
 
 
 def _turned_page(page: float | None, compared: Compared | None, step: int = 0) -> int:
-    """The number of a page so many steps further, from 1 to the last."""
+    """Returns the number of the page that lies `step` pages further, from 1 to the last."""
     last = 1 if compared is None else _pages(compared)
     return min(max(int(page or 1) + step, 1), last)

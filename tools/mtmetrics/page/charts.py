@@ -1,5 +1,7 @@
-"""The pictures of a comparison: means with intervals, and histograms of segments; for the page and
-as files."""
+"""Pictures of a comparison: means with intervals, and histograms of the segments' scores.
+
+`inline` turns a picture into SVG for the page, in the page's colours.
+"""
 
 import html
 import io
@@ -9,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mtmetrics.page.comparing import Compared
+from mtmetrics.page.comparing import Anchors, Compared
 from mtmetrics.reports.figures import (
     COLOURS,
     INK,
@@ -25,78 +27,82 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# In inches.
+# Width of a panel and height of a row, in inches.
 _PANEL, _ROW = 3.9, 0.34
-_BINS = 40
+_FEWEST_BINS, _MOST_BINS = 8, 40
 _LONGEST_NAME = 18
-# Of the distance between the anchors, so that noise does not look like a difference.
-_LEAST_SPAN = 0.1
-# Colours of a figure -> variables of the page's style sheet, which knows light and dark.
+# Shortest axis, as a share of the distance between the anchors: noise shall not look like a
+# difference.
+_SHORTEST_AXIS = 0.1
+# Colour of a figure -> variable of the page's style sheet, which has a light and a dark value.
 _THEMED = {INK: "--mt-ink", QUIET: "--mt-quiet", LINE: "--mt-line"}
 _THEMED |= {colour.lower(): f"--mt-system-{number}" for number, colour in enumerate(COLOURS)}
 
 
-def colour(number: int) -> str:
-    """The colour of a system, by its place among those that were given."""
-    return COLOURS[number % len(COLOURS)].lower()
+def colour(place: int) -> str:
+    """Returns the colour of a system, by its place in the input."""
+    return COLOURS[place % len(COLOURS)].lower()
 
 
 def themed(colour: str) -> str:
-    """A colour of the figures as the style sheet calls it."""
+    """Returns the variable of the style sheet for a colour of the figures."""
     return f"var({_THEMED[colour]})"
 
 
 def draw_means(compared: Compared, metrics: Sequence[int]) -> "Figure":
-    """A panel per metric, side by side: the mean of each system with its 95 % bootstrap interval,
-    the best on top."""
-    systems = len(compared.texts.systems)
-    figure = new_figure(_PANEL * len(metrics), 1.0 + _ROW * systems)
+    """Draws a panel for each metric, side by side: the mean of each system with its 95 % bootstrap
+    interval, the best on top.
+
+    `metrics` are places in the comparison.
+    """
+    count = len(compared.texts.systems)
+    figure = new_figure(_PANEL * len(metrics), 1.0 + _ROW * count)
     panels = figure.subplots(1, len(metrics), squeeze=False)[0]
-    places = {name: number for number, name in enumerate(compared.texts.systems)}
+    colours = {name: colour(place) for place, name in enumerate(compared.texts.systems)}
     for number, axes in zip(metrics, panels, strict=True):
         metric = compared.metrics[number]
-        rows = metric.comparison.systems
-        for row, system in enumerate(rows):
-            look = {"color": colour(places[system.name])}
+        systems = metric.comparison.systems
+        lows, highs = [], []
+        for row, system in enumerate(systems):
+            style = {"color": colours[system.name]}
+            low = high = system.mean
             if system.interval is not None:
-                axes.plot(
-                    [system.interval.low, system.interval.high],
-                    [row, row],
-                    linewidth=2.2,
-                    alpha=0.55,
-                    **look,
-                )
-            axes.plot([system.mean], [row], "o", markersize=6.5, **look)
-        low = min(system.interval.low if system.interval else system.mean for system in rows)
-        high = max(system.interval.high if system.interval else system.mean for system in rows)
-        span = (
-            abs(metric.anchors.human - metric.anchors.random) * _LEAST_SPAN
-            if metric.anchors
-            else 0.0
-        )
-        margin = max(0.12 * (high - low), (span - (high - low)) / 2, 1e-3)
-        axes.set_xlim(low - margin, high + margin)
-        axes.set_ylim(systems - 0.4, -0.6)
-        axes.set_yticks(range(systems), [shortened(system.name, _LONGEST_NAME) for system in rows])
+                low, high = system.interval.low, system.interval.high
+                axes.plot([low, high], [row, row], linewidth=2.2, alpha=0.55, **style)
+            axes.plot([system.mean], [row], "o", markersize=6.5, **style)
+            lows.append(low)
+            highs.append(high)
+        axes.set_xlim(*_limits(min(lows), max(highs), metric.anchors))
+        axes.set_ylim(count - 0.4, -0.6)
+        names = [shortened(system.name, _LONGEST_NAME) for system in systems]
+        axes.set_yticks(range(count), names)
         _plain(axes, metric.offer.title)
     return finished(figure)
 
 
+def _limits(low: float, high: float, anchors: Anchors | None) -> tuple[float, float]:
+    """Returns the ends of an axis for values from `low` to `high`."""
+    span = high - low
+    shortest = abs(anchors.human - anchors.random) * _SHORTEST_AXIS if anchors else 0.0
+    margin = max(0.12 * span, (shortest - span) / 2, 1e-3)
+    return low - margin, high + margin
+
+
 def draw_histograms(compared: Compared, number: int) -> "Figure":
-    """Histograms of the segments' scores by one metric: a row per system, on one axis; a line is
-    the mean."""
+    """Draws histograms of the segments' scores by one metric: a row for each system, all on one
+    axis, with a line at the mean."""
     scores = compared.scores(number)
-    figure = new_figure(_PANEL, 0.7 + 0.62 * len(scores))
-    panels = figure.subplots(len(scores), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
-    edges = np.histogram_bin_edges(scores, bins=int(np.clip(2 * scores.shape[1] ** 0.5, 8, _BINS)))
+    systems, segments = scores.shape
+    figure = new_figure(_PANEL, 0.7 + 0.62 * systems)
+    panels = figure.subplots(systems, 1, sharex=True, sharey=True, squeeze=False)[:, 0]
+    bins = int(np.clip(2 * segments**0.5, _FEWEST_BINS, _MOST_BINS))
+    edges = np.histogram_bin_edges(scores, bins=bins)
     for place, (axes, name) in enumerate(zip(panels, compared.texts.systems, strict=True)):
-        axes.stairs(
-            np.histogram(scores[place], edges)[0], edges, fill=True, color=colour(place), alpha=0.75
-        )
+        counts, _ = np.histogram(scores[place], edges)
+        axes.stairs(counts, edges, fill=True, color=colour(place), alpha=0.75)
         axes.axvline(scores[place].mean(), color=INK, linewidth=1.2)
-        axes.set_ylabel(
-            shortened(name, _LONGEST_NAME), rotation=0, ha="right", va="center", fontsize=9
-        )
+        label = shortened(name, _LONGEST_NAME)
+        axes.set_ylabel(label, rotation=0, ha="right", va="center", fontsize=9)
         axes.set_yticks([])
         _plain(axes, "")
         axes.tick_params(axis="x", length=0)
@@ -104,6 +110,7 @@ def draw_histograms(compared: Compared, number: int) -> "Figure":
 
 
 def _plain(axes: "Axes", title: str) -> None:
+    """Takes all lines but the lower axis off a panel."""
     from matplotlib.ticker import MaxNLocator
 
     plain_axes(axes, title, fontsize=10)
@@ -115,23 +122,18 @@ def _plain(axes: "Axes", title: str) -> None:
 
 
 def inline(figure: "Figure", alternative: str) -> str:
-    """The figure as SVG inside a page: as wide as its place, in the colours of the theme, with text
-    as text."""
+    """Returns a figure as SVG for a page: as wide as its place, in the colours of the theme, with
+    text as text. `alternative` describes the picture to those who cannot see it."""
     import matplotlib
 
     stream = io.StringIO()
     with matplotlib.rc_context({"svg.hashsalt": alternative, "svg.fonttype": "none"}):
         figure.savefig(stream, format="svg", metadata={"Date": None}, transparent=True)
-    text = stream.getvalue()
-    text = re.sub(r"<(metadata|style).*?</\1>", "", text[text.index("<svg") :], flags=re.DOTALL)
+    _, tag, content = stream.getvalue().partition("<svg")
+    svg = re.sub(r"<(metadata|style).*?</\1>", "", tag + content, flags=re.DOTALL)
     for fixed in _THEMED:
-        text = text.replace(fixed, themed(fixed))
-    end = text.index(">")
-    head = (
-        f'<svg role="img" aria-label="{html.escape(alternative)}" viewBox="{_view_box(text[:end])}"'
-    )
-    return head + text[end:]
-
-
-def _view_box(tag: str) -> str:
-    return tag.split('viewBox="')[1].split('"')[0]
+        svg = svg.replace(fixed, themed(fixed))
+    attributes, _, inside = svg.partition(">")
+    view_box = attributes.split('viewBox="')[1].split('"')[0]
+    head = f'<svg role="img" aria-label="{html.escape(alternative)}" viewBox="{view_box}">'
+    return head + inside

@@ -113,12 +113,21 @@ class Compared:
         return orders
 
 
+def last_state(states: Iterator[Progress | Compared]) -> Compared:
+    """The result of a comparison, after all of its progress."""
+    for state in states:
+        if isinstance(state, Compared):
+            return state
+    raise MTMetricsError("the comparison ended without a result")
+
+
 class Comparer:
     """Loads the scorers that are asked for, and keeps them; asks no network."""
 
     def __init__(self) -> None:
         self._pool = ModelPool(local_files_only=True)
-        self._scorer = functools.lru_cache(maxsize=64)(self._load)
+        # Loads the scorer of a metric for a language pair.
+        self.scorer = functools.lru_cache(maxsize=64)(self._load)
         self._anchors = functools.lru_cache(maxsize=64)(self._of_example)
 
     def compare(
@@ -134,12 +143,12 @@ class Comparer:
         scorers = []
         for offer in offers:
             yield Progress(f"loading {offer.title}", 0, total, None)
-            scorers.append(self._scorer(offer, texts.lang_pair))
+            scorers.append(self.scorer(offer, texts.lang_pair))
         started, done = time.monotonic(), 0
         collected: list[list[list[MetricResult]]] = [[] for _ in offers]
         lines = max(8, _PAIRS_AT_ONCE // len(texts.systems))
         streams = [
-            scorer.score_batches(scorer.checked_batch(texts.systems, **texts.others).slices(lines))
+            scorer.score_batches(scorer.checked_batch(texts.systems, **texts.columns).slices(lines))
             for scorer in scorers
         ]
         for number, results in in_turns(streams):  # so that the time left holds for all
@@ -152,6 +161,10 @@ class Comparer:
         for offer, scorer, batches in zip(offers, scorers, collected, strict=True):
             metrics.append(self._scored_metric(offer, scorer, batches, texts))
         yield Compared(texts, metrics)
+
+    def score(self, offer: MetricChoice, texts: Texts) -> dict[str, MetricResult]:
+        """The results of one metric by system; errors as `compare`."""
+        return self.scorer(offer, texts.lang_pair).score_systems(texts.systems, **texts.columns)
 
     def _load(self, offer: MetricChoice, lang_pair: str) -> Scorer:
         return offer.spec.load_for(offer.columns, self._pool, lang_pair)
@@ -168,10 +181,10 @@ class Comparer:
         return ScoredMetric(offer, scorer, results, _compared(scores, people), anchors)
 
     def _of_example(self, offer: MetricChoice) -> Anchors:
-        known = example()
-        scorer = self._scorer(offer, known.lang_pair)
-        columns = {"sources": known.sources, "references": known.references}
-        human = known.second if "references" in offer.columns else known.references
+        texts = example()
+        scorer = self.scorer(offer, texts.lang_pair)
+        columns = {"sources": texts.sources, "references": texts.references}
+        human = texts.second if "references" in offer.columns else texts.references
         moved = (len(human) - 1) // 2
         random_pairs = [*human[moved:], *human[:moved]]
         results = scorer.score_systems({"random": random_pairs, "human": human}, **columns)

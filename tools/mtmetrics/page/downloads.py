@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from mtmetrics.errors import require_extra
 from mtmetrics.io.atomic import write_json
@@ -11,6 +12,7 @@ from mtmetrics.page.charts import draw_means
 from mtmetrics.page.comparing import Compared
 from mtmetrics.reports.comparison import report_comparison
 from mtmetrics.reports.figures import save_figure
+from mtmetrics.reports.styles import Report
 
 FILES = {
     "systems.csv": "Systems, CSV",
@@ -21,22 +23,30 @@ FILES = {
 }
 
 
-def write_files(compared: Compared, folder: Path) -> list[Path]:
-    """Writes `FILES`; numbers have full precision in JSON and in the table of segments."""
-    require_extra("plot", "the chart")
-    comparisons = {metric.offer.key: metric.comparison for metric in compared.metrics}
-    results = {metric.offer.key: metric.results for metric in compared.metrics}
-    report = report_comparison(comparisons, results)
-    for name, style in (("systems.csv", "csv"), ("systems.tex", "latex")):
-        (folder / name).write_text(report.render(style) + "\n", encoding="utf-8")
+def comparison_document(compared: Compared) -> dict[str, Any]:
+    """All numbers of a comparison, as plain data of full precision."""
+    report = _report(compared)
     for document, metric in zip(report.document["metrics"], compared.metrics, strict=True):
         document["anchors"] = metric.anchors and metric.anchors._asdict()
         document["scores"] = {
             name: result.segments.tolist() for name, result in metric.results.items()
         }
-    write_json(
-        folder / "comparison.json", {"lang_pair": compared.texts.lang_pair, **report.document}
-    )
+    return {"lang_pair": compared.texts.lang_pair, **report.document}
+
+
+def _report(compared: Compared) -> Report:
+    comparisons = {metric.offer.key: metric.comparison for metric in compared.metrics}
+    results = {metric.offer.key: metric.results for metric in compared.metrics}
+    return report_comparison(comparisons, results)
+
+
+def write_files(compared: Compared, folder: Path) -> list[Path]:
+    """Writes `FILES`; numbers have full precision in JSON and in the table of segments."""
+    require_extra("plot", "the chart")
+    report = _report(compared)
+    for name, style in (("systems.csv", "csv"), ("systems.tex", "latex")):
+        (folder / name).write_text(report.render(style) + "\n", encoding="utf-8")
+    write_json(folder / "comparison.json", comparison_document(compared))
     _write_segments(compared, folder / "segments.csv")
     save_figure(draw_means(compared, range(len(compared.metrics))), folder / "means.svg")
     return [folder / name for name in FILES]
@@ -45,7 +55,7 @@ def write_files(compared: Compared, folder: Path) -> list[Path]:
 def _write_segments(compared: Compared, path: Path) -> None:
     texts = compared.texts
     columns: dict[str, Sequence[object]] = {"segment": range(1, texts.segments + 1)}
-    for column, segments in texts.others.items():
+    for column, segments in texts.columns.items():
         columns[column.removesuffix("s")] = segments
     for name, translations in texts.systems.items():
         columns[name] = translations
@@ -60,7 +70,7 @@ def command(compared: Compared) -> str:
     texts = compared.texts
     words = ["mtmetrics", "compare", "--lp", texts.lang_pair]
     for column, flag in (("sources", "-s"), ("references", "-r")):
-        words += [flag, f"{column}.txt"] if column in texts.others else []
+        words += [flag, f"{column}.txt"] if column in texts.columns else []
     words += ["-t", *texts.systems]
     for metric in compared.metrics:
         words += ["--metric", metric.offer.key]

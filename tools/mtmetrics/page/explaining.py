@@ -1,4 +1,5 @@
-"""The explanation of a segment's score, for pages: the heatmap, and the words at fault."""
+"""Explanations of a segment's score in HTML: the heatmap, and the translation with its wrong words
+marked."""
 
 import base64
 import html
@@ -12,9 +13,10 @@ from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.results import MetricResult
 from mtmetrics.scorers.words import aligns_words, blames_words, word_scorer
 
-# Pixels of the picture for one of the page.
+# Pixels of a picture for each pixel of the page, so that it is sharp on fine screens.
 _DENSITY = 1.5
-_SEEMS = ("right", "doubtful", "wrong")
+# Words for the levels of `mtmetrics.matching.word_errors.level`.
+_LEVELS = ("right", "doubtful", "wrong")
 
 
 def heatmap(
@@ -24,15 +26,17 @@ def heatmap(
     result: MetricResult,
     number: int,
 ) -> str:
-    """The alignment of a segment as a picture in HTML; a sentence where the metric, as it is set
-    up, matches no words.
+    """Draws the alignment of a segment. For a metric that matches no words it says so instead.
 
     Args:
         scorer: of the metric.
-        columns: source, reference or both, as lists of one text.
+        columns: sources, references or both, as lists of one text.
         prediction: the translation.
-        result: of the system.
+        result: scores of the system, by the metric.
         number: of the segment, from 0 up.
+
+    Returns:
+        HTML.
     """
     if not aligns_words(scorer):
         return (
@@ -57,18 +61,20 @@ def heatmap(
 def coloured(
     scorer: Scorer, columns: Mapping[str, Sequence[str]], predictions: Sequence[str]
 ) -> list[str]:
-    """The translations in HTML, with their doubtful and wrong words marked; none where the metric
-    blames no words."""
+    """Returns translations in HTML, with their doubtful and wrong words marked; an empty list where
+    the metric blames no words."""
     if not blames_words(scorer):
         return []
-    found = word_scorer(scorer).blame(predictions, **columns)
-    return [_marked(text, faults) for text, faults in zip(predictions, found, strict=True)]
+    faults_per_text = word_scorer(scorer).blame(predictions, **columns)
+    return [
+        _marked(text, faults) for text, faults in zip(predictions, faults_per_text, strict=True)
+    ]
 
 
 def _marked(text: str, faults: Sequence[Fault]) -> str:
     parts, end = [], 0
     for fault in faults:
-        seems = _SEEMS[level(fault.severity)]
+        seems = _LEVELS[level(fault.severity)]
         if seems == "right":
             continue
         word = html.escape(text[fault.start : fault.end])

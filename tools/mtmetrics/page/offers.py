@@ -11,12 +11,13 @@ from mtmetrics.artifacts.models import model_folder
 from mtmetrics.artifacts.presets import load_preset, preset_names
 from mtmetrics.checks import language_pair
 from mtmetrics.errors import InputError
-from mtmetrics.reports.metric_runs import MetricSpec
+from mtmetrics.layout import metric_names
 from mtmetrics.scorers.available import artifacts_of, listed
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.metric import METRICS
 from mtmetrics.scorers.registry import find_metric, installed_plugins
 from mtmetrics.scorers.side import Column, Side
+from mtmetrics.scorers.spec import MetricSpec
 
 _ABOUT = Path(__file__).with_name("metrics.toml")
 
@@ -27,12 +28,13 @@ class MetricChoice(NamedTuple):
     Attributes:
         spec: the metric, as the command line names it.
         name: metric and preset, such as ``SentSim mini``.
-        title: the same, with the side where it may compare with either.
-        side: what it compares with.
+        title: the name, with the side if the metric can compare with either.
+        side: texts that it compares translations with.
         range: of the score of a segment.
-        about: a sentence on what it measures.
+        about: sentence that describes the metric.
         default: whether it is ticked at first.
-        languages: as `mtmetrics.scorers.available.Listed.languages`.
+        languages: codes or pairs that it can score, or ``any``; see
+            `mtmetrics.scorers.available.Listed`.
     """
 
     spec: MetricSpec
@@ -46,6 +48,7 @@ class MetricChoice(NamedTuple):
 
     @property
     def key(self) -> str:
+        """Name on the command line, by which a ticked box is found again."""
         return str(self.spec)
 
     @property
@@ -66,7 +69,7 @@ class MetricChoice(NamedTuple):
             return True
         try:
             pair = language_pair(lang_pair)
-        except InputError:  # somebody is still typing it
+        except InputError:  # a visitor is still typing it
             return False
         if any("-" in language for language in self.languages):
             return "-".join(pair) in self.languages
@@ -74,7 +77,7 @@ class MetricChoice(NamedTuple):
 
 
 class Description(TypedDict):
-    """A metric of this package in ``metrics.toml``: its title, the range of a segment's score, a
+    """A metric in ``metrics.toml``: its title, the range of a segment's score, a
     sentence on what it measures, and whether it is ticked at first."""
 
     title: str
@@ -84,13 +87,20 @@ class Description(TypedDict):
 
 
 def about(metric: str) -> Description:
-    """The description of a metric of this package."""
+    """The description of a metric."""
     return _descriptions()[metric]
 
 
-@functools.cache
 def _descriptions() -> dict[str, Description]:
-    return tomllib.loads(_ABOUT.read_text(encoding="utf-8"))
+    """Metrics in the order of ``metrics.toml``; then plug-ins, and metrics with a script that the
+    file does not describe, with the words of their class."""
+    descriptions: dict[str, Description] = tomllib.loads(_ABOUT.read_text(encoding="utf-8"))
+    for name, metric in METRICS.items():
+        if name not in descriptions and (metric.where is not None or name in metric_names()):
+            scorer = metric.made_by()
+            about = _first_line(scorer)
+            descriptions[name] = {"title": name, "range": scorer.scale, "about": about}
+    return descriptions
 
 
 def pull_models(metric: str | None = None) -> None:
@@ -110,15 +120,11 @@ def pull_models(metric: str | None = None) -> None:
 
 @functools.cache
 def offers() -> tuple[MetricChoice, ...]:
-    """All that works here without a network, in the order of ``metrics.toml``."""
+    """Returns all metrics and presets that work here without a network, in the order of
+    `_descriptions`."""
     installed_plugins()
-    plugins: dict[str, Description] = {}
-    for name, metric in METRICS.items():
-        if metric.where is not None:
-            scorer = metric.made_by()
-            plugins[name] = {"title": name, "range": scorer.scale, "about": _first_line(scorer)}
     choices = []
-    for name, description in (_descriptions() | plugins).items():
+    for name, description in _descriptions().items():
         for row in listed(find_metric(name)):
             preset = row.preset.removeprefix(name.replace("_", "-") + "-")
             label = f"{description['title']} {preset}".strip()
@@ -145,13 +151,13 @@ def offers() -> tuple[MetricChoice, ...]:
 
 
 def _first_line(scorer: type[Scorer]) -> str:
-    """The first line of a scorer's description."""
+    """Returns the first line of a scorer's description."""
     return (scorer.__doc__ or "").split("\n")[0]
 
 
 def named(metrics: Sequence[str]) -> list[MetricChoice]:
-    """Metrics that the command line names, such as ``comet:DIR``, ``cmd:NAME`` or ``scores:FILE``;
-    they are ticked at first.
+    """Returns metrics that the command line names, such as ``comet:DIR``, ``cmd:NAME`` or
+    ``scores:FILE``; they are ticked at first.
 
     Raises:
         InputError: there is no such metric, or nothing says what it compares with.
@@ -181,7 +187,7 @@ def named(metrics: Sequence[str]) -> list[MetricChoice]:
 def chosen(
     choices: Sequence[MetricChoice], keys: Collection[str], columns: Collection[str], lang_pair: str
 ) -> list[MetricChoice]:
-    """The choices that a visitor ticked.
+    """Returns the choices that a visitor ticked.
 
     Raises:
         InputError: none is ticked, or one does not fit the columns or the language pair.

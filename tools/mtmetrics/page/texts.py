@@ -2,11 +2,11 @@
 
 import contextlib
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from mtmetrics.checks import check, language_pair
+from mtmetrics.checks import as_texts, check, language_pair
 from mtmetrics.errors import InputError
 from mtmetrics.io.lines import iter_lines
 from mtmetrics.scorers.side import Column
@@ -28,19 +28,24 @@ class TextInput(NamedTuple):
 
 
 class Texts(NamedTuple):
-    """Parallel columns of n segments: the sources, references or both, and the translations of each
-    system by name."""
+    """Parallel texts of n segments.
+
+    Attributes:
+        lang_pair: from which language into which.
+        columns: sources, references or both, which the translations are compared with.
+        systems: name of a system -> its translations.
+    """
 
     lang_pair: str
-    others: dict[Column, list[str]]
+    columns: dict[Column, list[str]]
     systems: dict[str, list[str]]
 
     @property
     def segments(self) -> int:
-        return len(next(iter(self.others.values())))
+        return len(next(iter(self.columns.values())))
 
 
-def read(lang_pair: str, others: dict[Column, TextInput], systems: Sequence[TextInput]) -> Texts:
+def read(lang_pair: str, columns: dict[Column, TextInput], systems: Sequence[TextInput]) -> Texts:
     """Reads the columns that a visitor gives.
 
     Raises:
@@ -48,7 +53,7 @@ def read(lang_pair: str, others: dict[Column, TextInput], systems: Sequence[Text
             columns of unequal lengths; two of one name; or more than the page takes.
     """
     language_pair(lang_pair)
-    inputs = {column: text for column, text in others.items() if text.is_there}
+    inputs = {column: text for column, text in columns.items() if text.is_there}
     translations = [text for text in systems if text.is_there]
     if not inputs:
         raise InputError("no source and no references: paste or upload one of them")
@@ -58,23 +63,48 @@ def read(lang_pair: str, others: dict[Column, TextInput], systems: Sequence[Text
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise InputError(f"two of the texts are called {twice!r}: rename a system")
-    columns: dict[str, list[str]] = {}
+    segments_of: dict[str, list[str]] = {}
     characters = 0
     for text in (*inputs.values(), *translations):
-        columns[text.name] = segments = _lines(text)
+        segments_of[text.name] = segments = _lines(text)
         characters += sum(map(len, segments))
-        if characters > MAX_CHARACTERS:
-            most = (
-                f"more than {MAX_CHARACTERS // 10**6} million characters, the most that this "
-                "page takes"
-            )
-            raise InputError(f"{text.name}: {most}; use the command line, mtmetrics compare")
-    check(**columns)
+        _check_size(text.name, len(segments), characters)
+    check(**segments_of)
     return Texts(
         lang_pair,
-        {column: columns[text.name] for column, text in inputs.items()},
-        {text.name: columns[text.name] for text in translations},
+        {column: segments_of[text.name] for column, text in inputs.items()},
+        {text.name: segments_of[text.name] for text in translations},
     )
+
+
+def from_lists(
+    lang_pair: str, columns: Mapping[Column, list[str]], systems: Mapping[str, list[str]]
+) -> Texts:
+    """Checks the columns that a program sends.
+
+    Args:
+        lang_pair: such as ``"de-en"``.
+        columns: sources, references or both.
+        systems: name of a system -> its translations.
+
+    Raises:
+        InputError: as `read`, or a column is no list of strings.
+    """
+    language_pair(lang_pair)
+    if not columns:
+        raise InputError("no sources and no references: pass one of them")
+    if not isinstance(systems, Mapping) or not systems:
+        raise InputError("systems: a dictionary of names and lists of translations is needed")
+    # Name of a column in messages -> its texts.
+    texts_of: dict[str, list[str]] = {**columns}
+    texts_of |= {f"systems[{name!r}]": texts for name, texts in systems.items()}
+    characters = 0
+    for name, values in texts_of.items():
+        texts_of[name] = texts = as_texts(name, values)
+        characters += sum(map(len, texts))
+        _check_size(name, len(texts), characters)
+    check(**texts_of)
+    return Texts(lang_pair, {name: texts_of[name] for name in columns}, dict(systems))
 
 
 def pasted(text: str) -> list[str]:
@@ -97,8 +127,17 @@ def _lines(text: TextInput) -> list[str]:
     if text.path is None:
         return pasted(text.text)
     with _named_without_folder(text.path):
-        lines = list(itertools.islice(iter_lines(text.path, "segments"), MAX_SEGMENTS + 1))
-    if len(lines) > MAX_SEGMENTS:
+        return list(itertools.islice(iter_lines(text.path, "segments"), MAX_SEGMENTS + 1))
+
+
+def _check_size(name: str, segments: int, characters: int) -> None:
+    """Refuses a text with more than the page takes; the characters are those of all texts so far."""
+    most = None
+    if segments > MAX_SEGMENTS:
         most = f"more than {MAX_SEGMENTS:,} segments, the most that this page takes"
-        raise InputError(f"{text.name}: {most}; use the command line, mtmetrics compare")
-    return lines
+    elif characters > MAX_CHARACTERS:
+        most = (
+            f"more than {MAX_CHARACTERS // 10**6} million characters, the most that this page takes"
+        )
+    if most is not None:
+        raise InputError(f"{name}: {most}; use the command line, mtmetrics compare")

@@ -4,12 +4,20 @@ import html
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from mtmetrics.errors import MTMetricsError
 from mtmetrics.page.charts import colour, draw_histograms, draw_means, inline, themed
 from mtmetrics.page.comparing import Anchors, Compared, Progress, ScoredMetric
 from mtmetrics.reports.styles import decimals
 from mtmetrics.statistics.significance import ALPHA, FEWEST_FOR_INTERVAL, NO_INTERVAL
 
 PAGE = 10
+# Keywords of Python -> the labels of the boxes that hold their values.
+LABELS = {
+    "lang_pair": "From / Into",
+    "sources": "Source",
+    "references": "References",
+    "predictions": "Systems",
+}
 _ANCHORS = (("human", "a human translation"), ("random", "random pairs"))
 
 
@@ -26,8 +34,13 @@ def four_decimals(value: float) -> str:
     return decimals(value, 4).replace("-", "\N{MINUS SIGN}")
 
 
+def error_problem(error: MTMetricsError) -> str:
+    """Returns the message of an error, in which options are called as the page labels them."""
+    return problem(error.worded(lambda keyword, value: LABELS.get(keyword)))
+
+
 def problem(message: str) -> str:
-    """A message that stays until the next run."""
+    """Returns a message that stays until the next run."""
     return (
         '<div class="mt-problem" role="alert"><b>That did not work.</b> '
         f"{html.escape(message)}</div>"
@@ -222,10 +235,10 @@ def _segment(
     words: Mapping[tuple[int, int], str],
     opened: Opened | None,
 ) -> str:
-    others = ""
-    for column, texts in compared.texts.others.items():
+    compared_texts = ""
+    for column, texts in compared.texts.columns.items():
         label, text = column.removesuffix("s"), html.escape(texts[row])
-        others += f'<p class="mt-other" dir="auto"><span>{label}</span>{text}</p>'
+        compared_texts += f'<p class="mt-other" dir="auto"><span>{label}</span>{text}</p>'
     outputs = []
     for place, (name, texts) in enumerate(compared.texts.systems.items()):
         is_open = opened is not None and (opened.segment, opened.system) == (row, place)
@@ -249,6 +262,6 @@ def _segment(
     picture = opened.picture if opened is not None and opened.segment == row else ""
     return (
         '<article class="mt-segment"><header><span '
-        f'class="mt-number">{row + 1}</span><div>{others}</div></header><div '
+        f'class="mt-number">{row + 1}</span><div>{compared_texts}</div></header><div '
         f'class="mt-outputs">{"".join(outputs)}</div>{picture}</article>'
     )

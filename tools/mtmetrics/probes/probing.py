@@ -1,5 +1,9 @@
-"""Tests of a metric without human judgements: whether it prefers good translations (Sec. 5.1 of
-Zhao et al., 2020), and whether it finds translations (Sec. 4.1 of Belouadi and Eger, 2023)."""
+"""Tests of a metric without human judgements.
+
+`preferences` tests whether it prefers human translations to worse ones, which `random_order` and
+`Dictionary` make (Sec. 5.1 of Zhao et al., 2020). `match` tests whether it finds translations among
+candidates (Sec. 4.1 of Belouadi and Eger, 2023).
+"""
 
 import dataclasses
 import itertools
@@ -8,7 +12,7 @@ import string
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -36,9 +40,8 @@ def words(text: str) -> list[str]:
         >>> words("To be, or 是不是")
         ['To', 'be,', 'or', '是', '不', '是']
     """
-    return "".join(
-        f" {character} " if _stands_alone(character) else character for character in text
-    ).split()
+    spaced = [f" {character} " if _stands_alone(character) else character for character in text]
+    return "".join(spaced).split()
 
 
 def bare_words(text: str) -> list[str]:
@@ -57,6 +60,7 @@ class Literal(NamedTuple):
     """A word-by-word translation.
 
     Attributes:
+        text: the translation.
         translated: number of the source's words with letters that the dictionary holds.
         words: number of the source's words with letters.
     """
@@ -88,6 +92,7 @@ class Dictionary:
             listed[source][target] += 1
 
         def rank(entry: tuple[str, int]) -> tuple[int, int]:
+            """How often a translation is listed, then how frequent its rarest word is."""
             target, count = entry
             return count, min(frequency[word.lower()] for word in words(target))
 
@@ -95,9 +100,9 @@ class Dictionary:
         self._best = {
             source: max(targets.items(), key=rank)[0] for source, targets in listed.items()
         }
-        self._longest = max(
-            (len(source) for source in self._best if is_unspaced(source[0])), default=1
-        )
+        # Characters of the longest entry in a script without spaces.
+        unspaced_lengths = [len(source) for source in self._best if is_unspaced(source[0])]
+        self._longest = max(unspaced_lengths, default=1)
 
     def translate(self, text: str) -> Literal:
         """The word-by-word translation of a text; it begins with a capital letter where the text
@@ -144,6 +149,7 @@ def coverage(literals: Sequence[Literal]) -> float:
 
 
 def _joined(pieces: list[str]) -> str:
+    """Words as a text: with spaces between them, but for two of a script without spaces."""
     text = "".join(pieces[:1])
     for left, right in itertools.pairwise(pieces):
         is_glued = _stands_alone(left[-1]) and _stands_alone(right[0])
@@ -158,9 +164,15 @@ def _stands_alone(character: str) -> bool:
 
 @dataclasses.dataclass(frozen=True)
 class Preference:
-    """How the score or a part of it ranks modified sentences y~ and references y* of the same
-    sources x: (n,) differences ``d(y~, y*; x) = m(x, y~) - m(x, y*)`` (Eq. 1), 0 where only
-    rounding noise is between them."""
+    """The preference of a score, or a part of it, between modified sentences y~ and references y* of
+    the same n sources x.
+
+    Attributes:
+        modification: name of the modification.
+        measure: ``score``, or the part.
+        differences: (n,) ``d(y~, y*; x) = m(x, y~) - m(x, y*)`` (Eq. 1); 0 where they differ by
+            rounding only.
+    """
 
     modification: str
     measure: str
@@ -174,9 +186,10 @@ class Preference:
 
     @property
     def equal(self) -> float:
+        """The share of sentences whose two scores are equal."""
         return float((self.differences == 0).mean())
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """The statistics and the differences, as plain numbers."""
         return {
             "modification": self.modification,
@@ -198,8 +211,14 @@ def preferences(
     """Compares n modified sentences of each modification with the n references, by a metric that
     compares with sources.
 
-    All is scored in one call, so that metrics that scale by the extremes of a call put all on one
-    scale.
+    All texts are scored in one call, so that metrics that scale by the extremes of a call put them
+    on one scale.
+
+    Args:
+        scorer: the metric.
+        sources: n sentences.
+        references: their n human translations.
+        modified: modification -> n modified references.
 
     Returns:
         One preference per modification and measure (the score, then its parts), and the scores of
@@ -208,17 +227,15 @@ def preferences(
     if "references" in scorer.side.columns:
         themselves = "the metric compares with references, which would be compared with themselves"
         raise InputError(f"preferences: {themselves}; use a reference-free one")
-    columns = check(sources=sources, references=references, **modified)
-    texts = columns[1:]
+    source_column, *columns = check(sources=sources, references=references, **modified)
     # A source and all its translations stand together, so that it is encoded once.
-    result = scorer.score(
-        [text for row in zip(*texts, strict=True) for text in row],
-        sources=[source for source in columns[0] for _ in texts],
-    )
+    translations = [text for row in zip(*columns, strict=True) for text in row]
+    repeated_sources = [source for source in source_column for _ in columns]
+    result = scorer.score(translations, sources=repeated_sources)
     compared = []
     for number, modification in enumerate(modified, 1):
         for measure, values in measures(result).items():
-            by_source = values.reshape(-1, len(texts))
+            by_source = values.reshape(-1, len(columns))
             differences = by_source[:, number] - by_source[:, 0]
             differences = np.where(abs(differences) <= _NOISE, 0.0, differences)
             compared.append(Preference(modification, measure, differences))
@@ -226,7 +243,7 @@ def preferences(
 
 
 def preference_table(preferences: Sequence[Preference]) -> Grid:
-    """The statistics as a table, three decimals."""
+    """A table of the statistics, with three decimals."""
     rows = [["modification", "measure", "n", "preferred", "equal", "mean d", "median d"]]
     for preference in preferences:
         statistics = preference.as_dict()
@@ -254,8 +271,16 @@ def distinct_pairs(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def random_candidates(pairs: int, candidates: int, seed: int) -> np.ndarray:
-    """For each of n sources (n, min(k, n)) numbers of targets: the right one, then others drawn
-    without repetition."""
+    """Draws candidates at random.
+
+    Args:
+        pairs: n, the number of sources and of targets.
+        candidates: k, the number of candidates of a source.
+        seed: of the draw.
+
+    Returns:
+        (n, min(k, n)) numbers of targets: the right one, then others, none twice.
+    """
     wrong_candidates = min(positive("candidates", candidates), pairs) - 1
     choice = np.random.default_rng(seed).choice
     drawn = np.array(
@@ -268,23 +293,34 @@ def random_candidates(pairs: int, candidates: int, seed: int) -> np.ndarray:
 
 
 def nearest_candidates(sources: np.ndarray, targets: np.ndarray, candidates: int) -> np.ndarray:
-    """For each of n sources (n, min(k, n)) numbers of targets: the right one, then the others that
-    are nearest to the source, by cosine of (n, d) sentence vectors.
+    """Takes the targets that are nearest to a source as its candidates, by the cosine of sentence
+    vectors.
 
-    The right target is there wherever it is ranked, so that the metric is judged and not the
-    vectors."""
+    The right target always is one, so that the metric is judged and not the vectors.
+
+    Args:
+        sources: (n, d) vectors.
+        targets: (n, d) vectors.
+        candidates: k, the number of candidates of a source.
+
+    Returns:
+        (n, min(k, n)) numbers of targets: the right one, then the others, nearest first.
+    """
     count = min(positive("candidates", candidates), len(sources))
-    left, right = (
-        side / np.maximum(np.linalg.norm(side, axis=1, keepdims=True), 1e-12)
-        for side in (sources, targets)
-    )
+    unit_sources = _unit_length(sources)
+    unit_targets = _unit_length(targets)
     nearest = []
-    for first in range(0, len(left), _ROWS_AT_ONCE):
-        cosines = left[first : first + _ROWS_AT_ONCE] @ right.T
+    for first in range(0, len(sources), _ROWS_AT_ONCE):
+        cosines = unit_sources[first : first + _ROWS_AT_ONCE] @ unit_targets.T
         rows = np.arange(len(cosines))
         cosines[rows, first + rows] = np.inf
         nearest.append(np.argsort(-cosines, axis=1, kind="stable")[:, :count])
     return np.concatenate(nearest)
+
+
+def _unit_length(vectors: np.ndarray) -> np.ndarray:
+    """(n, d) vectors divided by their lengths."""
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
 
 
 def match(
@@ -319,17 +355,21 @@ def match(
         raise InputError(
             f"{scorer.metric} compares with source and reference, of which there is one only here"
         )
-    left, right = check(sources=sources, targets=targets)
+    sources, targets = check(sources=sources, targets=targets)
     rows = (
-        (left[source], right[target]) for source, row in enumerate(candidates) for target in row
+        (sources[number], targets[target])
+        for number, row in enumerate(candidates)
+        for target in row
     )
     [column] = scorer.side.columns
-    batches = (Batch({"": texts}, **{column: sources}) for sources, texts in chunked(rows))
+    batches = (
+        Batch({"": translations}, **{column: compared}) for compared, translations in chunked(rows)
+    )
     [result] = joined_systems(scorer.score_batches(batches))
-    precision = {
-        name: {cutoff: precision_at(values.reshape(candidates.shape), cutoff) for cutoff in cutoffs}
-        for name, values in measures(result).items()
-    }
+    precision: dict[str, dict[int, float]] = {}
+    for name, values in measures(result).items():
+        scores = values.reshape(candidates.shape)
+        precision[name] = {cutoff: precision_at(scores, cutoff) for cutoff in cutoffs}
     return precision, result
 
 
@@ -356,7 +396,7 @@ def precision_at(scores: np.ndarray, cutoff: int, right: np.ndarray | int = 0) -
 
 
 def matching_table(precision: Mapping[str, Mapping[int, float]]) -> Grid:
-    """Measure -> N -> Precision@N as a table, three decimals."""
+    """A table of Precision@N, with three decimals; `precision` as `match` returns it."""
     cutoffs = list(next(iter(precision.values())))
     rows = [["measure", *(f"P@{cutoff}" for cutoff in cutoffs)]]
     rows += [[name, *map(decimals, values.values())] for name, values in precision.items()]

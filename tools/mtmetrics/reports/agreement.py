@@ -1,5 +1,9 @@
-"""Scores -> a table of correlations with judgements: averages, the best, and which are not
-significantly worse."""
+"""The agreement of scores with people: a table of correlations of metrics (rows) with the judgements
+of files (columns), with averages, the best row of each column, and tests of the others against it.
+
+A `Measure` is a coefficient, perhaps over groups. `metric_table` makes the table of scores that are
+there already; `judge_entries` runs the metrics first.
+"""
 
 import dataclasses
 import math
@@ -32,8 +36,10 @@ from mtmetrics.statistics.significance import (
     williams_test,
 )
 
+# A score per judgement; None where a segment has none.
 Scores = Sequence[float | None]
 
+# Names of coefficients: correlations, and further ones that compare translations of one source.
 MEASURES = (*COEFFICIENTS, "darr", "acc23", "spa")
 # The reason for a missing correlation begins so where a row could not be run on a file.
 NOT_SCORED = "not scored"
@@ -44,12 +50,15 @@ TESTS = ("williams", "perm-both", "none")
 
 @dataclasses.dataclass(frozen=True)
 class Measure:
-    """A coefficient (one of `MEASURES`), over all segments or as the mean over groups of them (one
-    of `GROUPS`).
+    """A coefficient of agreement.
 
-    ``"item"`` correlates the translations of each source by themselves, ``"system"`` each system's.
-    ``darr``, ``acc23`` and ``spa`` compare translations of one source by definition and take no
-    group."""
+    Attributes:
+        name: one of `MEASURES`.
+        group: one of `GROUPS`. With ``"item"`` the translations of each source are correlated, with
+            ``"system"`` those of each system, and the coefficient is the mean over the groups.
+            ``darr``, ``acc23`` and ``spa`` compare translations of one source by definition and
+            take no group.
+    """
 
     name: str = "pearson"
     group: str = "none"
@@ -64,8 +73,11 @@ class Measure:
         return self.name if self.group == "none" else f"{self.name} by {self.group}"
 
     def groups(self, judged: Judged) -> list[str] | None:
-        """The label of each judgement's group; None where all belong together. Refused where groups
-        are not known."""
+        """The group of each judgement; None where all belong together.
+
+        Raises:
+            InputError: whole systems were judged, or a segment has no group.
+        """
         if self.group == "none":
             return None
         if judged.level == "system":
@@ -82,8 +94,8 @@ class Measure:
         return labels
 
     def of(self, scores: Scores | np.ndarray, judged: Judged) -> Correlation:
-        """The agreement of n scores with the n judgements; None for one without score, which is
-        left out."""
+        """The agreement of n scores with the n judgements; a judgement whose score is None is left
+        out."""
         if self.name == "darr":
             return _darr(scores, judged)
         if judged.pairs is not None:
@@ -99,10 +111,12 @@ PEARSON = Measure()
 
 
 def _undefined(reason: str) -> Correlation:
+    """A correlation that is not defined."""
     return Correlation(np.nan, reason)
 
 
 def _darr(scores: Scores, judged: Judged) -> Correlation:
+    """Kendall's tau over pairs of translations whose judgements differ enough (WMT's DARR)."""
     if judged.pairs is not None:
         return ranked_kendall(scores, judged.pairs)
     rows = judged.judgements
@@ -115,6 +129,7 @@ def _darr(scores: Scores, judged: Judged) -> Correlation:
 
 
 def _acc23(scores: Scores, judged: Judged) -> Correlation:
+    """Pairwise accuracy with tie calibration (Deutsch et al., 2023)."""
     if judged.level == "system":
         return _undefined("acc23 needs judgements of segments; systems have no ties to calibrate")
     rows = judged.judgements
@@ -122,6 +137,7 @@ def _acc23(scores: Scores, judged: Judged) -> Correlation:
 
 
 def _spa(scores: Scores, judged: Judged) -> Correlation:
+    """Soft pairwise accuracy of systems (Thompson et al., 2024)."""
     rows = judged.judgements
     if judged.level == "system" or rows["system"].isna().any():
         return _undefined("spa needs judgements of segments, each with the name of its system")
@@ -140,8 +156,10 @@ class MetricCell:
     """One metric on one file.
 
     Attributes:
-        best: whether it is the best of several.
-        p_value: of the test that the best one is better.
+        correlation: of the scores with the judgements.
+        best: whether it is the best of several metrics.
+        p_value: of the test that the best metric is better; None where there is no test.
+        interval: of the correlation; None where none was asked for.
     """
 
     correlation: Correlation
@@ -151,8 +169,8 @@ class MetricCell:
 
     @property
     def tied(self) -> bool:
-        """Whether this is not the best one, and nothing shows that it is worse; so too for an
-        undefined test."""
+        """Whether this is not the best metric, but no test shows that it is worse; an undefined
+        test shows nothing."""
         return self.p_value is not None and not self.p_value.value < ALPHA
 
 
@@ -161,8 +179,10 @@ class MetricRow:
     """One metric, or a part of it.
 
     Attributes:
+        scored: the scores.
         cells: one per file; none where no file was scored.
         average: the mean of the correlations of the files that were scored.
+        best: whether its average is the highest of several.
         accuracy: the share of the pairs of systems of all files that it orders as people do; None
             for segments.
     """
@@ -191,7 +211,7 @@ class MetricTable:
 
     @property
     def labels(self) -> list[str]:
-        """Names of the columns: language pairs, and files where a pair stands there twice."""
+        """Names of the columns: the language pair, with the file where several have the pair."""
         pairs = [column.lang_pair for column in self.columns]
         return [
             pair if pairs.count(pair) == 1 else f"{column.file} ({pair})"
@@ -251,35 +271,34 @@ def metric_table(
         InputError: as `check_table`.
     """
     check_table(measure, test, intervals=intervals)
+    # For each row its cells, one per file.
     cells: list[list[MetricCell]] = [[] for _ in scored]
     for number, column in enumerate(columns):
-        places = [
-            place for place, row in enumerate(scored) if row.scores and number not in row.missing
-        ]
-        scores = [column.take(scored[place].scores[number]) for place in places]
-        column_cells = dict(
-            zip(places, _cells(scores, column, measure, test, intervals), strict=True)
-        )
+        # The rows that have scores for this file, by their places in the table.
+        scores_of_place = {
+            place: column.take(row.scores[number])
+            for place, row in enumerate(scored)
+            if row.scores and number not in row.missing
+        }
+        column_cells = _cells(list(scores_of_place.values()), column, measure, test, intervals)
+        cell_of_place = dict(zip(scores_of_place, column_cells, strict=True))
         for place, row in enumerate(scored):
             if row.scores:
-                cells[place].append(column_cells.get(place) or _not_scored(row.missing[number]))
-    rows = [
-        MetricRow(
-            row,
-            row_cells,
-            average=_average(row, row_cells, columns),
-            accuracy=_accuracy(row, columns) if row_cells else None,
-        )
-        for row, row_cells in zip(scored, cells, strict=True)
-    ]
-    # The average of a row that lacks a file is over other files than those of the others.
-    comparable = [None if row.scored.missing else row.average for row in rows]
-    best = _highest(comparable)
+                cell = cell_of_place.get(place)
+                cells[place].append(_not_scored(row.missing[number]) if cell is None else cell)
+    rows = []
+    for row, row_cells in zip(scored, cells, strict=True):
+        average = _average(row, row_cells, columns)
+        accuracy = _accuracy(row, columns) if row_cells else None
+        rows.append(MetricRow(row, row_cells, average, accuracy=accuracy))
+    # The average of a row that lacks a file cannot be compared: it is over fewer files.
+    best = _highest([None if row.scored.missing else row.average for row in rows])
     rows = [dataclasses.replace(row, best=place in best) for place, row in enumerate(rows)]
     return MetricTable(list(columns), rows, measure, test)
 
 
 def _not_scored(reason: str) -> MetricCell:
+    """The cell of a file that a row was not scored on."""
     return MetricCell(_undefined(f"{NOT_SCORED}: {reason}"))
 
 
@@ -288,14 +307,14 @@ def _average(row: RowScores, cells: Sequence[MetricCell], columns: Sequence[Judg
     correlations = {}
     for number, cell in enumerate(cells):
         if number not in row.missing:
-            # Numbered, since the same file may be given twice.
+            # The number tells the two columns of a file apart that is passed twice.
             name = f"{columns[number].lang_pair} (file {number + 1})"
             correlations[name] = cell.correlation
     return mean(correlations) if correlations else _undefined("the row was not scored")
 
 
 def check_table(measure: Measure, test: str, *, intervals: bool) -> None:
-    """Refuses a test, or intervals, that do not go with a measure."""
+    """Refuses a test of significance, or intervals, that are not made for a measure."""
     choice("significance", test, TESTS)
     if test == "williams" and measure != PEARSON:
         raise InputError(
@@ -337,9 +356,21 @@ def remarks(table: MetricTable) -> list[str]:
 
 
 def _cells(
-    scores: list[list[float | None]], column: Judged, measure: Measure, test: str, intervals: bool
+    scores: list[list[float | None]],
+    column: Judged,
+    measure: Measure,
+    test: str,
+    intervals: bool,
 ) -> list[MetricCell]:
-    """The cells of one column, of the rows that were scored on its file."""
+    """The cells of one column.
+
+    Args:
+        scores: for each row that was scored on the file, a score per judgement.
+        column: the file.
+        measure: of the agreement.
+        test: one of `TESTS`.
+        intervals: whether cells have intervals.
+    """
     correlations = [measure.of(row_scores, column) for row_scores in scores]
     best = _highest(correlations)
     human = column.judgements["human"]
@@ -357,6 +388,8 @@ def _cells(
 def _p_value(
     test: str, best: Scores, other: Scores, column: Judged, measure: Measure
 ) -> PValue | None:
+    """The p-value of the test that the best scores are better than other scores; None for no
+    test."""
     human = column.judgements["human"]
     if test == "williams":
         return williams_test(best, other, human)
@@ -367,7 +400,8 @@ def _p_value(
 
 
 def _highest(correlations: Sequence[Correlation | None]) -> set[int]:
-    """The places of the highest of several values; empty for fewer than two values."""
+    """The places of the highest correlation, several where equal ones share it; none where fewer
+    than two are defined."""
     values = {
         place: correlation.value
         for place, correlation in enumerate(correlations)

@@ -1,8 +1,9 @@
-"""Reports of correlations: a table as the papers print it, a row per file, or a row per layer."""
+"""Reports of correlations with human judgements: `report_metrics` is a table as papers print it,
+`report_files` has a row per file, and `report_layers` a row per layer of an encoder."""
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mtmetrics.errors import InputError
 from mtmetrics.reports.agreement import NOT_SCORED, Measure, MetricCell, MetricRow, MetricTable
@@ -13,6 +14,9 @@ from mtmetrics.scorers.results import MetricResult
 from mtmetrics.statistics.correlation import Correlation
 from mtmetrics.statistics.significance import ALPHA, NO_INTERVAL, Interval
 
+# Tests and coefficients as papers call them.
+# Tests and coefficients as papers call them.
+# Tests and coefficients as papers call them.
 _TESTS = {"williams": "Williams' test", "perm-both": "PERM-BOTH"}
 _COEFFICIENTS = {
     "pearson": "Pearson's r",
@@ -33,16 +37,18 @@ class Column(NamedTuple):
 
 
 def report_metrics(
-    table: MetricTable, about: Mapping[str, Any], recipe: Recipe | None = None
+    table: MetricTable, about: Mapping[str, object], recipe: Recipe | None = None
 ) -> Report:
-    """Rows metrics, columns files, average, the best in bold.
+    """A row per metric, a column per file and one for the average; the best value of a column is
+    bold.
 
-    Under a table for readers stand what the marks mean, signatures, and why rows are empty; ``csv``
-    and ``tsv`` hold the last two as columns.
+    Under a table for readers stand notes: the meaning of the marks, signatures, and the reasons for
+    empty rows; in ``csv`` and ``tsv`` signatures and reasons are columns.
 
     Args:
-        about: fields on what was judged, for JSON alone.
-        recipe: puts the numbers of a paper's table beside ours; its rows are those of the table.
+        table: the correlations.
+        about: fields on the judgements, for JSON alone.
+        recipe: the table of a paper, whose numbers stand beside ours; it has the same rows.
     """
     columns = _columns(table) if recipe is None else _columns_beside_paper(table, recipe)
     columns = [Column("metric", [row.scored.entry.title for row in table.rows]), *columns]
@@ -52,7 +58,9 @@ def report_metrics(
     notes = _notes(table, recipe)
     document = {**about, **_as_json(table, recipe)}
     return Report(
-        document, [Grid(_rows(columns), range(1, len(columns))), *notes], flat=_rows(flat)
+        document,
+        [Grid(_rows(columns), range(1, len(columns))), *notes],
+        flat=_rows(flat),
     )
 
 
@@ -74,23 +82,22 @@ def _columns(table: MetricTable) -> list[Column]:
 
 
 def _columns_beside_paper(table: MetricTable, recipe: Recipe) -> list[Column]:
-    """A column per file and the paper's beside it, the averages of both over these files and their
-    difference, then the paper's other columns."""
+    """For each file our column and the paper's, then the averages of both over these files and
+    their difference, then the paper's other columns."""
     pairs = [column.lang_pair for column in table.columns]
     columns = []
     for number, pair in enumerate(pairs):
         columns += [_file_column(table, number), _published_column(recipe, pair)]
     if len(pairs) > 1:
-        # The paper's average over the files that the row has, so that both can be compared.
-        published = [
-            paper.average_over(
-                [pair for number, pair in enumerate(pairs) if number not in row.scored.missing]
-            )
-            for row, paper in zip(table.rows, recipe.rows, strict=True)
-        ]
-        differences = [
-            _difference(row, average) for row, average in zip(table.rows, published, strict=True)
-        ]
+        # The paper's averages are over the files that our row has, so that both can be compared.
+        published: list[float | None] = []
+        differences: list[Cell] = []
+        for row, paper in zip(table.rows, recipe.rows, strict=True):
+            row_pairs = [
+                pair for number, pair in enumerate(pairs) if number not in row.scored.missing
+            ]
+            published.append(paper.average_over(row_pairs))
+            differences.append(_difference(row, published[-1]))
         columns.append(Column("average", [_average(row) for row in table.rows]))
         columns.append(Column("average published", [_number(average) for average in published]))
         columns.append(Column("difference", differences))
@@ -100,20 +107,24 @@ def _columns_beside_paper(table: MetricTable, recipe: Recipe) -> list[Column]:
 
 
 def _file_column(table: MetricTable, number: int) -> Column:
+    """The column of the file of a number; rows that were not scored have empty cells."""
     cells = [_cell(row.cells[number]) if row.cells else "" for row in table.rows]
     return Column(table.labels[number], cells)
 
 
 def _published_column(recipe: Recipe, pair: str) -> Column:
+    """The paper's numbers for a language pair."""
     cells = [_number(paper.published.get(pair)) for paper in recipe.rows]
     return Column(f"{pair} published", cells)
 
 
 def _number(value: float | None) -> str:
+    """A number with three decimals; empty for None."""
     return "" if value is None else decimals(value)
 
 
 def _difference(row: MetricRow, published: float | None) -> str:
+    """Our average less the paper's; empty where one of them is missing."""
     measured = row.average.known if row.cells else None
     if measured is None or published is None:
         return ""
@@ -131,7 +142,9 @@ def _average(row: MetricRow) -> Cell:
 
 
 def _cell(cell: MetricCell) -> Cell:
-    reason, interval = cell.correlation.reason, cell.interval
+    """A correlation with its interval and its marks; empty where the file was not scored."""
+    reason = cell.correlation.reason
+    interval = cell.interval
     if reason is not None and reason.startswith(NOT_SCORED):
         return ""
     text = correlation_text(cell.correlation)
@@ -148,6 +161,7 @@ def coefficient_name(measure: Measure) -> str:
 
 
 def _notes(table: MetricTable, recipe: Recipe | None) -> list[str]:
+    """The lines under a table for readers."""
     notes = [_legend(table, with_accuracy=recipe is None)]
     if recipe is not None:
         notes.append(f"Published: {recipe.title}. {recipe.citation}")
@@ -189,8 +203,8 @@ def _legend(table: MetricTable, *, with_accuracy: bool) -> str:
 
 
 def _problem(row: MetricRow, labels: Sequence[str]) -> str:
-    """The reason why the row, or some of its files, were not scored; empty where nothing is
-    missing."""
+    """The reasons why the row, or some of its files, were not scored; empty where all files
+    were."""
     if row.scored.problem is not None:
         return row.scored.problem
     missing = _missing(row, labels)
@@ -205,9 +219,10 @@ def _missing(row: MetricRow, labels: Sequence[str]) -> dict[str, list[str]]:
     return labels_by_reason
 
 
-def _as_json(table: MetricTable, recipe: Recipe | None) -> dict[str, Any]:
+def _as_json(table: MetricTable, recipe: Recipe | None) -> dict[str, object]:
+    """The table as plain data."""
     rows = [_row_as_json(row) for row in table.rows]
-    document: dict[str, Any] = {}
+    document: dict[str, object] = {}
     if recipe is not None:
         fields = ("name", "title", "citation", "note")
         document["recipe"] = {field: getattr(recipe, field) for field in fields}
@@ -225,9 +240,10 @@ def _as_json(table: MetricTable, recipe: Recipe | None) -> dict[str, Any]:
     }
 
 
-def _row_as_json(row: MetricRow) -> dict[str, Any]:
+def _row_as_json(row: MetricRow) -> dict[str, object]:
+    """A row as plain data."""
     entry = row.scored.entry
-    document: dict[str, Any] = {"title": entry.title}
+    document: dict[str, object] = {"title": entry.title}
     if entry.metric is not None:
         document |= {"metric": str(entry.metric), "part": entry.part, "sign_turned": entry.falls}
     if entry.column is not None:
@@ -242,9 +258,10 @@ def _row_as_json(row: MetricRow) -> dict[str, Any]:
     return {**document, "signatures": row.scored.known_signatures}
 
 
-def _cell_as_json(cell: MetricCell) -> dict[str, Any]:
+def _cell_as_json(cell: MetricCell) -> dict[str, object]:
+    """A cell as plain data; fields that do not apply are absent."""
     correlation, p_value, interval = cell.correlation, cell.p_value, cell.interval
-    document: dict[str, Any] = {"value": correlation.known, "best": cell.best}
+    document: dict[str, object] = {"value": correlation.known, "best": cell.best}
     if correlation.reason is not None:
         document["undefined"] = correlation.reason
     if correlation.left_out:
@@ -256,25 +273,26 @@ def _cell_as_json(cell: MetricCell) -> dict[str, Any]:
         if p_value.reason is not None:
             document["p_undefined"] = p_value.reason
     if interval is not None and interval.reason is None:
-        document["ci"] = {field: getattr(interval, field) for field in Interval._fields}
+        ends = {field: getattr(interval, field) for field in Interval._fields}
         if interval.undefined:
-            document["ci"]["undefined_resamples"] = interval.undefined
+            ends["undefined_resamples"] = interval.undefined
+        document["ci"] = ends
     elif interval is not None and correlation.reason is None:
         document |= {"ci": None, "ci_undefined": interval.reason}
     return document
 
 
 def report_files(
-    table: MetricTable, results: Sequence[MetricResult], about: Mapping[str, Any]
+    table: MetricTable, results: Sequence[MetricResult], about: Mapping[str, object]
 ) -> Report:
-    """One metric: a row per file, and the mean over the files.
+    """A row per file for one metric, and the mean over the files.
 
-    An undefined correlation is null beside its reason in JSON, ``nan`` in tables.
+    An undefined correlation is null beside its reason in JSON, and ``nan`` in tables.
 
     Args:
         table: its rows are the score, and perhaps parts of it.
         results: of the metric on each file.
-        about: fields on what was judged and how, for JSON alone.
+        about: fields on the judgements and the settings, for JSON alone.
     """
     label = table.measure.label
     means = {row.scored.entry.part: row.average for row in table.rows}
@@ -297,26 +315,29 @@ def report_files(
         numbers = map(correlation_text, correlations.values())
         rows.append([column.file, column.lang_pair, str(count), *numbers, result.signature])
     rows.append(["mean", "", str(judgements), *map(correlation_text, means.values()), ""])
-    places = range(2, len(rows[0]) - 1)
-    # A column of signatures would leave no room for the numbers.
+    number_columns = range(2, len(rows[0]) - 1)
+    # On a terminal a column of signatures would leave no room for the numbers.
     terminal = [
-        Grid([row[:-1] for row in rows], places),
+        Grid([row[:-1] for row in rows], number_columns),
         joined_signature([result.signature for result in results]),
     ]
     document = {**about, "files": files, "mean": _numbers(means, label)}
-    return Report(document, [Grid(rows, places)], terminal)
+    return Report(document, [Grid(rows, number_columns)], terminal)
 
 
-def _numbers(correlations: Mapping[str, Correlation], coefficient: str) -> dict[str, Any]:
-    numbers = {coefficient: {name: value.known for name, value in correlations.items()}}
+def _numbers(correlations: Mapping[str, Correlation], coefficient: str) -> dict[str, object]:
+    """Correlations by the part of a score as plain data, with the reasons of undefined ones."""
     reasons = {
-        name: value.reason for name, value in correlations.items() if value.reason is not None
+        part: value.reason for part, value in correlations.items() if value.reason is not None
+    }
+    numbers: dict[str, object] = {
+        coefficient: {part: value.known for part, value in correlations.items()}
     }
     return numbers | {"undefined": reasons} if reasons else numbers
 
 
 def _ranges(result: MetricResult, parts: Sequence[str]) -> dict[str, tuple[float, float]]:
-    """The lowest and highest value of each part, without segments that have a blank side."""
+    """Part -> its lowest and highest value, without segments that have a blank side."""
     ranges = {}
     for part in parts:
         values = measures(result)[part][~result.empty]
@@ -347,12 +368,12 @@ def chosen_layers(text: str, depth: int | None) -> list[int]:
 
 
 def report_layers(studies: Mapping[int, MetricTable], about: Mapping[str, str]) -> Report:
-    """One metric at each layer of its encoder (Fig. 3 and 4 of Song et al., 2021): a row per
-    measure and layer, a column per file, and their mean.
+    """A row per measure and layer for one metric, a column per file, and their mean (Fig. 3 and 4 of
+    Song et al., 2021).
 
     Args:
         studies: layer -> a table with a row for the score, and perhaps for parts of it.
-        about: fields on what was judged and how, for JSON alone.
+        about: fields on the judgements and the settings, for JSON alone.
     """
     first = next(iter(studies.values()))
     columns = [*(f"{column.file} ({column.lang_pair})" for column in first.columns), "mean"]
@@ -396,14 +417,21 @@ def mean_intervals(studies: Mapping[int, MetricTable]) -> dict[str, dict[int, tu
 
 
 def joined_signature(signatures: Sequence[str]) -> str:
-    """One signature for several files: of values that differ, such as the language pair, all,
-    joined by commas."""
+    """Joins the signatures of several files into one. Where they differ, such as in the language
+    pair, all values stand there, joined by commas.
+
+    Example:
+        >>> joined_signature(["chrf|lp:de-en", "chrf|lp:cs-en"])
+        'chrf|lp:de-en,cs-en'
+    """
     distinct = list(dict.fromkeys(signatures))
     split_signatures = [signature.split("|") for signature in distinct]
+    # Signatures of different fields cannot be joined.
     if len(set(map(len, split_signatures))) > 1:
         return " ".join(distinct)
-    fields = []
-    for values in zip(*split_signatures, strict=True):
-        first, *further = dict.fromkeys(values)
-        fields.append(",".join([first, *(value.partition(":")[2] for value in further)]))
-    return "|".join(fields)
+    joined_fields = []
+    for fields in zip(*split_signatures, strict=True):
+        first, *further = dict.fromkeys(fields)
+        further_values = [field.partition(":")[2] for field in further]
+        joined_fields.append(",".join([first, *further_values]))
+    return "|".join(joined_fields)

@@ -1,4 +1,5 @@
-"""A paper's table of averages over its other tables, and ours beside them."""
+"""A paper's table whose columns are averages over its other tables: our averages beside the
+published ones."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -11,8 +12,13 @@ from mtmetrics.statistics.correlation import Correlation, mean
 
 @dataclasses.dataclass(frozen=True)
 class AverageRow:
-    """A row of the paper's table with how it was run here in brackets: column -> its average,
-    published and measured, where there is one."""
+    """A row of the paper's table.
+
+    Attributes:
+        title: its name; differences from the published row stand in brackets.
+        published: column -> the paper's average, where it has one.
+        measured: column -> our average, where there is one.
+    """
 
     title: str
     published: dict[str, float]
@@ -20,8 +26,12 @@ class AverageRow:
 
 
 def average_rows(recipe: Recipe, tables: Mapping[str, MetricTable]) -> list[AverageRow]:
-    """The averages of the rows of some tables, recipe -> table, over the language pairs that were
-    run."""
+    """The rows of a table of averages, over the language pairs that were run.
+
+    Args:
+        recipe: the table of averages.
+        tables: recipe of another table -> its correlations, where it was run.
+    """
     titles = {name: [row.title for row in load_recipe(name).rows] for name in tables}
     return [_average_row(row, recipe.means, tables, titles) for row in recipe.rows]
 
@@ -32,34 +42,45 @@ def _average_row(
     tables: Mapping[str, MetricTable],
     titles: Mapping[str, list[str]],
 ) -> AverageRow:
-    measured = {}
-    marks: dict[str, None] = {}  # in the order of the columns, each once
-    for column, wanted in means.items():
-        if paper.title not in titles.get(wanted.recipe, []):
+    """Averages a row of the paper.
+
+    Args:
+        paper: the row.
+        means: column -> the table that it averages.
+        tables: recipe -> its correlations.
+        titles: recipe -> the titles of its rows.
+    """
+    measured: dict[str, Correlation] = {}
+    differences: list[str] = []
+    for column, averaged in means.items():
+        if paper.title not in titles.get(averaged.recipe, []):
             continue
-        table = tables[wanted.recipe]
-        row = table.rows[titles[wanted.recipe].index(paper.title)]
-        correlations, missing_pairs = {}, {}
+        table = tables[averaged.recipe]
+        row = table.rows[titles[averaged.recipe].index(paper.title)]
+        correlations: dict[str, Correlation] = {}
+        missing_pairs: list[str] = []
         for number, file in enumerate(table.columns):
-            if wanted.pairs and file.lang_pair not in wanted.pairs:
+            if averaged.pairs and file.lang_pair not in averaged.pairs:
                 continue
             if number in row.scored.missing:
-                missing_pairs[file.lang_pair] = None
+                missing_pairs.append(file.lang_pair)
             elif row.cells:
                 correlations[f"{number}: {file.file}"] = row.cells[number].correlation
         if not correlations:
             continue
         measured[column] = mean(correlations)
         if missing_pairs:
-            marks[f"{column} without {' '.join(missing_pairs)}"] = None
-        marks[row.scored.entry.title.removeprefix(paper.title).strip(" []")] = None
-    mark = "; ".join(filter(None, marks))
-    title = f"{paper.title} [{mark}]" if mark else paper.title
+            pairs = " ".join(dict.fromkeys(missing_pairs))
+            differences.append(f"{column} without {pairs}")
+        # The title of the row has its own differences in brackets.
+        differences.append(row.scored.entry.title.removeprefix(paper.title).strip(" []"))
+    distinct = "; ".join(filter(None, dict.fromkeys(differences)))
+    title = f"{paper.title} [{distinct}]" if distinct else paper.title
     return AverageRow(title, paper.published, measured)
 
 
 def report_averages(recipe: Recipe, tables: Mapping[str, MetricTable]) -> Report:
-    """Rows metrics, columns as the paper has them, ours before its own."""
+    """A row per metric; for each column of the paper our averages, then the published ones."""
     head: list[Cell] = ["metric"]
     for column in recipe.pairs:
         head += [column, f"{column} published"]
@@ -81,11 +102,12 @@ def report_averages(recipe: Recipe, tables: Mapping[str, MetricTable]) -> Report
 def _coverage(recipe: Recipe, tables: Mapping[str, MetricTable]) -> list[str]:
     """A line for each column whose average is not over the language pairs of the paper's."""
     lines = []
-    for column, wanted in recipe.means.items():
-        pairs = list(wanted.pairs) or load_recipe(wanted.recipe).pairs
-        table = tables.get(wanted.recipe)
-        table_pairs = {file.lang_pair for file in table.columns} if table is not None else set()
-        covered = [pair for pair in pairs if pair in table_pairs]
+    for column, averaged in recipe.means.items():
+        pairs = list(averaged.pairs) or load_recipe(averaged.recipe).pairs
+        covered: list[str] = []
+        if averaged.recipe in tables:
+            table_pairs = {file.lang_pair for file in tables[averaged.recipe].columns}
+            covered = [pair for pair in pairs if pair in table_pairs]
         if covered != pairs:
             over = f"over {' '.join(covered)}" if covered else "not run"
             lines.append(f"{column}: {over}; the paper's average is over {' '.join(pairs)}.")

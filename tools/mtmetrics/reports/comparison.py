@@ -103,7 +103,7 @@ def compare_systems(
         resamples: number of resamples for tests and intervals.
         seed: of the draws.
         people: of `mtmetrics.reports.human_agreement.known_agreement` for the metric.
-        progress: shows how far the resampling is, such as `mtmetrics.cli.options.progress`.
+        progress: shows how far the resampling is, such as `mtmetrics.cli.messages.progress`.
 
     Raises:
         InputError: fewer than 2 systems or segments, unequal numbers of segments, scores that are
@@ -205,7 +205,8 @@ CORRECTIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {"none": np.asarray
 
 
 def report_comparison(
-    comparisons: Mapping[str, SystemComparison], results: Mapping[str, Mapping[str, MetricResult]]
+    comparisons: Mapping[str, SystemComparison],
+    results: Mapping[str, Mapping[str, MetricResult]],
 ) -> Report:
     """Reports comparisons of the same systems by one or several metrics: a table of systems and
     metrics, a table of p-values per metric and the signatures; as ``csv`` and ``tsv`` one table
@@ -233,7 +234,11 @@ def report_comparison(
     apart = [_grid(_overview({metric: comparison})) for metric, comparison in comparisons.items()]
     document, flat = _as_json(comparisons, results), _flat(comparisons, results)
     return Report(
-        document, [_grid(_overview(comparisons)), *blocks], [*apart, *blocks], flat, comments=True
+        document,
+        [_grid(_overview(comparisons)), *blocks],
+        [*apart, *blocks],
+        flat,
+        comments=True,
     )
 
 
@@ -260,8 +265,9 @@ def _method(comparison: SystemComparison) -> str:
 
 
 def _as_json(
-    comparisons: Mapping[str, SystemComparison], results: Mapping[str, Mapping[str, MetricResult]]
-) -> dict[str, Any]:
+    comparisons: Mapping[str, SystemComparison],
+    results: Mapping[str, Mapping[str, MetricResult]],
+) -> dict[str, object]:
     first = next(iter(comparisons.values()))
     metrics = []
     for metric, comparison in comparisons.items():
@@ -354,7 +360,8 @@ def _about(comparison: SystemComparison) -> str:
 
 
 def _flat(
-    comparisons: Mapping[str, SystemComparison], results: Mapping[str, Mapping[str, MetricResult]]
+    comparisons: Mapping[str, SystemComparison],
+    results: Mapping[str, Mapping[str, MetricResult]],
 ) -> list[list[str]]:
     """A row per metric and system, with the p-values against each system in the order given."""
     names = list(next(iter(results.values())))

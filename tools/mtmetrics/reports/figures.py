@@ -51,7 +51,10 @@ def save_figure(figure: "Figure", path: str | Path) -> None:
     with atomic_path(path) as temporary, matplotlib.rc_context({"svg.hashsalt": "mtmetrics"}):
         kind = Path(path).suffix.lower()
         figure.savefig(
-            temporary, format=kind.removeprefix("."), dpi="figure", metadata=_UNDATED[kind]
+            temporary,
+            format=kind.removeprefix("."),
+            dpi="figure",
+            metadata=_UNDATED[kind],
         )
 
 

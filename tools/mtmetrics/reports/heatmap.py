@@ -1,4 +1,8 @@
-"""Draws the words of a translation that a metric matched with those of the source."""
+"""Draws an alignment as a heatmap: the words of a source and of its translation that a metric matched.
+
+`draw_alignment` paints the squares, labels the axes, adds values, a colour bar and notes, and at the
+end sizes the figure by its content (`_lay_out`).
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,21 +23,29 @@ if TYPE_CHECKING:
 # Lengths are in points.
 _INCH = 72.0
 _DPI = 120
+# Sides of the cells of the grid.
 _SMALLEST_CELL, _LARGEST_CELL = 13.0, 40.0
 _SMALLEST_CELL_WITH_NUMBER = 24.0
-# Its side, in cells.
+# Side of the smallest square that shows its value, in cells.
 _SMALLEST_SQUARE_WITH_NUMBER = 0.55
 _MARGIN, _GAP = 12.0, 5.0
 _BAR_WIDTH, _BAR_HEIGHT = 10.0, 120.0
+# Sizes of fonts.
 _SMALL, _NORMAL, _LARGE = 8.0, 11.0, 12.0
+# With more words than this the labels stand on both sides.
 _NEAR = 30
-# Of the largest mass: what is less is not drawn.
+# Masses below this share of the largest one are not drawn.
 _NOTHING = 1e-3
 
 
 class _Style(NamedTuple):
-    """How the values of cells are shown: name, colour map, and the name of the sum of mass times
-    value."""
+    """The way in which a kind of values is shown.
+
+    Attributes:
+        name: of the values.
+        colours: the colour map.
+        total: name of the sum of mass times value; empty for no such sum.
+    """
 
     name: str
     colours: str
@@ -51,9 +63,8 @@ _STYLES: dict[Cells, _Style] = {
 def segment_title(number: int, score: float, parts: Mapping[str, float]) -> str:
     """Number, score and parts of a segment, in one line."""
     values = {"score": score, **parts}
-    return f"Segment {number}: " + ", ".join(
-        f"{name} {decimals(value)}" for name, value in values.items()
-    )
+    texts = [f"{name} {decimals(value)}" for name, value in values.items()]
+    return f"Segment {number}: {', '.join(texts)}"
 
 
 def draw_alignment(
@@ -122,6 +133,7 @@ def draw_alignment(
 
 
 def _write(figure: "Figure", text: str, fonts: LabelFonts, size: float, colour: str) -> "Text":
+    """Writes a text at the lower left corner of the figure; `_lay_out` moves it."""
     # Without parse_math a dollar sign in a text would start a formula.
     return figure.text(
         0,
@@ -135,7 +147,7 @@ def _write(figure: "Figure", text: str, fonts: LabelFonts, size: float, colour: 
 
 
 def _paint(axes: "Axes", alignment: Alignment, style: _Style, cell: float) -> "ScalarMappable":
-    """Squares of mass; returns the scale of their colours."""
+    """Paints the squares, and lines between the cells; returns the scale of the colours."""
     from matplotlib.cm import ScalarMappable
     from matplotlib.collections import PatchCollection
     from matplotlib.colors import Normalize
@@ -144,12 +156,12 @@ def _paint(axes: "Axes", alignment: Alignment, style: _Style, cell: float) -> "S
     rows, columns = alignment.mass.shape
     scale = ScalarMappable(Normalize(0.0, alignment.unrelated, clip=True), style.colours)
     sides = _sides(alignment.mass)
-    drawn = np.argwhere(sides > 0)
-    squares = [
-        Rectangle((j - sides[i, j] / 2, i - sides[i, j] / 2), sides[i, j], sides[i, j])
-        for i, j in drawn
-    ]
-    colours = scale.to_rgba(alignment.values[tuple(drawn.T)])
+    drawn_cells = np.argwhere(sides > 0)
+    squares = []
+    for row, column in drawn_cells:
+        side = sides[row, column]
+        squares.append(Rectangle((column - side / 2, row - side / 2), side, side))
+    colours = scale.to_rgba(alignment.values[tuple(drawn_cells.T)])
     axes.add_collection(
         PatchCollection(squares, facecolors=colours, edgecolors=QUIET, linewidths=cell / 60)
     )
@@ -172,8 +184,14 @@ def _sides(mass: np.ndarray) -> np.ndarray:
 
 
 def _label(
-    axes: "Axes", alignment: Alignment, names: tuple[str, str], fonts: LabelFonts, cell: float
+    axes: "Axes",
+    alignment: Alignment,
+    names: tuple[str, str],
+    fonts: LabelFonts,
+    cell: float,
 ) -> None:
+    """Writes the words at the axes, special tokens small and grey, and the names of both sides in
+    the corner."""
     size = min(_NORMAL, 0.62 * cell)
     rows, columns = alignment.mass.shape
     axes.tick_params(
@@ -190,12 +208,13 @@ def _label(
     for axis, words, spans in sides:
         axis.set_ticks(range(len(words)), [fonts.shown(shortened(word, 24)) for word in words])
         for tick, end in zip(axis.get_major_ticks(), spans[:, 1], strict=True):
-            shrunk, colour = (1.0, INK) if end else (0.85, QUIET)
+            # A special token has an empty span.
+            factor, colour = (1.0, INK) if end else (0.85, QUIET)
+            font = fonts.properties(factor * size)
             for label in (tick.label1, tick.label2):
-                label.set(
-                    fontproperties=fonts.properties(shrunk * size), color=colour, parse_math=False
-                )
-    if max(_extent(tick.label2)[0] for tick in axes.xaxis.get_major_ticks()) > 0.95 * cell:
+                label.set(fontproperties=font, color=colour, parse_math=False)
+    widest = max(_extent(tick.label2)[0] for tick in axes.xaxis.get_major_ticks())
+    if widest > 0.95 * cell:
         # Slanted labels are closer to each other than their columns are.
         slope = 45 if cell >= _SMALLEST_CELL_WITH_NUMBER else 60
         for tick in axes.xaxis.get_major_ticks():
@@ -204,13 +223,23 @@ def _label(
     corner = fonts.shown(f"{names[1]} →\n{names[0]} ↓")
     place = {"xycoords": "axes fraction", "textcoords": "offset points", "ha": "right"}
     axes.annotate(
-        corner, (0, 1), (-_GAP, _GAP), fontproperties=fonts.properties(_SMALL), color=QUIET, **place
+        corner,
+        (0, 1),
+        (-_GAP, _GAP),
+        fontproperties=fonts.properties(_SMALL),
+        color=QUIET,
+        **place,
     )
 
 
 def _write_values(
-    axes: "Axes", alignment: Alignment, scale: "ScalarMappable", fonts: LabelFonts, cell: float
+    axes: "Axes",
+    alignment: Alignment,
+    scale: "ScalarMappable",
+    fonts: LabelFonts,
+    cell: float,
 ) -> None:
+    """Writes the values into the squares that are large enough."""
     font = fonts.properties(min(9.0, 0.34 * cell))
     sides = _sides(alignment.mass)
     for row, column in np.argwhere(sides >= _SMALLEST_SQUARE_WITH_NUMBER):
@@ -218,21 +247,29 @@ def _write_values(
         dark = np.dot(scale.to_rgba(value)[:3], (0.3, 0.59, 0.11)) < 0.5
         colour, text = "white" if dark else INK, decimals(value, 2)
         axes.text(
-            column, row, text, ha="center", va="center_baseline", fontproperties=font, color=colour
+            column,
+            row,
+            text,
+            ha="center",
+            va="center_baseline",
+            fontproperties=font,
+            color=colour,
         )
 
 
 def _table(figure: "Figure", alignment: Alignment, fonts: LabelFonts, width: float) -> "list[Text]":
-    """For each word of the translation the word that gives most of its mass, and the value, in
-    columns."""
-    lines = [
-        (
-            f"{shortened(word, 16)} ← "
-            f"{f'{shortened(partner, 16)} {decimals(value, 2)}' if partner else '–'}"
-        )
-        for word, partner, value in alignment.partners()
-    ]
-    widest = _extent(longest := _write(figure, max(lines, key=len), fonts, _SMALL, INK))[0]
+    """Writes, for each word of the translation, the word that gives most of its mass, and the value.
+
+    Returns:
+        The columns of this table, which together are as wide as `width`, where they fit.
+    """
+    lines = []
+    for word, partner, value in alignment.partners():
+        match = f"{shortened(partner, 16)} {decimals(value, 2)}" if partner else "–"
+        lines.append(f"{shortened(word, 16)} ← {match}")
+    # Written to measure it.
+    longest = _write(figure, max(lines, key=len), fonts, _SMALL, INK)
+    widest, _ = _extent(longest)
     longest.remove()
     columns = max(1, int(width // (widest + 4 * _GAP)))
     height = -(-len(lines) // columns)
@@ -241,44 +278,58 @@ def _table(figure: "Figure", alignment: Alignment, fonts: LabelFonts, width: flo
 
 
 def _add_bar(axes: "Axes", scale: "ScalarMappable", fonts: LabelFonts, name: str) -> None:
-    """A colour bar to the right of the axes, which fill the figure, and of their labels."""
-    grid = axes.figure.get_size_inches() * _INCH
-    right = max(axes.yaxis.get_tightbbox().x1 * _INCH / _DPI, grid[0]) + 2 * _GAP
-    corner, size = np.array([right, grid[1] - _BAR_HEIGHT]), np.array([_BAR_WIDTH, _BAR_HEIGHT])
-    bar = axes.figure.add_axes((*corner / grid, *size / grid))
+    """Adds a colour bar to the right of the axes, which fill the figure, and of their labels."""
+    figure_size = axes.figure.get_size_inches() * _INCH
+    labels_end = axes.yaxis.get_tightbbox().x1 * _INCH / _DPI
+    left = max(labels_end, figure_size[0]) + 2 * _GAP
+    corner = np.array([left, figure_size[1] - _BAR_HEIGHT])
+    size = np.array([_BAR_WIDTH, _BAR_HEIGHT])
+    # In shares of the figure.
+    bar = axes.figure.add_axes((*corner / figure_size, *size / figure_size))
     low, high = scale.get_clim()
     colours = axes.figure.colorbar(
-        scale, cax=bar, ticks=[low, (low + high) / 2, high], format="%.2g"
+        scale,
+        cax=bar,
+        ticks=[low, (low + high) / 2, high],
+        format="%.2g",
     )
     colours.outline.set(color=LINE)
     bar.tick_params(
-        length=0, pad=_GAP / 2, labelcolor=QUIET, labelfontfamily=fonts.families, labelsize=_SMALL
+        length=0,
+        pad=_GAP / 2,
+        labelcolor=QUIET,
+        labelfontfamily=fonts.families,
+        labelsize=_SMALL,
     )
     bar.set_ylabel(name, fontproperties=fonts.properties(_SMALL), color=QUIET)
 
 
 def _lay_out(figure: "Figure", heading: "Text", table: "Sequence[Text]", note: "Text") -> None:
-    """Sizes the figure by its content: the heading, below it the axes with their labels, the table,
-    the note.
+    """Sizes the figure by its content, from top to bottom: the heading, the axes with their labels,
+    the columns of the table side by side, and the note.
 
-    A constrained layout fits axes into a figure of a given size; here the size of a cell is given.
+    A constrained layout fits axes into a figure of a fixed size; here the size of a cell is fixed.
     """
     from matplotlib.transforms import Affine2D, Bbox
 
-    size, boxes = figure.get_size_inches() * _INCH, [axes.get_tightbbox() for axes in figure.axes]
-    drawn = Bbox.union(boxes or [Bbox.from_bounds(0, 0, 0, 0)]).transformed(
-        Affine2D().scale(_INCH / _DPI)
-    )
+    old_size = figure.get_size_inches() * _INCH
+    boxes = [axes.get_tightbbox() for axes in figure.axes]
+    # The box of all axes and their labels.
+    box = Bbox.union(boxes or [Bbox.from_bounds(0, 0, 0, 0)])
+    drawn = box.transformed(Affine2D().scale(_INCH / _DPI))
     blocks = [_extent(block) for block in table]
-    (title_width, title_height), (note_width, note_height) = _extent(heading), _extent(note)
+    title_width, title_height = _extent(heading)
+    note_width, note_height = _extent(note)
+    table_width = sum(block_width + 4 * _GAP for block_width, _ in blocks)
+    table_height = max((block_height + 2 * _GAP for _, block_height in blocks), default=0.0)
     head = title_height + 2 * _GAP if heading.get_text() else 0.0
-    below = _MARGIN + note_height + max((block[1] + 2 * _GAP for block in blocks), default=0.0)
-    width = 2 * _MARGIN + max(
-        drawn.width, title_width, note_width, sum(block[0] + 4 * _GAP for block in blocks)
-    )
+    # The upper end of the table, or of the note.
+    below = _MARGIN + note_height + table_height
+    width = 2 * _MARGIN + max(drawn.width, title_width, note_width, table_width)
     height = below + 2 * _GAP + drawn.height + head + _MARGIN
     figure.set_size_inches(width / _INCH, height / _INCH)
-    moved = Affine2D().scale(*size).translate(_MARGIN - drawn.x0, below + 2 * _GAP - drawn.y0)
+    moved = Affine2D().scale(*old_size)
+    moved.translate(_MARGIN - drawn.x0, below + 2 * _GAP - drawn.y0)
     moved.scale(1 / width, 1 / height)
     for axes in figure.axes:
         axes.set_position(axes.get_position().transformed(moved))

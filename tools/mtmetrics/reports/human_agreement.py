@@ -1,5 +1,9 @@
-"""How often people prefer the system that a metric prefers, as a function of the difference of the
-metric's means (Kocmi et al., 2024)."""
+"""People's agreement with a metric: how often they prefer the system that the metric prefers, as a
+function of the difference of the metric's means (Kocmi et al., 2024).
+
+`fit_agreement` fits the curve to judged systems, `write_preset` keeps it in a preset, and
+`known_agreement` reads it from there.
+"""
 
 import dataclasses
 import itertools
@@ -14,23 +18,27 @@ from mtmetrics.checks import names_of_pair
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.io.atomic import new_folder, write_atomic
 from mtmetrics.judgements.judged import Judged
-from mtmetrics.reports.metric_runs import MetricSpec
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.registry import find_metric
+from mtmetrics.scorers.spec import MetricSpec
 from mtmetrics.statistics.correlation import SEED
 
-TABLE = "agreement"  # of a preset
+# The table of a preset that holds the curve.
+TABLE = "agreement"
 _LEAST_COMPARISONS = 30
+# Of the bootstrap interval.
 _RESAMPLES = 500
+# Number of differences at which a curve is kept.
 _GRID = 16
-# Differences above this share of those seen say too little.
+# The curve ends at this quantile of the differences: there are too few larger ones.
 _RANGE = 0.95
+# The values of the two numbers of a curve that are tried; scales in medians of the differences.
 _CEILINGS = np.linspace(0.5, 1.0, 26)
-_SCALES = np.geomspace(0.02, 20.0, 60)  # in medians of the differences
+_SCALES = np.geomspace(0.02, 20.0, 60)
 
 
 class Share(NamedTuple):
-    """How often people agree, with its 95 % bootstrap interval."""
+    """A share of pairs of systems in which people agree, with its 95 % bootstrap interval."""
 
     value: float
     low: float
@@ -38,8 +46,13 @@ class Share(NamedTuple):
 
 
 class SystemMeans(NamedTuple):
-    """The systems of one language pair and year: (k,) means of a metric, and (k,) judgements of
-    people."""
+    """The k systems of one language pair and year.
+
+    Attributes:
+        lang_pair: such as ``"de-en"``.
+        metric: (k,) means of a metric.
+        human: (k,) judgements of people.
+    """
 
     lang_pair: str
     metric: np.ndarray
@@ -47,7 +60,7 @@ class SystemMeans(NamedTuple):
 
     @classmethod
     def of(cls, file: Judged, means: Sequence[float | None]) -> "SystemMeans":
-        """Judged systems, with a mean for each."""
+        """The systems of a file; `means` has a mean for each, in its order."""
         metric = np.array(file.take(means), dtype=np.float64)
         return cls(file.lang_pair, metric, file.judgements["human"].to_numpy())
 
@@ -57,14 +70,15 @@ class AgreementCurve:
     """How often people agree with a metric that one system is better than another.
 
     Attributes:
-        pairs: the language pairs that it was fitted on; it says nothing of others.
+        pairs: the language pairs that it was fitted on, and holds for.
         comparisons: number of pairs of systems that it was fitted on.
-        difference: (m,) differences of the metric's means, from 0 up to the highest that it knows.
-        agreement, low, high: (m,) share of the pairs in which people agree, and its 95 % bootstrap
-            interval.
-        isotonic: the mean distance from the isotonic fit, which assumes no form.
-        data: the judgements that it was fitted on, in words.
-        signature: of the scores, without language pair, number format and version.
+        difference: (m,) differences of the metric's means, rising from 0.
+        agreement: (m,) share of the pairs of systems in which people agree, at each difference.
+        low: (m,) lower ends of its 95 % bootstrap interval.
+        high: (m,) upper ends.
+        isotonic: the mean distance from the isotonic fit, which assumes no form of the curve.
+        data: a description of the judgements that it was fitted on.
+        signature: of the scores, see `bare_signature`.
     """
 
     pairs: tuple[str, ...]
@@ -79,7 +93,7 @@ class AgreementCurve:
 
     @classmethod
     def from_table(cls, table: dict[str, Any]) -> "AgreementCurve":
-        """Reads a table of a preset, as `as_table` makes it.
+        """Reads the table of a preset that `as_table` made.
 
         Raises:
             KeyError, TypeError, ValueError: a key lacks, or its value is of another type.
@@ -96,7 +110,7 @@ class AgreementCurve:
             signature=table["signature"],
         )
 
-    def as_table(self) -> dict[str, Any]:
+    def as_table(self) -> dict[str, object]:
         """The table of a preset."""
         return {
             "signature": self.signature,
@@ -111,8 +125,8 @@ class AgreementCurve:
         }
 
     def at(self, difference: float) -> Share | None:
-        """The share for a difference of means, whatever its sign; None above the differences that
-        were seen."""
+        """The share for a difference of means of either sign; None above the differences of the
+        curve."""
         size = abs(difference)
         if size > self.difference[-1]:
             return None
@@ -121,28 +135,37 @@ class AgreementCurve:
 
     @property
     def about(self) -> str:
-        """A line that says what it was fitted on and how far it goes."""
+        """A line on the data that the curve was fitted on, and on its largest difference."""
         fitted = f"fitted on {self.comparisons} pairs of systems, {self.data}"
         return f"{fitted}; differences up to {self.difference[-1]:.3g}, ? is a larger one"
 
 
 def _four_digits(values: np.ndarray) -> list[float]:
+    """Values with four significant digits."""
     return [float(f"{value:.4g}") for value in values]
 
 
 def fit_agreement(
-    sets: Sequence[SystemMeans], *, data: str = "", signature: str = ""
+    sets: Sequence[SystemMeans],
+    *,
+    data: str = "",
+    signature: str = "",
 ) -> AgreementCurve:
-    """Fits the share of agreement, ``1/2 + (c - 1/2) (2 / (1 + exp(-d / s)) - 1)``, to pairs of
-    systems: a logistic curve through one half at a difference of 0, which rises to ``c``, by
-    maximum likelihood.
+    """Fits the share of agreement to pairs of systems, by maximum likelihood.
 
-    The interval is of resampled sets and, within each, resampled systems.
+    The curve is ``1/2 + (c - 1/2) (2 / (1 + exp(-d / s)) - 1)`` for a difference ``d``: it begins at
+    one half for no difference, and rises to the ceiling ``c`` on the scale ``s``. For the interval,
+    sets are resampled and, within each, systems.
+
+    Args:
+        sets: the systems of each language pair and year.
+        data: a description of the judgements.
+        signature: of the scores, see `bare_signature`.
 
     Raises:
         InputError: fewer than 30 pairs of systems, or scores that do not differ.
     """
-    differences, agreed = _compared(sets)
+    differences, agreed = _compared_systems(sets)
     if len(differences) < _LEAST_COMPARISONS:
         raise InputError(
             f"{len(differences)} pairs of systems; at least {_LEAST_COMPARISONS} are needed to fit "
@@ -171,7 +194,9 @@ def fit_agreement(
 
 
 def _curve_interval(
-    sets: Sequence[SystemMeans], grid: np.ndarray, median: float
+    sets: Sequence[SystemMeans],
+    grid: np.ndarray,
+    median: float,
 ) -> tuple[np.ndarray, np.ndarray]:
     """(m,) lower and (m,) upper ends of the 95 % bootstrap interval of the curve, at the grid."""
     rng = np.random.default_rng(SEED)
@@ -182,15 +207,15 @@ def _curve_interval(
         for lang_pair, metric, human in chosen_sets:
             systems = rng.integers(len(metric), size=len(metric))
             resampled.append(SystemMeans(lang_pair, metric[systems], human[systems]))
-        differences, agreed = _compared(resampled)
+        differences, agreed = _compared_systems(resampled)
         if len(differences):
             curves.append(_curve(grid, *_likeliest(differences, agreed, median)))
     low, high = np.quantile(curves, (0.025, 0.975), axis=0)
     return low, high
 
 
-def _compared(sets: Sequence[SystemMeans]) -> tuple[np.ndarray, np.ndarray]:
-    """Compares every two systems of a set that differ for people.
+def _compared_systems(sets: Sequence[SystemMeans]) -> tuple[np.ndarray, np.ndarray]:
+    """Compares every two systems of a set whose judgements differ.
 
     Returns:
         (m,) differences of the metric's means, at least 0; (m,) 1 where people agree, 0 where they
@@ -209,22 +234,32 @@ def _compared(sets: Sequence[SystemMeans]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _curve(differences: np.ndarray, ceiling: float, scale: float) -> np.ndarray:
+    """(m,) shares of agreement; the tangent is the logistic function of `fit_agreement`."""
     return 0.5 + (ceiling - 0.5) * np.tanh(differences / (2 * scale))
 
 
 def _likeliest(differences: np.ndarray, agreed: np.ndarray, median: float) -> tuple[float, float]:
-    """Ceiling and scale of the highest likelihood, on a grid: two numbers need no search."""
+    """The ceiling and the scale of the highest likelihood.
+
+    All values of a grid are tried, which is enough for two numbers.
+
+    Args:
+        differences: (m,) differences of pairs of systems.
+        agreed: (m,) whether people agree, from 0 to 1.
+        median: of the differences; scales are multiples of it.
+    """
     scales = median * _SCALES
-    rise = np.tanh(differences / (2 * scales[:, None]))
-    p = 0.5 + (_CEILINGS[:, None, None] - 0.5) * rise
-    p = np.clip(p, 1e-3, 1 - 1e-3)
-    likelihood = (agreed * np.log(p) + (1 - agreed) * np.log(1 - p)).sum(-1)
-    ceiling, scale = np.unravel_index(int(likelihood.argmax()), likelihood.shape)
+    rise = np.tanh(differences / (2 * scales[:, None]))  # (scales, m)
+    shares = 0.5 + (_CEILINGS[:, None, None] - 0.5) * rise  # (ceilings, scales, m)
+    shares = np.clip(shares, 1e-3, 1 - 1e-3)
+    likelihoods = (agreed * np.log(shares) + (1 - agreed) * np.log(1 - shares)).sum(-1)
+    ceiling, scale = np.unravel_index(int(likelihoods.argmax()), likelihoods.shape)
     return float(_CEILINGS[ceiling]), float(scales[scale])
 
 
 def _isotonic(differences: np.ndarray, agreed: np.ndarray) -> np.ndarray:
-    """(m,) the rising step function of the differences that is nearest to the agreement."""
+    """(m,) isotonic fit: the values of the rising step function of the differences that is nearest
+    to the agreement."""
     from scipy.optimize import isotonic_regression
 
     order = np.argsort(differences, kind="stable")
@@ -234,11 +269,11 @@ def _isotonic(differences: np.ndarray, agreed: np.ndarray) -> np.ndarray:
 
 
 def known_agreement(spec: MetricSpec, scorer: Scorer) -> AgreementCurve | str | None:
-    """People's agreement with the scores of a metric, as its preset holds it.
+    """Reads people's agreement with the scores of a metric from its preset.
 
     Returns:
-        The curve; a reason, where the curve of the preset is not of these scores; None where the
-        preset has no curve.
+        The curve; or the reason why the curve of the preset does not hold for these scores; None
+        where the preset has no curve.
 
     Raises:
         ArtifactError: the table of the preset is damaged.
@@ -266,14 +301,19 @@ def side_of(scorer: Scorer) -> str:
 
 
 def bare_signature(signature: str) -> str:
-    """A signature without language pair, number format and version, on which agreement does not
-    depend."""
+    """A signature without language pair, number format and version: people's agreement is kept for
+    all of them."""
     dropped = ("lp:", "dtype:", "lmdtype:", "v:")
     return "|".join(field for field in signature.split("|") if not field.startswith(dropped))
 
 
 def write_preset(curve: AgreementCurve, spec: MetricSpec, folder: str | Path) -> None:
-    """Writes a preset that extends the one of a metric by people's agreement.
+    """Writes a preset that extends the preset of a metric by people's agreement.
+
+    Args:
+        curve: the agreement.
+        spec: the metric.
+        folder: the folder to make.
 
     Raises:
         InputError: there is such a folder already.

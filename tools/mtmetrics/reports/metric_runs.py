@@ -1,147 +1,21 @@
-"""Metrics x judged data -> scores: the name of a metric as users write it, and several metrics that
-share their encodings."""
+"""Metrics x judged data -> scores; metrics that are run together share their encodings."""
 
 import dataclasses
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from mtmetrics.checks import split_pair
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.judgements.judged import Judged
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.baselines import corpus_bleu
-from mtmetrics.scorers.preset_tables import extended
-from mtmetrics.scorers.registry import known_metric, load_scorer
 from mtmetrics.scorers.results import MetricResult, chunk_lines, scored_together
-from mtmetrics.scorers.settings import kinds, plain_value
 from mtmetrics.scorers.side import FIELDS
+from mtmetrics.scorers.signature import extended
+from mtmetrics.scorers.spec import MetricSpec
 
 SCORE = "score"
-
-_OWN = ("metric", "preset", "pool", "lang_pair")
-
-
-@dataclasses.dataclass(frozen=True)
-class MetricSpec:
-    """A metric with its preset (name or folder, in which ``{lp}`` stands for the language pair;
-    None for the metric's own) and the options that override it."""
-
-    metric: str
-    preset: str | None = None
-    options: tuple[tuple[str, Any], ...] = ()
-
-    @classmethod
-    def parse(cls, text: str) -> "MetricSpec":
-        """Reads ``NAME[:PRESET[:option=value,...]]``; an empty preset is the default.
-
-        Values are of the type that the option has; where it may have several, ``true`` and
-        ``false``, numbers where they look like numbers, and text otherwise.
-
-        Raises:
-            InputError: no name, a preset of a metric that has none, an option without a value,
-                twice the same, or one that is no option of a metric.
-
-        Example:
-            >>> MetricSpec.parse("xmoverscore:mini:layer=1,map=none").options
-            (('layer', 1), ('map', 'none'))
-            >>> str(MetricSpec.parse("sentsim::variant=wmd"))
-            'sentsim::variant=wmd'
-        """
-        metric, _, rest = text.partition(":")
-        if not metric.strip():
-            needed = "NAME, NAME:PRESET or NAME:PRESET:option=value,... is needed"
-            raise InputError(f"metric {text!r}: has no name; {needed}", option="metric")
-        preset, _, listed = rest.partition(":")
-        options: dict[str, Any] = {}
-        for item in listed.split(",") if listed else []:
-            name, equals, value = item.partition("=")
-            name = name.strip().replace("-", "_")
-            if not equals or not name or name in options or name in _OWN:
-                needed = "NAME:PRESET:option=value,option=value is needed"
-                raise InputError(
-                    f"metric {text!r}: {item!r} cannot be used; {needed}", option="metric"
-                )
-            options[name] = _value(metric.strip(), name, value.strip())
-        spec = cls(metric.strip(), preset.strip() or None, tuple(options.items()))
-        known = known_metric(spec.metric)
-        if spec.preset is not None and known is not None and not known.takes_presets:
-            without = dataclasses.replace(spec, preset=None)
-            raise InputError(
-                f"metric {text!r}: {spec.metric} has no presets; write {without}", option="metric"
-            )
-        return spec
-
-    def __str__(self) -> str:
-        shown = (
-            f"{name}={str(value).lower() if isinstance(value, bool) else value}"
-            for name, value in self.options
-        )
-        return f"{self.metric}:{self.preset or ''}:{','.join(shown)}".rstrip(":")
-
-    def filled(self, preset: str | None, options: dict[str, Any]) -> "MetricSpec":
-        """A copy with a preset and options where the user names none; a metric that has presets
-        gets its default one if `preset` is None."""
-        metric = known_metric(self.metric)
-        chosen = self.preset
-        if chosen is None and metric is not None and metric.made_by().usual_preset is not None:
-            chosen = preset or metric.usual_preset()
-        return MetricSpec(self.metric, chosen, tuple((options | dict(self.options)).items()))
-
-    def having(self, **options: Any) -> "MetricSpec":
-        """A copy with other options."""
-        return dataclasses.replace(self, options=tuple((dict(self.options) | options).items()))
-
-    def load(self, pool: ModelPool, lang_pair: str | None) -> Scorer:
-        """The scorer of the metric for a language pair."""
-        options = dict(self.options)
-        return load_scorer(
-            self.metric, self.preset_of(lang_pair), pool=pool, lang_pair=lang_pair, **options
-        )
-
-    def preset_of(self, lang_pair: str | None) -> str | None:
-        """The preset for a language pair."""
-        if "{lp}" in (
-            self.preset or ""
-        ):  # one folder for each language pair, as `mtmetrics train uscore` makes them
-            return str(self.preset).replace("{lp}", "-".join(split_pair(lang_pair)))
-        return self.preset
-
-    def load_for(self, given: Collection[str], pool: ModelPool, lang_pair: str | None) -> Scorer:
-        """The scorer that compares with one of the `given` columns, `sources` and `references`.
-
-        Raises:
-            InputError: it compares with neither, or as `load`; or a score depends on other segments
-                than its own.
-        """
-        spec, metric = self, known_metric(self.metric)
-        # Where both columns are there, the preset knows which one it is made for.
-        if metric is not None and len(given) == 1:
-            spec = self.having(against=metric.side_of_options(dict(self.options), given))
-        scorer = spec.load(pool, lang_pair)
-        if not scorer.independent:
-            raise InputError(
-                "scores depend on the other segments of the same system here, so they cannot be "
-                "compared; use normalize=fixed, with a preset that has bounds (sentsim: mini)",
-                mentions=["normalize=fixed"],
-            )
-        return scorer
-
-
-def _value(metric: str, option: str, text: str) -> Any:
-    """The value of an option of a metric, refused where it is not of a type that the option can
-    have."""
-    known = known_metric(metric)
-    field = None if known is None else known.settings().options().get(option)
-    possible = {bool, int, float, str} if field is None else kinds(field)
-    try:
-        return plain_value(possible, text)
-    except InputError as error:
-        raise InputError(
-            f"metric {metric}: '{option}={text}' cannot be used; {error}", option="metric"
-        ) from None
 
 
 @dataclasses.dataclass(frozen=True)

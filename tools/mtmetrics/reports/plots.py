@@ -1,10 +1,14 @@
-"""Plots: scores against judgements, bars of correlations, curves, histograms of preferences, and
-weights of parts."""
+"""Plots: scores against judgements, numbers of a paper against ours, bars of correlations, curves,
+histograms of preferences, and agreement as a function of weights.
+
+The last has a computation of its own: `weight_grid` correlates weighted sums of the parts of a score
+with judgements, `report_weights` and `draw_weights` show the correlations.
+"""
 
 import dataclasses
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
@@ -34,16 +38,17 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from mtmetrics.probes.probing import Preference
-
-# In inches.
+# Width of a bar, in inches.
 _BAR = 0.22
+# Characters of a line of a panel's title.
 _LONGEST_TITLE = 36
 # Grey for black, on which whiskers cannot be seen.
 _BAR_COLOURS = (*COLOURS[:-1], "#999999")
 _HATCHES = ("", "//", "..", "xx")
 _MARKERS = "osD^vPX"
+# Of the x axis of curves.
 _MOST_TICKS = 30
+# Of a histogram.
 _BINS = 30
 # Differences that mean nothing shall not look like much.
 _LEAST_SPAN = 0.1
@@ -52,7 +57,13 @@ _STEPS_WITH_NUMBERS = 12
 
 
 class Bar(NamedTuple):
-    """A correlation, NaN where it is not defined, and the ends of its interval, NaN for none."""
+    """A correlation with its interval.
+
+    Attributes:
+        value: the correlation; NaN where it is not defined.
+        low: the lower end of the interval; NaN for no interval.
+        high: the upper end.
+    """
 
     value: float
     low: float = np.nan
@@ -72,24 +83,11 @@ def draw_scatter(panels: Mapping[str, Mapping[str, tuple[Numbers, Numbers]]]) ->
     grid = figure.subplots(len(panels), len(metrics), squeeze=False)
     for row, (file, columns) in zip(grid, panels.items(), strict=True):
         for axes, metric in zip(row, metrics, strict=True):
-            pairs = complete(
-                dict(zip(("scores", "human judgements"), columns[metric], strict=True))
-            )
-            scores, human = pairs.values.values()
-            r = pearson(scores, human)
-            heading = "r not defined"
-            axes.scatter(human, scores, s=9, alpha=0.35, color=COLOURS[0], linewidths=0)
-            if r.reason is None:
-                ends = np.array([human.min(), human.max()])
-                axes.plot(
-                    ends,
-                    np.polyval(np.polyfit(human, scores, 1), ends),
-                    color=COLOURS[1],
-                    linewidth=1.8,
-                )
-                heading = f"r = {decimals(r.value)}"
+            scores, human = columns[metric]
+            complete_columns = complete({"scores": scores, "human judgements": human}).values
+            heading = _draw_points(axes, *complete_columns.values())
             names = [wrapped(name, _LONGEST_TITLE) for name in (metric, file)]
-            plain_axes(axes, "\n".join([*names, f"{heading}, n = {len(scores)}"]), fontsize=9)
+            plain_axes(axes, "\n".join([*names, heading]), fontsize=9)
         row[0].set_ylabel("score")
     for axes in grid[-1]:
         axes.set_xlabel("human judgement")
@@ -99,16 +97,30 @@ def draw_scatter(panels: Mapping[str, Mapping[str, tuple[Numbers, Numbers]]]) ->
 def draw_published(
     points: Mapping[str, Sequence[tuple[float, float]]], *, title: str, label: str
 ) -> "Figure":
-    """The numbers of a paper's table against ours: row -> (published, measured) for each language
-    pair. What is as published lies on the diagonal."""
+    """The numbers of a paper's table against ours; equal numbers lie on the diagonal.
+
+    Args:
+        points: row of the table -> (published, measured) for each language pair.
+        title: of the plot.
+        label: name of the numbers, for the axes.
+    """
     legend = 0.6 + 0.075 * max(map(len, points))
     figure = new_figure(5.2 + legend, 4.8)
     axes = figure.add_subplot()
     for number, (row, pairs) in enumerate(points.items()):
-        # A row beyond the colours has the first again, with another mark.
+        # Rows beyond the number of colours have the first colours again, with other markers.
         marker = _MARKERS[(number + number // len(COLOURS)) % len(_MARKERS)]
-        look = {"color": COLOURS[number % len(COLOURS)], "marker": marker}
-        axes.scatter(*zip(*pairs, strict=True), label=row, s=30, linewidths=0, alpha=0.85, **look)
+        published, measured = zip(*pairs, strict=True)
+        axes.scatter(
+            published,
+            measured,
+            label=row,
+            color=COLOURS[number % len(COLOURS)],
+            marker=marker,
+            s=30,
+            linewidths=0,
+            alpha=0.85,
+        )
     values = [value for pairs in points.values() for pair in pairs for value in pair]
     ends = (min(values) - 0.03, max(values) + 0.03)
     axes.plot(ends, ends, color=QUIET, linewidth=1.0, zorder=0)
@@ -120,10 +132,22 @@ def draw_published(
 
 
 def draw_bars(
-    bars: Mapping[str, Sequence[Bar]], groups: Sequence[str], *, title: str, y_label: str
+    bars: Mapping[str, Sequence[Bar]],
+    groups: Sequence[str],
+    *,
+    title: str,
+    y_label: str,
 ) -> "Figure":
-    """Metric -> a bar for each of the groups, side by side, with interval whiskers (Fig. 5 to 7 of
-    Song et al., 2021); a bar that is not defined is written as ``n/a``."""
+    """Bars of metrics side by side for each group, with whiskers for intervals (Fig. 5 to 7 of Song
+    et al., 2021); ``n/a`` stands in place of a bar that is not defined.
+
+    Args:
+        bars: metric -> its bar for each group.
+        groups: names of the groups, below the axis.
+        title: of the plot.
+        y_label: of the y axis.
+    """
+    # Width of a group, and of the gap behind it.
     span = len(bars) * _BAR + 0.3
     legend = 0.6 + 0.075 * max(map(len, bars)) if len(bars) > 1 else 0.0
     figure = new_figure(legend + min(24.0, max(5.0, 1.2 + len(groups) * span)), 4.4)
@@ -131,31 +155,7 @@ def draw_bars(
     middles = np.arange(len(groups)) * span
     for number, (metric, row) in enumerate(bars.items()):
         places = middles + (number - (len(bars) - 1) / 2) * _BAR
-        values, low, high = np.array(row, dtype=np.float64).reshape(len(groups), 3).T
-        # More metrics than colours: the next round of colours is hatched.
-        rounds, colour = divmod(number, len(_BAR_COLOURS))
-        look = {
-            "color": _BAR_COLOURS[colour],
-            "hatch": _HATCHES[rounds % len(_HATCHES)],
-            "edgecolor": "white",
-        }
-        axes.bar(places, np.nan_to_num(values), 0.9 * _BAR, label=metric, linewidth=0, **look)
-        has_interval = ~np.isnan(low) & ~np.isnan(values)
-        # A percentile interval need not hold the value itself.
-        whiskers = np.maximum([values - low, high - values], 0.0)[:, has_interval]
-        axes.errorbar(
-            places[has_interval],
-            values[has_interval],
-            yerr=whiskers,
-            fmt="none",
-            ecolor=INK,
-            elinewidth=1.0,
-            capsize=2.5,
-        )
-        for place in places[np.isnan(values)]:
-            axes.text(
-                place, 0.0, " n/a", rotation=90, ha="center", va="bottom", fontsize=8, color=QUIET
-            )
+        _draw_metric_bars(axes, number, metric, places, row)
     # Unlike other texts, labels of ticks are written anew whenever a figure is drawn.
     fonts = label_fonts(groups)
     fonts.warn(stacklevel=3)
@@ -193,19 +193,25 @@ def draw_curves(
     figure = new_figure(7.0, 4.4)
     axes = figure.add_subplot()
     for number, (name, line) in enumerate(lines.items()):
-        look = {"color": COLOURS[number % len(COLOURS)], "marker": _MARKERS[number % len(_MARKERS)]}
-        axes.plot(list(line), list(line.values()), label=name, linewidth=1.8, markersize=5, **look)
+        colour = COLOURS[number % len(COLOURS)]
+        axes.plot(
+            list(line),
+            list(line.values()),
+            label=name,
+            color=colour,
+            marker=_MARKERS[number % len(_MARKERS)],
+            linewidth=1.8,
+            markersize=5,
+        )
         bands = (intervals or {}).get(name)
         if bands:
             low, high = zip(*bands.values(), strict=True)
-            axes.fill_between(list(bands), low, high, color=look["color"], alpha=0.15, linewidth=0)
-    ticks = sorted({x for line in lines.values() for x in line})
-    if (
-        len(ticks) <= _MOST_TICKS
-        and all(float(x).is_integer() for x in ticks)
-        and ticks[-1] <= _MOST_TICKS
-    ):
-        axes.set_xticks(ticks)
+            axes.fill_between(list(bands), low, high, color=colour, alpha=0.15, linewidth=0)
+    xs = sorted({x for line in lines.values() for x in line})
+    are_whole = all(float(x).is_integer() for x in xs)
+    # Layers and rounds have a tick each; matplotlib chooses the ticks of steps.
+    if len(xs) <= _MOST_TICKS and are_whole and xs[-1] <= _MOST_TICKS:
+        axes.set_xticks(xs)
     axes.set(xlabel=x_label, ylabel=y_label)
     plain_axes(axes, title)
     _widen(axes, least_span)
@@ -214,22 +220,46 @@ def draw_curves(
     return finished(figure)
 
 
-def draw_preferences(found: "Sequence[Preference]", *, title: str) -> "Figure":
+class Preference(Protocol):
+    """How a score or a part of it ranks modified sentences and references, see
+    `mtmetrics.probes.probing.Preference`, which this room must not import."""
+
+    modification: str
+    measure: str
+    differences: np.ndarray
+
+    @property
+    def preferred(self) -> float:
+        """The share of modified sentences that are preferred."""
+
+    @property
+    def equal(self) -> float:
+        """The share of sentences where neither is preferred."""
+
+
+def draw_preferences(preferences: Sequence[Preference], *, title: str) -> "Figure":
     """A histogram of score differences ``d`` for each modification, a row of panels for each
-    measure (Fig. 3 of Zhao et al., 2020). Right of 0, in another colour, stand the sentences whose
-    modified version is preferred; those where neither is are left out and counted above."""
+    measure (Fig. 3 of Zhao et al., 2020).
+
+    Right of 0, in another colour, stand the sentences whose modified version is preferred. Sentences
+    with a difference of 0 are not drawn; their share stands above the panel.
+    """
     from matplotlib.ticker import MaxNLocator
 
-    measures = list(dict.fromkeys(preference.measure for preference in found))
-    modifications = list(dict.fromkeys(preference.modification for preference in found))
+    measures = list(dict.fromkeys(preference.measure for preference in preferences))
+    modifications = list(dict.fromkeys(preference.modification for preference in preferences))
     figure = new_figure(1.0 + 3.2 * len(modifications), 0.8 + 2.7 * len(measures))
     panels = figure.subplots(
-        len(measures), len(modifications), sharex="row", sharey="row", squeeze=False
+        len(measures),
+        len(modifications),
+        sharex="row",
+        sharey="row",
+        squeeze=False,
     )
     for measure, row in zip(measures, panels, strict=True):
-        of_measure = [preference for preference in found if preference.measure == measure]
-        edges = _edges(np.concatenate([preference.differences for preference in of_measure]))
-        for preference, axes in zip(of_measure, row, strict=True):
+        row_preferences = [each for each in preferences if each.measure == measure]
+        edges = _edges(np.concatenate([each.differences for each in row_preferences]))
+        for preference, axes in zip(row_preferences, row, strict=True):
             d = preference.differences
             axes.hist([d[d < 0], d[d > 0]], bins=edges, stacked=True, color=COLOURS[:2])
             axes.axvline(0.0, color=INK, linewidth=1.0)
@@ -243,14 +273,63 @@ def draw_preferences(found: "Sequence[Preference]", *, title: str) -> "Figure":
     return finished(figure)
 
 
+def _draw_points(axes: "Axes", scores: np.ndarray, human: np.ndarray) -> str:
+    """Draws (n,) scores against (n,) judgements with the least-squares line; returns a heading with
+    Pearson's r."""
+    axes.scatter(human, scores, s=9, alpha=0.35, color=COLOURS[0], linewidths=0)
+    r = pearson(scores, human)
+    if r.reason is not None:
+        return f"r not defined, n = {len(scores)}"
+    ends = np.array([human.min(), human.max()])
+    fitted = np.polyval(np.polyfit(human, scores, 1), ends)
+    axes.plot(ends, fitted, color=COLOURS[1], linewidth=1.8)
+    return f"r = {decimals(r.value)}, n = {len(scores)}"
+
+
+def _draw_metric_bars(
+    axes: "Axes", number: int, metric: str, places: np.ndarray, bars: Sequence[Bar]
+) -> None:
+    """Draws the bars of a metric, the one of a number among all, at (groups,) places."""
+    values, low, high = np.array(bars, dtype=np.float64).reshape(len(places), 3).T
+    # More metrics than colours: the next round of colours is hatched.
+    rounds, colour = divmod(number, len(_BAR_COLOURS))
+    axes.bar(
+        places,
+        np.nan_to_num(values),
+        0.9 * _BAR,
+        label=metric,
+        linewidth=0,
+        color=_BAR_COLOURS[colour],
+        hatch=_HATCHES[rounds % len(_HATCHES)],
+        edgecolor="white",
+    )
+    has_interval = ~np.isnan(low) & ~np.isnan(values)
+    # A percentile interval need not hold the value itself.
+    whiskers = np.maximum([values - low, high - values], 0.0)[:, has_interval]
+    axes.errorbar(
+        places[has_interval],
+        values[has_interval],
+        yerr=whiskers,
+        fmt="none",
+        ecolor=INK,
+        elinewidth=1.0,
+        capsize=2.5,
+    )
+    for place in places[np.isnan(values)]:
+        axes.text(
+            place, 0.0, " n/a", rotation=90, ha="center", va="bottom", fontsize=8, color=QUIET
+        )
+
+
 def _widen(axes: "Axes", least_span: float) -> None:
+    """Widens the y axis to a span, evenly on both sides."""
     low, high = axes.get_ylim()
     if high - low < least_span:
         axes.set_ylim((low + high - least_span) / 2, (low + high + least_span) / 2)
 
 
 def _edges(d: np.ndarray) -> np.ndarray:
-    """Edges of the bins, among them 0."""
+    """Edges of the bins of a histogram of (n,) differences; 0 is one of them."""
     low, high = min(d.min(), 0.0), max(d.max(), 0.0)
     if low == high:
         return np.array([-1.0, 0.0, 1.0])
@@ -266,9 +345,14 @@ def _edges(d: np.ndarray) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True)
 class WeightGrid:
-    """The agreement of weighted sums of k parts: (m, k) weights which sum up to 1, later parts vary
-    fastest, and the m correlations with human judgements; `steps` is into how many the way from 0
-    to 1 is cut."""
+    """The agreement of weighted sums of k parts.
+
+    Attributes:
+        parts: names of the parts.
+        steps: number of steps of a weight from 0 to 1.
+        points: (m, k) weights that sum up to 1; those of later parts vary fastest.
+        correlations: for each point the correlation of the weighted sum with human judgements.
+    """
 
     parts: tuple[str, ...]
     steps: int
@@ -313,9 +397,8 @@ def weight_grid(
     correlate = COEFFICIENTS[choice("coefficient", coefficient, tuple(COEFFICIENTS))]
     points = simplex(len(parts), positive("steps", steps))
     columns = np.array([np.asarray(values, dtype=np.float64) for values in parts.values()])
-    return WeightGrid(
-        tuple(parts), steps, points, [correlate(point @ columns, human) for point in points]
-    )
+    correlations = [correlate(point @ columns, human) for point in points]
+    return WeightGrid(tuple(parts), steps, points, correlations)
 
 
 def simplex(k: int, steps: int) -> np.ndarray:
@@ -331,18 +414,25 @@ def simplex(k: int, steps: int) -> np.ndarray:
 
 
 def mean_grid(grids: Mapping[str, WeightGrid]) -> WeightGrid:
-    """File -> its grid, all of the same parts and steps -> the mean over the files of the
-    correlation at each point; undefined where it is undefined for a file."""
+    """A grid of the mean correlations over files, undefined where a correlation is undefined.
+
+    Args:
+        grids: file -> its grid; all have the same parts and steps.
+    """
     first = next(iter(grids.values()))
-    at_points = zip(*(grid.correlations for grid in grids.values()), strict=True)
-    return dataclasses.replace(
-        first, correlations=[mean(dict(zip(grids, row, strict=True))) for row in at_points]
-    )
+    means = []
+    for number in range(len(first.points)):
+        means.append(mean({file: grid.correlations[number] for file, grid in grids.items()}))
+    return dataclasses.replace(first, correlations=means)
 
 
 def report_weights(grids: Mapping[str, WeightGrid], about: Mapping[str, str]) -> Report:
-    """A row per point of the grid of each file: the weights, the correlation on each file, and the
-    mean; JSON says what it is `about`, too."""
+    """A row per point of the grid: the weights, the correlation on each file, and the mean.
+
+    Args:
+        grids: file -> its grid; all have the same parts and steps.
+        about: fields on the judgements and the metric, for JSON alone.
+    """
     mean_of_files = mean_grid(grids)
     columns = {**grids, "mean": mean_of_files}
     table = [[*mean_of_files.parts, *columns]]
@@ -367,8 +457,14 @@ def best_weights(grid: WeightGrid) -> str:
 
 
 def draw_weights(grid: WeightGrid, *, title: str, label: str) -> "Figure":
-    """The agreement, called `label`, at the weights of two parts, a line, or of three, a triangle;
-    the best point is framed."""
+    """The agreement at all weights: a line for two parts, a triangle for three; the best point is
+    framed.
+
+    Args:
+        grid: of two or three parts.
+        title: of the plot.
+        label: name of the coefficient.
+    """
     first, second, *third = grid.parts
     side = 0.52 * (min(grid.steps, _STEPS_WITH_NUMBERS) + 1)
     figure = new_figure(side + 2.2, side + 1.1) if third else new_figure(6.4, 4.2)
@@ -384,12 +480,18 @@ def draw_weights(grid: WeightGrid, *, title: str, label: str) -> "Figure":
 
 
 def _draw_line(axes: "Axes", grid: WeightGrid) -> None:
+    """Draws the agreement against the weight of the second of two parts."""
     values = [correlation.value for correlation in grid.correlations]
     axes.plot(grid.points[:, 1], values, color=COLOURS[0], marker="o", markersize=5, linewidth=1.8)
     if grid.best is not None:
         best = (grid.points[grid.best, 1], values[grid.best])
         axes.scatter(
-            *best, s=130, facecolors="none", edgecolors=COLOURS[1], linewidths=2.0, zorder=3
+            *best,
+            s=130,
+            facecolors="none",
+            edgecolors=COLOURS[1],
+            linewidths=2.0,
+            zorder=3,
         )
         axes.annotate(decimals(best[1]), best, (0, 12), textcoords="offset points", ha="center")
         axes.margins(y=0.18)
@@ -397,6 +499,8 @@ def _draw_line(axes: "Axes", grid: WeightGrid) -> None:
 
 
 def _draw_triangle(axes: "Axes", grid: WeightGrid) -> None:
+    """Draws the agreement as coloured cells: the weight of the second part to the right, of the
+    third upwards."""
     from matplotlib.patches import Rectangle
 
     count = grid.steps + 1

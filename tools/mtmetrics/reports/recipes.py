@@ -1,5 +1,9 @@
-"""Tables and figures of the papers: which metrics they run, on which texts, and the numbers that
-they print."""
+"""Recipes: the tables and figures of the papers, with the metrics that they run, the texts that they
+run them on, and the numbers that they print.
+
+Each recipe is a file of the folder ``recipes``. `read_recipe` reads it, `Recipe.entries` makes the
+rows that are run, and `judge_recipe` runs them and correlates their scores with the judgements.
+"""
 
 import dataclasses
 import math
@@ -18,10 +22,10 @@ from mtmetrics.reports.metric_runs import (
     SCORE,
     Entry,
     MetricRuns,
-    MetricSpec,
     RowScores,
     run_metrics,
 )
+from mtmetrics.scorers.spec import MetricSpec
 
 _FOLDER = Path(__file__).parent / "recipes"
 # The preset with the papers' models, for which the rows of the recipes are written.
@@ -32,18 +36,26 @@ _LANGUAGE_MODEL = re.compile(r"\|lm:(?!none(?:\||$))")
 
 @dataclasses.dataclass(frozen=True)
 class RecipeRow:
-    """A row of a paper's table: one of our metrics, a column of the data, or why we do not run it;
-    for a metric of ours with a reason the user has to make something first.
+    """A row of a paper's table: it is run by one of our metrics, or stands for a column of the data,
+    or is not run.
 
     Attributes:
-        published: language pair -> the paper's number, in [-1, 1], as far as it has one.
-        average: as the paper prints it, if it does.
-        preset: a folder beside the recipes with the models of this row, where they are not those of
-            ``paper``; or a preset of a metric that has none of the usual ones.
-        falls: whether lower is better; the sign of our values is turned.
+        title: its name in the paper.
+        published: language pair -> the paper's number, in [-1, 1], where it has one.
+        average: the paper's average, where it prints one.
+        metric: our metric.
+        preset: a folder beside the recipes with the models of this row, where they are not the
+            models of the preset ``paper``; or the preset of a metric that has no such preset.
+        options: of the metric.
+        column: the column of the data.
+        part: the part of the score of the metric.
+        falls: whether lower is better; then the sign of our values is turned.
         lm: whether the published number had a language model.
-        vectors: whose sentence vectors it compares, of a model that this package cannot run.
+        vectors: name of a model that this package cannot run, whose stored sentence vectors the
+            metric compares.
         corpus: whether the score is sacrebleu's corpus BLEU of each system.
+        why_not: the reason why the row is not run; with a metric, the user has to make something
+            first.
     """
 
     title: str
@@ -51,7 +63,7 @@ class RecipeRow:
     average: float | None = None
     metric: str | None = None
     preset: str | None = None
-    options: dict[str, Any] = dataclasses.field(default_factory=dict)
+    options: dict[str, object] = dataclasses.field(default_factory=dict)
     column: str | None = None
     part: str = SCORE
     falls: bool = False
@@ -61,9 +73,11 @@ class RecipeRow:
     why_not: str | None = None
 
     def average_over(self, pairs: Sequence[str]) -> float | None:
-        """Mean of the paper's numbers for some language pairs, None where it lacks one of them."""
-        values = [self.published[pair] for pair in pairs if pair in self.published]
-        return sum(values) / len(values) if values and len(values) == len(pairs) else None
+        """Mean of the paper's numbers for some language pairs; None where there is none, or the
+        paper lacks one of them."""
+        if not pairs or not self.published.keys() >= set(pairs):
+            return None
+        return sum(self.published[pair] for pair in pairs) / len(pairs)
 
     @property
     def _folder(self) -> str | None:
@@ -95,10 +109,17 @@ class RecipeRow:
         return Entry(self.title, spec, self.column, self.part, self.falls, self.corpus)
 
     def _spec(self, spec: MetricSpec, preset: str) -> MetricSpec:
-        """The metric of the row, with a preset and the row's options where the user names none."""
-        default_preset = preset if self._folder else self.preset or preset
+        """The metric of the row, with a preset and the row's options where the user names none.
+
+        Args:
+            spec: the metric as the user names it.
+            preset: the preset of rows that have none.
+        """
+        # None where the row has a folder, which stands in place of ``paper``.
+        row_preset = None if self._folder else self.preset
+        default_preset = row_preset or preset
         options = self.options
-        if (spec.preset or default_preset) not in (_PAPER, None if self._folder else self.preset):
+        if (spec.preset or default_preset) not in (_PAPER, row_preset):
             # Another encoder has other layers.
             options = {name: value for name, value in options.items() if name != "layer"}
         spec = spec.filled(default_preset, options)
@@ -107,7 +128,12 @@ class RecipeRow:
         return spec
 
     def _lacking(self, stored: Mapping[str, str]) -> str:
-        """The reason why a row of stored vectors cannot be run; empty where it can."""
+        """The reason why a row of stored vectors cannot be run; empty where it can.
+
+        Args:
+            stored: the options of the stored vectors, ``encoder`` and perhaps ``maps``; empty where
+                the user brings none.
+        """
         if self.vectors is None:
             return ""
         if not stored:
@@ -126,10 +152,10 @@ class RecipeRow:
         return ""
 
     def marked(self, scored: RowScores, pairs: Sequence[str]) -> RowScores:
-        """The scores under a title that says in brackets how the metric was not run as published.
+        """The scores under a title that has the differences from the published row in brackets.
 
         Args:
-            scored: of the row's entry.
+            scored: the scores of the row.
             pairs: the language pair of each file.
         """
         spec = scored.entry.metric
@@ -138,9 +164,10 @@ class RecipeRow:
         differences = []
         if spec.preset not in (None, _PAPER, self._folder or self.preset):
             differences.append(str(spec.preset))
-        of_vectors = ("encoder", "maps") if self.vectors else ()
+        # Options that stored vectors bring are no difference.
+        vector_options = ("encoder", "maps") if self.vectors else ()
         for name, value in spec.options:
-            if name not in of_vectors and self.options.get(name) != value:
+            if name not in vector_options and self.options.get(name) != value:
                 differences.append(f"{name}={value}")
         if self.lm:
             differences += _without_language_model(scored.signatures, pairs)
@@ -149,23 +176,34 @@ class RecipeRow:
 
 
 def _without_language_model(signatures: Sequence[str], pairs: Sequence[str]) -> list[str]:
-    """A remark on the language pairs that were scored without a language model, if there are
-    any."""
-    signed = [
-        (pair, signature)
-        for pair, signature in zip(pairs, signatures, strict=True)
-        if signature  # of a file that was scored
-    ]
-    without = [pair for pair, signature in signed if not _LANGUAGE_MODEL.search(signature)]
-    if not without:
+    """A remark on the language pairs that were scored without a language model; none where all had
+    one.
+
+    Args:
+        signatures: of the metric, for each file; empty for a file that was not scored.
+        pairs: the language pair of each file.
+    """
+    scored_pairs = []
+    pairs_without = []
+    for pair, signature in zip(pairs, signatures, strict=True):
+        if signature:
+            scored_pairs.append(pair)
+            if not _LANGUAGE_MODEL.search(signature):
+                pairs_without.append(pair)
+    if not pairs_without:
         return []
-    where = "" if len(without) == len(signed) else f" for {' '.join(without)}"
-    return [f"no language model{where}"]
+    if pairs_without == scored_pairs:
+        return ["no language model"]
+    return [f"no language model for {' '.join(pairs_without)}"]
 
 
 class Mean(NamedTuple):
-    """A column of averages: of the rows of another table over some of its language pairs, all if
-    there are none."""
+    """A column of averages over language pairs of another table.
+
+    Attributes:
+        recipe: name of the other table.
+        pairs: the language pairs; empty for all.
+    """
 
     recipe: str
     pairs: Sequence[str] = ()
@@ -176,24 +214,28 @@ class Recipe:
     """A table of a paper, or a figure.
 
     Attributes:
+        name: of the recipe.
+        title: of the table or figure, with its paper.
+        citation: of the paper.
         level: of the judgements, ``"segment"`` or ``"system"``.
-        coefficient: of agreement.
-        pairs, rows: of a table, in the paper's order; of a table of averages, `pairs` are its
-            columns.
+        pairs: the language pairs of a table, in the paper's order; the columns of a table of
+            averages.
+        rows: the rows of a table, in the paper's order.
+        note: a remark that stands under the table.
+        coefficient: name of the correlation.
+        data: where the judgements can be had, if ``mtmetrics data pull`` has no such set.
+        missing: the thing without which it cannot be run; None where it can.
         pull: names of the public sets that it reads, for ``mtmetrics data pull``.
-        where: name of such a set -> which of its rows, ``FIELD=VALUE``.
-        data: where the data is, if it cannot be pulled.
-        text: other files that it reads, and the user has to bring.
+        where: name of such a set -> a condition for its rows, ``FIELD=VALUE``.
+        runs: the calls of the command that draw a figure. In them ``{data}`` stands for the files
+            of judgements, ``{sets[0]}`` for the first public set, ``{text[0]}`` for the first file
+            of `text`, ``{preset}`` for the preset that the user chooses, ``{model}`` for its entry
+            in `models`, and ``{out}`` for the folder of pictures.
+        text: other files that it reads, which the user has to bring.
         means: column of a table of averages -> the other table that it averages.
-        runs: the calls of this command that draw a figure; ``{data}``, ``{sets[0]}``,
-            ``{text[0]}``, ``{preset}``, ``{model}`` and ``{out}`` stand in them for the files of
-            judgements, the first of the public sets and of the files of `text`, the preset that the
-            user chooses, its entry in `models`, and the folder of pictures.
-        models: preset -> the encoder of a figure that makes something, with its layer.
-        bars: the table whose rows a figure draws as bars; they and its columns are those of the
-            figure.
+        models: preset -> the encoder, with its layer, of a figure that makes something.
+        bars: name of the table whose rows and columns a figure draws as bars.
         layers: whether a figure draws its rows at each layer of the encoder.
-        missing: the one thing for want of which it cannot be run.
     """
 
     name: str
@@ -222,7 +264,7 @@ class Recipe:
 
     @property
     def texts(self) -> str:
-        """Where its texts come from, for a list."""
+        """The place of its texts, or the reason why it is not run, for a list."""
         if self.missing is not None:
             return f"not run: {self.missing}"
         if self.means:
@@ -236,8 +278,11 @@ class Recipe:
         specs: Mapping[str, MetricSpec],
         vectors: Mapping[str, Mapping[str, str]] | None = None,
     ) -> list[Entry]:
-        """All rows as they are run, see `RecipeRow.entry`; refuses metrics and vectors that no row
-        has."""
+        """All rows as they are run, see `RecipeRow.entry`.
+
+        Raises:
+            InputError: the user names a metric or vectors that no row has.
+        """
         models = dict.fromkeys(row.vectors for row in self.rows if row.vectors is not None)
         for name in (vectors or {}).keys() - models:
             raise InputError(
@@ -258,21 +303,22 @@ def recipe_names() -> list[str]:
 
 
 def read_recipe(name: str) -> Recipe:
-    """The table or figure of a name, as it is stored."""
-    table = tomllib.loads((_FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
-    if "bars" in table:
-        drawn = read_recipe(table["bars"])
-        shared = {
-            field: getattr(drawn, field) for field in ("pairs", "level", "coefficient", "note")
-        }
-        return dataclasses.replace(Recipe(name=name, **shared | table), rows=drawn.rows)
-    rows = [_read_row(row, table["pairs"]) for row in table.pop("rows", [])]
-    means = {column: Mean(**mean) for column, mean in table.pop("means", {}).items()}
-    return Recipe(name=name, rows=rows, means=means, **table)
+    """Reads the table or figure of a name."""
+    fields = tomllib.loads((_FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
+    if "bars" in fields:
+        # A figure of bars has the rows of its table, and its fields unless it has its own.
+        table = read_recipe(fields["bars"])
+        shared = ("pairs", "level", "coefficient", "note")
+        table_fields = {field: getattr(table, field) for field in shared}
+        return Recipe(name=name, rows=table.rows, **(table_fields | fields))
+    rows = [_read_row(row, fields["pairs"]) for row in fields.pop("rows", [])]
+    means = {column: Mean(**mean) for column, mean in fields.pop("means", {}).items()}
+    return Recipe(name=name, rows=rows, means=means, **fields)
 
 
 def _read_row(row: dict[str, Any], pairs: Sequence[str]) -> RecipeRow:
-    # nan stands for what a paper leaves out or what could not be read.
+    """Reads a row of a table; `pairs` are the language pairs of its numbers."""
+    # nan stands for a number that the paper leaves out, or that could not be read.
     values = row.pop("published", [math.nan] * len(pairs))
     published = {
         pair: value for pair, value in zip(pairs, values, strict=True) if not math.isnan(value)
@@ -289,8 +335,8 @@ def load_recipe(name: str) -> Recipe:
 
 
 def list_recipes() -> list[list[str]]:
-    """A row for each table and figure: its name, its title, and its data or why it cannot be run;
-    the head first."""
+    """A table of all recipes, the head first: name, title, and the place of the data or the reason
+    why it cannot be run."""
     recipes = map(read_recipe, recipe_names())
     return [
         ["NAME", "TABLE OR FIGURE", "DATA"],
@@ -308,8 +354,8 @@ def judge_recipe(
     test: str = "none",
     intervals: bool = False,
 ) -> tuple[MetricRuns, MetricTable]:
-    """Runs the rows of a paper's table on judged data, as `mtmetrics.reports.agreement` does those
-    of any table.
+    """Runs the rows of a paper's table on judged data, and correlates their scores with the
+    judgements.
 
     A metric that cannot be run is left out. A row that is not run as published has a mark in its
     title.

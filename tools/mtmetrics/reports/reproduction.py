@@ -45,10 +45,14 @@ def measured(pool: ModelPool) -> Iterator[tuple[str, Scores]]:
     for metric in METRICS.values():
         if metric.usual_preset() is None or _MINI not in preset_names(metric.name):
             continue
-        for side in metric.sides_of(metric.made_by().preset_settings(_MINI, {})):
+        for side in metric.choices.sides_of_preset(metric.made_by().preset_settings(_MINI, {})):
             options = {"against": side} if len(metric.sides) > 1 else {}
             scorer = load_scorer(
-                metric.name, _MINI, lang_pair=texts.lang_pair, pool=pool, **options
+                metric.name,
+                _MINI,
+                lang_pair=texts.lang_pair,
+                pool=pool,
+                **options,
             )
             result = scorer.score(predictions, **columns)
             scores = [float(f"{score:.9g}") for score in result.segments]

@@ -1,11 +1,15 @@
-"""Chooses options of a metric by a few judgements, and estimates the gain of the choice on
-judgements that had no part in it."""
+"""Chooses options of a metric by a few judgements, and estimates the gain of the choice.
+
+`tune` tries the values of one option after the other (`_Search.best`), and keeps the value whose
+scores agree best with people. The gain is measured by cross-validation: the judgements are cut into
+folds, and the segments of a fold are scored by options that were chosen on the others.
+"""
 
 import dataclasses
 import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,37 +19,49 @@ from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.io.atomic import new_folder, write_atomic, write_json
 from mtmetrics.judgements.judged import Judged
 from mtmetrics.models.pool import ModelPool
-from mtmetrics.reports.metric_runs import MetricRuns, MetricSpec, run_metrics
+from mtmetrics.reports.metric_runs import MetricRuns, run_metrics
 from mtmetrics.reports.styles import Grid, Report, decimals
 from mtmetrics.scorers.registry import find_metric
+from mtmetrics.scorers.spec import MetricSpec
 from mtmetrics.scorers.uscore import LEVELS
 from mtmetrics.statistics.correlation import COEFFICIENTS, SEED
 from mtmetrics.statistics.significance import resampled_counts, sample_correlations
 
 LEAST_JUDGEMENTS = 50
+# Stands for all layers of the encoder.
 ALL = "all"
+# Of the bootstrap interval of the gain.
 _RESAMPLES = 1000
+# Most values of an option that a report shows.
 _MOST_SHOWN = 12
 _LM_WEIGHTS = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5)
 
+# The value of an option; None stands for the value that the metric had before.
+Value = bool | int | float | str | None
+
 
 def _uscore_weights() -> list[str]:
-    """Weights of the word level's parts, and of both levels, in steps of a fifth and a tenth; those
-    without pseudo-references first."""
+    """Values of UScore's option ``weights``: the parts of the word level in steps of a fifth, both
+    levels in steps of a tenth. Values without pseudo-references come first."""
     texts = []
-    for pseudo, lm, level in itertools.product(range(0, 11, 2), range(0, 11, 2), range(11)):
+    for pseudo, lm, words in itertools.product(range(0, 11, 2), range(0, 11, 2), range(11)):
         wmd = 10 - pseudo - lm
         if wmd < 0:
             continue
-        tenths = dict(
-            zip(("wmd", "pseudo", "lm", *LEVELS), (wmd, pseudo, lm, level, 10 - level), strict=True)
-        )
+        word_level, sentence_level = LEVELS
+        tenths = {
+            "wmd": wmd,
+            "pseudo": pseudo,
+            "lm": lm,
+            word_level: words,
+            sentence_level: 10 - words,
+        }
         texts.append("+".join(f"{name}={tenth / 10:g}" for name, tenth in tenths.items() if tenth))
     return texts
 
 
 # Metric -> option -> the values that are tried, one option after the other.
-_TRIED: dict[str, dict[str, Sequence[Any]]] = {
+_VALUES_TO_TRY: dict[str, dict[str, Sequence[Value]]] = {
     "xmoverscore": {
         "layer": (ALL,),
         "weights": ("uniform", "norm"),
@@ -65,19 +81,21 @@ _TRIED: dict[str, dict[str, Sequence[Any]]] = {
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """The choice of one option; the value None stands for the one that the metric had before.
+    """The choice of one option.
 
     Attributes:
-        agreement: value -> the mean correlation over the files, NaN where it cannot be used.
+        option: its name.
+        agreement: value -> the mean correlation over the files; NaN where it cannot be used.
         chosen: the value that was chosen.
-        layers: encoder -> the layer at which it agrees best, where layers are tried too; None for
-            the layer that it is read at otherwise. `agreement` is the one there.
+        layers: empty but for the option ``encoder``, where layers are tried too. Then encoder ->
+            the layer at which it agrees best, for which its `agreement` holds; None for the layer
+            of the preset.
     """
 
     option: str
-    agreement: dict[Any, float]
-    chosen: Any
-    layers: Mapping[Any, int | None] = dataclasses.field(default_factory=dict)
+    agreement: dict[Value, float]
+    chosen: Value
+    layers: Mapping[Value, Value] = dataclasses.field(default_factory=dict)
 
 
 class Gain(NamedTuple):
@@ -93,17 +111,19 @@ class Tuning:
     """The chosen options, and their gain.
 
     Attributes:
-        metric: as it was.
+        metric: the metric as it was before.
         tuned: the metric with the chosen options.
         steps: the choices, on all judgements.
-        before, after: mean over the files of the correlation, of scores from before and of those of
-            options that were chosen without the segment's fold.
-        gain: the difference of the two.
-        judgements, folds: their numbers.
-        coefficient: of agreement.
-        side: the side that the metric was compared with; None where it has no choice.
+        before: mean correlation over the files, of the scores of `metric`.
+        after: mean correlation over the files, of scores by options that were chosen without the
+            segment's fold.
+        gain: the difference of `after` and `before`.
+        judgements: number of judged segments.
+        folds: number of folds.
+        coefficient: name of the correlation.
+        side: the side that the metric compares with; None where it has no choice.
         signatures: of the tuned metric, one per file.
-        unusable: option and value -> why it cannot be used here.
+        unusable: ``OPTION=VALUE`` -> the reason why it cannot be used.
     """
 
     metric: MetricSpec
@@ -121,7 +141,7 @@ class Tuning:
 
     @property
     def remarks(self) -> list[str]:
-        """Lines on values that could not be tried, and on a gain that is none for sure."""
+        """Lines on values that could not be tried, and on a gain that could be chance."""
         remarks = [f"not tried: {value}: {reason}" for value, reason in self.unusable.items()]
         if self.tuned == self.metric:
             remarks.append("no option is better than what the metric had before")
@@ -136,33 +156,34 @@ def tune(
     metric: MetricSpec,
     files: Sequence[Judged],
     pool: ModelPool,
-    tried: Mapping[str, Sequence[Any]],
+    tried: Mapping[str, Sequence[Value]],
     *,
     coefficient: str = "pearson",
     folds: int = 5,
 ) -> Tuning:
-    """Chooses options on judged segments, one after the other, each with the best values of those
-    before it.
+    """Chooses options on judged segments, one after the other. The options that are chosen already
+    keep their best values.
 
     Args:
         metric: to be tuned.
         files: at least 50 judged segments in all.
         pool: loads the models.
-        tried: option -> its values, such as `tuned_options` has; of ``layer`` the one value `ALL`
-            stands for all of the encoder's. Of several values of ``encoder`` each is tried at every
-            ``layer`` that is tried.
+        tried: option -> the values to try, such as `tuned_options` has. For ``layer`` the one value
+            `ALL` stands for all layers of the encoder. Each ``encoder`` is tried at every
+            ``layer``.
         coefficient: a key of `mtmetrics.statistics.correlation.COEFFICIENTS`, whose mean over the
             files decides.
-        folds: parts of the judgements; for each, all options are chosen again on the others.
-            Segments of one source are in one part.
+        folds: number of parts of the judgements. For each part all options are chosen again on the
+            other parts. Segments of one source are in one part.
 
     Raises:
         InputError: too few judgements, or nothing can be tuned; or as `run_metrics`.
         ArtifactError: a model cannot be loaded.
     """
     choice("coefficient", coefficient, tuple(COEFFICIENTS))
-    is_judged = [np.isfinite(file.human) for file in files]
-    count = int(sum(mask.sum() for mask in is_judged))
+    # For each file which of its segments have a judgement.
+    masks = [np.isfinite(file.human) for file in files]
+    count = int(sum(mask.sum() for mask in masks))
     if count < LEAST_JUDGEMENTS:
         raise InputError(
             f"{count} judged segments; at least {LEAST_JUDGEMENTS} are needed to tune a metric"
@@ -173,102 +194,134 @@ def tune(
         )
     search = _Search(files, pool, coefficient)
     values = search.values(metric, tried)
-    correlate = COEFFICIENTS[coefficient]
-    for file, scores, mask in zip(files, search.scores(metric), is_judged, strict=True):
-        if reason := correlate(scores[mask], file.human[mask]).reason:
+    human = [file.human[mask] for file, mask in zip(files, masks, strict=True)]
+    old_scores = _masked(search.scores(metric), masks)
+    for file, scores, judgements in zip(files, old_scores, human, strict=True):
+        if reason := COEFFICIENTS[coefficient](scores, judgements).reason:
             raise InputError(f"{file.file}: no agreement to tune by: {reason}")
-    tuned, steps = search.best(metric, values, is_judged)
-    held_out = _held_out_scores(search, metric, values, is_judged, folds)
-    human = [file.human[mask] for file, mask in zip(files, is_judged, strict=True)]
-    old = [scores[mask] for scores, mask in zip(search.scores(metric), is_judged, strict=True)]
-    new = [scores[mask] for scores, mask in zip(held_out, is_judged, strict=True)]
-    before = _mean_correlation(old, human, coefficient)
-    after = _mean_correlation(new, human, coefficient)
+    tuned, steps = search.best(metric, values, masks)
+    new_scores = _masked(_held_out_scores(search, metric, values, masks, folds), masks)
+    before = _mean_correlation(old_scores, human, coefficient)
+    after = _mean_correlation(new_scores, human, coefficient)
+    interval = _gain_interval(old_scores, new_scores, human, coefficient)
     runs = run_metrics([tuned], files, pool)
-    named_metric = find_metric(metric.metric)
-    side = None
-    if len(named_metric.sides) > 1:
-        side = named_metric.side_of_preset(metric.preset, dict(metric.options))
     return Tuning(
         metric=metric,
         tuned=tuned,
         steps=steps,
         before=before,
         after=after,
-        gain=Gain(after - before, *_gain_interval(old, new, human, coefficient)),
+        gain=Gain(after - before, *interval),
         judgements=count,
         folds=folds,
         coefficient=coefficient,
-        side=side,
+        side=_side(metric),
         signatures=[systems[0].signature for systems in runs.results[tuned]],
         unusable=search.unusable,
     )
 
 
+def _side(metric: MetricSpec) -> str | None:
+    """The side that a metric compares with; None where it has no choice."""
+    known_metric = find_metric(metric.metric)
+    if len(known_metric.sides) == 1:
+        return None
+    return known_metric.side_of_preset(metric.preset, dict(metric.options))
+
+
+def _masked(columns: Sequence[np.ndarray], masks: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """For each file the values of the segments of its mask."""
+    return [column[mask] for column, mask in zip(columns, masks, strict=True)]
+
+
 def _held_out_scores(
     search: "_Search",
     metric: MetricSpec,
-    values: Mapping[str, Sequence[Any]],
-    is_judged: Sequence[np.ndarray],
+    values: Mapping[str, Sequence[Value]],
+    masks: Sequence[np.ndarray],
     folds: int,
 ) -> list[np.ndarray]:
-    """Of each file the scores of its segments, each by options that were chosen without its
-    fold."""
-    fold_of_segments = _folds(search.files, folds)
+    """For each file the (n,) scores of its segments. The segments of a fold are scored by options
+    that were chosen on the other folds.
+
+    Args:
+        search: has the scores.
+        metric: as it is before.
+        values: option -> the values to try.
+        masks: for each file which of its segments have a judgement.
+        folds: number of folds.
+    """
+    folds_of_files = _folds(search.files, folds)
     held_out = [np.empty(len(file)) for file in search.files]
     for fold in range(folds):
-        is_training = [
-            mask & (segment_folds != fold)
-            for mask, segment_folds in zip(is_judged, fold_of_segments, strict=True)
+        # The judged segments of the other folds decide.
+        training_masks = [
+            mask & (file_folds != fold)
+            for mask, file_folds in zip(masks, folds_of_files, strict=True)
         ]
-        chosen, _ = search.best(metric, values, is_training)
-        for target, scores, segment_folds in zip(
-            held_out, search.scores(chosen), fold_of_segments, strict=True
-        ):
-            # Different options give scores on different scales, which say nothing of people.
+        chosen, _ = search.best(metric, values, training_masks)
+        for file_number, scores in enumerate(search.scores(chosen)):
+            # The folds may have different options, whose scores are on different scales.
             standardised = (scores - scores.mean()) / (scores.std() or 1.0)
-            target[segment_folds == fold] = standardised[segment_folds == fold]
+            in_fold = folds_of_files[file_number] == fold
+            held_out[file_number][in_fold] = standardised[in_fold]
     return held_out
 
 
 def _mean_correlation(
-    scores: Sequence[np.ndarray], human: Sequence[np.ndarray], coefficient: str
+    scores: Sequence[np.ndarray],
+    human: Sequence[np.ndarray],
+    coefficient: str,
 ) -> float:
     """The mean over files of the correlation of scores with judgements."""
     correlate = COEFFICIENTS[coefficient]
-    return float(
-        np.mean([correlate(*columns).value for columns in zip(scores, human, strict=True)])
-    )
+    correlations = [
+        correlate(file_scores, judgements).value
+        for file_scores, judgements in zip(scores, human, strict=True)
+    ]
+    return float(np.mean(correlations))
 
 
-def tuned_options(metric: str) -> Mapping[str, Sequence[Any]]:
+def tuned_options(metric: str) -> Mapping[str, Sequence[Value]]:
     """The options that are tried where the user names none: option -> values."""
-    if find_metric(metric).name not in _TRIED:
+    if find_metric(metric).name not in _VALUES_TO_TRY:
         raise InputError(
-            f"{metric}: no options are tuned by themselves (they are of {', '.join(_TRIED)}); say "
-            "which: OPTION=A,B"
+            f"{metric}: no options are tuned by themselves (they are of "
+            f"{', '.join(_VALUES_TO_TRY)}); say which: OPTION=A,B"
         )
-    return _TRIED[metric]
+    return _VALUES_TO_TRY[metric]
 
 
 class _Search:
-    """The scores of a metric with different options, each computed once."""
+    """The search for the best options; the scores of a metric with some options are computed once.
+
+    Attributes:
+        files: the judged segments.
+        unusable: ``OPTION=VALUE`` -> the reason why it cannot be used.
+    """
 
     def __init__(self, files: Sequence[Judged], pool: ModelPool, coefficient: str) -> None:
         self.files = files
         self.unusable: dict[str, str] = {}
         self._pool = pool
         self._coefficient = coefficient
+        # Results by metric, without options that only weigh the parts of a score.
         self._runs: dict[MetricSpec, MetricRuns] = {}
+        # Scores by metric; None where it cannot be used, and then the reason.
         self._scores: dict[MetricSpec, list[np.ndarray] | None] = {}
         self._problems: dict[MetricSpec, str] = {}
+        # Number of the encoder's layers by metric.
         self._depths: dict[MetricSpec, int] = {}
 
     def values(
-        self, metric: MetricSpec, tried: Mapping[str, Sequence[Any]]
-    ) -> dict[str, list[Any]]:
-        """The values to try, in the order of their steps: a layer is one of an encoder, so it is
-        chosen after that."""
+        self, metric: MetricSpec, tried: Mapping[str, Sequence[Value]]
+    ) -> dict[str, list[Value]]:
+        """The values to try by option, in the order of the steps. A layer belongs to an encoder, so
+        it is chosen after that.
+
+        Raises:
+            InputError: the metric has no such option.
+        """
         options = find_metric(metric.metric).settings().options()
         for option in tried:
             if option not in options:
@@ -281,36 +334,45 @@ class _Search:
         return first | values
 
     def scores(self, metric: MetricSpec) -> list[np.ndarray]:
-        """Of each file the scores of its segments."""
+        """For each file the (n,) scores of its segments; an InputError where the metric cannot be
+        used."""
         scores = self._scores_if_usable(metric)
         if scores is None:
             raise InputError(f"{metric}: cannot be used on this data")
         return scores
 
     def best(
-        self, metric: MetricSpec, values: Mapping[str, Sequence[Any]], masks: Sequence[np.ndarray]
+        self,
+        metric: MetricSpec,
+        values: Mapping[str, Sequence[Value]],
+        masks: Sequence[np.ndarray],
     ) -> tuple[MetricSpec, list[Step]]:
         """Chooses the options that agree best with people, one after the other.
 
         Args:
             metric: as it is before.
             values: option -> the values to try.
-            masks: of each file, which of its segments decide.
+            masks: for each file which of its segments decide.
+
+        Returns:
+            The metric with the chosen options, and the choices.
         """
+        # Ends everything where the metric cannot be run as it is before.
         self.scores(metric)
         steps = []
         for option, option_values in values.items():
             tries_layers = option == "encoder" and "layer" in values
             candidates = self._candidates(metric, option, option_values)
-            agreement: dict[Any, float] = {}
-            layers: dict[Any, int | None] = {}
+            agreement: dict[Value, float] = {}
+            layers: dict[Value, Value] = {}
             for value, candidate in candidates.items():
-                at_layers = {None: self._agreement(candidate, masks)}
+                # Layer -> the agreement there; None is the layer of the candidate.
+                at_layers: dict[Value, float] = {None: self._agreement(candidate, masks)}
                 if tries_layers:
-                    for layer, spec in self._candidates(
-                        candidate, "layer", values["layer"]
-                    ).items():
-                        at_layers[layer] = self._agreement(spec, masks)
+                    specs = self._candidates(candidate, "layer", values["layer"])
+                    at_layers = {
+                        layer: self._agreement(spec, masks) for layer, spec in specs.items()
+                    }
                 layers[value] = _best(at_layers)
                 agreement[value] = at_layers[layers[value]]
                 self._note_problems(option, value, candidate, at_layers)
@@ -320,23 +382,24 @@ class _Search:
         return metric, steps
 
     def _candidates(
-        self, metric: MetricSpec, option: str, values: Sequence[Any]
-    ) -> dict[Any, MetricSpec]:
-        """The metric with each value of an option; None is the value that it has."""
+        self, metric: MetricSpec, option: str, values: Sequence[Value]
+    ) -> dict[Value, MetricSpec]:
+        """Value of an option -> the metric with it; None -> the metric as it is."""
         if option == "layer" and values == [ALL]:
             values = range(1, self._depth(metric) + 1)
         return {None: metric} | {value: metric.having(**{option: value}) for value in values}
 
     def _depth(self, metric: MetricSpec) -> int:
-        """The number of layers of the encoder; 0 where these cannot be chosen, or there is no such
-        encoder."""
+        """The number of layers of a metric's encoder; 0 where these cannot be chosen, or the
+        encoder cannot be loaded."""
         if metric not in self._depths:
-            # Its layer, or a map for one, may not suit the encoder.
+            # The layer, or a map for it, may not suit the encoder.
             options = {name: value for name, value in metric.options if name != "layer"}
             options |= find_metric(metric.metric).made_by().unpaired(options)
-            plain = dataclasses.replace(metric, options=tuple(options.items()))
+            without_layer = dataclasses.replace(metric, options=tuple(options.items()))
             try:
-                self._depths[metric] = plain.load(self._pool, self.files[0].lang_pair).depth or 0
+                scorer = without_layer.load(self._pool, self.files[0].lang_pair)
+                self._depths[metric] = scorer.depth or 0
             except (InputError, ArtifactError):  # which scoring reports
                 self._depths[metric] = 0
         return self._depths[metric]
@@ -344,12 +407,19 @@ class _Search:
     def _note_problems(
         self,
         option: str,
-        value: Any,
+        value: Value,
         candidate: MetricSpec,
-        at_layers: Mapping[int | None, float],
+        at_layers: Mapping[Value, float],
     ) -> None:
-        """Records why a value cannot be used, or an encoder at some layer."""
-        reasons: dict[int | None, str] = {}
+        """Records in `unusable` why a value cannot be used, or an encoder at some layer.
+
+        Args:
+            option: the option.
+            value: its value.
+            candidate: the metric with this value.
+            at_layers: the layers at which it was tried -> its agreement.
+        """
+        reasons: dict[Value, str] = {}
         for layer in at_layers:
             spec = candidate if layer is None else candidate.having(layer=layer)
             if spec in self._problems:
@@ -368,13 +438,12 @@ class _Search:
         scores = self._scores_if_usable(metric)
         if scores is None:
             return np.nan
-        masked_scores = [column[mask] for column, mask in zip(scores, masks, strict=True)]
-        human = [file.human[mask] for file, mask in zip(self.files, masks, strict=True)]
-        return _mean_correlation(masked_scores, human, self._coefficient)
+        human = _masked([file.human for file in self.files], masks)
+        return _mean_correlation(_masked(scores, masks), human, self._coefficient)
 
     def _scores_if_usable(self, metric: MetricSpec) -> list[np.ndarray] | None:
-        """Of each file the scores of its segments; None where the options do not go together, or
-        cannot be had."""
+        """For each file the (n,) scores of its segments; None where the options do not go together,
+        or a model cannot be loaded."""
         if metric not in self._scores:
             try:
                 self._scores[metric] = self._computed(metric)
@@ -386,38 +455,44 @@ class _Search:
         return self._scores[metric]
 
     def _computed(self, metric: MetricSpec) -> list[np.ndarray]:
+        """For each file the (n,) scores of its segments. Metrics that only weigh parts differently
+        share one run."""
         options = find_metric(metric.metric).settings().options()
+        # Options such as `lm_weight`, from which a score follows without running a model again.
         weighing = {name for name, field in options.items() if field.metadata["weighs"]}
-        plain = dataclasses.replace(
-            metric, options=tuple(pair for pair in metric.options if pair[0] not in weighing)
-        )
+        plain_options = tuple(pair for pair in metric.options if pair[0] not in weighing)
+        plain = dataclasses.replace(metric, options=plain_options)
         if plain not in self._runs:
             self._runs[plain] = run_metrics([plain], self.files, self._pool)
         results = [systems[0] for systems in self._runs[plain].results[plain]]
         if metric == plain:
             return [result.segments for result in results]
-        scorers = [metric.load(self._pool, file.lang_pair) for file in self.files]
-        return [
-            scorer.combined(result.parts) for scorer, result in zip(scorers, results, strict=True)
-        ]
+        scores = []
+        for file, result in zip(self.files, results, strict=True):
+            scorer = metric.load(self._pool, file.lang_pair)
+            scores.append(scorer.combined(result.parts))
+        return scores
 
 
-def _best(agreement: Mapping[Any, float]) -> Any:
+def _best(agreement: Mapping[Value, float]) -> Value:
     """The value of the highest agreement; of equal ones the first, which changes least."""
 
-    def rank(value: Any) -> float:
+    def rank(value: Value) -> float:
         return -np.inf if np.isnan(agreement[value]) else round(agreement[value], 6)
 
     return max(agreement, key=rank)
 
 
 def _folds(files: Sequence[Judged], folds: int) -> list[np.ndarray]:
-    """Of each file the fold of each segment; those of one source are in one."""
-    texts = [[str(source) for source in file.sources] for file in files]
-    distinct = list(dict.fromkeys(itertools.chain.from_iterable(texts)))
+    """For each file the (n,) numbers of its segments' folds; segments of one source share a
+    fold."""
+    sources = [[str(source) for source in file.sources] for file in files]
+    distinct = list(dict.fromkeys(itertools.chain.from_iterable(sources)))
     order = np.random.default_rng(SEED).permutation(len(distinct))
-    fold_of_text = {text: int(place) % folds for text, place in zip(distinct, order, strict=True)}
-    return [np.array([fold_of_text[text] for text in column]) for column in texts]
+    fold_of_source = {
+        source: int(place) % folds for source, place in zip(distinct, order, strict=True)
+    }
+    return [np.array([fold_of_source[source] for source in column]) for column in sources]
 
 
 def _gain_interval(
@@ -453,14 +528,16 @@ def report_tuning(tuning: Tuning) -> Report:
     return Report(_document(tuning), [Grid(rows, (2,)), summary(tuning)])
 
 
-def _shown_values(step: Step) -> list[Any]:
-    """The values that could be used; of many the best ones, and of those that do the same the
-    first."""
+def _shown_values(step: Step) -> list[Value]:
+    """The values that a report shows: all that can be used, or the best ones where there are too
+    many; then, of values that agree equally well, the first."""
     usable = {value: number for value, number in step.agreement.items() if not np.isnan(number)}
     if len(usable) <= _MOST_SHOWN:
         return list(usable)
-    distinct = {round(number, 6): value for value, number in reversed(usable.items())}
-    return [distinct[number] for number in sorted(distinct, reverse=True)[:_MOST_SHOWN]]
+    # Reversed, so that the first of equal values is the last to be written.
+    value_of_number = {round(number, 6): value for value, number in reversed(usable.items())}
+    best_numbers = sorted(value_of_number, reverse=True)[:_MOST_SHOWN]
+    return [value_of_number[number] for number in best_numbers]
 
 
 def summary(tuning: Tuning) -> str:
@@ -473,7 +550,8 @@ def summary(tuning: Tuning) -> str:
     )
 
 
-def _document(tuning: Tuning) -> dict[str, Any]:
+def _document(tuning: Tuning) -> dict[str, object]:
+    """The tuning as plain data."""
     return {
         "metric": str(tuning.metric),
         "tuned": str(tuning.tuned),
@@ -488,10 +566,14 @@ def _document(tuning: Tuning) -> dict[str, Any]:
     }
 
 
-def _step_document(step: Step, coefficient: str) -> dict[str, Any]:
+def _step_document(step: Step, coefficient: str) -> dict[str, object]:
+    """The choice of an option as plain data."""
     tried = []
     for value, number in step.agreement.items():
-        entry = {"value": value, coefficient: None if np.isnan(number) else number}
+        entry: dict[str, Value] = {
+            "value": value,
+            coefficient: None if np.isnan(number) else number,
+        }
         if step.layers:
             entry["layer"] = step.layers[value]
         tried.append(entry)
@@ -499,15 +581,23 @@ def _step_document(step: Step, coefficient: str) -> dict[str, Any]:
 
 
 def write_preset(tuning: Tuning, folder: str | Path, *, overwrite: bool = False) -> None:
-    """Writes a preset that extends that of the metric, ``preset.toml``, and how it was made,
-    ``tuning.json``.
+    """Writes ``preset.toml``, a preset that extends the preset of the metric by the chosen options,
+    and ``tuning.json``, the tuning as plain data.
+
+    Args:
+        tuning: the chosen options.
+        folder: the folder to make.
+        overwrite: whether a folder that exists is replaced.
 
     Raises:
         InputError: there is such a folder already.
     """
     spec = tuning.metric
     head = extending(spec.metric, spec.preset, summary(tuning))
-    tables = {} if tuning.side is None else {"score": {"against": tuning.side}}
+    tables: dict[str, dict[str, object]] = {}
+    if tuning.side is not None:
+        tables["score"] = {"against": tuning.side}
+    # The side stands in the table before; SentSim's `setting` is another name of it.
     tables["options"] = {
         name: value for name, value in tuning.tuned.options if name not in ("against", "setting")
     }

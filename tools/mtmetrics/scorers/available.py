@@ -6,7 +6,7 @@ import dataclasses
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mtmetrics.artifacts.cards import licence_of
 from mtmetrics.artifacts.catalog import catalog
@@ -17,6 +17,7 @@ from mtmetrics.checks import language_of, language_pair
 from mtmetrics.errors import ArtifactError, MTMetricsError
 from mtmetrics.matching.remapping_files import is_local, mapped_pairs
 from mtmetrics.scorers.metric import Metric
+from mtmetrics.scorers.side import SETTING_OF_SIDE, Table
 
 # Metrics of a file or a program that the user names; it is not known here.
 NAMED_BY_USER = ("scores", "cmd")
@@ -63,7 +64,7 @@ class Lack(NamedTuple):
     """A reason why a metric cannot score: in a few words, and with the remedy."""
 
     short: str
-    whole: str
+    remedy: str
 
 
 def lacking(metric: Metric, bundle: Preset | None, side: str) -> Lack | None:
@@ -81,13 +82,13 @@ def lacking(metric: Metric, bundle: Preset | None, side: str) -> Lack | None:
         return None
     if bundle is None or not metric.made_by().loads_models():
         return _lacking_code(metric, bundle)
-    named = [*artifacts_of(metric.settings_for(side, bundle.settings))]
-    if not named:
+    models = [*artifacts_of(_tables_of_side(side, bundle.settings))]
+    if not models:
         return Lack(
             "names no model; train one",
             f"preset {bundle.name} names no model: train one (mtmetrics train), or pass one",
         )
-    for key, name in named:
+    for key, name in models:
         try:
             _folder_here(bundle, key, name)
         except ArtifactError as error:
@@ -95,12 +96,27 @@ def lacking(metric: Metric, bundle: Preset | None, side: str) -> Lack | None:
     return None
 
 
+def _tables_of_side(side: str, tables: Table) -> Table:
+    """The tables of a preset without those that are read for other sides alone."""
+    of_other_sides = {
+        table
+        for other, setting in SETTING_OF_SIDE.items()
+        if other != side
+        for table in (setting, f"{setting}s")
+    }
+    kept = {name: value for name, value in tables.items() if name not in of_other_sides}
+    if "regressors" in kept:
+        regressors = kept["regressors"]
+        kept["regressors"] = {side: regressors[side]} if side in regressors else {}
+    return kept
+
+
 def _lacking_code(metric: Metric, bundle: Preset | None) -> Lack | None:
     """Makes a metric without models, to find out why it cannot score; None where it can."""
     # A plug-in is code of others, which may raise anything.
     expected = MTMetricsError if metric.where is None else Exception
     try:
-        metric.made_by().from_preset(None if bundle is None else bundle.name)
+        metric.made_by().load(None if bundle is None else bundle.name)
     except expected as error:
         return Lack(str(error), str(error))
     return None
@@ -137,7 +153,7 @@ def listed(metric: Metric) -> Iterator[Listed]:
             bundle = dataclasses.replace(
                 bundle, settings={"language_models": models, "languages": [*models]}
             )
-        sides = metric.sides_of(bundle.settings)
+        sides = metric.choices.sides_of_preset(bundle.settings)
         languages = _languages(bundle)
         if not languages and not metric.made_by().loads_models():
             languages = ["any"]
@@ -168,14 +184,14 @@ def _answers(
         offline = f"{' and '.join(works_with)} only: {reasons}"
     else:
         offline = f"no: {reasons}"
-    return offline, {side: lack.whole for side, lack in lacks.items()}
+    return offline, {side: lack.remedy for side, lack in lacks.items()}
 
 
 def _is_bundled(bundle: Preset) -> bool:
     """Whether all models and maps that a preset names ship with the package."""
     shipped = {name for name, entry in catalog().items() if entry.bundled}
-    named = [name for _, name in artifacts_of(bundle.settings)]
-    return bool(named) and all(name in shipped or bundle.path(name) != name for name in named)
+    models = [name for _, name in artifacts_of(bundle.settings)]
+    return bool(models) and all(name in shipped or bundle.path(name) != name for name in models)
 
 
 def _languages(bundle: Preset) -> list[str]:
@@ -188,17 +204,16 @@ def _languages(bundle: Preset) -> list[str]:
     kind = maps.get("kind", "none")
     mapped = mapped_pairs(bundle.path(maps.get("artifact", ".")), kind) if kind != "none" else []
     pairs = list(dict.fromkeys("-".join(language_pair(pair)) for pair in mapped))
-    known = [*map(language_of, settings.get("languages", []))]
-    if (
-        bundle.metric == "uscore" and known
-    ):  # which needs a language model, unless it is left out by name
+    languages = [*map(language_of, settings.get("languages", []))]
+    if bundle.metric == "uscore" and languages:
+        # It needs a language model of the target, unless that is left out by name.
         pairs = [
             f"{source}-{target}"
             for target in map(language_of, settings["language_models"])
-            for source in known
+            for source in languages
             if source != target
         ]
-    return pairs or known
+    return pairs or languages
 
 
 def _models(bundle: Preset) -> tuple[list[str], float | None, list[str]]:
@@ -229,7 +244,7 @@ def _models(bundle: Preset) -> tuple[list[str], float | None, list[str]]:
     return [*needs], size, [*licences]
 
 
-def artifacts_of(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def artifacts_of(table: Table) -> Iterator[tuple[str, str]]:
     """The models and maps that the tables of a preset name, with the key that names each."""
     for key, value in table.items():
         if isinstance(value, dict):

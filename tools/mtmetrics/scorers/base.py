@@ -1,8 +1,8 @@
-"""The base of all scorers: checked input, batches, floor scores, reports and results; and how a
-preset is read."""
+"""The base of all scorers: how one is loaded, and its way from checked texts to results."""
 
 import abc
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -22,11 +22,10 @@ from mtmetrics.models.devices import dtype_name
 from mtmetrics.models.packed import Encoder, PackedTokens
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.progress import report_progress
-from mtmetrics.scorers.batch import Batch, Languages
+from mtmetrics.scorers.batch import Batch, Languages, References
 from mtmetrics.scorers.degenerate import degenerate, policy
-from mtmetrics.scorers.metric import METRICS
-from mtmetrics.scorers.preset_tables import Opened, extended, signature, with_references
-from mtmetrics.scorers.reloading import Origin, found_by, reloaded
+from mtmetrics.scorers.preset_tables import refuse_other_languages
+from mtmetrics.scorers.reloading import Origin, shared_pool
 from mtmetrics.scorers.results import (
     CHUNK_LINES,
     MetricResult,
@@ -35,77 +34,105 @@ from mtmetrics.scorers.results import (
     joined_systems,
     total_report,
 )
-from mtmetrics.scorers.settings import Settings
-from mtmetrics.scorers.side import Side
+from mtmetrics.scorers.settings import Settings as BaseSettings
+from mtmetrics.scorers.settings import refuse_unknown_options
+from mtmetrics.scorers.side import Options, Side, SideChoice, Table, resolve_side
+from mtmetrics.scorers.signature import extended, signature, with_references
 
 
 class Scorer(abc.ABC):
     """A metric that compares the translations of one or several systems with their sources, with
     references, or with both.
 
-    Its models are the first arguments of ``__init__``; `lang_pair` and its `Settings` follow as
-    keywords. ``from_preset`` loads the models that a preset names, takes the same keywords, and
-    those that say what else to load.
+    A class is made in two ways: ``load`` takes names, of a preset and of options, and
+    ``__init__`` takes models that are loaded, and the options that concern no loading. A metric
+    writes `from_preset`, `compute`, `signature_fields`, and `_floor` where it has parts.
 
     Attributes:
         metric: name of the metric.
-        Settings: the class of its options.
+        Settings: the class of its settings.
+        sides: the sides that it can compare translations with.
+        usual: the side where texts of both are given and nobody chooses; None if that is an error.
         usual_preset: the preset where none is named; None where none is needed.
         takes_presets: whether a preset may be named.
         tables: table of a preset -> keys that it may hold, besides those of `Settings`; ``.*``
             stands for one table per language.
         needs_pair: whether a language pair has to be given.
-        side: what the translations are compared with.
-        against: the same for a metric that has the choice, for the signature; else None.
-        reads_invisible: whether it gets texts as they are written, and not without the invisible
-            characters that mean nothing, see `mtmetrics.io.visible_text`; metrics of others do, so
-            that their numbers stay theirs.
+        reads_invisible: whether `compute` gets texts as they are written. Other metrics get them
+            without invisible characters that mean nothing, see `mtmetrics.io.visible_text`. Metrics
+            that other projects compute read texts as written, so that we report their numbers.
+        scale: of the score of a segment, for documentation.
+        parts_help: description of the parts of a score, where it has any, for documentation.
+        alignments_help: description of alignments, where it aligns words, for documentation.
+        why_no_words: reason why it matches no words, for errors.
+        settings: of this scorer.
+        lang_pair: such as ``"de-en"``, where it was given, for the signature and for encoders that
+            read languages differently; without it these read references as English.
+        side: the side that this scorer compares with.
+        against: `side`, where the metric has a choice of sides, so that the signature names it;
+            else None.
         independent: whether a segment's score depends on nothing but its own texts; only then can
             the means of systems be compared.
         lines: segments that are best scored together.
         depth: number of layers that the encoder of words has; None where the layer cannot be
             chosen.
         dtype: number format of the encoder, None where there is none.
-        lang_pair: such as ``"de-en"``, where it was given, for the signature and for encoders that
-            read languages differently; without it these read references as English.
         floor: score of a segment with a blank side, where it has no parts.
         floor_degenerate: whether output that is no translation (`DEGENERATE`) gets the floor score.
-        settings: what was set.
         origin: the names that it was loaded by; None where it was put together from objects.
-        scale: of the score of a segment, for documentation.
-        told_parts: what the parts of a score are, where it has any.
-        told_alignments: what alignments hold, where words are aligned.
-        why_no_words: why a metric that matches no words does not do so.
     """
 
     metric: ClassVar[str]
-    scale: ClassVar[str] = ""
-    told_parts: ClassVar[str] = ""
-    told_alignments: ClassVar[str] = ""
-    why_no_words: ClassVar[str] = "this metric compares whole texts, so there is nothing to align"
-    Settings: ClassVar[type[Settings]] = Settings
+    Settings: ClassVar[type[BaseSettings]] = BaseSettings
+    sides: ClassVar[Sequence[str]] = (Side.SOURCE,)
+    usual: ClassVar[str | None] = None
     usual_preset: ClassVar[str | None] = "paper"
     takes_presets: ClassVar[bool] = True
     tables: ClassVar[dict[str, set[str]]] = {}
     needs_pair: ClassVar[bool] = False
+    reads_invisible: ClassVar[bool] = False
+    scale: ClassVar[str] = ""
+    parts_help: ClassVar[str] = ""
+    alignments_help: ClassVar[str] = ""
+    why_no_words: ClassVar[str] = "this metric compares whole texts, so there is nothing to align"
+    settings: BaseSettings
+    lang_pair: str | None = None
     side: Side = Side.SOURCE
     against: Side | None = None
-    reads_invisible: ClassVar[bool] = False
     independent: bool = True
     lines: int = CHUNK_LINES
     depth: int | None = None
     dtype: str | None = None
-    lang_pair: str | None = None
     floor: float
     floor_degenerate: bool = False
     origin: Origin | None = None
 
-    def __init__(self, lang_pair: str | None = None, **options: Any) -> None:
-        self.lang_pair = lang_pair
-        self.settings: Any = self.Settings.of(options, opened=True)
+    def __init__(
+        self,
+        lang_pair: str | None = None,
+        *,
+        settings: BaseSettings | None = None,
+        **options: Any,
+    ) -> None:
+        """Sets language pair, settings and, where the metric compares with one side only, the side.
+
+        Args:
+            lang_pair: such as ``"de-en"``.
+            settings: all settings, as `from_preset` gets them.
+            **options: instead of settings, options that concern no loading; and `against`, where
+                the metric has the choice.
+        """
+        if settings is None:
+            against = options.pop("against", None) if len(self.sides) > 1 else None
+            refuse_unknown_options(options, self.Settings.scoring_options())
+            settings = self.Settings(lang_pair=lang_pair, against=against, **options)
+        self.settings = settings
+        self.lang_pair = settings.lang_pair
+        if len(self.sides) == 1:
+            self.side = Side(self.sides[0])
 
     @classmethod
-    def from_preset(
+    def load(
         cls,
         preset: str | None = None,
         *,
@@ -113,7 +140,7 @@ class Scorer(abc.ABC):
         pool: ModelPool | None = None,
         **options: Any,
     ) -> Self:
-        """The metric as a preset describes it.
+        """Loads the metric as a preset describes it.
 
         Args:
             preset: name of a preset, or a folder with a preset.toml; None for the usual one, where
@@ -130,29 +157,52 @@ class Scorer(abc.ABC):
             ArtifactError: something that the preset names cannot be loaded; nothing falls back
                 silently.
         """
+        models = pool or ModelPool()
+        local_files_only = cls.takes_presets and models.local_files_only
+        opened_preset = cls.open_preset(preset, options, local_files_only=local_files_only)
+        if lang_pair is not None:
+            refuse_other_languages(opened_preset, lang_pair)
+        requested = dict(opened_preset.options)
+        requested |= {name: value for name, value in options.items() if value is not None}
+        against = requested.pop("against", None) if len(cls.sides) > 1 else None
+        settings = cls.Settings.of_preset(
+            opened_preset, requested, lang_pair=lang_pair, against=against
+        )
+        scorer = cls.from_preset(opened_preset, settings, models)
         running = pool.running if isinstance(pool, ModelPool) else {}
-        origin = Origin(preset, lang_pair, dict(options), running)
-        if cls.usual_preset is None and (preset is None or not cls.takes_presets):
-            scorer = cls(lang_pair=lang_pair, **options)
-        else:
-            scorer = cls.from_opened(cls.open_preset(preset, pool, options, lang_pair))
-        scorer.origin = origin
+        scorer.origin = Origin(preset, lang_pair, dict(options), running)
         return scorer
 
+    @classmethod
+    def from_preset(cls, preset: Preset, settings: Any, models: ModelPool) -> Self:
+        """Makes the scorer that a preset and settings describe.
+
+        Args:
+            preset: names the models and maps.
+            settings: of the class `Settings` of the metric; they win over the preset.
+            models: loads the models, each once.
+        """
+        return cls(settings=settings)
+
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """Has pickles hold the names that it was loaded by, and what was set since; the models are
-        loaded again where the pickle is read. One that was put together from objects travels with
-        these; models refuse it."""
-        names = found_by(type(self))
-        if self.origin is None or names is None:
+        """Describes the scorer for pickles: by the names that it was loaded by, and attributes that
+        were set since. The models are loaded again where the pickle is read. A scorer that was made
+        from objects is pickled with these objects; loaded models refuse to be pickled."""
+        if self.origin is None:
             return super().__reduce_ex__(protocol)
         changed = {name: vars(self)[name] for name in ["floor_degenerate"] if name in vars(self)}
-        return reloaded, (*names, self.origin), changed
+        return *self._reloading(self.origin), changed
+
+    def _reloading(self, origin: Origin) -> tuple[Callable[..., "Scorer"], tuple[Any, ...]]:
+        """The function that loads it again in another process, and its arguments."""
+        return type(self).reload, (origin,)
 
     @classmethod
-    def from_opened(cls, opened: Opened) -> Self:
-        """The metric that `from_preset` makes when the preset is open."""
-        return cls(**opened.keywords())
+    def reload(cls, origin: Origin) -> Self:
+        """Loads a scorer again by its names. All scorers that a process loads again share their
+        models."""
+        pool = shared_pool(origin.running)
+        return cls.load(origin.preset, lang_pair=origin.lang_pair, pool=pool, **origin.options)
 
     @classmethod
     def loads_models(cls) -> bool:
@@ -161,16 +211,19 @@ class Scorer(abc.ABC):
 
     @classmethod
     def needs_preset(cls) -> bool:
-        """Whether a preset has to say what it is made of. A metric without models needs none, and
-        takes the usual one where it has it."""
+        """Whether a preset is read even where the user names none: that of `usual_preset`. A metric
+        without models needs none, unless it has a preset of that name."""
         if cls.usual_preset is None:
             return False
         return cls.loads_models() or cls.usual_preset in preset_names(cls.metric)
 
     @property
     def codes(self) -> Languages:
-        """The languages of sources and translations as `lang_pair` writes them; where no pair was
-        given, English for the translations of a metric that reads references alone, else None."""
+        """The languages of sources and translations, as `lang_pair` writes them.
+
+        Without a language pair they are None; but translations that are compared with references
+        alone are taken for English.
+        """
         if self.lang_pair is None:
             return Languages(target="en" if self.side is Side.REFERENCE else None)
         return Languages(*split_pair(self.lang_pair))
@@ -183,40 +236,32 @@ class Scorer(abc.ABC):
 
     @classmethod
     def open_preset(
-        cls,
-        preset: str | None,
-        pool: ModelPool | None,
-        options: dict[str, Any],
-        lang_pair: str | None = None,
-    ) -> Opened:
-        """The preset of this metric, with the pool that its models come from and the settings that
-        follow from it and from `options`, into which those go that the preset sets and the user
-        does not."""
-        pool = pool or ModelPool()
-        bundle = cls.read_preset(preset, options, local_files_only=pool.local_files_only)
-        several = len(METRICS[cls.metric].sides) > 1
-        score = {
-            *cls.tables.get("score", ()),
-            *cls.Settings.preset_keys(),
-            *(["against"] if several else []),
-        }
-        bundle.refuse_unknown(
-            {**cls.tables, "agreement.*": AGREEMENT_KEYS, **({"score": score} if score else {})}
+        cls, preset: str | None, options: Options, *, local_files_only: bool = False
+    ) -> Preset:
+        """Reads a preset, see `read_preset`, and refuses keys that the metric does not know."""
+        opened_preset = cls.read_preset(
+            preset if cls.takes_presets else None, options, local_files_only=local_files_only
         )
-        for name, value in bundle.options.items():
-            if options.get(name) is None:
-                options[name] = value
-        against = options.pop("against", None) if several else None
-        return Opened(
-            bundle, pool, options, cls.Settings.chosen(bundle, options), lang_pair, against
-        )
+        score_keys = cls.tables.get("score", set()) | cls.Settings.preset_keys()
+        if len(cls.sides) > 1:
+            score_keys |= {"against"}
+        tables = {**cls.tables, "agreement.*": AGREEMENT_KEYS}
+        if score_keys:
+            tables["score"] = score_keys
+        opened_preset.refuse_unknown(tables)
+        return opened_preset
 
     @classmethod
     def read_preset(
-        cls, preset: str | None, options: Mapping[str, Any], *, local_files_only: bool = False
+        cls, preset: str | None, options: Options, *, local_files_only: bool = False
     ) -> Preset:
-        """The preset of a name, or what stands in its place: an empty one where none is named or
-        needed."""
+        """Reads the preset of a name; an empty one where none is named and none is needed.
+
+        Args:
+            preset: its name or folder; None for the usual one.
+            options: of the user; some metrics find their preset by one of them.
+            local_files_only: never ask the Hub.
+        """
         if preset is None and not cls.needs_preset():
             return Preset("", cls.metric, Path(), {})
         return load_preset(
@@ -224,21 +269,46 @@ class Scorer(abc.ABC):
         )
 
     @classmethod
-    def preset_settings(cls, preset: str | None, options: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The tables of a preset, from which `Metric.preset_side` finds the side that it is made
-        for."""
+    def preset_settings(cls, preset: str | None, options: Options) -> Table:
+        """The tables of a preset; none of a metric that takes no presets."""
         return cls.read_preset(preset, options).settings if cls.takes_presets else {}
 
     @classmethod
-    def unpaired(cls, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Options, beyond those given, with which it can be loaded before the language pair is
-        known."""
+    def unpaired(cls, options: Options) -> dict[str, Any]:
+        """Returns options to add to those of the user, so that it can be loaded before the language
+        pair is known."""
         return {"map": "none"} if "map" in cls.Settings.options() else {}
+
+    @classmethod
+    def side_choice(cls) -> SideChoice:
+        """The choice that the metric leaves of what to compare with."""
+        usual = None if cls.usual is None else Side(cls.usual)
+        return SideChoice(cls.metric, tuple(map(Side, cls.sides)), usual)
+
+    @classmethod
+    def wanted_side(cls, preset: Preset, against: str | None) -> Side:
+        """The side to compare with: the user's wish `against`, else that of the preset, else the
+        usual one, see `resolve_side`."""
+        choices = cls.side_choice()
+        return resolve_side(choices, against, choices.preset_side(preset.settings), None)
+
+    @classmethod
+    def supported_side(cls, preset: Preset, against: str | None) -> Side:
+        """The side to compare with, see `wanted_side`; an `InputError` where the preset is made for
+        another one."""
+        side = cls.wanted_side(preset, against)
+        preset_side = cls.side_choice().preset_side(preset.settings)
+        if preset_side not in (None, side):
+            problem = f"preset {preset.name} compares with the {preset_side.label} only"
+            raise InputError(
+                f"against {side.value!r}: {problem}; choose another preset", option="against"
+            )
+        return side
 
     def compare_with(self, side: str, sides: Sequence[Side] | None = None) -> None:
         """Sets what translations are compared with, one of `sides`, by default those of the metric,
         else an `InputError`; the signature names it where there are several."""
-        sides = METRICS[self.metric].sides if sides is None else sides
+        sides = self.side_choice().sides if sides is None else sides
         self.side = Side(choice("against", side, sides))
         self.against = self.side if len(sides) > 1 else None
 
@@ -284,9 +354,9 @@ class Scorer(abc.ABC):
     def score(
         self,
         predictions: Sequence[str],
-        *others: Any,
+        *others: object,
         sources: Sequence[str] | None = None,
-        references: Sequence[Any] | None = None,
+        references: References | None = None,
     ) -> MetricResult:
         """Scores one system.
 
@@ -311,9 +381,9 @@ class Scorer(abc.ABC):
     def score_systems(
         self,
         systems: Mapping[str, Sequence[str]],
-        *others: Any,
+        *others: object,
         sources: Sequence[str] | None = None,
-        references: Sequence[Any] | None = None,
+        references: References | None = None,
     ) -> dict[str, MetricResult]:
         """Scores several systems on the same sources or references, which are encoded once.
 
@@ -341,7 +411,7 @@ class Scorer(abc.ABC):
         systems: Mapping[str, Sequence[str]],
         *,
         sources: Sequence[str] | None = None,
-        references: Sequence[Any] | None = None,
+        references: References | None = None,
     ) -> Batch:
         """Checks texts as the user passes them; columns that the metric does not read are left out.
 
@@ -354,9 +424,9 @@ class Scorer(abc.ABC):
             )
         if not systems:
             raise InputError("systems: empty; there is nothing to score")
-        given = {"sources": sources, "references": references}
-        self._require_columns([name for name, texts in given.items() if texts is not None])
-        columns: dict[str, Any] = {name: given[name] for name in self.side.columns}
+        user_columns = {"sources": sources, "references": references}
+        self._require_columns([name for name, texts in user_columns.items() if texts is not None])
+        columns: dict[str, Any] = {name: user_columns[name] for name in self.side.columns}
         labels = {name: f"predictions of {name}" if name else "predictions" for name in systems}
         for name, texts in systems.items():
             columns[labels[name]] = texts
@@ -386,10 +456,10 @@ class Scorer(abc.ABC):
             everything at the end.
         """
         for batch in batches:
-            rows, owners = self._read_columns(batch).with_single_references()
-            seen = rows.without_invisible()
-            scores = self.compute(rows if self.reads_invisible else seen)
-            yield self._results(seen, owners, scores)
+            rows, segment_of_row = self._read_columns(batch).with_single_references()
+            visible_rows = rows.without_invisible()
+            scores = self.compute(rows if self.reads_invisible else visible_rows)
+            yield self._results(visible_rows, segment_of_row, scores)
 
     def _read_columns(self, batch: Batch) -> Batch:
         """The batch with the columns that the metric compares with, and their languages."""
@@ -403,42 +473,42 @@ class Scorer(abc.ABC):
         )
 
     def _results(
-        self, rows: Batch, owners: np.ndarray | None, scores: Sequence[PartScores]
+        self, rows: Batch, segment_of_row: np.ndarray | None, scores: Sequence[PartScores]
     ) -> list[MetricResult]:
-        """The result of each system, of the scores of m rows.
+        """Makes the result of each system from its scores of m rows.
 
         Args:
             rows: texts without invisible characters, one reference a row.
-            owners: (m,) the segment of each row; None where each row is a segment.
+            segment_of_row: (m,) numbers of segments, ascending; None where each row is a segment.
             scores: of each system.
         """
-        reference_counts = (
-            frozenset() if owners is None else frozenset(np.bincount(owners).tolist())
-        )
-        line = with_references(self.signature, reference_counts)
-        results = [
-            self._result(rows, owners, predictions, of_system, line, reference_counts)
-            for predictions, of_system in zip(rows.predictions, scores, strict=True)
-        ]
+        reference_counts: frozenset[int] = frozenset()
+        if segment_of_row is not None:
+            reference_counts = frozenset(np.bincount(segment_of_row).tolist())
+        signature = with_references(self.signature, reference_counts)
+        results = []
+        for predictions, system_scores in zip(rows.predictions, scores, strict=True):
+            result = self._result(rows, segment_of_row, predictions, system_scores, signature)
+            results.append(dataclasses.replace(result, reference_counts=reference_counts))
         report_progress("segments", sum(len(result.segments) for result in results))
         return results
 
     def _result(
         self,
         rows: Batch,
-        owners: np.ndarray | None,
+        segment_of_row: np.ndarray | None,
         predictions: list[str],
         scores: PartScores,
-        line: str,
-        reference_counts: frozenset[int],
+        signature: str,
     ) -> MetricResult:
-        """The result of one system; `line` is its signature."""
+        """Makes the result of one system: floor scores, the best of several references, counts of
+        unusual segments."""
         floor, floor_parts = self._floor()
-        scores.put(rows.blank_rows(predictions) | scores.empty, floor, floor_parts)
+        scores.set_floor(rows.blank_rows(predictions) | scores.empty, floor, floor_parts)
         first_rows = None
-        if owners is not None:
-            scores = scores.take(best_of_each(scores.segments, owners))
-            first_rows = np.flatnonzero(np.diff(owners, prepend=-1))
+        if segment_of_row is not None:
+            scores = scores.take(best_of_each(scores.segments, segment_of_row))
+            first_rows = np.flatnonzero(np.diff(segment_of_row, prepend=-1))
         source_code, target_code = self.codes
         compares_sources = rows.sources is not None
         unusual = {"blank": scores.empty.copy(), "truncated": scores.truncated}
@@ -446,28 +516,23 @@ class Scorer(abc.ABC):
             rows.compared,
             predictions,
             target_code,
-            "sources" if compares_sources else "references",
-            first_rows,
-            source_code if compares_sources else target_code,
+            column="sources" if compares_sources else "references",
+            rows=first_rows,
+            other_code=source_code if compares_sources else target_code,
         )
         unusual["identical"] &= ~scores.empty
         if self.floor_degenerate:
-            line = extended(line, policy("floor", unusual))
+            signature = extended(signature, policy("floor", unusual))
+        report = InputReport.of(len(scores.segments), unusual)
         result = MetricResult(
-            scores.segments,
-            scores.parts,
-            scores.empty,
-            InputReport.of(len(scores.segments), unusual),
-            line,
-            unusual,
-            reference_counts,
+            scores.segments, scores.parts, scores.empty, report, signature, unusual
         )
         if self.floor_degenerate:
-            scores.put(result.degenerate, floor, floor_parts)
+            scores.set_floor(result.degenerate, floor, floor_parts)
         return result
 
 
-def refuse_positional(method: str, first: str, others: Sequence[Any]) -> None:
+def refuse_positional(method: str, first: str, others: Sequence[object]) -> None:
     """Raises an `InputError` where texts are passed by position, as versions before 2.0 took
     them."""
     if others:

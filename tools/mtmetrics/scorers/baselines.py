@@ -6,11 +6,12 @@ import functools
 import hashlib
 import importlib
 import importlib.util
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from mtmetrics.artifacts.presets import Preset
 from mtmetrics.checks import language_pair
 from mtmetrics.errors import InputError, MTMetricsError, install_command
 from mtmetrics.models.language_model import LanguageModel
@@ -18,10 +19,11 @@ from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.batch import Batch
-from mtmetrics.scorers.preset_tables import Opened, model_name, signature
+from mtmetrics.scorers.preset_tables import load_language_model, required_pair
 from mtmetrics.scorers.results import PartScores
-from mtmetrics.scorers.settings import option
-from mtmetrics.scorers.side import Side
+from mtmetrics.scorers.settings import loading_option, option
+from mtmetrics.scorers.side import Options, Side
+from mtmetrics.scorers.signature import model_name, signature
 from mtmetrics.scorers.xmoverscore import XMoverScore
 
 # A segment with a blank side counts as a text of so many characters, which is longer than nearly
@@ -83,6 +85,8 @@ class Chance(Baseline):
 
         seed: int = option(12345, "seed of the numbers", signed="seed")
 
+    settings: Settings
+
     metric = "random"
 
     @property
@@ -108,23 +112,32 @@ class Overlap(Baseline):
         MTMetricsError: sacrebleu, or what it needs for the language, is not installed.
     """
 
-    side = Side.REFERENCE
+    sides = (Side.REFERENCE,)
     kind: ClassVar[str]  # of a class of `sacrebleu.metrics`
-    options: ClassVar[Mapping[str, Any]] = {}
+    options: ClassVar[Options] = {}
     factor: ClassVar[float] = 0.01
 
-    def __init__(self, lang_pair: str | None = None, **options: Any) -> None:
-        super().__init__(lang_pair, **options)
+    def __init__(
+        self,
+        lang_pair: str | None = None,
+        *,
+        settings: settings.Settings | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(lang_pair, settings=settings, **options)
         if importlib.util.find_spec("sacrebleu") is None:
             raise MTMetricsError(f"{self.metric} needs sacrebleu; {install_command('baselines')}")
-        target = None if lang_pair is None else language_pair(lang_pair)[1]
-        passed = {**self.options, **dataclasses.asdict(self.settings)}
-        passed |= {"trg_lang": target} if target and self.kind == "BLEU" else {}
+        arguments = dict(self.options)
+        for name in self.settings.options():
+            arguments[name] = getattr(self.settings, name)
+        if self.lang_pair is not None and self.kind == "BLEU":
+            arguments["trg_lang"] = language_pair(self.lang_pair)[1]
         try:
-            self._made = getattr(importlib.import_module("sacrebleu.metrics"), self.kind)(**passed)
+            metric_class = getattr(importlib.import_module("sacrebleu.metrics"), self.kind)
+            self._made = metric_class(**arguments)
         except (ImportError, RuntimeError) as error:
             raise MTMetricsError(
-                f"{self.metric} for {lang_pair}: {' '.join(str(error).split())}"
+                f"{self.metric} for {self.lang_pair}: {' '.join(str(error).split())}"
             ) from error
         self._made.sentence_score("", [""])  # sacrebleu knows its signature only then
 
@@ -177,8 +190,8 @@ class ChrF(Overlap):
     metric, kind = "chrf", "CHRF"
     options: ClassVar = {"word_order": 0}
 
-    def __init__(self, lang_pair: str | None = None) -> None:
-        super().__init__(lang_pair)
+    def __init__(self, lang_pair: str | None = None, **options: Any) -> None:
+        super().__init__(lang_pair, **options)
         # The n-grams of a text are taken once, not in each of its comparisons.
         self._ngrams = functools.lru_cache(maxsize=512)(
             lambda text: self._made._extract_reference_info([text])["ref_ngrams"][0]
@@ -219,40 +232,42 @@ class Fluency(Scorer):
     class Settings(settings.Settings):
         """The options of the language model alone."""
 
-        lm: str | None = option(None, settings.LANGUAGE_MODEL, usage="MODEL", opens=True)
+        lm: str | None = loading_option(settings.LANGUAGE_MODEL, usage="MODEL")
 
     metric = "fluency"
     tables: ClassVar = {"language_models.*": XMoverScore.tables["language_models.*"]}
     needs_pair = True
 
-    def __init__(self, language_model: LanguageModel, *, lang_pair: str | None = None) -> None:
-        super().__init__(lang_pair)
+    def __init__(
+        self,
+        language_model: LanguageModel,
+        *,
+        settings: Settings | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(settings=settings, **options)
         self.language_model, self.floor = language_model, language_model.floor
 
     @classmethod
     def open_preset(
-        cls,
-        preset: str | None,
-        pool: ModelPool | None,
-        options: dict[str, Any],
-        lang_pair: str | None = None,
-    ) -> Opened:
-        """A preset of XMoverScore, of which only the language model counts."""
-        opened = XMoverScore.open_preset(preset, pool, {}, lang_pair)
-        return dataclasses.replace(opened, given=options, chosen=cls.Settings.of(options))
+        cls, preset: str | None, options: Options, *, local_files_only: bool = False
+    ) -> Preset:
+        """Reads a preset of XMoverScore, of which only the language model counts."""
+        opened_preset = XMoverScore.open_preset(preset, {}, local_files_only=local_files_only)
+        return dataclasses.replace(opened_preset, options={})
 
     @classmethod
-    def from_opened(cls, opened: Opened) -> Self:
-        """The language model, for the target of the language pair, of a preset of XMoverScore; or
-        `lm`."""
-        model, _ = opened.language_model()
+    def from_preset(cls, preset: Preset, settings: Settings, models: ModelPool) -> Self:
+        """Takes the language model for the target of the language pair."""
+        model, _ = load_language_model(preset, models, settings.lang_pair, settings.lm)
         if model is None:
-            why = f"preset {opened.bundle.name} names none; pass lm="
+            target = required_pair(settings.lang_pair)[1]
             raise InputError(
-                f"fluency needs a language model for {opened.needed_pair()[1]!r}, and {why}",
+                f"fluency needs a language model for {target!r}, and preset {preset.name} names "
+                "none; pass lm=",
                 mentions=["lm="],
             )
-        return cls(model, lang_pair=opened.lang_pair)
+        return cls(model, settings=settings)
 
     def signature_fields(self) -> dict[str, object]:
         return {

@@ -2,11 +2,13 @@
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar, cast
 
 import numpy as np
 
 from mtmetrics.io.visible_text import visible
+
+T = TypeVar("T")
 
 
 class Languages(NamedTuple):
@@ -17,6 +19,8 @@ class Languages(NamedTuple):
 
 
 _UNKNOWN = Languages()
+# A reference of each segment, or several.
+References = Sequence[str | Sequence[str]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,7 +37,7 @@ class Batch:
 
     systems: Mapping[str, Sequence[str]]
     sources: Sequence[str] | None = None
-    references: Sequence[Any] | None = None
+    references: References | None = None
     languages: Languages = _UNKNOWN
 
     def __len__(self) -> int:
@@ -43,13 +47,12 @@ class Batch:
     @property
     def compared(self) -> list[str]:
         """The sources where there are any, else the references."""
-        texts = self.references if self.sources is None else self.sources
-        return list(texts or ())
+        return self.single_references if self.sources is None else list(self.sources)
 
     @property
-    def compared_language(self) -> str | None:
-        """The language of `compared`."""
-        return self.languages.target if self.sources is None else self.languages.source
+    def single_references(self) -> list[str]:
+        """The references of a batch that has one for each segment; none where there are none."""
+        return cast("list[str]", list(self.references or ()))
 
     @property
     def columns(self) -> list[tuple[list[str], str | None]]:
@@ -60,7 +63,7 @@ class Batch:
         if self.sources is not None:
             columns.append((list(self.sources), source))
         if self.references is not None:
-            columns.append((list(self.references), target))
+            columns.append((self.single_references, target))
         return columns + [(texts, target) for texts in self.predictions]
 
     @property
@@ -89,24 +92,26 @@ class Batch:
             self,
             systems={name: list(map(visible, texts)) for name, texts in self.systems.items()},
             sources=None if self.sources is None else list(map(visible, self.sources)),
-            references=None if self.references is None else list(map(visible, self.references)),
+            references=(
+                None if self.references is None else list(map(visible, self.single_references))
+            ),
         )
 
     def with_single_references(self) -> tuple["Batch", np.ndarray | None]:
         """Repeats each segment for every reference that it has.
 
         Returns:
-            A batch of m rows with one reference each, and for each (m,) row the number of its
-            segment; None where references are no lists.
+            A batch of m rows with one reference each; and the (m,) numbers of their segments,
+            ascending, or None where references are no lists.
         """
         references = self.references
         if references is None or all(isinstance(texts, str) for texts in references):
             return self, None
         listed = [[texts] if isinstance(texts, str) else list(texts) for texts in references]
-        owners = np.repeat(np.arange(len(listed)), [len(texts) for texts in listed])
-        repeated = self.take(owners.tolist())
+        segment_of_row = np.repeat(np.arange(len(listed)), [len(texts) for texts in listed])
+        repeated = self.take(segment_of_row.tolist())
         single = [text for texts in listed for text in texts]
-        return dataclasses.replace(repeated, references=single), owners
+        return dataclasses.replace(repeated, references=single), segment_of_row
 
     def blank_rows(self, predictions: Sequence[str]) -> np.ndarray:
         """(n,) bool, rows of which the translation, or a text that it is compared with, is blank;
@@ -116,5 +121,5 @@ class Batch:
         return np.array([not all(text.strip() for text in row) for row in rows], dtype=bool)
 
 
-def _taken(texts: Sequence[Any], places: Sequence[int]) -> list[Any]:
+def _taken(texts: Sequence[T], places: Sequence[int]) -> list[T]:
     return [texts[place] for place in places]

@@ -7,19 +7,22 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from mtmetrics.artifacts.presets import Preset
 from mtmetrics.errors import InputError
 from mtmetrics.matching.greedy import bertr
 from mtmetrics.matching.plan import Alignment, Cells, greedy_plan, pieces
 from mtmetrics.matching.remapping import Remapping
 from mtmetrics.models.packed import PackedTokens
+from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import any_truncated, encoded_columns
 from mtmetrics.scorers.batch import Batch
-from mtmetrics.scorers.preset_tables import Opened, map_name, model_name
+from mtmetrics.scorers.preset_tables import encoder_table, load_remapping, target_language
 from mtmetrics.scorers.results import PartScores
-from mtmetrics.scorers.settings import option
+from mtmetrics.scorers.settings import loading_option, option, worker_count
 from mtmetrics.scorers.side import Side
+from mtmetrics.scorers.signature import map_name, model_name
 from mtmetrics.scorers.words import WordScorer
 
 
@@ -34,8 +37,8 @@ class BERTR(WordScorer):
     Args:
         encoder: the encoder, opened at the layer to use.
         remapping: linear map of the source side; only against the source.
-        against: compare with the ``"reference"`` or with the ``"source"``.
-        **options: of `BERTR.Settings`.
+        **options: of `BERTR.Settings`; and `against`, compare with the ``"reference"`` or with the
+            ``"source"``.
 
     Raises:
         InputError: an unknown or impossible setting.
@@ -45,19 +48,23 @@ class BERTR(WordScorer):
     class Settings(settings.Settings):
         """The options of BERTR."""
 
-        encoder: str | None = option(None, settings.ENCODER, usage="MODEL", opens=True)
-        layer: int | None = option(None, settings.LAYER, opens=True)
-        map: str | None = option(None, settings.MAP, opens=True)
-        maps: str | None = option(None, settings.MAPS, usage="PATH|NAME", opens=True)
+        encoder: str | None = loading_option(settings.ENCODER, usage="MODEL")
+        layer: int | None = loading_option(settings.LAYER)
+        map: str | None = loading_option(settings.MAP)
+        maps: str | None = loading_option(settings.MAPS, usage="PATH|NAME")
         special_tokens: bool = option(
             False, "count special tokens as word pieces", signed="special"
         )
         workers: int | None = option(None, settings.WORKERS)
 
+    settings: Settings
+
     metric = "bertr"
+    sides = (Side.SOURCE, Side.REFERENCE)
+    usual = Side.REFERENCE
     floor = 0.0
     scale = "at most 1"
-    told_alignments = (
+    alignments_help = (
         "per segment the pieces of `source` (the reference, or the source) and `prediction`, "
         "their cosines (`values`), the `mass` of each match, and their `total`, which is the "
         "score"
@@ -72,13 +79,12 @@ class BERTR(WordScorer):
         encoder: TokenEncoder,
         remapping: Remapping | None = None,
         *,
-        against: str = Side.REFERENCE,
-        lang_pair: str | None = None,
+        settings: Settings | None = None,
         **options: Any,
     ) -> None:
-        super().__init__(lang_pair, **options)
+        super().__init__(settings=settings, **options)
         self.encoder, self.depth, self.dtype = encoder, encoder.depth, encoder.dtype
-        self.compare_with(against)
+        self.compare_with(self.settings.against or Side.REFERENCE)
         if remapping is not None and self.side is Side.REFERENCE:
             raise InputError(
                 "map: maps bring a source language closer, so they need against='source'; leave "
@@ -90,20 +96,27 @@ class BERTR(WordScorer):
         if remapping is not None:
             remapping.apply(np.zeros((0, encoder.dim), dtype=np.float32))
         self.special_tokens = self.settings.special_tokens
-        self.workers = settings.worker_count(self.settings.workers)
+        self.workers = worker_count(self.settings.workers)
 
     @classmethod
-    def from_opened(cls, opened: Opened) -> Self:
+    def from_preset(cls, preset: Preset, settings: Settings, models: ModelPool) -> Self:
         """Against the source it needs a multilingual encoder: that of ``[encoder]``, whatever the
         target language."""
-        side = opened.side()
-        of_source = side is Side.SOURCE
-        encoder = opened.pool.encoder(
-            **opened.encoder_table("" if of_source else opened.pair and opened.pair[1])
-        )
-        mapped = of_source or opened.chosen.map not in (None, "none")
-        remapping = opened.remapping(encoder) if mapped else None
-        return cls(encoder, remapping, against=side, **opened.keywords())
+        side = cls.supported_side(preset, settings.against)
+        target = "" if side is Side.SOURCE else target_language(settings.lang_pair)
+        table = encoder_table(preset, settings.encoder, settings.layer, target)
+        encoder = models.encoder(**table)
+        remapping = None
+        if side is Side.SOURCE or settings.map not in (None, "none"):
+            remapping = load_remapping(
+                preset,
+                models,
+                encoder,
+                settings.lang_pair,
+                kind=settings.map,
+                artifact=settings.maps,
+            )
+        return cls(encoder, remapping, settings=dataclasses.replace(settings, against=side))
 
     def signature_fields(self) -> dict[str, object]:
         return {

@@ -6,18 +6,21 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from mtmetrics.artifacts.presets import Preset
 from mtmetrics.errors import InputError
 from mtmetrics.matching.plan import Alignment, Cells, greedy_plan
 from mtmetrics.matching.word_errors import Evidence, Fault, word_faults
 from mtmetrics.models.comet_network import PENALTIES, Comet, CometScores, ErrorSpan
+from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.text_units import spans_of
 from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import refuse_positional
 from mtmetrics.scorers.batch import Batch
-from mtmetrics.scorers.preset_tables import Opened, model_name
+from mtmetrics.scorers.preset_tables import model_table
 from mtmetrics.scorers.results import PartScores
-from mtmetrics.scorers.settings import option
+from mtmetrics.scorers.settings import loading_option
 from mtmetrics.scorers.side import Column, Side
+from mtmetrics.scorers.signature import model_name
 from mtmetrics.scorers.words import WordScorer
 
 _NAMES: dict[Column, str] = {"sources": "src", "references": "ref"}
@@ -37,8 +40,8 @@ class CometScore(WordScorer):
 
     Args:
         model: the checkpoint.
-        against: what to compare with, where it has the choice; by default source and reference.
-        **options: of `CometScore.Settings`.
+        **options: `against`, what to compare with, where the checkpoint has the choice; by default
+            source and reference.
 
     Raises:
         InputError: it cannot compare with that.
@@ -48,36 +51,31 @@ class CometScore(WordScorer):
     class Settings(settings.Settings):
         """The options of COMET."""
 
-        model: str | None = option(
-            None,
+        model: str | None = loading_option(
             "another converted checkpoint: a folder or Hub repository",
             usage="MODEL",
-            opens=True,
         )
 
+    settings: Settings
+
     metric = "comet"
+    sides = tuple(Side)
+    usual = Side.BOTH
     reads_invisible: ClassVar = True
     usual_preset: ClassVar = "wmt22-comet-da"
     tables: ClassVar = {"comet": {"model", "revision"}}
     scale = "about 0 to 1 for checkpoints since 2022"
-    told_parts = "src, ref, unified and mqm, of checkpoints that read one sequence"
-    told_alignments = (
+    parts_help = "src, ref, unified and mqm, of checkpoints that read one sequence"
+    alignments_help = (
         "of checkpoints that find no errors, per segment the pieces of `source` (the reference, "
         "where that is read) and `prediction`, and the cosines of their vectors (`values`), of "
         "which no score is made"
     )
 
-    def __init__(
-        self,
-        model: Comet,
-        *,
-        against: str | None = None,
-        lang_pair: str | None = None,
-        **options: Any,
-    ) -> None:
-        super().__init__(lang_pair, **options)
+    def __init__(self, model: Comet, *, settings: Settings | None = None, **options: Any) -> None:
+        super().__init__(settings=settings, **options)
         self.model, self.dtype = model, model.dtype
-        sides = tuple(map(Side, model.settings.sides))
+        against, sides = self.settings.against, tuple(map(Side, model.settings.sides))
         if against not in (None, *sides):
             able = " or the ".join(side.label for side in sides)
             raise InputError(
@@ -87,15 +85,14 @@ class CometScore(WordScorer):
         self.compare_with(against or sides[0], sides)
 
     @classmethod
-    def from_opened(cls, opened: Opened) -> Self:
-        """Its own model knows what the preset compares with; another one says it itself."""
-        own = opened.chosen.model
-        table = opened.model_table(
-            "comet", {"model": own} if own else opened.bundle.settings.get("comet", {})
-        )
-        if not own:
-            opened.side()
-        return cls(opened.pool.comet(**table), against=opened.against, lang_pair=opened.lang_pair)
+    def from_preset(cls, preset: Preset, settings: Settings, models: ModelPool) -> Self:
+        """The model of a preset compares with what the preset says; the user's own says it
+        itself."""
+        if settings.model:
+            return cls(models.comet(preset.path(settings.model)), settings=settings)
+        cls.supported_side(preset, settings.against)
+        table = model_table(preset, "comet", preset.settings.get("comet", {}))
+        return cls(models.comet(**table), settings=settings)
 
     def signature_fields(self) -> dict[str, object]:
         return {"model": model_name(self.model), **self.settings.signature_fields()}
@@ -103,9 +100,9 @@ class CometScore(WordScorer):
     def errors(
         self,
         predictions: Sequence[str],
-        *others: Any,
+        *others: object,
         sources: Sequence[str] | None = None,
-        references: Sequence[Any] | None = None,
+        references: Sequence[str] | None = None,
     ) -> list[list[ErrorSpan]]:
         """Finds the errors in n translations, with a network that looks for them.
 
@@ -137,7 +134,7 @@ class CometScore(WordScorer):
     def align_batch(self, batch: Batch) -> Iterator[Alignment]:
         """Matches each piece of the translation with the nearest of the reference or, where that is
         not read, of the source. No score is made of it, but of the same vectors."""
-        compared = batch.compared if batch.references is None else list(batch.references)
+        compared = batch.compared if batch.references is None else batch.single_references
         [predictions] = batch.predictions
         sides = [self.model.pieces(texts) for texts in (compared, predictions)]
         for (x, first), (y, second) in zip(*sides, strict=True):
@@ -149,9 +146,9 @@ class CometScore(WordScorer):
     def blame(
         self,
         predictions: Sequence[str],
-        *others: Any,
+        *others: object,
         sources: Sequence[str] | None = None,
-        references: Sequence[Any] | None = None,
+        references: Sequence[str] | None = None,
     ) -> list[list[Fault]]:
         """Finds the words of the errors that the network found, and the share of each in what they
         cost in MQM; of a network that looks for none, those that `faults` finds."""
@@ -179,8 +176,8 @@ class CometScore(WordScorer):
     def _scores(self, batch: Batch) -> CometScores:
         """The scores of all systems, one after the other."""
         count = len(batch.systems)
-        columns = {"sources": batch.sources, "references": batch.references}
-        repeated = {_NAMES[name]: list(columns[name] or ()) * count for name in self.side.columns}
+        columns = {"sources": batch.sources or (), "references": batch.single_references}
+        repeated = {_NAMES[name]: list(columns[name]) * count for name in self.side.columns}
         return self.model.score(
             [text for predictions in batch.predictions for text in predictions], repeated
         )
@@ -191,12 +188,15 @@ class CometScore(WordScorer):
     @property
     def parts(self) -> list[str]:
         """Names of the parts of its scores."""
-        told = self.model.settings
-        if not told.joint:
+        checkpoint = self.model.settings
+        if not checkpoint.joint:
             return []
-        inputs = [_NAMES[name] for name in self.side.columns]
-        errors = ["mqm"] if told.class_identifier == "xcomet_metric" else []
-        return [*inputs, *(["unified"] if len(inputs) > 1 else []), *errors]
+        parts = [_NAMES[name] for name in self.side.columns]
+        if len(parts) > 1:
+            parts.append("unified")
+        if checkpoint.class_identifier == "xcomet_metric":
+            parts.append("mqm")
+        return parts
 
 
 def _evidence(spans: Sequence[ErrorSpan]) -> Evidence:

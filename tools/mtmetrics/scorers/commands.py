@@ -11,7 +11,7 @@ import signal
 import subprocess
 import tempfile
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -22,13 +22,13 @@ from mtmetrics.checks import choice, number, positive
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.io.atomic import make_folder, write_atomic
 from mtmetrics.io.visible_text import is_blank
+from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers import settings
 from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.foreign import ForeignMetric
-from mtmetrics.scorers.preset_tables import Opened
 from mtmetrics.scorers.results import PartScores
-from mtmetrics.scorers.settings import option
-from mtmetrics.scorers.side import FIELDS, Side
+from mtmetrics.scorers.settings import loading_option
+from mtmetrics.scorers.side import FIELDS, Options, Side
 from mtmetrics.scorers.stored import read_scores
 
 _FILE = "commands.toml"
@@ -102,20 +102,20 @@ class Command:
             ) from error
         table = tables.get(str(name))
         if not isinstance(table, dict):
-            there = (
+            table_names = (
                 ", ".join(key for key, value in tables.items() if isinstance(value, dict)) or "none"
             )
             raise InputError(
-                f"metric cmd:{name or ''}: {path} has no such table; there are: {there}; write "
+                f"metric cmd:{name or ''}: {path} has no such table; there are: {table_names}; write "
                 "cmd:NAME",
                 option="metric",
             )
-        known = {field.name: field for field in dataclasses.fields(cls)}
+        fields = {field.name: field for field in dataclasses.fields(cls)}
         try:
             for key, value in table.items():
-                if key not in known:
-                    raise InputError(f"unknown key {key!r}; there are: {', '.join(known)}")
-                _check_type(key, value, known[key].default)
+                if key not in fields:
+                    raise InputError(f"unknown key {key!r}; there are: {', '.join(fields)}")
+                _check_type(key, value, fields[key].default)
             if not table.get("command"):
                 raise InputError("no command")
             command = cls(**table)
@@ -171,7 +171,7 @@ class Command:
         return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:8]
 
 
-def _check_type(key: str, value: Any, default: Any) -> None:
+def _check_type(key: str, value: object, default: object) -> None:
     if key == "command":
         fits = isinstance(value, str) or _is_texts(value)
     elif key == "columns":
@@ -187,7 +187,7 @@ def _check_type(key: str, value: Any, default: Any) -> None:
         raise InputError(f"{key} {value!r}: not of the kind that is needed")
 
 
-def _is_texts(value: Any) -> bool:
+def _is_texts(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(one, str) for one in value)
 
 
@@ -200,22 +200,24 @@ class CommandMetric(ForeignMetric):
     Args:
         command: how it is run.
         name: of the command, for messages and the signature.
-        lang_pair: the program gets it as ``MTMETRICS_LANG_PAIR``.
-        against: what it compares with; `command` says the same.
+        **options: `lang_pair`, which the program gets as ``MTMETRICS_LANG_PAIR``; and `against`,
+            what it compares with, where `command` says the same.
     """
 
     @dataclasses.dataclass(frozen=True, kw_only=True)
     class Settings(settings.Settings):
         """The options of a command."""
 
-        commands: str | None = option(
-            None,
+        commands: str | None = loading_option(
             f"the file that says how commands are run (default: {_FILE})",
             usage="FILE",
-            opens=True,
         )
 
+    settings: Settings
+
     metric = "cmd"
+    sides = tuple(Side)
+    usual = Side.BOTH
     usual_preset: ClassVar = "NAME"
 
     def __init__(
@@ -223,11 +225,11 @@ class CommandMetric(ForeignMetric):
         command: Command,
         name: str,
         *,
-        lang_pair: str | None = None,
-        against: str | None = None,
+        settings: Settings | None = None,
         **options: Any,
     ) -> None:
-        super().__init__(lang_pair, **options)
+        super().__init__(settings=settings, **options)
+        against = self.settings.against
         if against not in (None, command.side):
             reads = ", ".join(command.columns)
             raise InputError(
@@ -246,7 +248,7 @@ class CommandMetric(ForeignMetric):
 
     @classmethod
     def read_preset(
-        cls, preset: str | None, options: Mapping[str, Any], *, local_files_only: bool = False
+        cls, preset: str | None, options: Options, *, local_files_only: bool = False
     ) -> Preset:
         """The side that a command compares with, whose name stands where other metrics have a preset:
         ``cmd:NAME``; an `InputError` as of `Command.read`."""
@@ -254,10 +256,10 @@ class CommandMetric(ForeignMetric):
         return Preset(str(preset), cls.metric, Path(), {"score": {"against": side}})
 
     @classmethod
-    def from_opened(cls, opened: Opened) -> Self:
-        name = opened.bundle.name
-        command = Command.read(opened.chosen.commands or _FILE, name)
-        return cls(command, name, lang_pair=opened.lang_pair, against=opened.against)
+    def from_preset(cls, preset: Preset, settings: Settings, models: ModelPool) -> Self:
+        """The name of the preset is that of the command."""
+        command = Command.read(settings.commands or _FILE, preset.name)
+        return cls(command, preset.name, settings=settings)
 
     @property
     def signature(self) -> str:
@@ -296,11 +298,9 @@ class CommandMetric(ForeignMetric):
         if self.command.keep is None:
             return self._run(rows)
         folder = Path(self.command.folder, self.command.keep)
-        told = json.dumps([self.name, self.command.fingerprint, self.lang_pair, rows])
-        path = (
-            folder
-            / f"{hashlib.sha256(told.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}.json"
-        )
+        key = json.dumps([self.name, self.command.fingerprint, self.lang_pair, rows])
+        digest = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        path = folder / f"{digest}.json"
         if path.is_file():
             return json.loads(path.read_text(encoding="utf-8"))
         numbers = self._run(rows)
@@ -310,24 +310,24 @@ class CommandMetric(ForeignMetric):
 
     def _run(self, rows: Sequence[tuple[str, ...]]) -> list[float]:
         command = self.command
-        with tempfile.TemporaryDirectory(prefix="mtmetrics-") as made:
-            files = {name: str(Path(made, f"{name}.txt")) for name in command.columns}
-            files["scores"] = str(Path(made, f"scores.{command.output}"))
+        with tempfile.TemporaryDirectory(prefix="mtmetrics-") as folder:
+            files = {name: str(Path(folder, f"{name}.txt")) for name in command.columns}
+            files["scores"] = str(Path(folder, f"scores.{command.output}"))
             for column, texts in zip(command.columns, zip(*rows, strict=True), strict=True):
                 Path(files[column]).write_text(
                     "".join(_line(text) + "\n" for text in texts), encoding="utf-8"
                 )
-            whole = "".join(_as_input(command, row) for row in rows)
-            files["rows"] = str(Path(made, f"rows.{command.input}"))
-            Path(files["rows"]).write_text(whole, encoding="utf-8")
+            row_lines = "".join(_as_input(command, row) for row in rows)
+            files["rows"] = str(Path(folder, f"rows.{command.input}"))
+            Path(files["rows"]).write_text(row_lines, encoding="utf-8")
             arguments = [
                 _PLACES.sub(lambda place: files[place[1]], argument)
                 for argument in command.arguments
             ]
-            said = self._call(arguments, "" if command.places - {"scores"} else whole)
+            printed = self._call(arguments, "" if command.places - {"scores"} else row_lines)
             output = Path(files["scores"])
             if "scores" not in command.places:
-                output.write_text(said, encoding="utf-8")
+                output.write_text(printed, encoding="utf-8")
             elif not output.is_file():
                 raise MTMetricsError(
                     f"metric cmd:{self.name}: it ended well, but wrote no {{scores}}"
@@ -337,11 +337,13 @@ class CommandMetric(ForeignMetric):
             except InputError as error:
                 what = str(error).replace(str(output), "its output")
                 raise MTMetricsError(f"metric cmd:{self.name}: {what}") from error
-        found = next(iter(systems.values())) if len(systems) == 1 else []
-        if len(found) != len(rows):
-            what = f"{len(rows)} numbers are needed, one for each row; its output has {len(found)}"
-            raise MTMetricsError(f"metric cmd:{self.name}: {what}")
-        return found
+        numbers = next(iter(systems.values())) if len(systems) == 1 else []
+        if len(numbers) != len(rows):
+            raise MTMetricsError(
+                f"metric cmd:{self.name}: {len(rows)} numbers are needed, one for each row; its "
+                f"output has {len(numbers)}"
+            )
+        return numbers
 
     def _call(self, arguments: list[str], rest: str) -> str:
         """Runs the command, and returns what it prints on standard output."""

@@ -137,12 +137,14 @@ def has_words(text: str) -> bool:
         or len(caseless) >= _FEWEST_CASELESS
     ):
         return True
-    named = [word for word in words if word]
+    real_words = [word for word in words if word]
     if not lower:
-        fewest = _FEWEST_CAPITALS if all(word == word.upper() for word in named) else _FEWEST_WORDS
-        return len(named) >= fewest and bool(_ENDS_SENTENCE.search(text))
-    links = max(map(len, lower)) <= _LONGEST_LINK and not {named[0], named[-1]} & {*lower}
-    return not (links and len(named) <= _LONGEST_NAME and not _ENDS_SENTENCE.search(text))
+        fewest = (
+            _FEWEST_CAPITALS if all(word == word.upper() for word in real_words) else _FEWEST_WORDS
+        )
+        return len(real_words) >= fewest and bool(_ENDS_SENTENCE.search(text))
+    links = max(map(len, lower)) <= _LONGEST_LINK and not {real_words[0], real_words[-1]} & {*lower}
+    return not (links and len(real_words) <= _LONGEST_NAME and not _ENDS_SENTENCE.search(text))
 
 
 def _has_no_case(word: str) -> bool:
@@ -198,10 +200,10 @@ def _loops_more(other: str, text: str) -> bool:
     if is_looping(spoken):  # words, for which a row of dots is no excuse
         text, other = spoken, _with_letters(other)
     units = text.split()
-    own = _repetitions(units if len(units) > 1 else text, _LONGEST_PHRASE)
+    repetitions = _repetitions(units if len(units) > 1 else text, _LONGEST_PHRASE)
     words = [_letters_and_digits(word) or word for word in other.split()]
     characters = "".join(words).casefold()
-    return own > 2 * max(
+    return repetitions > 2 * max(
         _repetitions(words, _LONGEST_PHRASE), _repetitions(characters, _LONGEST_CHARACTERS)
     )
 

@@ -2,19 +2,22 @@
 Gurevych, 2020; relative of SentSim)."""
 
 import dataclasses
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from mtmetrics.artifacts.presets import Preset
 from mtmetrics.matching.pairs import text_cosines
 from mtmetrics.models.packed import Encoder
+from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import Scorer, any_truncated, encoded_columns
 from mtmetrics.scorers.batch import Batch
-from mtmetrics.scorers.preset_tables import Opened, model_name
+from mtmetrics.scorers.preset_tables import encoder_table
 from mtmetrics.scorers.results import PartScores
-from mtmetrics.scorers.settings import option
+from mtmetrics.scorers.settings import loading_option
 from mtmetrics.scorers.side import Side
+from mtmetrics.scorers.signature import model_name
 
 
 class DistilScore(Scorer):
@@ -25,7 +28,7 @@ class DistilScore(Scorer):
 
     Args:
         encoder: an encoder of one vector per text.
-        against: compare with the ``"source"`` or with the ``"reference"``.
+        **options: `against`, compare with the ``"source"`` or with the ``"reference"``.
 
     Raises:
         InputError: an unknown setting.
@@ -35,38 +38,37 @@ class DistilScore(Scorer):
     class Settings(settings.Settings):
         """The options of DistilScore."""
 
-        encoder: str | None = option(
-            None,
+        encoder: str | None = loading_option(
             (
                 "a sentence-transformers model, an encoder whose token vectors are averaged, or a "
                 "Parquet file of vectors"
             ),
             usage="MODEL",
-            opens=True,
         )
-        layer: int | None = option(None, settings.LAYER, opens=True)
+        layer: int | None = loading_option(settings.LAYER)
+
+    settings: Settings
 
     metric = "distilscore"
+    sides = (Side.SOURCE, Side.REFERENCE)
+    usual = Side.SOURCE
     floor = -1.0
     scale = "from -1 to 1"
     tables: ClassVar = {"encoder": {"model", "revision", "layer"}}
 
     def __init__(
-        self,
-        encoder: Encoder,
-        *,
-        against: str = Side.SOURCE,
-        lang_pair: str | None = None,
+        self, encoder: Encoder, *, settings: Settings | None = None, **options: Any
     ) -> None:
-        super().__init__(lang_pair)
+        super().__init__(settings=settings, **options)
         self.encoder, self.depth, self.dtype = encoder, encoder.depth, encoder.dtype
-        self.compare_with(against)
+        self.compare_with(self.settings.against or Side.SOURCE)
 
     @classmethod
-    def from_opened(cls, opened: Opened) -> Self:
-        side = opened.side()
-        encoder = opened.pool.sentence_encoder(**opened.encoder_table())
-        return cls(encoder, against=side, lang_pair=opened.lang_pair)
+    def from_preset(cls, preset: Preset, settings: Settings, models: ModelPool) -> Self:
+        side = cls.supported_side(preset, settings.against)
+        table = encoder_table(preset, settings.encoder, settings.layer)
+        encoder = models.sentence_encoder(**table)
+        return cls(encoder, settings=dataclasses.replace(settings, against=side))
 
     def signature_fields(self) -> dict[str, object]:
         return {

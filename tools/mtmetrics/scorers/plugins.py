@@ -1,24 +1,30 @@
 """Metrics that other packages and files bring: how one is written, and how it is found."""
 
+import dataclasses
 import importlib.metadata
 import importlib.util
 import inspect
 import math
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from mtmetrics.artifacts.presets import Preset
 from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.models.pool import ModelPool
+from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.foreign import ForeignMetric
 from mtmetrics.scorers.metric import METRICS, Metric
-from mtmetrics.scorers.preset_tables import Opened, extended
+from mtmetrics.scorers.reloading import Origin
 from mtmetrics.scorers.results import PartScores
+from mtmetrics.scorers.settings import Settings
 from mtmetrics.scorers.side import Side, resolve_side
+from mtmetrics.scorers.signature import extended
 
 __all__ = ["PluginMetric", "load_plugin", "plugin_metrics"]
 
@@ -44,25 +50,32 @@ class PluginMetric(ForeignMetric):
     """
 
     usual_preset = None
-    sides: ClassVar[tuple[str, ...]] = ("source",)
-    usual: ClassVar[str | None] = None
     floor = 0.0
     version: ClassVar[str] = "1"
 
     def __init__(
-        self, lang_pair: str | None = None, *, against: str | None = None, **options: Any
+        self, lang_pair: str | None = None, *, settings: Settings | None = None, **options: Any
     ) -> None:
-        super().__init__(lang_pair, **options)
-        sides = tuple(map(Side, self.sides))
-        spec = Metric(self.metric, type(self), sides, Side(self.usual or sides[0]))
-        self.compare_with(resolve_side(spec, against, None, None), sides)
+        super().__init__(lang_pair, settings=settings, **options)
+        choices = self.side_choice()
+        choices = choices._replace(usual=choices.usual or choices.sides[0])
+        self.compare_with(resolve_side(choices, self.settings.against, None, None), choices.sides)
         self.open()
 
     @classmethod
-    def from_opened(cls, opened: Opened) -> Self:
-        """The metric with the options of a preset; it needs none."""
-        against = opened.wanted_side() if len(cls.sides) > 1 else None
-        return cls(**opened.keywords(), against=against)
+    def from_preset(cls, preset: Preset, settings: Settings, models: ModelPool) -> Self:
+        """Sets the options of a preset; the metric needs none."""
+        if len(cls.sides) > 1 and preset.name:
+            side = cls.wanted_side(preset, settings.against)
+            settings = dataclasses.replace(settings, against=side)
+        return cls(settings=settings)
+
+    def _reloading(self, origin: Origin) -> tuple[Callable[..., Scorer], tuple[Any, ...]]:
+        """The metric of a file is loaded from this file again."""
+        file = METRICS[self.metric].where if self.metric in METRICS else None
+        if file is None or not Path(file).is_file():
+            return super()._reloading(origin)
+        return _reload_from_file, (file, self.metric, origin)
 
     def open(self) -> None:
         """Loads what scoring needs, once; `settings` are known."""
@@ -99,12 +112,15 @@ class PluginMetric(ForeignMetric):
 
     def _scores_of(self, batch: Batch, system: str) -> np.ndarray:
         """The scores of one system, on segments without blank texts."""
-        columns = {"sources": batch.sources, "references": batch.references}
-        texts = {name: list(column) for name, column in columns.items() if column is not None}
+        texts = {}
+        if batch.sources is not None:
+            texts["sources"] = list(batch.sources)
+        if batch.references is not None:
+            texts["references"] = batch.single_references
         scores = self.segment_scores(list(batch.systems[system]), **texts)
         return self._checked(scores, len(batch))
 
-    def _checked(self, scores: Any, count: int) -> np.ndarray:
+    def _checked(self, scores: Sequence[float], count: int) -> np.ndarray:
         try:
             values = np.asarray(scores, dtype=np.float64)
         except (TypeError, ValueError) as error:
@@ -120,6 +136,12 @@ class PluginMetric(ForeignMetric):
         return values
 
 
+def _reload_from_file(file: str, metric: str, origin: Origin) -> Scorer:
+    """Loads a scorer again in another process, with the plug-in that brings its metric."""
+    load_plugin(file)
+    return METRICS[metric].made_by().reload(origin)
+
+
 def load_plugin(path: str | Path) -> list[str]:
     """Makes the metrics of a Python file known, and returns their names.
 
@@ -130,8 +152,8 @@ def load_plugin(path: str | Path) -> list[str]:
     path = Path(path).resolve()
     if not path.is_file():
         raise InputError(f"plugin {path}: no such file")
-    if known := [name for name, metric in METRICS.items() if metric.where == str(path)]:
-        return known
+    if registered_names := [name for name, metric in METRICS.items() if metric.where == str(path)]:
+        return registered_names
     name = f"mtmetrics_plugin_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
@@ -194,13 +216,14 @@ def register(metric: type[PluginMetric], where: str) -> str:
     if texts[:1] != ["predictions"]:
         needed = "segment_scores(self, predictions, sources=None, references=None)"
         raise InputError(f"plugin {where}: {name}: since 2.0 the method is {needed}")
-    known = METRICS.get(name)
-    if known is not None and not (isinstance(known.scorer, type) and known.where == where):
+    registered = METRICS.get(name)
+    if registered is not None and not (
+        isinstance(registered.scorer, type) and registered.where == where
+    ):
         raise InputError(f"plugin {where}: the name {name!r} is taken by another metric")
-    usual = None if metric.usual is None else Side(metric.usual)
-    METRICS[name] = Metric(name, metric, tuple(map(Side, metric.sides)), usual, where)
+    METRICS[name] = Metric(name, metric, where)
     return name
 
 
-def _is_metric(value: Any) -> bool:
+def _is_metric(value: object) -> bool:
     return inspect.isclass(value) and issubclass(value, PluginMetric) and value is not PluginMetric

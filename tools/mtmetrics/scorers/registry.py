@@ -48,8 +48,8 @@ def load_scorer(metric: str, preset: str | None = None, **options: Any) -> "Scor
             also to a baseline that depends on none of them; its signature leaves them out.
 
     Raises:
-        InputError: an unknown metric, an option that it does not have, or as its ``from_preset``.
-        ArtifactError: as its ``from_preset``.
+        InputError: an unknown metric, an option that it does not have, or as `Scorer.load`.
+        ArtifactError: as `Scorer.load`.
     """
     spec = find_metric(metric)
     keywords = spec.keywords()
@@ -60,6 +60,6 @@ def load_scorer(metric: str, preset: str | None = None, **options: Any) -> "Scor
                 f"{metric} has no option {name!r}; it takes: {', '.join([*presets, *keywords])}"
             )
     if len(spec.sides) == 1:
-        resolve_side(spec, options.pop("against", None), None, None)
-    given_options = {name: value for name, value in options.items() if value is not None}
-    return spec.made_by().from_preset(preset or spec.usual_preset(), **given_options)
+        resolve_side(spec.choices, options.pop("against", None), None, None)
+    set_options = {name: value for name, value in options.items() if value is not None}
+    return spec.made_by().load(preset or spec.usual_preset(), **set_options)

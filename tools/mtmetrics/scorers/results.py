@@ -1,5 +1,5 @@
-"""Rows of text as scorers take them, chunk by chunk, and what scoring returns: scores, their
-report, the signature."""
+"""Results of scoring: scores with their report and signature, and how those of several batches and
+scorers go together."""
 
 import dataclasses
 import itertools
@@ -10,7 +10,7 @@ import numpy as np
 
 from mtmetrics.checks import InputReport
 from mtmetrics.scorers.degenerate import DEGENERATE, policy
-from mtmetrics.scorers.preset_tables import extended, with_references
+from mtmetrics.scorers.signature import extended, with_references
 
 CHUNK_LINES = 1024
 
@@ -41,27 +41,29 @@ class MetricResult:
     @property
     def system(self) -> float:
         """The system score: the mean over the segments, without those that were left out (NaN)."""
-        known = self.segments[~np.isnan(self.segments)]
-        return float(known.mean()) if known.size else np.nan
+        scores = self.segments[~np.isnan(self.segments)]
+        return float(scores.mean()) if scores.size else np.nan
 
     @property
     def degenerate(self) -> np.ndarray:
-        """(n,) bool, segments whose translation is none."""
+        """(n,) bool, segments whose output is no translation, see `DEGENERATE`."""
         return np.any([self.unusual[name] for name in DEGENERATE if name in self.unusual], axis=0)
 
     def without_degenerate(self) -> "MetricResult":
-        """The result without segments whose translation is none: their scores and parts are NaN."""
-        none = self.degenerate
-        parts = {name: np.where(none, np.nan, values) for name, values in self.parts.items()}
-        segments = np.where(none, np.nan, self.segments)
-        line = extended(self.signature, policy("null", self.unusual))
-        return dataclasses.replace(self, segments=segments, parts=parts, signature=line)
+        """The result in which scores and parts of `degenerate` segments are NaN."""
+        is_degenerate = self.degenerate
+        parts = {
+            name: np.where(is_degenerate, np.nan, values) for name, values in self.parts.items()
+        }
+        segments = np.where(is_degenerate, np.nan, self.segments)
+        signature = extended(self.signature, policy("null", self.unusual))
+        return dataclasses.replace(self, segments=segments, parts=parts, signature=signature)
 
     def unusual_names(self) -> list[str]:
-        """Of each segment what is unusual, by the names of the counts of the report, joined by
-        ``+``."""
-        flags = zip(*(counted.tolist() for counted in self.unusual.values()), strict=True)
-        return ["+".join(itertools.compress(self.unusual, of_segment)) for of_segment in flags]
+        """The names in `unusual` under which each segment is counted, joined by ``+``."""
+        masks = [mask.tolist() for mask in self.unusual.values()]
+        rows = zip(*masks, strict=True)
+        return ["+".join(itertools.compress(self.unusual, row)) for row in rows]
 
     def without_parts(self) -> "MetricResult":
         return dataclasses.replace(self, parts={})
@@ -98,36 +100,44 @@ class PartScores:
         """Scores without parts, of texts of which none was cut and none is empty."""
         return cls(np.array(scores, dtype=np.float64), {}, *np.zeros((2, len(scores)), dtype=bool))
 
-    def put(self, rows: np.ndarray, floor: float | None, parts: Mapping[str, float]) -> None:
-        """Gives some segments, a mask, the floor score and the lowest parts; without a floor they
-        keep their scores."""
-        self.empty[rows] = True
+    def set_floor(
+        self, mask: np.ndarray, floor: float | None, floor_parts: Mapping[str, float]
+    ) -> None:
+        """Marks segments as empty, and gives them the floor score and the lowest parts.
+
+        Args:
+            mask: (n,) bool, the segments.
+            floor: the score; None where segments keep their scores.
+            floor_parts: part -> its lowest value.
+        """
+        self.empty[mask] = True
         if floor is not None:
-            self.segments[rows] = floor
-        for name, value in parts.items():
-            self.parts[name][rows] = value
+            self.segments[mask] = floor
+        for name, value in floor_parts.items():
+            self.parts[name][mask] = value
 
     def take(self, rows: np.ndarray) -> "PartScores":
+        """The scores of some rows, by their numbers."""
         parts = {name: values[rows] for name, values in self.parts.items()}
         return PartScores(self.segments[rows], parts, self.truncated[rows], self.empty[rows])
 
 
-def joined_scores(several: Sequence[PartScores]) -> PartScores:
-    """The scores of one system on several batches, one after the other."""
+def joined_scores(batches: Sequence[PartScores]) -> PartScores:
+    """Joins the scores of one system on several batches, one after the other."""
     parts = {
-        name: np.concatenate([scores.parts[name] for scores in several])
-        for name in several[0].parts
+        name: np.concatenate([scores.parts[name] for scores in batches])
+        for name in batches[0].parts
     }
     return PartScores(
-        np.concatenate([scores.segments for scores in several]),
+        np.concatenate([scores.segments for scores in batches]),
         parts,
-        np.concatenate([scores.truncated for scores in several]),
-        np.concatenate([scores.empty for scores in several]),
+        np.concatenate([scores.truncated for scores in batches]),
+        np.concatenate([scores.empty for scores in batches]),
     )
 
 
 def joined(results: Sequence[MetricResult]) -> MetricResult:
-    """The result of several chunks of one system."""
+    """Joins the results of one system on several chunks."""
     report = InputReport()
     for result in results:
         report.add(result.report)
@@ -135,36 +145,36 @@ def joined(results: Sequence[MetricResult]) -> MetricResult:
         name: np.concatenate([result.parts[name] for result in results])
         for name in results[0].parts
     }
-    segments, empty = (
-        np.concatenate([getattr(result, name) for result in results])
-        for name in ("segments", "empty")
-    )
+    segments = np.concatenate([result.segments for result in results])
+    empty = np.concatenate([result.empty for result in results])
     unusual = {
         name: np.concatenate([result.unusual[name] for result in results])
         for name in results[0].unusual
     }
     counts = frozenset().union(*(result.reference_counts for result in results))
-    line = with_references(results[0].signature, counts)
-    return MetricResult(segments, parts, empty, report, line, unusual, counts)
+    signature = with_references(results[0].signature, counts)
+    return MetricResult(segments, parts, empty, report, signature, unusual, counts)
 
 
 def joined_systems(chunks: Iterable[list[MetricResult]]) -> list[MetricResult]:
-    """The result of each system, from those of all systems in several chunks; none where there are
-    no chunks."""
+    """Joins the results of all systems on several chunks: one result per system, none where there
+    are no chunks."""
     return [joined(system) for system in zip(*chunks, strict=True)]
 
 
 def in_turns(
     streams: Sequence[Iterator[list[MetricResult]]],
 ) -> Iterator[tuple[int, list[MetricResult]]]:
-    """Has several scorers score the same segments, batch by batch: yields the number of the scorer,
-    and a result per system.
+    """Scores the same segments with several scorers, which take turns after every batch.
 
-    They take turns, so that what one has encoded is still there for the next. One that needs its
-    whole input first gives everything in its first turn.
+    So the cache of an encoder still holds the texts of a batch when the next scorer needs them. A
+    scorer that needs its whole input first gives everything in its first turn.
 
     Args:
-        streams: what `Scorer.score_batches` returns, of each scorer.
+        streams: the generators of `Scorer.score_batches`, one per scorer.
+
+    Yields:
+        The number of the scorer, and a result per system.
     """
     running = dict(enumerate(streams))
     while running:
@@ -176,7 +186,7 @@ def in_turns(
 
 
 def scored_together(streams: Sequence[Iterator[list[MetricResult]]]) -> list[list[MetricResult]]:
-    """For each scorer its result on each system, as `in_turns`."""
+    """Returns for each scorer its result on each system; the scorers work `in_turns`."""
     collected: list[list[list[MetricResult]]] = [[] for _ in streams]
     for number, results in in_turns(streams):
         collected[number].append(results)
@@ -184,7 +194,7 @@ def scored_together(streams: Sequence[Iterator[list[MetricResult]]]) -> list[lis
 
 
 def total_report(results: Iterable[MetricResult]) -> InputReport:
-    """Of several systems on the same segments."""
+    """Adds up the reports of several systems on the same segments."""
     report = InputReport()
     for result in results:
         report.add(result.report, same_segments=True)
@@ -192,24 +202,39 @@ def total_report(results: Iterable[MetricResult]) -> InputReport:
 
 
 def chunk_lines(lines: Sequence[int], columns: int) -> int:
-    """How many lines of so many columns are a chunk, for scorers that are best given so many each.
-    Several take turns after fewer: then the cache of an encoder still holds what the one before
-    encoded; unless one needs more."""
-    most = max(lines, default=CHUNK_LINES)  # without a scorer, only columns of numbers are judged
-    return most if len(lines) == 1 or most > CHUNK_LINES else max(64, CHUNK_LINES // columns)
+    """Returns how many rows of texts make a chunk.
+
+    Several scorers take turns after smaller chunks, so that the cache of an encoder still holds the
+    texts of a chunk for the next scorer; unless one of them asks for larger chunks than usual.
+
+    Args:
+        lines: `Scorer.lines` of each scorer; empty where only columns of numbers are judged.
+        columns: number of columns of texts in a row.
+    """
+    most = max(lines, default=CHUNK_LINES)
+    if len(lines) == 1 or most > CHUNK_LINES:
+        return most
+    return max(64, CHUNK_LINES // columns)
 
 
 def chunked(
     rows: Iterable[Sequence[str]], lines: int | None = CHUNK_LINES
 ) -> Iterator[list[list[str]]]:
-    """Turns rows into lists of columns, so many rows at a time; one list of all rows if None."""
+    """Yields lists of columns, each of at most `lines` rows; one of all rows if None."""
     rows = iter(rows)
     while block := list(itertools.islice(rows, lines)):
         yield [list(column) for column in zip(*block, strict=True)]
 
 
-def best_of_each(scores: np.ndarray, owners: np.ndarray) -> np.ndarray:
-    """(n,) row of the highest of the (m,) scores of each segment, the first of equal ones; owners
-    ascend."""
-    order = np.lexsort((-scores, owners))
-    return order[np.flatnonzero(np.diff(owners[order], prepend=-1))]
+def best_of_each(scores: np.ndarray, segment_of_row: np.ndarray) -> np.ndarray:
+    """Finds the row with the highest score of each segment, the first of equal ones.
+
+    Args:
+        scores: (m,) scores of rows.
+        segment_of_row: (m,) numbers of segments, ascending.
+
+    Returns:
+        (n,) numbers of rows.
+    """
+    order = np.lexsort((-scores, segment_of_row))
+    return order[np.flatnonzero(np.diff(segment_of_row[order], prepend=-1))]

@@ -7,22 +7,24 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from mtmetrics.artifacts.presets import Preset
-from mtmetrics.checks import choice, for_language, number
+from mtmetrics.checks import for_language, number
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.matching.greedy import bertscore
 from mtmetrics.matching.pairs import sentence_mover_distances, text_cosines
 from mtmetrics.matching.plan import Alignment, Cells, Units, greedy_plan, pieces, word_plan
 from mtmetrics.matching.transport import euclidean_distances, optimal_flow, word_mover_distances
 from mtmetrics.models.packed import Encoder, PackedTokens
+from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.text_units import TextUnits
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import any_truncated, encoded_columns
 from mtmetrics.scorers.batch import Batch
-from mtmetrics.scorers.preset_tables import Opened, model_name
+from mtmetrics.scorers.preset_tables import target_language
 from mtmetrics.scorers.results import MetricResult, PartScores, joined
-from mtmetrics.scorers.settings import option
-from mtmetrics.scorers.side import SETTING_OF_SIDE, Side
+from mtmetrics.scorers.settings import loading_option, option, worker_count
+from mtmetrics.scorers.side import SETTING_OF_SIDE, Side, Table, requested_side, resolve_side
+from mtmetrics.scorers.signature import model_name
 from mtmetrics.scorers.words import WordScorer
 
 # Cosine of sentence vectors (Sec. 3.3), F1 of BERTScore (Sec. 3.2), Word Mover's Distance between
@@ -67,8 +69,8 @@ class SentSim(WordScorer):
         words: the encoder of tokens, opened at the layer to use.
         sentences: the encoder of one vector per text.
         bounds: for ``normalize="fixed"``, part -> its lowest and highest value.
-        against: compare with the ``"source"`` or with a ``"reference"``.
-        **options: of `SentSim.Settings`.
+        **options: of `SentSim.Settings`; and `against`, compare with the ``"source"`` or with a
+            ``"reference"``.
 
     Raises:
         InputError: an unknown or impossible setting, or ``"fixed"`` without bounds for a part.
@@ -80,24 +82,21 @@ class SentSim(WordScorer):
         vectors."""
 
         setting: str | None = option(
-            None,
-            "src-mt or mt-ref, as the paper calls against source and reference",
-            opens=True,
+            None, "src-mt or mt-ref, as the paper calls against source and reference"
         )
         variant: str = option(
             "bertscore",
             "bertscore or wmd, what the sentence similarity is combined with",
             choices=tuple(VARIANTS),
             preset="variant",
-            opens=True,
         )
         combine: str | None = option(
             None,
             "instead of the variant, any of sss, bertscore, wmd and smd",
             usage="PART+PART",
         )
-        words: str | None = option(None, "another encoder of words", usage="MODEL", opens=True)
-        layer: int | None = option(None, settings.LAYER, opens=True)
+        words: str | None = loading_option("another encoder of words", usage="MODEL")
+        layer: int | None = loading_option(settings.LAYER)
         w1: float = option(
             _WEIGHT,
             (
@@ -129,10 +128,13 @@ class SentSim(WordScorer):
         )
         workers: int | None = option(None, settings.WORKERS)
 
+    settings: Settings
+
     metric = "sentsim"
+    sides = (Side.SOURCE, Side.REFERENCE)
     scale = "from 1 to e (times `w1 + w2`)"
-    told_parts = "`sss` and `bertscore`, or what else was combined, before they are scaled"
-    told_alignments = (
+    parts_help = "`sss` and `bertscore`, or what else was combined, before they are scaled"
+    alignments_help = (
         "per segment the pieces of `source` (or the reference) and `prediction`, the `mass` of "
         "each match, its cosine or cost (`values`, as `cells` says), and their `total`: of "
         "cosines the mean of precision and recall, of costs the distance"
@@ -144,213 +146,58 @@ class SentSim(WordScorer):
         "bounds.*": set(PARTS),
     }
 
-    def __init__(
-        self,
-        words: TokenEncoder,
-        sentences: Encoder,
-        bounds: Mapping[str, tuple[float, float]] | None = None,
-        *,
-        against: str,
-        lang_pair: str | None = None,
-        **options: Any,
-    ) -> None:
-        super().__init__(lang_pair, **options)
-        chosen = self.settings
-        self.words, self.sentences = words, sentences
-        self.depth, self.dtype = words.depth, words.dtype
-        combine = VARIANTS["bertscore"] if chosen.combine is None else chosen.combine
-        self.parts = tuple(str(combine).split("+"))
-        if not set(self.parts) <= set(PARTS) or len(set(self.parts)) != len(self.parts):
-            raise InputError(
-                f"combine {combine!r}: must be some of {', '.join(PARTS)}, joined by '+'",
-                option="combine",
-            )
-        self.weights = self._checked_weights(chosen.w1, chosen.w2)
-        self.side = Side(choice("against", against, tuple(SETTING_OF_SIDE)))
-        self.setting = SETTING_OF_SIDE[self.side]
-        self.normalize, self.normalize_vectors = chosen.normalize, chosen.normalize_vectors
-        self.independent = self.normalize == "fixed"
-        self.bounds = dict(bounds or {})
-        if self.normalize == "fixed":
-            missing = [name for name in self.parts if name not in self.bounds]
-            if missing:
-                what = f"{', '.join(missing)} against the {against}"
-                raise InputError(
-                    f"normalize='fixed': no bounds for {what}; use normalize='batch'",
-                    option="normalize",
-                    mentions=["normalize='fixed'", "normalize='batch'"],
-                )
-        self.workers = settings.worker_count(chosen.workers)
-
-    @classmethod
-    def from_opened(cls, opened: Opened) -> Self:
-        """A language pair is needed where the preset chooses its models by the target language, and
-        `against` where it has models for both sides."""
-        bundle, chosen, given = opened.bundle, opened.chosen, opened.given
-        known = [
-            name
-            for name in SETTING_OF_SIDE.values()
-            if name in bundle.settings or f"{name}s" in bundle.settings
-        ]
-        if not known:
-            raise ArtifactError(
-                f"preset {bundle.name}: has neither a [src-mt] nor an [mt-ref] table",
-                option="preset",
-            )
-        side = opened.side()
-        place, table = _models(bundle, SETTING_OF_SIDE[side], opened.pair)
-        of_class = opened.keywords()
-        if chosen.combine is None:
-            of_class["combine"] = VARIANTS[chosen.variant]
-        elif given.get("variant") is not None:
-            both = f"variant {chosen.variant!r} and combine {chosen.combine!r}"
-            raise InputError(
-                f"{both} both say what is combined; pass one of them", option="variant"
-            )
-        variant = bundle.settings.get("score", {}).get("variant", cls.Settings.variant)
-        if given.get("combine") is not None or chosen.variant != variant:
-            # The preset's weights are those of its own parts.
-            of_class |= {name: _WEIGHT for name in ("w1", "w2") if given.get(name) is None}
-        used = {"words": table["words"], "layer": table.get("layer")}
-        used["normalize_vectors"] = bundle.settings.get("score", {}).get("normalize_vectors", False)
-        asked = {name: given.get(name) for name in used}
-        other = {name: value for name, value in asked.items() if value not in (None, used[name])}
-        if other and chosen.normalize == "fixed":
-            name, value = next(iter(other.items()))
-            why = (
-                f"the bounds of preset {bundle.name} belong to {name} {used[name]}; pass "
-                "normalize='batch' too"
-            )
-            raise InputError(
-                f"{name} {value!r}: {why}", option=name, mentions=["normalize='batch'"]
-            )
-        if "words" in other:  # which have layers and revisions of their own
-            table, used["layer"] = (
-                {**table, "words": chosen.words, "words_revision": None},
-                chosen.layer,
-            )
-        used |= other
-        pool, path = opened.pool, bundle.path
-        models = (
-            pool.encoder(
-                path(table["words"]), layer=used["layer"], revision=table.get("words_revision")
-            ),
-            pool.sentence_encoder(
-                path(table["sentences"]), revision=table.get("sentences_revision")
-            ),
-        )
-        bounds = bundle.settings.get("bounds", {}).get(place)
-        return cls(*models, bounds, against=side, **of_class)
-
-    def signature_fields(self) -> dict[str, object]:
-        words = None if self.parts == ("sss",) else self.words
-        has_usual_weights = len(self.parts) != 2 or set(self.weights) == {_WEIGHT}
-        weights = ",".join(f"{weight:g}" for weight in self.weights)
-        return {
-            "set": self.setting,
-            "parts": "+".join(self.parts),
-            "enc": model_name(words),
-            "layer": words and words.layer,
-            "sent": model_name(self.sentences) if "sss" in self.parts else None,
-            "weights": None if has_usual_weights else weights,
-            "norm": self._normalization(),
-            "vectors": "unit" if self.normalize_vectors else None,
-            **self.settings.signature_fields(),
-        }
-
-    def _normalization(self) -> str:
-        """How the parts are scaled, with the fixed bounds."""
-        if self.normalize == "batch":
-            return "batch"
-        bounds = [self.bounds[name] for name in self.parts]
-        return f"fixed({','.join(f'{low:g}:{high:g}' for low, high in bounds)})"
-
-    def _checked_weights(self, *weights: float) -> list[float]:
-        for name, weight in zip(("w1", "w2"), weights, strict=True):
-            if number(name, weight) < 0:
-                raise InputError(f"{name} {weight!r}: must be at least 0", option=name)
-        if len(self.parts) == len(weights):
-            if not any(weights):
-                raise InputError("w1 and w2 are both 0; one of them must be above", option="w1")
-            return list(weights)
-        if set(weights) != {_WEIGHT}:
-            raise InputError(
-                f"w1 and w2 weigh two parts, not {'+'.join(self.parts)}; leave them out",
-                option="w1",
-            )
-        return [1 / len(self.parts)] * len(self.parts)
-
-    def score_batches(self, batches: Iterable[Batch]) -> Iterator[list[MetricResult]]:
-        """With ``normalize="batch"`` everything at once, when the last batch has come."""
-        results = super().score_batches(batches)
-        if self.normalize == "fixed":
-            yield from results
-            return
-        columns = list(zip(*results, strict=True))
-        if columns:
-            yield [self._scaled_by_itself(joined(column)) for column in columns]
-
-    def _scaled_by_itself(self, result: MetricResult) -> MetricResult:
-        """A system's result with the parts scaled by their own extremes, and what is blank put at
-        the worst of them."""
-        parts = {name: values.copy() for name, values in result.parts.items()}
-        bounds = {}
-        for name, values in parts.items():
-            known = values[~result.empty]
-            bounds[name] = (float(known.min()), float(known.max())) if len(known) else (0.0, 0.0)
-            if name in _DISTANCES:
-                values[result.empty] = bounds[name][1]
-        segments = np.where(result.empty, sum(self.weights), self._combine(parts, bounds))
-        return dataclasses.replace(result, segments=segments, parts=parts)
-
-    def combined(self, parts: Mapping[str, np.ndarray]) -> np.ndarray:
-        extremes = {
-            name: (float(values.min()), float(values.max())) for name, values in parts.items()
-        }
-        return self._combine(parts, self.bounds if self.normalize == "fixed" else extremes)
-
-    def _combine(
-        self, parts: Mapping[str, np.ndarray], bounds: Mapping[str, tuple[float, float]]
-    ) -> np.ndarray:
-        scaled = {name: min_max(values, *bounds[name]) for name, values in parts.items()}
-        good = [1.0 - values if name in _DISTANCES else values for name, values in scaled.items()]
-        return np.array(
-            sum(weight * np.exp(values) for weight, values in zip(self.weights, good, strict=True))
-        )
-
     def compute(self, batch: Batch) -> list[PartScores]:
-        encoded: dict[str, list[PackedTokens]] = {}
-        if self.parts != ("sss",):
-            encoded["words"] = encoded_columns(self.words, batch)
-        if "sss" in self.parts:
-            encoded["sss"] = encoded_columns(self.sentences, batch)
-        first, *rest = [
-            dict(zip(encoded, column, strict=True))
-            for column in zip(*encoded.values(), strict=True)
-        ]
+        compared, *systems = self._encoded(batch)
         results = []
-        for column in rest:
-            parts = {name: self._part(name, first, column) for name in self.parts}
+        for predictions in systems:
+            parts = {name: self._part(name, compared, predictions) for name in self.parts}
             empty = np.any([np.isnan(values) for values in parts.values()], axis=0)
-            truncated = any_truncated(*first.values(), *column.values())
+            truncated = any_truncated(*compared.values(), *predictions.values())
             if self.normalize == "fixed":
                 segments = self._combine(parts, self.bounds)
             else:
                 # The bounds of a call are known at its end; until then the plain values choose
                 # among references.
-                signed = [
+                higher_is_better = [
                     -values if name in _DISTANCES else values for name, values in parts.items()
                 ]
-                segments = np.array(self.weights) @ signed
+                segments = np.array(self.weights) @ higher_is_better
             results.append(PartScores(segments, parts, truncated, empty))
         return results
 
-    def _part(
-        self, name: str, other: dict[str, PackedTokens], prediction: dict[str, PackedTokens]
+    def _combine(
+        self, parts: Mapping[str, np.ndarray], bounds: Mapping[str, tuple[float, float]]
     ) -> np.ndarray:
+        """``w1 e^A + w2 e^B`` of (n,) parts, scaled by their lowest and highest values."""
+        score = np.zeros(1)
+        for weight, (name, values) in zip(self.weights, parts.items(), strict=True):
+            scaled = min_max(values, *bounds[name])
+            if name in _DISTANCES:
+                scaled = 1.0 - scaled
+            score = score + weight * np.exp(scaled)
+        return score
+
+    def _encoded(self, batch: Batch) -> list[dict[str, PackedTokens]]:
+        """Of the texts that are compared with, then of each system: ``words``, packed tokens, and
+        ``sentences``, packed text vectors, as far as the parts need them."""
+        encoded: dict[str, list[PackedTokens]] = {}
+        if self.parts != ("sss",):
+            encoded["words"] = encoded_columns(self.words, batch)
+        if "sss" in self.parts:
+            encoded["sentences"] = encoded_columns(self.sentences, batch)
+        columns = zip(*encoded.values(), strict=True)
+        return [dict(zip(encoded, column, strict=True)) for column in columns]
+
+    def _part(
+        self,
+        name: str,
+        compared: Mapping[str, PackedTokens],
+        predictions: Mapping[str, PackedTokens],
+    ) -> np.ndarray:
+        """(n,) values of a part; NaN where a side holds nothing that can be compared."""
         if name == "sss":
-            return text_cosines(other["sss"], prediction["sss"])
-        x, y = other["words"], prediction["words"]
+            return text_cosines(compared["sentences"], predictions["sentences"])
+        x, y = compared["words"], predictions["words"]
         if name == "bertscore":
             return bertscore(y.normalized(), x.normalized(), threads=self.workers).f1
         # Without special tokens, as the published code takes its distances.
@@ -360,6 +207,49 @@ class SentSim(WordScorer):
         if name == "wmd":
             return word_mover_distances(x, y, euclidean_distances, workers=self.workers)
         return sentence_mover_distances(x, y)
+
+    def score_batches(self, batches: Iterable[Batch]) -> Iterator[list[MetricResult]]:
+        """Scores batch by batch; with ``normalize="batch"`` gives everything at once, when the last
+        batch has come."""
+        results = super().score_batches(batches)
+        if self.normalize == "fixed":
+            yield from results
+            return
+        systems = list(zip(*results, strict=True))
+        if systems:
+            yield [self._scaled_by_itself(joined(batches)) for batches in systems]
+
+    def _scaled_by_itself(self, result: MetricResult) -> MetricResult:
+        """Scales the parts of a system by their own extremes. Blank segments take no part in these,
+        and get the lowest score."""
+        parts = {name: values.copy() for name, values in result.parts.items()}
+        bounds = {}
+        for name, values in parts.items():
+            filled_values = values[~result.empty]
+            bounds[name] = (0.0, 0.0)
+            if len(filled_values):
+                bounds[name] = (float(filled_values.min()), float(filled_values.max()))
+            if name in _DISTANCES:
+                values[result.empty] = bounds[name][1]
+        segments = np.where(result.empty, sum(self.weights), self._combine(parts, bounds))
+        return dataclasses.replace(result, segments=segments, parts=parts)
+
+    def combined(self, parts: Mapping[str, np.ndarray]) -> np.ndarray:
+        if self.normalize == "fixed":
+            return self._combine(parts, self.bounds)
+        extremes = {
+            name: (float(values.min()), float(values.max())) for name, values in parts.items()
+        }
+        return self._combine(parts, extremes)
+
+    def _floor(self) -> tuple[float, dict[str, float]]:
+        if self.normalize == "batch":  # `_scaled_by_itself` sets the final values
+            return -np.inf, {name: _FLOORS.get(name, 0.0) for name in self.parts}
+        worst = {
+            name: self.bounds[name][1] if name in _DISTANCES else _FLOORS[name]
+            for name in self.parts
+        }
+        return sum(self.weights), worst
 
     @property
     def cells(self) -> Cells:
@@ -389,46 +279,184 @@ class SentSim(WordScorer):
             else:
                 cost = euclidean_distances(x, y)
                 flow, _ = optimal_flow(cost, *(mass / mass.sum() for mass in masses))
-                unrelated = float(
-                    np.sqrt(sum((side.astype(np.float64) ** 2).sum(1).mean() for side in (x, y)))
-                )
+                # Two vectors at right angles are so far apart, of the mean lengths of both sides.
+                squares = [(side.astype(np.float64) ** 2).sum(1).mean() for side in (x, y)]
+                unrelated = float(np.sqrt(sum(squares)))
                 yield word_plan(_each(x_pieces), _each(y_pieces), flow, cost, unrelated)
 
-    def _floor(self) -> tuple[float, dict[str, float]]:
-        if self.normalize == "batch":  # put right when the call is over
-            return -np.inf, {name: _FLOORS.get(name, 0.0) for name in self.parts}
-        worst = {
-            name: self.bounds[name][1] if name in _DISTANCES else _FLOORS[name]
-            for name in self.parts
+    def __init__(
+        self,
+        words: TokenEncoder,
+        sentences: Encoder,
+        bounds: Mapping[str, tuple[float, float]] | None = None,
+        *,
+        settings: Settings | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(settings=settings, **options)
+        settings = self.settings
+        self.words, self.sentences = words, sentences
+        self.depth, self.dtype = words.depth, words.dtype
+        self.parts = _part_names(settings)
+        self.weights = self._checked_weights(settings.w1, settings.w2)
+        self.side = resolve_side(self.side_choice(), _side_of_settings(settings), None, None)
+        self.setting = SETTING_OF_SIDE[self.side]
+        self.normalize, self.normalize_vectors = settings.normalize, settings.normalize_vectors
+        self.independent = self.normalize == "fixed"
+        self.bounds = dict(bounds or {})
+        missing = [name for name in self.parts if name not in self.bounds]
+        if missing and self.normalize == "fixed":
+            raise InputError(
+                f"normalize='fixed': no bounds for {', '.join(missing)} against the {self.side}; "
+                "use normalize='batch'",
+                option="normalize",
+                mentions=["normalize='fixed'", "normalize='batch'"],
+            )
+        self.workers = worker_count(settings.workers)
+
+    @classmethod
+    def from_preset(cls, preset: Preset, settings: Settings, models: ModelPool) -> Self:
+        """A language pair is needed where the preset chooses its models by the target language, and
+        `against` where it has models for both sides."""
+        tables = preset.settings
+        if not any(name in tables or f"{name}s" in tables for name in SETTING_OF_SIDE.values()):
+            raise ArtifactError(
+                f"preset {preset.name}: has neither a [src-mt] nor an [mt-ref] table",
+                option="preset",
+            )
+        side = cls.supported_side(preset, _side_of_settings(settings))
+        target = target_language(settings.lang_pair)
+        place, table = _models(preset, SETTING_OF_SIDE[side], target)
+        score_table = tables.get("score", {})
+        if settings.combine is not None and "variant" in settings.requested:
+            raise InputError(
+                f"variant {settings.variant!r} and combine {settings.combine!r} both say what is "
+                "combined; pass one of them",
+                option="variant",
+            )
+        preset_variant = score_table.get("variant", cls.Settings.variant)
+        if "combine" in settings.requested or settings.variant != preset_variant:
+            # The preset's weights are those of its own parts.
+            settings = settings.without_preset_values(["w1", "w2"])
+        if settings.normalize == "fixed":
+            _refuse_other_bounds(preset, table, settings)
+        layer = table.get("layer")
+        if settings.words not in (None, table["words"]):
+            # The user's encoder has layers and revisions of its own.
+            layer = settings.layer
+            table = {**table, "words": settings.words, "words_revision": None}
+        elif settings.layer is not None:
+            layer = settings.layer
+        words = models.encoder(
+            preset.path(table["words"]), layer=layer, revision=table.get("words_revision")
+        )
+        sentences = models.sentence_encoder(
+            preset.path(table["sentences"]), revision=table.get("sentences_revision")
+        )
+        settings = dataclasses.replace(settings, setting=None, against=side)
+        return cls(words, sentences, tables.get("bounds", {}).get(place), settings=settings)
+
+    def _checked_weights(self, *weights: float) -> list[float]:
+        """The weights of the parts: those of two parts as they are given, else equal ones."""
+        for name, weight in zip(("w1", "w2"), weights, strict=True):
+            if number(name, weight) < 0:
+                raise InputError(f"{name} {weight!r}: must be at least 0", option=name)
+        if len(self.parts) == len(weights):
+            if not any(weights):
+                raise InputError("w1 and w2 are both 0; one of them must be above", option="w1")
+            return list(weights)
+        if set(weights) != {_WEIGHT}:
+            raise InputError(
+                f"w1 and w2 weigh two parts, not {'+'.join(self.parts)}; leave them out",
+                option="w1",
+            )
+        return [1 / len(self.parts)] * len(self.parts)
+
+    def signature_fields(self) -> dict[str, object]:
+        words = None if self.parts == ("sss",) else self.words
+        has_usual_weights = len(self.parts) != 2 or set(self.weights) == {_WEIGHT}
+        weights = ",".join(f"{weight:g}" for weight in self.weights)
+        return {
+            "set": self.setting,
+            "parts": "+".join(self.parts),
+            "enc": model_name(words),
+            "layer": words and words.layer,
+            "sent": model_name(self.sentences) if "sss" in self.parts else None,
+            "weights": None if has_usual_weights else weights,
+            "norm": self._normalization(),
+            "vectors": "unit" if self.normalize_vectors else None,
+            **self.settings.signature_fields(),
         }
-        return sum(self.weights), worst
+
+    def _normalization(self) -> str:
+        """How the parts are scaled, with the fixed bounds."""
+        if self.normalize == "batch":
+            return "batch"
+        bounds = [self.bounds[name] for name in self.parts]
+        return f"fixed({','.join(f'{low:g}:{high:g}' for low, high in bounds)})"
+
+
+def _part_names(settings: SentSim.Settings) -> tuple[str, ...]:
+    """The parts that are combined; an `InputError` where one is unknown or comes twice."""
+    combine = settings.combine
+    if combine is None:
+        combine = VARIANTS[settings.variant]
+    names = tuple(combine.split("+"))
+    if not set(names) <= set(PARTS) or len(set(names)) != len(names):
+        raise InputError(
+            f"combine {combine!r}: must be some of {', '.join(PARTS)}, joined by '+'",
+            option="combine",
+        )
+    return names
+
+
+def _side_of_settings(settings: SentSim.Settings) -> str | None:
+    """The side that the user asks for, by `against` or by `setting`."""
+    return requested_side({"against": settings.against, "setting": settings.setting})
+
+
+def _refuse_other_bounds(preset: Preset, table: Table, settings: SentSim.Settings) -> None:
+    """Raises an `InputError` where the bounds of a preset do not belong to the words, the layer or
+    the vectors that the user asks for."""
+    normalize_vectors = preset.settings.get("score", {}).get("normalize_vectors", False)
+    of_bounds = {
+        "words": table["words"],
+        "layer": table.get("layer"),
+        "normalize_vectors": normalize_vectors,
+    }
+    for name, value in of_bounds.items():
+        wanted = getattr(settings, name)
+        if name in settings.requested and wanted != value:
+            raise InputError(
+                f"{name} {wanted!r}: the bounds of preset {preset.name} belong to {name} {value}; "
+                "pass normalize='batch' too",
+                option=name,
+                mentions=["normalize='batch'"],
+            )
 
 
 def _each(pieces: TextUnits) -> Units:
+    """Units of one piece each."""
     return Units(pieces.words, pieces.spans, np.eye(len(pieces.words)))
 
 
-def _models(
-    bundle: Preset, chosen: str, pair: tuple[str, str] | None
-) -> tuple[str, dict[str, Any]]:
+def _models(preset: Preset, setting: str, target: str | None) -> tuple[str, Table]:
     """Name and content of the table of the models: ``[mt-refs.LANGUAGE]`` of the target, where
     there is one, else that of the setting."""
-    place, table = chosen, bundle.settings.get(chosen, {})
-    by_language = bundle.settings.get(f"{chosen}s", {})
-    if by_language:
-        if pair is None:
-            raise InputError(
-                f"lang_pair is missing; preset {bundle.name} chooses its models by the target "
-                "language",
-                option="lang_pair",
-            )
-        of_target = for_language(by_language, pair[1])
-        if of_target is not None:
-            place, table = f"{chosen}s.{pair[1]}", of_target
+    place, table = setting, preset.settings.get(setting, {})
+    by_language = preset.settings.get(f"{setting}s", {})
+    if by_language and target is None:
+        raise InputError(
+            f"lang_pair is missing; preset {preset.name} chooses its models by the target language",
+            option="lang_pair",
+        )
+    of_target = for_language(by_language, target)
+    if of_target is not None:
+        place, table = f"{setting}s.{target}", of_target
     for key in ("words", "sentences"):
         if key not in table:
             raise ArtifactError(
-                f"preset {bundle.name}: names no model {key!r} in its [{place}] table",
+                f"preset {preset.name}: names no model {key!r} in its [{place}] table",
                 option="preset",
             )
     return place, table

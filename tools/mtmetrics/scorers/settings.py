@@ -1,5 +1,5 @@
-"""The options of a metric, each said once: its type, default and help, its key in a preset and in
-the signature."""
+"""Settings of metrics. An option is one field, which holds its type, default and help, and its keys
+in presets and in the signature; all that shows or reads options takes them from there."""
 
 import dataclasses
 import inspect
@@ -7,7 +7,7 @@ import os
 import re
 import types
 import typing
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Self
 
 from mtmetrics.artifacts.presets import Preset
@@ -39,7 +39,6 @@ def option(
     choices: tuple[str, ...] = (),
     preset: str | None = None,
     signed: str | None = None,
-    opens: bool = False,
     weighs: bool = False,
 ) -> Any:
     """A field of `Settings`.
@@ -47,103 +46,138 @@ def option(
     Args:
         default: its value where neither the user nor the preset says another one.
         text: its help on the command line, and its documentation as a keyword.
-        usage: what help calls its value; by default its name in capitals.
+        usage: placeholder of its value in help; by default its name in capitals.
         choices: the values that it may have, besides the default.
-        preset: key of the table ``[score]`` of a preset that may hold it.
-        signed: key of the signature, which names values other than the default; None where
-            `Scorer.signature_fields` of the metric says more than the value, or nothing.
-        opens: it chooses what ``from_preset`` loads, so the class itself does not take it.
-        weighs: it changes nothing but how the parts of a score become one, see `Scorer.combined`.
+        preset: key under which the table ``[score]`` of a preset may hold it; None where a preset
+            cannot set it.
+        signed: key under which the signature shows values other than the default; None where the
+            metric's own `signature_fields` shows them, or where it changes no score.
+        weighs: whether it changes only how the parts are combined into a score, see
+            `Scorer.combined`, so that tuning it computes no part again.
     """
-    told: dict[str, Any] = {
+    metadata = {
         "help": text,
         "usage": usage,
         "choices": choices,
         "preset": preset,
         "signed": signed,
+        "weighs": weighs,
+        "loads": False,
     }
-    told |= {"opens": opens, "weighs": weighs}
-    return dataclasses.field(default=default, metadata=told)
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+def loading_option(text: str, *, usage: str | None = None, preset: str | None = None) -> Any:
+    """A field of `Settings` that says what ``from_preset`` loads, such as a model; None where the
+    preset says it. A scorer that is made from loaded objects does not take it.
+
+    Args:
+        text, usage, preset: as of `option`.
+    """
+    metadata = {
+        "help": text,
+        "usage": usage,
+        "choices": (),
+        "preset": preset,
+        "signed": None,
+        "weighs": False,
+        "loads": True,
+    }
+    return dataclasses.field(default=None, metadata=metadata)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings:
-    """The options of a metric, besides its language pair and the side that it compares with.
+    """The settings of a metric: language pair, side, and its own options.
 
-    A subclass has one field, made by `option`, for each. From it come the option of the command
-    line, the keyword of `mtmetrics.load` and of the `evaluate` module with its documentation, the
-    key of presets, and that of the signature.
+    A subclass has one field, made by `option`, for each option. From it come the option of the
+    command line, the keyword of `mtmetrics.load` and of the `evaluate` module with its
+    documentation, the key of presets, and that of the signature.
+
+    Attributes:
+        lang_pair: such as ``"de-en"``; None where it is not given.
+        against: the side that the user asks for; None where nobody asks.
+        requested: names of the options that the user set; all others are as the preset has them, or
+            defaults.
 
     Raises:
         InputError: a value is none of its `choices`, or no number where one is needed.
     """
 
+    lang_pair: str | None = None
+    against: str | None = None
+    requested: frozenset[str] = dataclasses.field(default=frozenset(), repr=False, compare=False)
+
     def __init_subclass__(cls, **keywords: Any) -> None:
-        """Reads annotations that are text, as ``from __future__ import annotations`` makes them,
-        before they become fields; a `NameError` where one names something that is not defined
-        yet."""
+        """Turns annotations that are text, as ``from __future__ import annotations`` makes them,
+        into types, so that fields know these. Raises a `NameError` where one names something that
+        is not defined yet."""
         super().__init_subclass__(**keywords)
         hints = typing.get_type_hints(cls)
         cls.__annotations__ = {name: hints[name] for name in inspect.get_annotations(cls)}
 
     def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
+        for name, field in self.options().items():
+            value = getattr(self, name)
             if value is None or isinstance(value, bool):
                 continue
             if field.metadata["choices"]:
-                choice(field.name, value, field.metadata["choices"])
+                choice(name, value, field.metadata["choices"])
             elif kinds(field) in ({float}, {int, float}):
-                number(field.name, value)
-            elif kinds(field) == {int} and field.name != "layer":
-                positive(field.name, value)
+                number(name, value)
+            elif kinds(field) == {int} and name != "layer":
+                positive(name, value)
 
     @classmethod
     def options(cls) -> dict[str, dataclasses.Field[Any]]:
-        """The fields by their names."""
-        return {field.name: field for field in dataclasses.fields(cls)}
+        """The fields of options by their names."""
+        return {field.name: field for field in dataclasses.fields(cls) if "help" in field.metadata}
+
+    @classmethod
+    def scoring_options(cls) -> list[str]:
+        """Names of the options that a scorer takes which is made from loaded objects."""
+        return [name for name, field in cls.options().items() if not field.metadata["loads"]]
 
     @classmethod
     def preset_keys(cls) -> set[str]:
         """The keys of the table ``[score]`` of a preset."""
-        return {field.metadata["preset"] for field in dataclasses.fields(cls)} - {None}
+        return {field.metadata["preset"] for field in cls.options().values()} - {None}
 
     @classmethod
-    def chosen(cls, preset: Preset, asked: Mapping[str, Any]) -> Self:
-        """Settings as the user `asked` for them; what is missing or None there is as the preset says,
-        else the default.
+    def of_preset(
+        cls,
+        preset: Preset,
+        requested: Mapping[str, Any],
+        *,
+        lang_pair: str | None,
+        against: str | None,
+    ) -> Self:
+        """Settings as the user wants them, else as the preset says, else the defaults.
 
         Raises:
             InputError: there is no such option, or as the class.
         """
-        score = preset.settings.get("score", {})
-        keys = {name: field.metadata["preset"] for name, field in cls.options().items()}
-        said = {name: score[key] for name, key in keys.items() if key in score}
-        return cls.of(said | {name: value for name, value in asked.items() if value is not None})
-
-    @classmethod
-    def of(cls, given: Mapping[str, Any], *, opened: bool = False) -> Self:
-        """Settings from keywords.
-
-        Args:
-            given: option -> its value.
-            opened: refuse the options that choose what ``from_preset`` loads; the class itself is
-                given its models.
-
-        Raises:
-            InputError: there is no such option, or as the class.
-        """
-        known = [
-            name
+        refuse_unknown_options(requested, list(cls.options()))
+        score_table = preset.settings.get("score", {})
+        values = {
+            name: score_table[field.metadata["preset"]]
             for name, field in cls.options().items()
-            if not (opened and field.metadata["opens"])
-        ]
-        for name in given:
-            if name not in known:
-                raise InputError(
-                    f"unknown option {name!r}; there are: {', '.join(known) or 'none'}"
-                )
-        return cls(**given)
+            if field.metadata["preset"] in score_table
+        }
+        return cls(
+            **values | dict(requested),
+            lang_pair=lang_pair,
+            against=against,
+            requested=frozenset(requested),
+        )
+
+    def without_preset_values(self, names: Collection[str]) -> Self:
+        """Settings in which some options have their defaults, unless the user set them."""
+        options = self.options()
+        defaults: dict[str, Any] = {
+            name: options[name].default for name in names if name not in self.requested
+        }
+        return dataclasses.replace(self, **defaults)
 
     def signature_fields(self) -> dict[str, object]:
         """Returns the options with a key of the signature that differ from their defaults: key ->
@@ -155,14 +189,12 @@ class Settings:
                 fields[key] = "yes" if value is True else value
         return fields
 
-    def of_class(self) -> dict[str, Any]:
-        """The keywords of the metric's class: all options but those that choose what ``from_preset``
-        loads."""
-        return {
-            name: getattr(self, name)
-            for name, field in self.options().items()
-            if not field.metadata["opens"]
-        }
+
+def refuse_unknown_options(names: Iterable[str], options: Sequence[str]) -> None:
+    """Raises an `InputError` at the first name that is no option."""
+    for name in names:
+        if name not in options:
+            raise InputError(f"unknown option {name!r}; there are: {', '.join(options) or 'none'}")
 
 
 def kinds(field: dataclasses.Field[Any]) -> set[type]:
@@ -204,6 +236,6 @@ def plain_value(possible: Collection[type], text: str) -> bool | int | float | s
 
 
 def worker_count(workers: int | None) -> int:
-    """A checked number of workers; if None that of the cores, at most 4, which take all that a
-    process can give them."""
+    """Checks a number of workers; None means one per core, at most 4: more bring nothing, since one
+    process feeds them all."""
     return positive("workers", min(os.cpu_count() or 1, 4) if workers is None else workers)

@@ -2,12 +2,16 @@
 
 import enum
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple
 
 from mtmetrics.checks import choice
 from mtmetrics.errors import InputError
 
 Column = Literal["sources", "references"]
+# Options as a user passes them, by their names.
+Options = Mapping[str, Any]
+# A table of a preset, as TOML gives it.
+Table = Mapping[str, Any]
 # Column of texts -> the field of a row that holds one of them.
 FIELDS: dict[Column, str] = {"sources": "source", "references": "reference"}
 
@@ -44,23 +48,40 @@ SIDE_OF_SETTING = {"src-mt": Side.SOURCE, "mt-ref": Side.REFERENCE}
 SETTING_OF_SIDE = {side: setting for setting, side in SIDE_OF_SETTING.items()}
 
 
-class ComparingMetric(Protocol):
-    """A metric that may leave a choice of what to compare with."""
+class SideChoice(NamedTuple):
+    """The choice that a metric leaves of what to compare with.
 
-    @property
-    def name(self) -> str:
-        """Name of the metric."""
+    Attributes:
+        metric: name of the metric.
+        sides: the sides that it can compare with.
+        usual: the side where texts of both are given and nobody chooses; None if that is an error.
+    """
 
-    @property
-    def sides(self) -> Sequence[Side]:
-        """The sides that it can compare with."""
+    metric: str
+    sides: Sequence[Side]
+    usual: Side | None
 
-    @property
-    def usual(self) -> Side | None:
-        """The side where texts of both are given and nobody chooses; None if that is an error."""
+    def sides_of_preset(self, tables: Table) -> list[Side]:
+        """Returns the sides that a preset with these tables is made for; all where it names
+        none."""
+        named_side = tables.get("score", {}).get("against")
+        if named_side is not None:
+            preset_sides = {named_side}
+        else:
+            preset_sides = {*tables.get("regressors", {})}
+            for side, setting in SETTING_OF_SIDE.items():
+                if {setting, f"{setting}s"} & tables.keys():
+                    preset_sides.add(side)
+        return [side for side in self.sides if side in preset_sides] or [*self.sides]
+
+    def preset_side(self, tables: Table) -> Side | None:
+        """Returns the one side that a preset with these tables is made for; None where it leaves
+        the choice."""
+        sides = self.sides_of_preset(tables)
+        return sides[0] if len(sides) == 1 and len(self.sides) > 1 else None
 
 
-def requested_side(options: Mapping[str, Any]) -> str | None:
+def requested_side(options: Options) -> str | None:
     """Returns the side that options ask for, by `against` or by SentSim's alias `setting`; None
     where they ask for none.
 
@@ -81,7 +102,7 @@ def requested_side(options: Mapping[str, Any]) -> str | None:
 
 
 def resolve_side(
-    metric: ComparingMetric,
+    choices: SideChoice,
     requested: str | None,
     preset_side: Side | None,
     given_columns: Collection[str] | None,
@@ -92,7 +113,7 @@ def resolve_side(
     columns that are given; then what is usual for the metric.
 
     Args:
-        metric: says what it can compare with, and what is usual.
+        choices: what the metric can compare with, and what is usual.
         requested: the side that the user asks for, see `requested_side`.
         preset_side: the only side that the preset is made for.
         given_columns: the columns of texts that the user passed; None where they are not known.
@@ -103,39 +124,40 @@ def resolve_side(
     """
     possible = [
         side
-        for side in metric.sides
+        for side in choices.sides
         if given_columns is None or {*side.columns} <= {*given_columns}
     ]
     if requested is not None:
-        return _checked_request(metric, requested, possible)
+        return _checked_request(choices, requested, possible)
     if not possible:
-        columns = _columns_label(metric.sides)
+        columns = _columns_label(choices.sides)
         raise InputError(
-            f"{metric.name} compares predictions with {columns}; pass {columns}",
+            f"{choices.metric} compares predictions with {columns}; pass {columns}",
             mentions=["sources", "references"],
         )
     if preset_side is not None and preset_side in possible:
         return preset_side
     if len(possible) == 1:
         return possible[0]
-    if metric.usual is not None:
-        return metric.usual
-    problem = f"{metric.name}: both sources and references are given"
+    if choices.usual is not None:
+        return choices.usual
+    problem = f"{choices.metric}: both sources and references are given"
     if given_columns is None:
-        problem = f"{metric.name} compares with the source or the reference"
+        problem = f"{choices.metric} compares with the source or the reference"
     raise InputError(
         f"{problem}: pass against='source' or against='reference'",
         mentions=["against='source'", "against='reference'"],
     )
 
 
-def _checked_request(metric: ComparingMetric, requested: str, possible: Collection[Side]) -> Side:
+def _checked_request(choices: SideChoice, requested: str, possible: Collection[Side]) -> Side:
+    """Returns the side that the user asks for; raises as `resolve_side`."""
     choice("against", requested, tuple(Side))
     side = Side(requested)
-    if side not in metric.sides:
+    if side not in choices.sides:
         wrong = "both" if side is Side.BOTH else f"a {side}"
-        columns = _columns_label(metric.sides)
-        raise InputError(f"{metric.name} compares with {columns} only, not with {wrong}")
+        columns = _columns_label(choices.sides)
+        raise InputError(f"{choices.metric} compares with {columns} only, not with {wrong}")
     if side not in possible:
         needed = " and ".join(side.columns)
         raise InputError(

@@ -20,13 +20,13 @@ from mtmetrics.io.lines import iter_lines, shown
 from mtmetrics.io.score_rows import ScoreRow, segment_column
 from mtmetrics.io.tables import Row, header_names, jsonl_rows, named_rows, open_table
 from mtmetrics.io.visible_text import is_blank
+from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers import settings
 from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.foreign import ForeignMetric
-from mtmetrics.scorers.preset_tables import Opened
 from mtmetrics.scorers.results import MetricResult, PartScores
-from mtmetrics.scorers.settings import option
-from mtmetrics.scorers.side import Side
+from mtmetrics.scorers.settings import loading_option, option
+from mtmetrics.scorers.side import Options, Side
 
 # What a column of scores is called where the user does not say; COMET writes the second one.
 _COLUMNS = ("score", "COMET")
@@ -50,24 +50,26 @@ class StoredScores(ForeignMetric):
         scores: system -> its scores; a single system may have the name ``""``.
         name: of the file, for messages and the signature.
         fingerprint: 8 hexadecimal digits that pin its content.
-        against: the side whose texts come along.
+        **options: of `StoredScores.Settings`; and `against`, the side whose texts come along.
     """
 
     @dataclasses.dataclass(frozen=True, kw_only=True)
     class Settings(settings.Settings):
         """The options of stored scores."""
 
-        key: str | None = option(
-            None,
+        key: str | None = loading_option(
             "the column or key of the score (default: score, or COMET)",
             usage="NAME",
-            opens=True,
         )
         lower_is_better: bool = option(
             False, "turn the scores round: lower ones are better", signed="turned"
         )
 
+    settings: Settings
+
     metric = "scores"
+    sides = (Side.SOURCE, Side.REFERENCE)
+    usual = Side.SOURCE
     usual_preset: ClassVar = "FILE"
 
     def __init__(
@@ -76,16 +78,16 @@ class StoredScores(ForeignMetric):
         name: str,
         fingerprint: str,
         *,
-        against: str = "source",
-        lang_pair: str | None = None,
+        settings: Settings | None = None,
         **options: Any,
     ) -> None:
-        super().__init__(lang_pair, **options)
+        super().__init__(settings=settings, **options)
         self.scores = {
             system: np.array(values, dtype=np.float64) for system, values in scores.items()
         }
         self.name, self.fingerprint = name, fingerprint
-        self.side, self.lower_is_better = Side(against), self.settings.lower_is_better
+        self.side = Side(self.settings.against or Side.SOURCE)
+        self.lower_is_better = self.settings.lower_is_better
 
     @classmethod
     def needs_preset(cls) -> bool:
@@ -94,22 +96,24 @@ class StoredScores(ForeignMetric):
 
     @classmethod
     def read_preset(
-        cls, preset: str | None, options: Mapping[str, Any], *, local_files_only: bool = False
+        cls, preset: str | None, options: Options, *, local_files_only: bool = False
     ) -> Preset:
         """Nothing but the name of the file, which stands where other metrics have a preset:
         ``scores:FILE``."""
         return Preset(str(preset), cls.metric, Path(), {})
 
     @classmethod
-    def from_opened(cls, opened: Opened) -> Self:
+    def from_preset(cls, preset: Preset, settings: Settings, models: ModelPool) -> Self:
         """An `InputError` where there is no such file, or it holds anything else."""
-        path = Path(opened.bundle.name)
-        if opened.bundle.name == cls.usual_preset or not path.is_file():
+        path = Path(preset.name)
+        if preset.name == cls.usual_preset or not path.is_file():
             raise InputError(
                 f"metric scores: {path}: no such file; write scores:FILE", option="metric"
             )
-        scores, fingerprint = read_scores(path, opened.chosen.key), sha256_file(path)[:8]
-        return cls(scores, path.name, fingerprint, against=opened.side(), **opened.keywords())
+        scores, fingerprint = read_scores(path, settings.key), sha256_file(path)[:8]
+        side = cls.supported_side(preset, settings.against)
+        settings = dataclasses.replace(settings, against=side)
+        return cls(scores, path.name, fingerprint, settings=settings)
 
     @property
     def signature(self) -> str:
@@ -156,11 +160,11 @@ class StoredScores(ForeignMetric):
             return list(self.scores.values())
         missing = [name for name in names if name not in self.scores]
         if missing:
-            known = ", ".join(name or "one system without a name" for name in self.scores)
+            stored_names = ", ".join(name or "one system without a name" for name in self.scores)
             problem = f"no scores of {missing[0]!r}"
             if missing == [""]:
                 problem = "several systems, whose names are not known here"
-            raise InputError(f"{self.name}: {problem}; it holds: {known}")
+            raise InputError(f"{self.name}: {problem}; it holds: {stored_names}")
         return [self.scores[name] for name in names]
 
     def _floor(self) -> tuple[float | None, dict[str, float]]:
@@ -194,9 +198,9 @@ def read_scores(
     rows = list(_rows(path, key, in_order))
     if not rows:
         raise InputError(f"{path}: empty; there are no scores")
-    found: dict[str, dict[int, float]] = {}
+    scores: dict[str, dict[int, float]] = {}
     for system, number, value, place in rows:
-        of_system = found.setdefault(system, {})
+        of_system = scores.setdefault(system, {})
         segment = len(of_system) + 1 if number is None else number
         if segment in of_system:
             raise InputError(f"{place}: segment {segment} of {system or 'the system'} comes twice")
@@ -206,9 +210,9 @@ def read_scores(
             of_system[segment] = math.nan
         if isinstance(value, bool) or not math.isfinite(of_system[segment]):
             raise InputError(f"{place}: a finite number is needed, got {shown(value)}")
-    longest = max(map(len, found.values()))
-    first = 0 if all(min(of_system) == 0 for of_system in found.values()) else 1
-    for system, of_system in found.items():
+    longest = max(map(len, scores.values()))
+    first = 0 if all(min(of_system) == 0 for of_system in scores.values()) else 1
+    for system, of_system in scores.items():
         if set(of_system) != set(range(first, first + longest)):
             what = (
                 f"{len(of_system)} scores of {system or 'a system'}, up to segment {max(of_system)}"
@@ -224,7 +228,7 @@ def read_scores(
             )
     return {
         system: [of_system[number] for number in sorted(of_system)]
-        for system, of_system in found.items()
+        for system, of_system in scores.items()
     }
 
 
@@ -240,8 +244,8 @@ def _rows(path: Path, column: str | None, in_order: bool) -> Iterator[_Score]:
     else:
         dialect, lines = find_dialect(path, iter_lines(path))
         cells = (
-            (number, [cell.strip() for cell in found])
-            for number, found in iter_cells(path, lines, dialect)
+            (number, [cell.strip() for cell in row])
+            for number, row in iter_cells(path, lines, dialect)
         )
         begin = list(itertools.islice(cells, 1))
         header = begin[0][1] if begin else []
@@ -325,20 +329,21 @@ def _json_rows(path: Path, column: str | None) -> Iterator[_Score]:
         raise InputError(f"{path}: {needed}")
     for system, rows in document.items():
         for number, row in enumerate(rows, 1):
-            given = Row(
+            named_row = Row(
                 f"{path}, {system}, segment {number}",
                 row if isinstance(row, dict) else {"score": row},
             )
             yield (
                 Path(system).stem,
                 number,
-                given.fields[_required_column(given, column)],
-                given.where,
+                named_row.fields[_required_column(named_row, column)],
+                named_row.where,
             )
 
 
-def _column(names: Iterable[str], asked: str | None) -> str | None:
-    wanted = _COLUMNS if asked is None else (asked,)
+def _column(names: Iterable[str], column: str | None) -> str | None:
+    """The name of the column of the score, among those of a file; None where there is none."""
+    wanted = _COLUMNS if column is None else (column,)
     return next((name for name in wanted if name in list(names)), None)
 
 

@@ -1,25 +1,40 @@
-"""UScore: word level and sentence level, both without supervision (Belouadi and Eger, 2023)."""
+"""UScore: word level and sentence level, both without supervision (Belouadi and Eger, 2023).
+
+The class `UScore` reads from the top down: its settings, the formula, the steps of the formula, words
+at fault, and how a scorer is made."""
 
 import dataclasses
 import functools
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from mtmetrics.artifacts.presets import Preset
 from mtmetrics.checks import choice, for_language
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.matching.pairs import text_cosines
 from mtmetrics.matching.plan import Alignment, Cells
 from mtmetrics.matching.word_errors import Evidence
+from mtmetrics.models.language_model import LanguageModel
 from mtmetrics.models.packed import Encoder, PackedTokens
+from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.translator import Translation, Translator
 from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import any_truncated, encoded_columns
 from mtmetrics.scorers.batch import Batch
-from mtmetrics.scorers.preset_tables import Opened, map_name, model_name, own_language_model
+from mtmetrics.scorers.preset_tables import (
+    encoder_table,
+    load_remapping,
+    model_table,
+    own_language_model,
+    required_pair,
+    target_language,
+)
 from mtmetrics.scorers.results import PartScores
-from mtmetrics.scorers.settings import option
+from mtmetrics.scorers.settings import loading_option, option
+from mtmetrics.scorers.side import Options
+from mtmetrics.scorers.signature import map_name, model_name
 from mtmetrics.scorers.words import WordScorer
 from mtmetrics.scorers.xmoverscore import VARIANTS, XMoverScore
 
@@ -67,10 +82,10 @@ def part_weights(
     """
     chosen = _named_weights(str(weights))
     gone = {OPTIONAL[choice("without", name, tuple(OPTIONAL))] for name in without}
-    asked = str(combine).split("+")
-    if not set(asked) <= set(LEVELS) or len(set(asked)) != len(asked):
+    wanted_levels = str(combine).split("+")
+    if not set(wanted_levels) <= set(LEVELS) or len(set(wanted_levels)) != len(wanted_levels):
         raise InputError(f"combine {combine!r}: must be one of wrd, snt, wrd+snt", option="combine")
-    names = [name for name in LEVELS if name in asked and name not in gone]
+    names = [name for name in LEVELS if name in wanted_levels and name not in gone]
     if not names:
         raise InputError(
             f"combine {combine!r}: nothing is left without {' and '.join(without)}",
@@ -115,6 +130,29 @@ def weighted_sum(parts: Mapping[str, np.ndarray], weights: Mapping[str, float]) 
     """(n,) sum of the parts that have a weight: Eq. 3 with those of the word level, Eq. 6 with
     those of the levels."""
     return np.sum([weight * parts[name] for name, weight in weights.items()], axis=0)
+
+
+@dataclasses.dataclass
+class _Encoded:
+    """Packed texts of a batch.
+
+    Attributes:
+        words: n-grams of the remapped sources, then of each system; empty without the word level.
+        unmapped_sources: n-grams of the sources as the encoder gives them, for ``back``.
+        translations: part -> n-grams of the pseudo-references, or of the pseudo sources of each
+            system.
+        sentences: vectors of the sources, then of each system; empty without the sentence level.
+    """
+
+    words: list[PackedTokens] = dataclasses.field(default_factory=list)
+    unmapped_sources: PackedTokens | None = None
+    translations: dict[str, list[PackedTokens]] = dataclasses.field(default_factory=dict)
+    sentences: list[PackedTokens] = dataclasses.field(default_factory=list)
+
+    @property
+    def levels(self) -> list[list[PackedTokens]]:
+        """The levels that there are, each with the sources first."""
+        return [level for level in (self.words, self.sentences) if level]
 
 
 class UScore(WordScorer):
@@ -169,21 +207,21 @@ class UScore(WordScorer):
             ),
             usage="NAME+NAME",
         )
-        map: str | None = option(None, settings.MAP, opens=True)
-        maps: str | None = option(None, settings.MAPS, usage="PATH|NAME", opens=True)
-        lm: str | None = option(None, settings.LANGUAGE_MODEL, usage="MODEL", opens=True)
-        back: str | None = option(
-            None,
+        map: str | None = loading_option(settings.MAP)
+        maps: str | None = loading_option(settings.MAPS, usage="PATH|NAME")
+        lm: str | None = loading_option(settings.LANGUAGE_MODEL, usage="MODEL")
+        back: str | None = loading_option(
             "translation model into the source language, for weights of back",
             usage="MODEL",
-            opens=True,
         )
-        workers: int | None = option(None, settings.WORKERS, opens=True)
+        workers: int | None = loading_option(settings.WORKERS)
+
+    settings: Settings
 
     metric = "uscore"
     scale = "at most 0.4 with the weights `tuned`"
-    told_parts = "`wmd`, `pseudo`, `back`, `lm`, `wrd` and `snt`, as far as they were computed"
-    told_alignments = XMoverScore.told_alignments
+    parts_help = "`wmd`, `pseudo`, `back`, `lm`, `wrd` and `snt`, as far as they were computed"
+    alignments_help = XMoverScore.alignments_help
     usual_preset = "mini"
     tables: ClassVar = {
         "encoder": {"model", "revision", "layer"},
@@ -199,6 +237,137 @@ class UScore(WordScorer):
         "start": {"sentences", "translation", "aligner_layer"},
     }
 
+    def compute(self, batch: Batch) -> list[PartScores]:
+        translations = self._translated(batch)
+        encoded = self._encoded(batch, translations)
+        results = []
+        for system, predictions in enumerate(batch.predictions):
+            parts: dict[str, np.ndarray] = {}
+            sides = [side for level in encoded.levels for side in (level[0], level[1 + system])]
+            truncated = any_truncated(*sides)
+            if encoded.words:
+                words, cut = self._word_parts(encoded, translations, system, predictions)
+                parts |= words
+                truncated |= cut
+            if encoded.sentences:
+                source, target = encoded.sentences[0], encoded.sentences[1 + system]
+                parts["snt"] = text_cosines(source, target)
+            segments = self.combined(parts)
+            results.append(PartScores(segments, parts, truncated, np.isnan(segments)))
+        return results
+
+    def _word_parts(
+        self,
+        encoded: _Encoded,
+        translations: Mapping[str, list[list[Translation]]],
+        system: int,
+        predictions: list[str],
+    ) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        """The parts of the word level for one system, and an (n,) mask of translations of
+        `translations` or of texts that a model cut."""
+        scorer = self._required_words()
+        parts: dict[str, np.ndarray] = {}
+        truncated = np.zeros(len(predictions), dtype=bool)
+        source, prediction = encoded.words[0], encoded.words[1 + system]
+        parts["wmd"] = scorer.mover(source, prediction)
+        for part, translated in translations.items():
+            # All systems share the pseudo-references.
+            place, compared = 0, prediction
+            if part == "back" and encoded.unmapped_sources is not None:
+                place, compared = system, encoded.unmapped_sources
+            values = scorer.mover(encoded.translations[part][place], compared)
+            # The encoder frames blank text, too, so it would come out close to everything.
+            is_blank = np.array([not item.text.strip() for item in translated[place]])
+            parts[part] = np.where(is_blank, scorer._floor()[1]["mover"], values)
+            truncated |= np.array([item.cut for item in translated[place]])
+        if "lm" in self.word_weights:
+            parts["lm"], is_cut = scorer.fluency(predictions)
+            truncated |= is_cut
+        parts["wrd"] = weighted_sum(parts, self.word_weights)
+        return parts, truncated
+
+    def combined(self, parts: Mapping[str, np.ndarray]) -> np.ndarray:
+        words = {"wrd": weighted_sum(parts, self.word_weights)} if self.word_weights else {}
+        return weighted_sum({**parts, **words}, self.level_weights)
+
+    def _floor(self) -> tuple[float, dict[str, float]]:
+        floors = {"snt": -1.0}
+        if self.words is not None:
+            words = self.words._floor()[1]
+            floors |= dict.fromkeys(("wmd", "pseudo", "back"), words["mover"]) | {"lm": words["lm"]}
+        arrays = {name: np.array([value]) for name, value in floors.items()}
+        if self.word_weights:
+            arrays["wrd"] = weighted_sum(arrays, self.word_weights)
+        kept = {name: float(arrays[name][0]) for name in (*self.word_weights, *self.level_weights)}
+        return float(weighted_sum(arrays, self.level_weights)[0]), kept
+
+    def _translated(self, batch: Batch) -> dict[str, list[list[Translation]]]:
+        """Part -> translations: of the sources, once, for ``pseudo``, of the translations of each
+        system for ``back``."""
+        translations = {}
+        for part, translator in self._translators.items():
+            columns = [batch.compared] if part == "pseudo" else batch.predictions
+            translations[part] = [translator.translate(texts) for texts in columns]
+        return translations
+
+    @property
+    def _translators(self) -> dict[str, Translator]:
+        """By the part that it makes."""
+        both = {"pseudo": self.translator, "back": self.back_translator}
+        return {
+            part: translator
+            for part, translator in both.items()
+            if translator is not None and part in self.word_weights
+        }
+
+    def _encoded(
+        self, batch: Batch, translations: Mapping[str, list[list[Translation]]]
+    ) -> _Encoded:
+        """Encodes all texts, each once per encoder."""
+        encoded = _Encoded()
+        words = self.words if self.word_weights else None
+        if words is not None:
+            source, *systems = encoded_columns(words.encoder, batch)
+            encoded.words.append(words.ngrams_of(source, "source"))
+            encoded.words += [words.ngrams_of(system, "target") for system in systems]
+            if "back" in translations:
+                encoded.unmapped_sources = words.ngrams_of(source, "target")
+            for part, columns in translations.items():
+                language = self.languages.target if part == "pseudo" else self.languages.source
+                tokens = [
+                    words.encoder.encode([item.text for item in column], language)
+                    for column in columns
+                ]
+                encoded.translations[part] = [words.ngrams_of(side, "target") for side in tokens]
+        if self._sentences is not None:
+            encoded.sentences = encoded_columns(self._sentences, batch)
+        return encoded
+
+    @property
+    def _sentences(self) -> Encoder | None:
+        return self.sentences if "snt" in self.level_weights else None
+
+    @property
+    def cells(self) -> Cells:
+        """Costs; an `InputError` without the word level."""
+        return self._required_words().cells
+
+    def _required_words(self) -> XMoverScore:
+        """The scorer of the word level; an `InputError` without it."""
+        if self.words is None:
+            raise InputError(f"alignments: {self.why_no_words}")
+        return self.words
+
+    def align_batch(self, batch: Batch) -> Iterator[Alignment]:
+        """Aligns with the sources, not with the pseudo-references."""
+        return self._required_words().align_batch(batch)
+
+    def evidence(
+        self, predictions: list[str], alignments: Sequence[Alignment]
+    ) -> list[list[Evidence]]:
+        weights = self.word_weights.get("wmd", 0.0), self.word_weights.get("lm", 0.0)
+        return self._required_words().weighted_evidence(predictions, alignments, *weights)
+
     def __init__(
         self,
         words: XMoverScore | None = None,
@@ -206,13 +375,15 @@ class UScore(WordScorer):
         sentences: Encoder | None = None,
         *,
         back_translator: Translator | None = None,
-        lang_pair: str | None = None,
+        settings: Settings | None = None,
         **options: Any,
     ) -> None:
-        super().__init__(lang_pair, **options)
-        chosen = self.settings
-        gone = _names(chosen.without)
-        self.word_weights, self.level_weights = part_weights(chosen.weights, chosen.combine, gone)
+        super().__init__(settings=settings, **options)
+        settings = self.settings
+        gone = _names(settings.without)
+        self.word_weights, self.level_weights = part_weights(
+            settings.weights, settings.combine, gone
+        )
         self.without = sorted(name for name in gone if self.word_weights or OPTIONAL[name] == "snt")
         self.words, self.sentences = words, sentences
         # Of the translations that the parts "pseudo" and "back" compare with.
@@ -239,77 +410,54 @@ class UScore(WordScorer):
             )
 
     @classmethod
-    def unpaired(cls, options: Mapping[str, Any]) -> dict[str, Any]:
+    def unpaired(cls, options: Options) -> dict[str, Any]:
         return {
             "map": "none",
             "without": "+".join(sorted({*_names(options.get("without")), "translation"})),
         }
 
     @classmethod
-    def from_opened(cls, opened: Opened) -> Self:
+    def from_preset(cls, preset: Preset, settings: Settings, models: ModelPool) -> Self:
         """A preset may be one that ``mtmetrics train uscore`` makes; one that was made for a language
         pair needs none.
 
         Raises:
             ArtifactError: a part that was not left out has no model.
         """
-        opened = dataclasses.replace(
-            opened, lang_pair=opened.lang_pair or opened.bundle.settings.get("lang_pair")
+        lang_pair = settings.lang_pair or preset.settings.get("lang_pair")
+        without = _names(settings.without) | {*preset.settings.get("score", {}).get("without", [])}
+        if settings.lm == "none":
+            without.add("language_model")
+        settings = dataclasses.replace(
+            settings, lang_pair=lang_pair, without="+".join(sorted(without)) or None
         )
-        bundle, pool, chosen = opened.bundle, opened.pool, opened.chosen
-        score = bundle.settings.get("score", {})
-        gone = {*score.get("without", []), *_names(chosen.without)}
-        gone |= {"language_model"} if chosen.lm == "none" else set()
-        word_weights, level_weights = part_weights(chosen.weights, chosen.combine, gone)
-        pair = opened.needed_pair() if word_weights else opened.pair or ("", "")
-        tables = _model_tables(opened)
+        word_weights, level_weights = part_weights(settings.weights, settings.combine, without)
+        pair = required_pair(lang_pair) if word_weights else ("", target_language(lang_pair) or "")
+        tables = _model_tables(preset, settings)
         needed = [
             name for name, part in OPTIONAL.items() if part in word_weights or part in level_weights
         ]
-        missing = [name for name in needed if name not in tables]
-        if missing:
-            named = [
-                f"{name} ({pair[1]})" if name == "language_model" else name for name in missing
-            ]
-            advice = (
-                "'mtmetrics train uscore' makes a preset that does, from text of both languages; or "
-                "leave out by name"
-            )
-            raise ArtifactError(
-                f"preset {bundle.name}: names no model for {' and '.join(named)}; {advice}: "
-                f"without={'+'.join(missing)!r}",
-                option="preset",
-                mentions=[f"without={'+'.join(missing)!r}"],
-            )
-        forth, back = (
-            functools.partial(pool.translator, lang_pair="-".join(way))
-            for way in (pair, pair[::-1])
-        )
-        of_pool: list[Any] = [forth, pool.language_model, pool.sentence_encoder, back]
-        loaders = dict(zip(OPTIONAL, of_pool, strict=True))
-        models = {name: loaders[name](**tables[name]) for name in needed}
+        _refuse_missing_models([name for name in needed if name not in tables], preset, pair[1])
+        # Only the models of parts that have a weight are loaded.
+        loaders: dict[str, Callable[..., Any]] = {
+            "translation": functools.partial(models.translator, lang_pair="-".join(pair)),
+            "language_model": models.language_model,
+            "sentences": models.sentence_encoder,
+            "back_translation": functools.partial(
+                models.translator, lang_pair="-".join(reversed(pair))
+            ),
+        }
+        loaded = {name: loaders[name](**tables[name]) for name in needed}
         words = None
         if word_weights:
-            encoder = pool.encoder(**opened.encoder_table())
-            masses = choice("masses", score.get("masses", "uniform"), ("uniform", "norm"))
-            shared = {
-                "lang_pair": opened.lang_pair,
-                "workers": chosen.workers,
-                "pieces": score.get("pieces"),
-            }
-            shared |= {
-                "remapping": opened.remapping(encoder),
-                "language_model": models.get("language_model"),
-            }
-            shared["weights"] = None if masses == "uniform" else masses
-            words = XMoverScore(encoder, variant="uscore", **shared)
-        of_class = opened.keywords() | {"without": "+".join(sorted(gone)) or None}
-        of_class["back_translator"] = models.get("back_translation")
-        return cls(words, models.get("translation"), models.get("sentences"), **of_class)
-
-    @property
-    def _sentences(self) -> Encoder | None:
-        return self.sentences if "snt" in self.level_weights else None
+            words = _word_level(preset, settings, models, loaded.get("language_model"))
+        return cls(
+            words,
+            loaded.get("translation"),
+            loaded.get("sentences"),
+            back_translator=loaded.get("back_translation"),
+            settings=settings,
+        )
 
     def signature_fields(self) -> dict[str, object]:
         fields: dict[str, object] = {
@@ -342,138 +490,65 @@ class UScore(WordScorer):
             fields |= language_model.signature_fields
         return fields
 
-    def compute(self, batch: Batch) -> list[PartScores]:
-        sources, systems = batch.compared, batch.predictions
-        # Of the sources for "pseudo", which all systems share; of the translations of each system
-        # for "back".
-        made = {
-            part: [
-                translator.translate(texts)
-                for texts in ([sources] if part == "pseudo" else systems)
-            ]
-            for part, translator in self._translators.items()
-        }
-        levels = self._encoded(batch, made)
-        results = []
-        for number, predictions in enumerate(systems, 1):
-            parts: dict[str, np.ndarray] = {}
-            sides = [
-                side
-                for level in LEVELS
-                if level in levels
-                for side in (levels[level][0], levels[level][number])
-            ]
-            truncated = any_truncated(*sides)
-            if self.words is not None and "wrd" in levels:
-                prediction = levels["wrd"][number]
-                parts["wmd"] = self.words.mover(levels["wrd"][0], prediction)
-                for part, translations in made.items():
-                    own = 0 if part == "pseudo" else number - 1
-                    compared = prediction if part == "pseudo" else levels["plain"][0]
-                    # The encoder frames blank text, too, so it would come out close to everything.
-                    blank = np.array(
-                        [not translation.text.strip() for translation in translations[own]]
-                    )
-                    values = self.words.mover(levels[part][own], compared)
-                    parts[part] = np.where(blank, self.words._floor()[1]["mover"], values)
-                    truncated |= np.array([translation.cut for translation in translations[own]])
-                if "lm" in self.word_weights:
-                    parts["lm"], long = self.words.fluency(predictions)
-                    truncated |= long
-                parts["wrd"] = weighted_sum(parts, self.word_weights)
-            if "snt" in levels:
-                parts["snt"] = text_cosines(levels["snt"][0], levels["snt"][number])
-            segments = self.combined(parts)
-            results.append(PartScores(segments, parts, truncated, np.isnan(segments)))
-        return results
-
-    @property
-    def _translators(self) -> dict[str, Translator]:
-        """By the part that it makes."""
-        both = {"pseudo": self.translator, "back": self.back_translator}
-        return {
-            part: made
-            for part, made in both.items()
-            if made is not None and part in self.word_weights
-        }
-
-    def _encoded(
-        self, batch: Batch, made: Mapping[str, list[list[Translation]]]
-    ) -> dict[str, list[PackedTokens]]:
-        """Per level the packed sources and systems, by their parts what was made of them, and
-        sources that are not remapped; a text is encoded once per encoder."""
-        words = self.words if self.word_weights else None
-        sentences = self._sentences
-        packed: dict[str, list[PackedTokens]] = {}
-        if words is not None:
-            source, *targets = encoded_columns(words.encoder, batch)
-            packed["wrd"] = [words.ngrams_of(source, "source")]
-            packed["wrd"] += [words.ngrams_of(side, "target") for side in targets]
-            if "back" in made:
-                packed["plain"] = [words.ngrams_of(source, "target")]
-            for part, translated in made.items():
-                language = self.languages.target if part == "pseudo" else self.languages.source
-                sides = [
-                    words.encoder.encode([item.text for item in side], language)
-                    for side in translated
-                ]
-                packed[part] = [words.ngrams_of(side, "target") for side in sides]
-        if sentences is not None:
-            packed["snt"] = encoded_columns(sentences, batch)
-        return packed
-
-    def align_batch(self, batch: Batch) -> Iterator[Alignment]:
-        """Aligns with the sources, not with the pseudo-references."""
-        words: Any = self.words
-        return words.align_batch(batch)
-
-    @property
-    def cells(self) -> Cells:
-        """Costs; an `InputError` without the word level."""
-        if self.words is None:
-            raise InputError(f"alignments: {self.why_no_words}")
-        return self.words.cells
-
-    def evidence(
-        self, predictions: list[str], alignments: Sequence[Alignment]
-    ) -> list[list[Evidence]]:
-        weights = self.word_weights.get("wmd", 0.0), self.word_weights.get("lm", 0.0)
-        words: Any = self.words
-        return words.weighted_evidence(predictions, alignments, *weights)
-
-    def combined(self, parts: Mapping[str, np.ndarray]) -> np.ndarray:
-        words = {"wrd": weighted_sum(parts, self.word_weights)} if self.word_weights else {}
-        return weighted_sum({**parts, **words}, self.level_weights)
-
-    def _floor(self) -> tuple[float, dict[str, float]]:
-        floors = {"snt": -1.0}
-        if self.words is not None:
-            words = self.words._floor()[1]
-            floors |= dict.fromkeys(("wmd", "pseudo", "back"), words["mover"]) | {"lm": words["lm"]}
-        arrays = {name: np.array([value]) for name, value in floors.items()}
-        if self.word_weights:
-            arrays["wrd"] = weighted_sum(arrays, self.word_weights)
-        kept = {name: float(arrays[name][0]) for name in (*self.word_weights, *self.level_weights)}
-        return float(weighted_sum(arrays, self.level_weights)[0]), kept
-
 
 def _names(listed: str | Collection[str] | None) -> set[str]:
     return set(listed.split("+") if isinstance(listed, str) else listed or ())
 
 
-def _model_tables(opened: Opened) -> dict[str, dict[str, Any]]:
+def _model_tables(preset: Preset, settings: UScore.Settings) -> dict[str, dict[str, Any]]:
     """By the names of `OPTIONAL`, the models that the user or the preset names."""
-    settings, chosen = opened.bundle.settings, opened.chosen
+    language_models = preset.settings.get("language_models", {})
     tables = {
-        name: settings.get(name, {}) for name in ("translation", "sentences", "back_translation")
+        name: preset.settings.get(name, {})
+        for name in ("translation", "sentences", "back_translation")
     }
     tables["language_model"] = (
-        for_language(settings.get("language_models", {}), opened.pair and opened.pair[1]) or {}
+        for_language(language_models, target_language(settings.lang_pair)) or {}
     )
-    if chosen.back:
-        tables["back_translation"] = {"model": chosen.back}
-    if chosen.lm:
-        tables["language_model"] = own_language_model(chosen.lm, tables["language_model"])
+    if settings.back:
+        tables["back_translation"] = {"model": settings.back}
+    if settings.lm:
+        tables["language_model"] = own_language_model(settings.lm, tables["language_model"])
     return {
-        name: opened.model_table(name, table) for name, table in tables.items() if "model" in table
+        name: model_table(preset, name, table) for name, table in tables.items() if "model" in table
     }
+
+
+def _refuse_missing_models(missing: Sequence[str], preset: Preset, target: str) -> None:
+    """Raises an `ArtifactError` where the preset lacks models of parts that are not left out."""
+    if not missing:
+        return
+    labels = [f"{name} ({target})" if name == "language_model" else name for name in missing]
+    without = f"without={'+'.join(missing)!r}"
+    raise ArtifactError(
+        f"preset {preset.name}: names no model for {' and '.join(labels)}; 'mtmetrics train "
+        "uscore' makes a preset that does, from text of both languages; or leave out by name: "
+        f"{without}",
+        option="preset",
+        mentions=[without],
+    )
+
+
+def _word_level(
+    preset: Preset,
+    settings: UScore.Settings,
+    models: ModelPool,
+    language_model: LanguageModel | None,
+) -> XMoverScore:
+    """The scorer of the parts of the word level."""
+    score_table = preset.settings.get("score", {})
+    encoder = models.encoder(**encoder_table(preset, None, None))
+    masses = choice("masses", score_table.get("masses", "uniform"), ("uniform", "norm"))
+    remapping = load_remapping(
+        preset, models, encoder, settings.lang_pair, kind=settings.map, artifact=settings.maps
+    )
+    return XMoverScore(
+        encoder,
+        remapping=remapping,
+        language_model=language_model,
+        weights="norm" if masses == "norm" else None,
+        lang_pair=settings.lang_pair,
+        variant="uscore",
+        pieces=score_table.get("pieces"),
+        workers=settings.workers,
+    )

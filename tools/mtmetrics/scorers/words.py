@@ -2,7 +2,6 @@
 
 import abc
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from mtmetrics.checks import as_texts
 from mtmetrics.errors import InputError
@@ -55,7 +54,7 @@ class WordScorer(Scorer):
     def align(
         self,
         predictions: Sequence[str],
-        *others: Any,
+        *others: object,
         sources: Sequence[str] | None = None,
         references: Sequence[str] | None = None,
     ) -> list[Alignment]:
@@ -124,7 +123,7 @@ class WordScorer(Scorer):
     def blame(
         self,
         predictions: Sequence[str],
-        *others: Any,
+        *others: object,
         sources: Sequence[str] | None = None,
         references: Sequence[str] | None = None,
     ) -> list[list[Fault]]:

@@ -1,5 +1,8 @@
-"""XMoverScore: similarity of a source and its translation, and a language model (Zhao et al.,
-2020)."""
+"""XMoverScore (Zhao et al., 2020): similarity of a source and its translation, and a language model.
+
+The class `XMoverScore` reads from the top down: its settings, the formula (`compute` and
+`combined`), the steps of the formula in the order of their use, the words at fault, and last how a
+scorer is made from models or from a preset."""
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -8,6 +11,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
+from mtmetrics.artifacts.presets import Preset
 from mtmetrics.checks import number
 from mtmetrics.errors import InputError
 from mtmetrics.matching.pairs import text_cosines
@@ -24,51 +28,65 @@ from mtmetrics.matching.transport import (
 from mtmetrics.matching.word_errors import Evidence, loss_evidence, match_evidence
 from mtmetrics.models.language_model import LanguageModel, length_normalised
 from mtmetrics.models.packed import Encoder, PackedTokens, WordEncoder
+from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.stored_vectors import SUFFIX
 from mtmetrics.models.token_weights import TokenWeights
 from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import any_truncated, encoded_columns
 from mtmetrics.scorers.batch import Batch
-from mtmetrics.scorers.preset_tables import Opened, map_name, model_name
+from mtmetrics.scorers.preset_tables import (
+    encoder_table,
+    load_language_model,
+    load_remapping,
+    required_pair,
+)
 from mtmetrics.scorers.results import PartScores
-from mtmetrics.scorers.settings import option
+from mtmetrics.scorers.settings import loading_option, option, worker_count
+from mtmetrics.scorers.signature import map_name, model_name
 from mtmetrics.scorers.words import WordScorer
 
 Role = Literal["source", "target"]
 KeptPieces = Literal["words", "all"]
 Similarity = Literal["mover", "cosine"]
 SIMILARITIES: tuple[Similarity, ...] = ("mover", "cosine")
-_UNRELATED: dict[Distance, float] = {
-    "sqeuclidean": 2.0,
-    "euclidean": 2.0**0.5,
-    "cosine": 1.0,
-}  # at right angles
+# The distance of two vectors of length 1 that are at right angles, and of two that are opposite.
+_UNRELATED: dict[Distance, float] = {"sqeuclidean": 2.0, "euclidean": 2.0**0.5, "cosine": 1.0}
 _FARTHEST: dict[Distance, float] = {"sqeuclidean": 4.0, "euclidean": 2.0, "cosine": 2.0}
-# What has no effect on the comparison of sentence vectors.
-_OF_WORDS = ("pieces", "ngram", "distance", "drop_rate")
+# Options that change only the word-level similarity.
+_WORD_OPTIONS = ("pieces", "ngram", "distance", "drop_rate")
 
 
 @dataclasses.dataclass(frozen=True)
 class Variant:
-    """A published form of the metric; every field but the first three can be chosen
-    independently."""
+    """A published form of the metric.
 
-    similarity: Callable[[np.ndarray], np.ndarray]  # of distances
-    pieces: KeptPieces  # that n-grams are made of
-    normalise_lm: bool  # divide the log-likelihood by the length once more and exponentiate
+    Attributes:
+        similarity: (n,) distances -> (n,) similarities.
+        normalise_lm: divide the log-likelihood by the length once more, and exponentiate it.
+        pieces: the pieces that n-grams are made of; this and all that follow can be chosen
+            independently.
+        distance: of two n-grams.
+        ngram: pieces per n-gram.
+        layer: of the encoder; None is the last.
+        drop_rate: share of flows that partial transport drops; None for full transport.
+    """
+
+    similarity: Callable[[np.ndarray], np.ndarray]
+    normalise_lm: bool
+    pieces: KeptPieces
     distance: Distance
     ngram: int
-    layer: int | None  # None is the last
-    drop_rate: float | None  # None for full transport
+    layer: int | None
+    drop_rate: float | None
 
 
 VARIANTS: dict[str, Variant] = {
     # score_utils.py of the authors: the code of the paper.
-    "acl20": Variant(lambda d: 1.0 - d, "words", False, "sqeuclidean", 2, None, None),
+    "acl20": Variant(lambda d: 1.0 - d, False, "words", "sqeuclidean", 2, None, None),
     # score_utils_2.py of the authors, which their scorer.py uses.
-    "release": Variant(lambda d: 1.0 / (1.0 + d), "all", True, "euclidean", 2, 8, 0.3),
+    "release": Variant(lambda d: 1.0 / (1.0 + d), True, "all", "euclidean", 2, 8, 0.3),
     # The word-level part of UScore (Belouadi and Eger, 2023).
-    "uscore": Variant(lambda d: -d, "words", False, "sqeuclidean", 1, None, None),
+    "uscore": Variant(lambda d: -d, False, "words", "sqeuclidean", 1, None, None),
 }
 
 
@@ -99,19 +117,38 @@ class XMoverScore(WordScorer):
             ``similarity="cosine"``.
     """
 
+    metric = "xmoverscore"
+    scale = "at most 1 with the variant `acl20` and no language model"
+    parts_help = "`mover` or `cosine`, and `lm`, the mean log-likelihood per token"
+    alignments_help = (
+        "per segment the words of `source` and `prediction`, the `mass` that moves between "
+        "them, its costs (`values`), and their `total`, the distance"
+    )
+    needs_pair = True
+    tables: ClassVar = {
+        "encoder": {"model", "revision", "layer"},
+        "maps": {"artifact", "kind", "revision", "fingerprint"},
+        "language_models.*": {
+            "model",
+            "revision",
+            "weight",
+            "start_token",
+            "end_token",
+            "length_power",
+        },
+    }
+
     @dataclasses.dataclass(frozen=True, kw_only=True)
     class Settings(settings.Settings):
         """The options of XMoverScore; layer and maps of a preset belong to its own encoder, so that
         another one needs `maps`, or ``map="none"``."""
 
-        encoder: str | None = option(
-            None,
+        encoder: str | None = loading_option(
             "another encoder (or, for similarity cosine, a sentence-transformers model), or a "
             "table of word vectors in a shared space; {lang} in its path: one table per language",
             usage="MODEL|TABLE",
-            opens=True,
         )
-        layer: int | None = option(None, settings.LAYER, opens=True)
+        layer: int | None = loading_option(settings.LAYER)
         similarity: Similarity = option(
             "mover",
             "mover (of words) or cosine (of sentence vectors)",
@@ -125,15 +162,15 @@ class XMoverScore(WordScorer):
             preset="pieces",
         )
         ngram: int | None = option(None, "tokens per n-gram", preset="ngram")
-        map: str | None = option(None, settings.MAP, opens=True)
-        maps: str | None = option(None, settings.MAPS, usage="PATH|NAME", opens=True)
+        map: str | None = loading_option(settings.MAP)
+        maps: str | None = loading_option(settings.MAPS, usage="PATH|NAME")
         sides: Sides = option(
             "source",
             "map the source side or both",
             choices=("source", "both"),
             preset="sides",
         )
-        lm: str | None = option(None, settings.LANGUAGE_MODEL, usage="MODEL", opens=True)
+        lm: str | None = loading_option(settings.LANGUAGE_MODEL, usage="MODEL")
         lm_weight: float = option(0.1, "weight of the language model", weighs=True)
         variant: str = option(
             "acl20",
@@ -152,55 +189,81 @@ class XMoverScore(WordScorer):
             "share of flows that partial transport drops, 0 to 1",
             preset="drop_rate",
         )
-        weights: str | None = option(
-            None,
+        weights: str | None = loading_option(
             "uniform, norm (lengths of vectors), or a stored table of inverse document frequencies",
             usage="uniform|norm|FILE|NAME",
             preset="weights",
-            opens=True,
         )
         workers: int | None = option(None, settings.WORKERS)
 
-    metric = "xmoverscore"
-    scale = "at most 1 with the variant `acl20` and no language model"
-    told_parts = "`mover` or `cosine`, and `lm`, the mean log-likelihood per token"
-    told_alignments = (
-        "per segment the words of `source` and `prediction`, the `mass` that moves between "
-        "them, its costs (`values`), and their `total`, the distance"
-    )
-    needs_pair = True
-    tables: ClassVar = {
-        "encoder": {"model", "revision", "layer"},
-        "maps": {"artifact", "kind", "revision", "fingerprint"},
-        "language_models.*": {
-            "model",
-            "revision",
-            "weight",
-            "start_token",
-            "end_token",
-            "length_power",
-        },
-    }
+    settings: Settings
 
     def compute(self, batch: Batch) -> list[PartScores]:
-        if self.target_encoder is self.encoder:
-            sources, *systems = encoded_columns(self.encoder, batch)
-        else:
-            sources = self.encoder.encode(batch.compared, self.languages.source)
-            without_sources = dataclasses.replace(batch, sources=None)
-            systems = encoded_columns(self.target_encoder, without_sources)
-        prepare = self.ngrams_of if self.similarity == "mover" else self._remapped
-        compare = self.mover if self.similarity == "mover" else text_cosines
-        sources = prepare(sources, "source")
+        source_tokens, system_tokens = self._encoded(batch)
+        sources = self._comparable(source_tokens, "source")
         scores = []
-        for predictions, encoded in zip(batch.predictions, systems, strict=True):
-            translations = prepare(encoded, "target")
-            similarity = compare(sources, translations)
-            lm, is_cut = self.fluency(predictions)
-            parts = {self.similarity: similarity, "lm": lm}
+        for predictions, tokens in zip(batch.predictions, system_tokens, strict=True):
+            translations = self._comparable(tokens, "target")
+            if self.similarity == "mover":
+                similarity = self.mover(sources, translations)
+            else:
+                similarity = text_cosines(sources, translations)
+            likelihood, is_cut = self.fluency(predictions)
+            parts = {self.similarity: similarity, "lm": likelihood}
             truncated = any_truncated(sources, translations) | is_cut
             scores.append(PartScores(self.combined(parts), parts, truncated, np.isnan(similarity)))
         return scores
+
+    def combined(self, parts: Mapping[str, np.ndarray]) -> np.ndarray:
+        lm_weight = 0.0 if self.language_model is None else self.lm_weight
+        return parts[self.similarity] + lm_weight * parts["lm"]
+
+    def _floor(self) -> tuple[float, dict[str, float]]:
+        lowest = np.array([-1.0])
+        if self.similarity == "mover":
+            lowest = self._form.similarity(np.array([_FARTHEST[self.distance]]))
+        likelihood = np.zeros(1)
+        if self.language_model is not None and not self._form.normalise_lm:
+            likelihood = np.array([self.language_model.floor])
+        parts = {self.similarity: lowest, "lm": likelihood}
+        score = float(self.combined(parts)[0])
+        return score, {name: float(values[0]) for name, values in parts.items()}
+
+    def _encoded(self, batch: Batch) -> tuple[PackedTokens, list[PackedTokens]]:
+        """The tokens (or text vectors) of the sources, and of each system."""
+        if self.target_encoder is self.encoder:
+            sources, *systems = encoded_columns(self.encoder, batch)
+            return sources, systems
+        sources = self.encoder.encode(batch.compared, self.languages.source)
+        without_sources = dataclasses.replace(batch, sources=None)
+        return sources, encoded_columns(self.target_encoder, without_sources)
+
+    def _comparable(self, tokens: PackedTokens, role: Role) -> PackedTokens:
+        """Turns tokens into what the similarity compares: n-grams, or remapped text vectors."""
+        if self.similarity == "mover":
+            return self.ngrams_of(tokens, role)
+        return self._remapped(tokens, role)
+
+    def ngrams_of(self, tokens: PackedTokens, role: Role) -> PackedTokens:
+        """Builds packed n-grams from tokens: filters, weights, remaps, averages, L2-normalises."""
+        remapped = self._remapped(self._filtered(tokens, role), role)
+        return remapped.ngrams(self.ngram).normalized()
+
+    def _filtered(self, tokens: PackedTokens, role: Role) -> PackedTokens:
+        """Tokens without the pieces that do not count, and with their weights."""
+        if self.pieces == "words":
+            tokens = tokens.select(self._word_encoder(role).word_table[tokens.token_ids])
+        if self.weights == "norm":
+            lengths = np.linalg.norm(tokens.vectors.astype(np.float64), axis=1)
+            above_zero = np.maximum(lengths, np.finfo(np.float64).tiny)
+            return dataclasses.replace(tokens, weights=above_zero)
+        return tokens if self.weights is None else self.weights.apply(tokens)
+
+    def _remapped(self, tokens: PackedTokens, role: Role) -> PackedTokens:
+        remapping = self.remapping
+        if remapping is None or (role == "target" and self.mapped_sides == "source"):
+            return tokens
+        return tokens.with_vectors(lambda vectors: remapping.apply(vectors, role))
 
     def mover(self, sources: PackedTokens, predictions: PackedTokens) -> np.ndarray:
         """(N,) the part ``mover`` of N pairs of packed n-grams; NaN where a side has none."""
@@ -217,6 +280,7 @@ class XMoverScore(WordScorer):
     def _transport(
         self,
     ) -> Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, float]]:
+        """Full or partial transport: costs and masses of both sides -> flow and its cost."""
         return optimal_flow if self.drop_rate is None else RoundedPartialTransport(self.drop_rate)
 
     def fluency(self, predictions: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
@@ -224,26 +288,88 @@ class XMoverScore(WordScorer):
         without a language model."""
         if self.language_model is None:
             return np.zeros(len(predictions)), np.zeros(len(predictions), dtype=bool)
-        means, lengths, cut = self.language_model.score(predictions)
-        return (length_normalised(means, lengths) if self._form.normalise_lm else means), cut
+        means, lengths, is_cut = self.language_model.score(predictions)
+        return (length_normalised(means, lengths) if self._form.normalise_lm else means), is_cut
 
-    def combined(self, parts: Mapping[str, np.ndarray]) -> np.ndarray:
-        return (
-            parts[self.similarity]
-            + (self.lm_weight if self.language_model is not None else 0.0) * parts["lm"]
-        )
+    def ngrams(self, texts: Sequence[str], role: Role) -> PackedTokens:
+        """Packed n-grams of texts, ready to be matched."""
+        encoder, language = self._word_encoder(role), self._language(role)
+        return self.ngrams_of(encoder.encode(texts, language), role)
 
-    def _floor(self) -> tuple[float, dict[str, float]]:
-        farthest = np.array([-1.0])
-        if self.similarity == "mover":
-            farthest = self._form.similarity(np.array([_FARTHEST[self.distance]]))
-        lm = np.zeros(1)
-        if self.language_model is not None and not self._form.normalise_lm:
-            lm = np.array([self.language_model.floor])
-        parts = {self.similarity: farthest, "lm": lm}
-        return float(self.combined(parts)[0]), {
-            name: float(values[0]) for name, values in parts.items()
-        }
+    def _word_encoder(self, role: Role) -> WordEncoder:
+        encoder: Any = self.encoder if role == "source" else self.target_encoder
+        return encoder
+
+    def _language(self, role: Role) -> str | None:
+        return self.languages.source if role == "source" else self.languages.target
+
+    @property
+    def cells(self) -> Cells:
+        """Costs; an `InputError` with ``similarity="cosine"``."""
+        if self.similarity != "mover":
+            raise InputError(
+                "alignments: there is nothing to align with similarity='cosine'; use "
+                "similarity='mover'",
+                mentions=["similarity='cosine'", "similarity='mover'"],
+            )
+        return "cost"
+
+    def align_batch(self, batch: Batch) -> Iterator[Alignment]:
+        [predictions] = batch.predictions
+        sources = self._units(batch.compared, "source")
+        targets = self._units(predictions, "target")
+        for (x, x_words), (y, y_words) in zip(sources, targets, strict=True):
+            if not (len(x.vectors) and len(y.vectors)):
+                yield Alignment.nothing("cost")
+                continue
+            cost = cost_matrix(x.vectors, y.vectors, self.distance)
+            masses = x.weights / x.weights.sum(), y.weights / y.weights.sum()
+            flow, _ = self._transport(cost, *masses)
+            yield word_plan(x_words, y_words, flow, cost, _UNRELATED[self.distance])
+
+    def _units(self, texts: Sequence[str], role: Role) -> Iterator[tuple[PackedTokens, Units]]:
+        """The n-grams of each text, none of a blank one, and the words that they are made of."""
+        encoder, language = self._word_encoder(role), self._language(role)
+        encoded = encoder.encode(texts, language)
+        for place, text in enumerate(texts):
+            words = encoder.text_words(text, language)
+            tokens = dataclasses.replace(
+                encoded.take(slice(place, place + 1)), words=words.positions
+            )
+            if not text.strip():
+                tokens = tokens.select(np.zeros(len(tokens.words), dtype=bool))
+            kept = self._filtered(tokens, role)
+            units = ngram_units(words, kept.words, kept.weights, self.ngram)
+            yield self.ngrams_of(tokens, role), units
+
+    def evidence(
+        self, predictions: list[str], alignments: Sequence[Alignment]
+    ) -> list[list[Evidence]]:
+        return self.weighted_evidence(predictions, alignments, 1.0, self.lm_weight)
+
+    def weighted_evidence(
+        self,
+        predictions: list[str],
+        alignments: Sequence[Alignment],
+        weight: float,
+        lm_weight: float,
+    ) -> list[list[Evidence]]:
+        """The evidence against the words of translations, with these weights of the parts ``mover``
+        and ``lm``."""
+        totals = np.array([0.0, *(alignment.total for alignment in alignments)])
+        best, *similarities = self._form.similarity(totals)
+        evidence = [
+            [match_evidence(alignment, weight * (best - similarity))]
+            for alignment, similarity in zip(alignments, similarities, strict=True)
+        ]
+        if self.language_model is not None and lm_weight > 0:
+            highest = float(self._form.normalise_lm)
+            lacks = lm_weight * (highest - self.fluency(predictions)[0])
+            losses_of_texts = self.language_model.token_losses(predictions)
+            rows = zip(evidence, losses_of_texts, lacks, strict=True)
+            for of_text, losses, lack in rows:
+                of_text.append(loss_evidence(*losses, -self.language_model.floor, lack))
+        return evidence
 
     def __init__(
         self,
@@ -253,70 +379,68 @@ class XMoverScore(WordScorer):
         language_model: LanguageModel | None = None,
         weights: TokenWeights | Literal["norm"] | None = None,
         *,
-        lang_pair: str | None = None,
+        settings: Settings | None = None,
         **options: Any,
     ) -> None:
-        super().__init__(lang_pair, **options)
-        chosen = self.settings
-        self.variant, self.similarity = chosen.variant, chosen.similarity
-        form = VARIANTS[self.variant]
+        super().__init__(settings=settings, **options)
+        settings = self.settings
+        form = self._form = VARIANTS[settings.variant]
+        self.variant, self.similarity = settings.variant, settings.similarity
         self.encoder, self.depth, self.dtype = encoder, encoder.depth, encoder.dtype
         self.target_encoder = encoder if target_encoder is None else target_encoder
         if self.target_encoder.dim != encoder.dim:
-            widths = (
+            raise InputError(
                 f"vectors of sources have {encoder.dim} numbers, those of predictions "
                 f"{self.target_encoder.dim}"
             )
-            raise InputError(widths)
         if self.similarity == "cosine":
-            given = {name: getattr(chosen, name) for name in _OF_WORDS} | {"weights": weights}
-            for name, value in given.items():
-                if value is not None:
-                    why = "which compares whole texts; leave it out"
-                    raise InputError(
-                        f"{name} has no effect with similarity='cosine', {why}",
-                        option=name,
-                        mentions=["similarity='cosine'"],
-                    )
-        self.pieces: KeptPieces = form.pieces if chosen.pieces is None else chosen.pieces
-        self.ngram = form.ngram if chosen.ngram is None else chosen.ngram
-        self.distance: Distance = form.distance if chosen.distance is None else chosen.distance
-        self.remapping, self.sides = remapping, chosen.sides
+            word_options = {name: getattr(settings, name) for name in _WORD_OPTIONS}
+            _refuse_word_options(word_options | {"weights": weights})
+        self.pieces: KeptPieces = settings.pieces or form.pieces
+        self.ngram = settings.ngram or form.ngram
+        self.distance: Distance = settings.distance or form.distance
+        self.remapping, self.mapped_sides = remapping, settings.sides
         if remapping is not None:
-            for side in ("source", "target") if self.sides == "both" else ("source",):
-                remapping.apply(np.zeros((0, encoder.dim), dtype=np.float32), side)
-        self.language_model, self.lm_weight = language_model, chosen.lm_weight
+            _check_width(remapping, encoder.dim, self.mapped_sides)
+        self.language_model, self.lm_weight = language_model, settings.lm_weight
         self.weights = weights
         if isinstance(weights, TokenWeights):
-            for vocabulary in {self._words(side).vocabulary_size for side in ("source", "target")}:
-                weights.require_vocabulary(vocabulary)
-        self.drop_rate = form.drop_rate if chosen.drop_rate is None else chosen.drop_rate
+            for role in ("source", "target"):
+                weights.require_vocabulary(self._word_encoder(role).vocabulary_size)
+        self.drop_rate = form.drop_rate if settings.drop_rate is None else settings.drop_rate
         if self.drop_rate is not None and not 0.0 <= number("drop_rate", self.drop_rate) <= 1.0:
             raise InputError(
                 f"drop_rate {self.drop_rate!r}: must lie between 0 and 1", option="drop_rate"
             )
-        self.workers = settings.worker_count(chosen.workers)
-        self._form = form
+        self.workers = worker_count(settings.workers)
 
     @classmethod
-    def from_opened(cls, opened: Opened) -> Self:
-        """The language pair chooses map and language model."""
-        given, chosen = opened.given, opened.chosen
-        cosine = chosen.similarity == "cosine"
-        if cosine:  # where what a preset says of words has no effect
-            chosen = dataclasses.replace(
-                chosen, **{name: given.get(name) for name in (*_OF_WORDS, "weights")}
-            )
-        sources, targets = _source_and_target_encoders(opened, VARIANTS[chosen.variant].layer)
-        remapping = opened.remapping(sources, "sentence" if cosine else "word")
-        model, lm_weight = opened.language_model()
-        weights: Any = None if chosen.weights in (None, "uniform") else chosen.weights
-        if weights not in (None, "norm"):
-            weights = TokenWeights.load(opened.bundle.path(str(weights)))
-        of_class = opened.keywords() | chosen.of_class()
-        if given.get("lm_weight") is None:
-            of_class["lm_weight"] = lm_weight
-        return cls(sources, targets, remapping, model, weights, **of_class)
+    def from_preset(cls, preset: Preset, settings: Settings, models: ModelPool) -> Self:
+        """Takes map and language model of the language pair."""
+        is_cosine = settings.similarity == "cosine"
+        if is_cosine:  # where what a preset says of words has no effect
+            settings = settings.without_preset_values([*_WORD_OPTIONS, "weights"])
+        encoder, target_encoder = _load_encoders(preset, settings, models)
+        remapping = load_remapping(
+            preset,
+            models,
+            encoder,
+            settings.lang_pair,
+            kind=settings.map,
+            artifact=settings.maps,
+            level="sentence" if is_cosine else "word",
+        )
+        language_model, lm_weight = load_language_model(
+            preset, models, settings.lang_pair, settings.lm
+        )
+        if "lm_weight" not in settings.requested:
+            settings = dataclasses.replace(settings, lm_weight=lm_weight)
+        weights: Any = settings.weights
+        if weights == "uniform":
+            weights = None
+        elif weights not in (None, "norm"):
+            weights = TokenWeights.load(preset.path(weights))
+        return cls(encoder, target_encoder, remapping, language_model, weights, settings=settings)
 
     def signature_fields(self) -> dict[str, object]:
         form, matches_words = self._form, self.similarity == "mover"
@@ -331,8 +455,8 @@ class XMoverScore(WordScorer):
             fields["pieces"] = None if self.pieces == form.pieces else self.pieces
             fields["ngram"] = self.ngram
         fields["map"] = map_name(self.remapping)
-        if self.remapping is not None and self.sides != "source":
-            fields["sides"] = self.sides
+        if self.remapping is not None and self.mapped_sides != "source":
+            fields["sides"] = self.mapped_sides
         fields |= self._language_model_fields()
         fields["form"] = self.variant
         if matches_words:
@@ -350,141 +474,78 @@ class XMoverScore(WordScorer):
             return {"lm": "none"}
         return {"lm": f"{model_name(model)}*{self.lm_weight:g}", **model.signature_fields}
 
-    def ngrams(self, texts: Sequence[str], side: Role) -> PackedTokens:
-        """Packed n-grams of texts, ready to be matched."""
-        return self.ngrams_of(self._words(side).encode(texts, self._language(side)), side)
 
-    def ngrams_of(self, tokens: PackedTokens, side: Role) -> PackedTokens:
-        """Packed n-grams of tokens: filtered, weighted, remapped, averaged, L2-normalised."""
-        remapped = self._remapped(self._filtered(tokens, side), side)
-        return remapped.ngrams(self.ngram).normalized()
-
-    def _words(self, side: Role) -> WordEncoder:
-        encoder: Any = self.encoder if side == "source" else self.target_encoder
-        return encoder
-
-    def _language(self, side: Role) -> str | None:
-        return self.languages.source if side == "source" else self.languages.target
-
-    def _filtered(self, tokens: PackedTokens, side: Role) -> PackedTokens:
-        if self.pieces == "words":
-            tokens = tokens.select(self._words(side).word_table[tokens.token_ids])
-        if self.weights == "norm":
-            lengths = np.linalg.norm(tokens.vectors.astype(np.float64), axis=1)
-            return dataclasses.replace(
-                tokens, weights=np.maximum(lengths, np.finfo(np.float64).tiny)
-            )
-        return tokens if self.weights is None else self.weights.apply(tokens)
-
-    def _remapped(self, tokens: PackedTokens, side: Role) -> PackedTokens:
-        remapping = self.remapping
-        if remapping is None or (side == "target" and self.sides == "source"):
-            return tokens
-        return tokens.with_vectors(lambda vectors: remapping.apply(vectors, side))
-
-    @property
-    def cells(self) -> Cells:
-        """Costs; an `InputError` with ``similarity="cosine"``."""
-        if self.similarity != "mover":
+def _refuse_word_options(options: Mapping[str, object]) -> None:
+    """Raises an `InputError` where an option of words is set though whole texts are compared."""
+    for name, value in options.items():
+        if value is not None:
             raise InputError(
-                "alignments: there is nothing to align with similarity='cosine'; use "
-                "similarity='mover'",
-                mentions=["similarity='cosine'", "similarity='mover'"],
-            )
-        return "cost"
-
-    def align_batch(self, batch: Batch) -> Iterator[Alignment]:
-        [predictions] = batch.predictions
-        sources, targets = batch.compared, predictions
-        sides = zip(self._units(sources, "source"), self._units(targets, "target"), strict=True)
-        for (x, x_units), (y, y_units) in sides:
-            if not (len(x.vectors) and len(y.vectors)):
-                yield Alignment.nothing("cost")
-                continue
-            cost = cost_matrix(x.vectors, y.vectors, self.distance)
-            flow, _ = self._transport(
-                cost, x.weights / x.weights.sum(), y.weights / y.weights.sum()
-            )
-            yield word_plan(x_units, y_units, flow, cost, _UNRELATED[self.distance])
-
-    def _units(self, texts: list[str], side: Role) -> Iterator[tuple[PackedTokens, Units]]:
-        """The n-grams of each text, none of a blank one, and the words that they are made of."""
-        encoder, language = self._words(side), self._language(side)
-        encoded = encoder.encode(texts, language)
-        for place, text in enumerate(texts):
-            words = encoder.text_words(text, language)
-            tokens = dataclasses.replace(
-                encoded.take(slice(place, place + 1)), words=words.positions
-            )
-            if not text.strip():
-                tokens = tokens.select(np.zeros(len(tokens.words), dtype=bool))
-            kept = self._filtered(tokens, side)
-            yield (
-                self.ngrams_of(tokens, side),
-                ngram_units(words, kept.words, kept.weights, self.ngram),
+                f"{name} has no effect with similarity='cosine', which compares whole texts; leave "
+                "it out",
+                option=name,
+                mentions=["similarity='cosine'"],
             )
 
-    def evidence(
-        self, predictions: list[str], alignments: Sequence[Alignment]
-    ) -> list[list[Evidence]]:
-        return self.weighted_evidence(predictions, alignments, 1.0, self.lm_weight)
 
-    def weighted_evidence(
-        self,
-        predictions: list[str],
-        alignments: Sequence[Alignment],
-        weight: float,
-        lm_weight: float,
-    ) -> list[list[Evidence]]:
-        """The evidence against the words of translations, with these weights of the parts ``mover``
-        and ``lm``."""
-        best, *similarities = self._form.similarity(
-            np.array([0.0, *(alignment.total for alignment in alignments)])
-        )
-        evidence = [
-            [match_evidence(alignment, weight * (best - similarity))]
-            for alignment, similarity in zip(alignments, similarities, strict=True)
-        ]
-        if self.language_model is not None and lm_weight > 0:
-            lacks = lm_weight * (float(self._form.normalise_lm) - self.fluency(predictions)[0])
-            texts = zip(evidence, self.language_model.token_losses(predictions), lacks, strict=True)
-            for of_text, losses, lack in texts:
-                of_text.append(loss_evidence(*losses, -self.language_model.floor, lack))
-        return evidence
+def _check_width(remapping: Remapping, dim: int, mapped_sides: Sides) -> None:
+    """Maps no vectors, so that a map of another width raises its error before the work."""
+    for side in ("source", "target") if mapped_sides == "both" else ("source",):
+        remapping.apply(np.zeros((0, dim), dtype=np.float32), side)
 
 
-def _source_and_target_encoders(opened: Opened, usual_layer: int | None) -> tuple[Any, Any]:
-    """The encoders of sources and of predictions of XMoverScore: two tables of word vectors, or one
-    encoder, twice; `usual_layer` is read where nothing says another one."""
-    pool, table, cosine = opened.pool, opened.encoder_table(), opened.chosen.similarity == "cosine"
-    paths = (table["model"].replace("{lang}", language) for language in opened.needed_pair())
-    (sources, targets), layer = map(opened.bundle.path, paths), table["layer"]
-    if sources.endswith(SUFFIX) and not cosine:
+def _load_encoders(
+    preset: Preset, settings: XMoverScore.Settings, models: ModelPool
+) -> tuple[Encoder, Encoder]:
+    """The encoders of sources and of translations: one encoder twice, or two tables of word
+    vectors.
+
+    Raises:
+        InputError: the encoder does not give what the similarity compares, has no layers, or one
+            of two tables is missing.
+    """
+    table = encoder_table(preset, settings.encoder, settings.layer)
+    layer = table["layer"]
+    source_model, target_model = (
+        preset.path(table["model"].replace("{lang}", language))
+        for language in required_pair(settings.lang_pair)
+    )
+    is_cosine = settings.similarity == "cosine"
+    has_text_vectors = source_model.endswith(SUFFIX)
+    if has_text_vectors and not is_cosine:
         raise InputError(
-            f"encoder {sources}: holds a vector per text; use similarity='cosine'",
+            f"encoder {source_model}: holds a vector per text; use similarity='cosine'",
             option="encoder",
             mentions=["similarity='cosine'"],
         )
-    if Path(sources).is_file() and Path(targets).is_file() and not sources.endswith(SUFFIX):
-        if layer is not None:
-            raise InputError(
-                f"layer {layer}: {sources} is a table of word vectors, which have no layers; "
-                "leave it out",
-                option="layer",
-            )
-        if cosine:
-            why = f"{sources} is a table of word vectors, use similarity='mover'"
-            raise InputError(
-                f"similarity='cosine' needs a vector per text; {why}",
-                option="similarity",
-                mentions=["similarity='cosine'", "similarity='mover'"],
-            )
-        return pool.static_vectors(sources), pool.static_vectors(targets)
-    if sources != targets:
-        missing = targets if Path(sources).is_file() else sources
+    are_files = Path(source_model).is_file() and Path(target_model).is_file()
+    if are_files and not has_text_vectors:
+        _check_static_vectors(source_model, layer, is_cosine)
+        return models.static_vectors(source_model), models.static_vectors(target_model)
+    if source_model != target_model:
+        missing = target_model if Path(source_model).is_file() else source_model
         raise InputError(
             f"encoder {table['model']}: no such table of word vectors: {missing}", option="encoder"
         )
-    load, usual = (pool.sentence_encoder, None) if cosine else (pool.encoder, usual_layer)
-    encoder = load(sources, layer=usual if layer is None else layer, revision=table["revision"])
+    encoder: Encoder
+    if is_cosine:
+        encoder = models.sentence_encoder(source_model, layer=layer, revision=table["revision"])
+    else:
+        layer = VARIANTS[settings.variant].layer if layer is None else layer
+        encoder = models.encoder(source_model, layer=layer, revision=table["revision"])
     return encoder, encoder
+
+
+def _check_static_vectors(path: str, layer: int | None, is_cosine: bool) -> None:
+    """Raises an `InputError` where a table of word vectors cannot do what is asked for."""
+    if layer is not None:
+        raise InputError(
+            f"layer {layer}: {path} is a table of word vectors, which have no layers; leave it out",
+            option="layer",
+        )
+    if is_cosine:
+        raise InputError(
+            f"similarity='cosine' needs a vector per text; {path} is a table of word vectors, use "
+            "similarity='mover'",
+            option="similarity",
+            mentions=["similarity='cosine'", "similarity='mover'"],
+        )

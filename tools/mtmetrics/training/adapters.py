@@ -9,9 +9,9 @@ from mtmetrics.artifacts.adapters import WEIGHTS, is_adapter, read_adapter, writ
 from mtmetrics.artifacts.catalog import REPOSITORY
 from mtmetrics.artifacts.models import (
     base_folder,
+    language_tokenizers,
     loading,
     model_fingerprint,
-    own_tokenizers,
     pretrained_tokenizer,
     require_adaptable,
     transformers_network,
@@ -144,7 +144,7 @@ def _tokenised(
     start: Path, tokenizer: Any, pairs: Sequence[Pair], pieces: int
 ) -> list[dict[str, list[int]]]:
     """Token ids of both sides of each pair, cut at a number of pieces."""
-    readers = own_tokenizers(start)
+    readers = language_tokenizers(start)
     limit = min(pieces, tokenizer.model_max_length)
     groups = dict.fromkeys(pair.group for pair in pairs)
     languages = {group: _languages(group, list(readers)) for group in groups}

@@ -1,15 +1,18 @@
 """Trains an ESIM whose composition is a transformer.
 
-ESIM compares two texts word by word (local inference), and composes what it found into a score. Here
-transformer layers compose, which begin as layers of an encoder. A trained regressor is one or several
-such networks, its members; this module trains one. Its floor is the score of a text with nothing in it.
+ESIM (Chen et al., 2017) compares two texts word by word, and composes the comparisons into a score.
+Here transformer layers compose. They begin as layers of an encoder, whose vectors the network reads.
+
+`train_composed` goes through these steps: judged translations become `Examples`; the encoder reads
+their texts once into a `LayerStore`; `plan_units` decides which examples meet in a batch;
+`JudgedBatches` makes the batches; `Objective` is the loss.
 """
 
 import dataclasses
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -36,7 +39,12 @@ from mtmetrics.training.trainers import (
     trainer_settings,
 )
 
+if TYPE_CHECKING:
+    from transformers.models.bert.modeling_bert import BertLayer
+
+# Translations of a batch in an evaluation.
 _EVALUATION_BATCH = 64
+# Lengths are disturbed by up to this share, so that every epoch has other batches.
 _LENGTH_NOISE = 0.1
 
 
@@ -73,56 +81,46 @@ def train_composed(
     choice("against", config.against, tuple(KNOWN_SIDES))
     dtype = "bfloat16" if config.bf16 else "float32"
     reader = TokenEncoder(
-        encoder, layer=config.layer, max_pieces=config.max_pieces, dtype=dtype, cache_bytes=0
+        encoder,
+        layer=config.layer,
+        max_pieces=config.max_pieces,
+        dtype=dtype,
+        cache_bytes=0,
     )
-    models: dict[str, Any] = {"encoder": f"{reader.label}#{reader.fingerprint}", "begin": None}
-    begun = None
+    models: dict[str, str | None] = {
+        "encoder": f"{reader.label}#{reader.fingerprint}",
+        "begin": None,
+    }
+    begun: Regressor | None = None
     if begin:
         begun, fingerprint = ModelPool().regressor(str(begin))
         models["begin"] = f"{model_label(begin)}#{fingerprint}"
     if original:
         models["original"] = pinned(original, model_folder(original))
-    files.open(run, config, repeats=dict(repeats or {}), **models)
+    repeats = dict(repeats or {})
+    files.open(run, config, repeats=repeats, **models)
     train, held = files.read(config)
     examples = Examples.of(train, config)
+    # A worsened copy has no judgement to correlate with.
     validation = Examples.of([pair._replace(worse=None) for pair in held], config)
-    texts = {
-        text for each in (examples, validation) for pair in each.pairs for text in pair_texts(pair)
-    }
-    store = LayerStore(
-        Path(vectors) if vectors else run.work / "vectors",
-        reader,
-        # In one order, so that runs on the same texts share the file, whatever they train on and
-        # hold back.
-        sorted(texts, key=lambda text: (text[0], text[1] or "")),
-        special=True,
-    )
+    vector_folder = Path(vectors) if vectors else run.work / "vectors"
+    store = _store(vector_folder, reader, [*examples.pairs, *validation.pairs])
     torch.manual_seed(run.seed)
     lowest_judgement = min(pair.human for pair in train)
-    network = _network(
-        original or encoder, reader, config, floor=max(config.lowest, lowest_judgement)
-    )
+    # The floor is the score of a text without words.
+    floor = max(config.lowest, lowest_judgement)
+    network = _network(original or encoder, reader, config, floor)
     if begun is not None:
-        if (
-            begun.composition != network.composition
-            or begun.members[0].inner.weight.shape[0] != config.hidden
-        ):
-            form = f"{network.composition} with {config.hidden} units"
-            raise InputError(
-                f"begin {begin}: a network of another form; the settings ask for {form}",
-                option="begin",
-            )
+        _require_form(begun, network.composition, config.hidden, begin)
         network.load_state_dict(begun.state_dict())
-    batches = JudgedBatches(
-        plan_units(store, examples, repeats or {}, config, run.seed), store, examples
+    plan = plan_units(store, examples, repeats, config, run.seed)
+    trainer = _trainer(
+        run,
+        config,
+        network.members[0],
+        JudgedBatches(plan, store, examples),
+        JudgedBatches(_evaluation_plan(store, validation), store, validation),
     )
-    by_length = np.argsort(_lengths(store, validation), kind="stable")
-    plan_of_held = [
-        by_length[first : first + _EVALUATION_BATCH]
-        for first in range(0, len(by_length), _EVALUATION_BATCH)
-    ]
-    held_batches = JudgedBatches(plan_of_held, store, validation)
-    trainer = _trainer(run, config, network.members[0], batches, held_batches)
     run.train(trainer)
     record = {"rows": counts(train, held), "result": trainer.judgement()}
     with run.artifact("regressor", "mtmetrics train regressor", **record) as folder:
@@ -130,16 +128,48 @@ def train_composed(
     return run.output
 
 
+def _store(folder: Path, reader: TokenEncoder, pairs: Sequence[JudgedPair]) -> LayerStore:
+    """The encoder's vectors of all texts of the pairs, in a file of the folder."""
+    texts = {text for pair in pairs for text in pair_texts(pair)}
+    # In one order, so that runs on the same texts share the file, whatever they train on and hold
+    # back.
+    ordered = sorted(texts, key=lambda text: (text[0], text[1] or ""))
+    return LayerStore(folder, reader, ordered, special=True)
+
+
+def _require_form(
+    begun: Regressor,
+    composition: Composition | None,
+    hidden: int,
+    begin: str | Path | None,
+) -> None:
+    """Refuses to begin with a network that is not of the form that the settings ask for."""
+    begun_hidden = begun.members[0].inner.weight.shape[0]
+    if begun.composition != composition or begun_hidden != hidden:
+        raise InputError(
+            f"begin {begin}: a network of another form; the settings ask for {composition} with "
+            f"{hidden} units",
+            option="begin",
+        )
+
+
+def _evaluation_plan(store: LayerStore, examples: "Examples") -> list[np.ndarray]:
+    """The rows of every batch of an evaluation: all examples, the shortest first."""
+    by_length = np.argsort(_lengths(store, examples), kind="stable")
+    starts = range(0, len(by_length), _EVALUATION_BATCH)
+    return [by_length[start : start + _EVALUATION_BATCH] for start in starts]
+
+
 @dataclasses.dataclass(frozen=True)
 class Examples:
-    """Translations that a network scores, and what it learns of each.
+    """Translations that a network scores, and the judgement that it learns for each.
 
     Attributes:
-        pairs: n translations with what they are compared with; a worsened copy is a pair of its
-            own.
+        pairs: n translations, each with the text that it is compared with; a worsened copy is a
+            pair of its own, right behind its original.
         human: (n,) judgements, cut to the limits of the settings; NaN for a worsened copy.
-        better: (n,) for a worsened copy the number of the pair that it was made from, else -1.
-        units: numbers of pairs that have to meet in a batch.
+        better: (n,) for a worsened copy the row of its original, else -1.
+        units: each holds the rows that have to meet in one batch, because the loss compares them.
     """
 
     pairs: list[JudgedPair]
@@ -149,52 +179,64 @@ class Examples:
 
     @classmethod
     def of(cls, judged: Sequence[JudgedPair], config: CompositionConfig) -> "Examples":
-        """Sets worsened copies behind their pairs, and groups what is compared within a source."""
+        """Sets worsened copies behind their originals, and groups the translations that the loss
+        compares: those of one source, where differences have a weight, and copies."""
         pairs: list[JudgedPair] = []
         human: list[float] = []
         better: list[int] = []
-        groups: defaultdict[Any, list[int]] = defaultdict(list)
+        # A group is a unit; a translation that is not compared is a group of its own.
+        groups: defaultdict[tuple[object, ...], list[int]] = defaultdict(list)
         for pair in judged:
+            row = len(pairs)
             is_compared = config.difference_weight > 0 or pair.worse is not None
-            key = (
-                (pair.group, pair.against, pair.other, pair.reference)
-                if is_compared
-                else len(pairs)
-            )
-            groups[key].append(len(pairs))
+            compared_texts = (pair.group, pair.against, pair.other, pair.reference)
+            group = groups[compared_texts if is_compared else (row,)]
+            group.append(row)
             pairs.append(pair)
             human.append(pair.human)
             better.append(-1)
             if pair.worse is not None:
-                groups[key].append(len(pairs))
-                better.append(len(pairs) - 1)
+                group.append(row + 1)
                 pairs.append(pair._replace(translation=pair.worse, worse=None))
                 human.append(np.nan)
+                better.append(row)
         units = [np.array(rows) for rows in groups.values()]
-        return cls(
-            pairs, np.array(human).clip(config.lowest, config.highest), np.array(better), units
-        )
+        cut_human = np.array(human).clip(config.lowest, config.highest)
+        return cls(pairs, cut_human, np.array(better), units)
 
 
 def _network(
-    original: str | Path, reader: TokenEncoder, config: CompositionConfig, floor: float
+    original: str | Path,
+    reader: TokenEncoder,
+    config: CompositionConfig,
+    floor: float,
 ) -> Regressor:
-    """A new network, whose layers are those of the original."""
+    """A new network of one member, whose layers begin as layers of the original.
+
+    Args:
+        original: an encoder of the BERT architecture.
+        reader: the encoder whose vectors the network reads.
+        config: of the network; ``begun_from`` names the layers of the original.
+        floor: the score of a text without words.
+    """
     _, model = pretrained("AutoModel", model_folder(original), torch.float32)
     about = model.config
+    depth = about.num_hidden_layers
     names = config.begun_from.split("+")
-    numbers = [int(name) for name in names if name.isdecimal()]
-    has_layers = len(numbers) == len(names) and all(
-        1 <= number <= about.num_hidden_layers for number in numbers
-    )
+    has_layers = all(name.isdecimal() and 1 <= int(name) <= depth for name in names)
     if about.model_type != "bert" or not has_layers or about.hidden_size != reader.dim:
-        needed = f"a BERT encoder, {reader.dim} wide, with the layers {config.begun_from} is needed"
-        kind = (
-            f"{about.model_type}, {about.hidden_size} wide, with {about.num_hidden_layers} layers"
+        raise InputError(
+            f"encoder {original}: a BERT encoder, {reader.dim} wide, with the layers "
+            f"{config.begun_from} is needed, this is {about.model_type}, {about.hidden_size} wide, "
+            f"with {depth} layers",
+            option="encoder",
         )
-        raise InputError(f"encoder {original}: {needed}, this is {kind}", option="encoder")
+    layer_numbers = [int(name) for name in names]
     composition = Composition(
-        config.layer, numbers, about.num_attention_heads, about.intermediate_size
+        config.layer,
+        layer_numbers,
+        about.num_attention_heads,
+        about.intermediate_size,
     )
     shape = RegressorShape(
         architecture="esim",
@@ -210,16 +252,17 @@ def _network(
         composition=composition,
     )
     network = Regressor(shape)
-    for layer, number in zip(network.members[0].pairs.layers, numbers, strict=True):
+    for layer, number in zip(network.members[0].pairs.layers, layer_numbers, strict=True):
         _begin_as(layer, model.encoder.layer[number - 1])
     return network
 
 
-def _begin_as(layer: torch.nn.TransformerEncoderLayer, bert: Any) -> None:
-    """Copies the weights of a layer of BERT, which computes the same in other names."""
+def _begin_as(layer: torch.nn.TransformerEncoderLayer, bert: "BertLayer") -> None:
+    """Copies the weights of a layer of BERT, which computes the same function; its parts have other
+    names."""
     attention = bert.attention.self
     parts = (attention.query, attention.key, attention.value)
-    pairs = [
+    modules = [
         (layer.self_attn.out_proj, bert.attention.output.dense),
         (layer.norm1, bert.attention.output.LayerNorm),
         (layer.linear1, bert.intermediate.dense),
@@ -229,8 +272,8 @@ def _begin_as(layer: torch.nn.TransformerEncoderLayer, bert: Any) -> None:
     with torch.no_grad():
         layer.self_attn.in_proj_weight.copy_(torch.cat([part.weight for part in parts]))
         layer.self_attn.in_proj_bias.copy_(torch.cat([part.bias for part in parts]))
-        for copied, original in pairs:
-            copied.load_state_dict(original.state_dict())
+        for module, bert_module in modules:
+            module.load_state_dict(bert_module.state_dict())
 
 
 def plan_units(
@@ -240,24 +283,26 @@ def plan_units(
     config: CompositionConfig,
     seed: int,
 ) -> list[np.ndarray]:
-    """The rows of every step of all epochs: whole units of about the same length, `config.batch`
-    rows or a few more."""
-    names = np.array([examples.pairs[unit[0]].group.rpartition("/")[2] for unit in examples.units])
-    times = np.ones(len(names))
-    for beginning, number in repeats.items():
-        is_meant = np.char.startswith(names, beginning)
-        if not is_meant.any():
-            raise InputError(f"--repeat {beginning}: no file of --judged has a name that begins so")
-        times[is_meant] = number
+    """Plans the rows of every step of all epochs. A step has whole units of about the same length,
+    `config.batch` rows or a few more.
+
+    Args:
+        store: knows the lengths of the texts.
+        examples: the rows, and their units.
+        repeats: beginning of a file name -> how often its units are read in an epoch.
+        config: number of epochs, and rows of a batch.
+        seed: of the order.
+    """
+    times = _times_per_epoch(examples, repeats)
     row_lengths = _lengths(store, examples)
     lengths = np.array([row_lengths[unit].max() for unit in examples.units])
     steps: list[np.ndarray] = []
-    # Where units are read less than once in an epoch, every epoch has others: those whose turn has
-    # come.
-    turn = np.random.default_rng(seed).random(len(names))
+    # A unit that is read 0.5 times in an epoch has its turn in every second one; where in this
+    # cycle it begins is drawn, so that each epoch has half of the units.
+    start = np.random.default_rng(seed).random(len(times))
     for epoch in range(config.epochs):
-        count = np.floor(turn + times * (epoch + 1)) - np.floor(turn + times * epoch)
-        numbers = np.repeat(np.arange(len(names)), count.astype(int))
+        count = np.floor(start + times * (epoch + 1)) - np.floor(start + times * epoch)
+        numbers = np.repeat(np.arange(len(times)), count.astype(int))
         generator = np.random.default_rng(mixed_seed(seed, epoch))
         noise = 1 + generator.uniform(-_LENGTH_NOISE, _LENGTH_NOISE, len(numbers))
         by_length = numbers[np.argsort(lengths[numbers] * noise, kind="stable")]
@@ -266,8 +311,22 @@ def plan_units(
     return steps
 
 
+def _times_per_epoch(examples: Examples, repeats: Mapping[str, float]) -> np.ndarray:
+    """(units,) how often each unit is read in an epoch, 1 unless the name of its file begins as a
+    key of `repeats`."""
+    first_rows = [unit[0] for unit in examples.units]
+    names = np.array([examples.pairs[row].group.rpartition("/")[2] for row in first_rows])
+    times = np.ones(len(names))
+    for beginning, number in repeats.items():
+        begins_so = np.char.startswith(names, beginning)
+        if not begins_so.any():
+            raise InputError(f"--repeat {beginning}: no file of --judged has a name that begins so")
+        times[begins_so] = number
+    return times
+
+
 def _batches_of_units(units: Sequence[np.ndarray], size: int) -> list[np.ndarray]:
-    """Units that follow each other, joined until there are so many rows."""
+    """Joins units that follow each other until they have `size` rows."""
     batches: list[np.ndarray] = []
     waiting: list[np.ndarray] = []
     for unit in units:
@@ -279,62 +338,72 @@ def _batches_of_units(units: Sequence[np.ndarray], size: int) -> list[np.ndarray
 
 
 def _lengths(store: LayerStore, examples: Examples) -> np.ndarray:
-    """(n,) pieces of all texts of each pair."""
-    return np.array(
-        [
-            sum(store.lengths[store.row[text]] for text in pair_texts(pair))
-            for pair in examples.pairs
-        ]
-    )
+    """(n,) number of pieces of all texts of each pair."""
+    totals = []
+    for pair in examples.pairs:
+        rows = [store.row[text] for text in pair_texts(pair)]
+        totals.append(store.lengths[rows].sum())
+    return np.array(totals)
 
 
 @dataclasses.dataclass(eq=False, repr=False)
 class JudgedBatches(PlannedBatches):
-    """Batches of judged translations."""
+    """Batches of judged translations, as `Objective.forward` takes them.
+
+    Attributes:
+        plan: the rows of `examples` in every step.
+        store: the vectors of their texts.
+        examples: the translations.
+    """
 
     store: LayerStore
     examples: Examples
 
     def __post_init__(self) -> None:
         pairs = self.examples.pairs
-        # Of each pair the texts: what is compared with, a source perhaps with its reference, and
+        # For each pair the rows of its texts in the store: one or two texts to compare with, then
         # the translation.
-        self._store_rows = [[self.store.row[text] for text in pair_texts(pair)] for pair in pairs]
-        self._sides = [
-            [
-                SIDES.index(side)
-                for side in (("source", "reference") if pair.against == "both" else (pair.against,))
-            ]
-            for pair in pairs
-        ]
+        self._text_rows = [[self.store.row[text] for text in pair_texts(pair)] for pair in pairs]
+        # For each pair the places in SIDES of the texts to compare with.
+        self._sides = []
+        for pair in pairs:
+            sides = ("source", "reference") if pair.against == "both" else (pair.against,)
+            self._sides.append([SIDES.index(side) for side in sides])
+        # For each pair the number of its unit.
         self._unit = np.empty(len(pairs), dtype=np.int64)
         for number, unit in enumerate(self.examples.units):
             self._unit[unit] = number
 
-    def __getitem__(self, step: int) -> dict[str, Any]:
+    def __getitem__(self, step: int) -> dict[str, torch.Tensor]:
         """The arguments of the objective in a step."""
         rows = self.plan[step]
-        batch: dict[str, Any] = {}
-        for name, columns in (("other", slice(-1)), ("prediction", slice(-1, None))):
-            texts = [self._store_rows[row][columns] for row in rows]
-            lengths = np.array([self.store.lengths[each].sum() for each in texts])
-            vectors = self.store.pieces(np.concatenate(texts))[:, 0].split(lengths.tolist())
-            batch[name] = pad_sequence(list(vectors), batch_first=True)
-            batch[f"{name}_lengths"] = torch.from_numpy(lengths)
-        piece_sides = [
-            np.repeat(self._sides[row], self.store.lengths[self._store_rows[row][:-1]])
-            for row in rows
-        ]
-        batch["against"] = pad_sequence(
-            [torch.from_numpy(each) for each in piece_sides], batch_first=True
-        )
-        batch["human"] = torch.from_numpy(self.examples.human[rows]).float()
-        batch["unit"] = torch.from_numpy(self._unit[rows])
-        place = {row: number for number, row in enumerate(rows.tolist())}
-        batch["better"] = torch.tensor(
-            [place.get(row, -1) for row in self.examples.better[rows].tolist()]
-        )
-        return batch
+        compared = [self._text_rows[row][:-1] for row in rows]
+        translations = [self._text_rows[row][-1:] for row in rows]
+        other, other_lengths = self._padded(compared)
+        prediction, prediction_lengths = self._padded(translations)
+        piece_sides = []
+        for row, texts in zip(rows, compared, strict=True):
+            sides = np.repeat(self._sides[row], self.store.lengths[texts])
+            piece_sides.append(torch.from_numpy(sides))
+        place_in_batch = {row: place for place, row in enumerate(rows.tolist())}
+        originals = self.examples.better[rows].tolist()
+        return {
+            "other": other,
+            "other_lengths": other_lengths,
+            "prediction": prediction,
+            "prediction_lengths": prediction_lengths,
+            "against": pad_sequence(piece_sides, batch_first=True),
+            "human": torch.from_numpy(self.examples.human[rows]).float(),
+            "unit": torch.from_numpy(self._unit[rows]),
+            "better": torch.tensor([place_in_batch.get(row, -1) for row in originals]),
+        }
+
+    def _padded(self, texts: Sequence[Sequence[int]]) -> tuple[torch.Tensor, torch.Tensor]:
+        """(B, n, d) vectors of texts, padded, and their (B,) lengths; item b holds the rows in the
+        store of texts that stand one behind the other."""
+        lengths = np.array([self.store.lengths[text_rows].sum() for text_rows in texts])
+        vectors = self.store.pieces(np.concatenate(texts))[:, 0].split(lengths.tolist())
+        return pad_sequence(list(vectors), batch_first=True), torch.from_numpy(lengths)
 
 
 class Objective(torch.nn.Module):
@@ -350,11 +419,9 @@ class Objective(torch.nn.Module):
     def __init__(self, member: ComposedMember, config: CompositionConfig) -> None:
         super().__init__()
         self.member = member
-        self.difference_weight, self.worse_weight, self.margin = (
-            config.difference_weight,
-            config.worse_weight,
-            config.margin,
-        )
+        self.difference_weight = config.difference_weight
+        self.worse_weight = config.worse_weight
+        self.margin = config.margin
 
     def forward(
         self,
@@ -372,17 +439,20 @@ class Objective(torch.nn.Module):
         Args:
             other: (B, n, d) vectors of sources or references.
             prediction: (B, m, d) vectors of translations.
-            other_lengths: (B,) lengths of the first.
-            prediction_lengths: (B,) lengths of the second.
-            against: (B, n) places in `SIDES` of the first.
+            other_lengths: (B,) lengths of the sources or references.
+            prediction_lengths: (B,) lengths of the translations.
+            against: (B, n) place in `SIDES` of the text that each vector of `other` belongs to.
             human: (B,) judgements; NaN for worsened copies.
-            unit: (B,) numbers of what is compared within a source.
-            better: (B,) places in the batch of what worsened copies were made from, else -1.
+            unit: (B,) number of the unit of each translation, see `Examples`.
+            better: (B,) for a worsened copy the place of its original in the batch, else -1.
         """
         # On CPUs, the gradient of the fused attention is slow for texts as short as these.
         with sdpa_kernel(SDPBackend.MATH):
             scores = self.member(
-                other, prediction, (other_lengths, prediction_lengths), against
+                other,
+                prediction,
+                (other_lengths, prediction_lengths),
+                against,
             ).float()
         is_judged = ~human.isnan()
         loss = huber_loss(scores[is_judged], human[is_judged])
@@ -390,12 +460,13 @@ class Objective(torch.nn.Module):
             is_pair = (unit[:, None] == unit) & is_judged[:, None] & is_judged
             first, second = is_pair.triu(1).nonzero(as_tuple=True)
             if len(first):
-                gaps = scores[first] - scores[second], human[first] - human[second]
-                loss = loss + self.difference_weight * huber_loss(*gaps)
+                score_gaps = scores[first] - scores[second]
+                human_gaps = human[first] - human[second]
+                loss = loss + self.difference_weight * huber_loss(score_gaps, human_gaps)
         is_copy = better >= 0
         if is_copy.any():
-            gaps = scores[better[is_copy]] - scores[is_copy]
-            loss = loss + self.worse_weight * (self.margin - gaps).relu().mean()
+            copy_gaps = scores[better[is_copy]] - scores[is_copy]
+            loss = loss + self.worse_weight * (self.margin - copy_gaps).relu().mean()
         return {"loss": loss, "scores": scores}
 
 
@@ -405,7 +476,9 @@ def _trainer(
     member: ComposedMember,
     batches: JudgedBatches,
     held: JudgedBatches,
-) -> Any:
+) -> Judging:
+    """The trainer of a network on `batches`, which evaluates on held-back ones. The layers that
+    began as the encoder's have a learning rate of their own."""
     from transformers import set_seed
 
     class PairTrainer(Judging, planned_trainer()):
@@ -424,13 +497,13 @@ def _trainer(
             return agreement(scores, pairs, [f"{pair.group}_{pair.against}" for pair in pairs])
 
     set_seed(run.seed)
-    layers = {id(values) for values in member.pairs.layers.parameters()}
-    groups = []
-    for is_layer, rate in ((True, config.layer_lr), (False, config.other_lr)):
-        parameters = [
-            values for values in member.parameters() if (id(values) in layers) is is_layer
-        ]
-        groups += decay_groups(parameters, config.weight_decay, lr=rate)
+    of_layers = list(member.pairs.layers.parameters())
+    layer_ids = {id(values) for values in of_layers}
+    others = [values for values in member.parameters() if id(values) not in layer_ids]
+    groups = [
+        *decay_groups(of_layers, config.weight_decay, lr=config.layer_lr),
+        *decay_groups(others, config.weight_decay, lr=config.other_lr),
+    ]
     return PairTrainer(
         model=Objective(member, config),
         args=trainer_settings(run, config, config.other_lr, steps=len(batches)),

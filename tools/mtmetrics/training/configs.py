@@ -3,13 +3,15 @@
 A class checks its values when it is made, and raises an InputError for one that cannot be used."""
 
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar
+from typing import ClassVar, TypeVar
 
 from mtmetrics.checks import positive
 from mtmetrics.errors import InputError
 
+Value = TypeVar("Value", bool, int, float, str)
 
-def setting(default: Any, text: str, *, may_be_zero: bool = False) -> Any:
+
+def setting(default: Value, text: str, *, may_be_zero: bool = False) -> Value:
     """A field with a default and a description; a whole number is at least 1, unless it may be
     zero."""
     return field(default=default, metadata={"help": text, "may_be_zero": may_be_zero})
@@ -46,7 +48,9 @@ class Steps(Schedule):
     steps: int = setting(2000, "training steps")
     warmup_steps: int = setting(100, "steps in which learning rates rise", may_be_zero=True)
     decay_steps: int = setting(
-        600, "steps at the end in which learning rates fall to 0", may_be_zero=True
+        600,
+        "steps at the end in which learning rates fall to 0",
+        may_be_zero=True,
     )
 
     def __post_init__(self) -> None:
@@ -85,11 +89,15 @@ class EncoderConfig(Steps):
 
     steps: int = setting(4000, "training steps")
     decay_steps: int = setting(
-        1000, "steps at the end in which learning rates fall to 0", may_be_zero=True
+        1000,
+        "steps at the end in which learning rates fall to 0",
+        may_be_zero=True,
     )
     vocabulary: int = setting(42000, "entries of the vocabulary, English ones included")
     english_pieces: int = setting(
-        16000, "of them so many are read in English texts, the most frequent ones", may_be_zero=True
+        16000,
+        "of them so many are read in English texts, the most frequent ones",
+        may_be_zero=True,
     )
     layers: int = setting(6, "the lowest layers of the original, which are kept and trained")
     target_layer: int = setting(9, "the layer of the original whose vectors are taught")
@@ -116,7 +124,9 @@ class EncoderConfig(Steps):
         3_000_000, "characters per language from which the vocabulary is made"
     )
     held_back_per_mille: int = setting(
-        6, "of thousand sentences so many are kept out of training", may_be_zero=True
+        6,
+        "of thousand sentences so many are kept out of training",
+        may_be_zero=True,
     )
     held_back_per_pair: int = setting(
         100, "of the held-back pairs of a language pair at most so many are evaluated on"
@@ -136,7 +146,9 @@ class LMConfig(Steps):
     steps: int = setting(2300, "training steps")
     warmup_steps: int = setting(80, "steps in which learning rates rise", may_be_zero=True)
     decay_steps: int = setting(
-        700, "steps at the end in which learning rates fall to 0", may_be_zero=True
+        700,
+        "steps at the end in which learning rates fall to 0",
+        may_be_zero=True,
     )
     vocabulary: int = setting(5000, "entries of the byte-level BPE vocabulary")
     width: int = setting(256, "width of the model")
@@ -164,7 +176,9 @@ class DistilConfig(Steps):
     steps: int = setting(10_000, "training steps")
     warmup_steps: int = setting(500, "steps in which learning rates rise", may_be_zero=True)
     decay_steps: int = setting(
-        5000, "steps at the end in which learning rates fall to 0", may_be_zero=True
+        5000,
+        "steps at the end in which learning rates fall to 0",
+        may_be_zero=True,
     )
     max_pieces: int = setting(128, "texts are cut at that many subwords of the student in training")
     pairs_per_step: int = setting(64, "sentence pairs per step")
@@ -173,7 +187,9 @@ class DistilConfig(Steps):
     )
     words: float = setting(0.4, "how often word lists are drawn, relative to text")
     held_back_per_mille: int = setting(
-        12, "of thousand sentences so many are kept out of training", may_be_zero=True
+        12,
+        "of thousand sentences so many are kept out of training",
+        may_be_zero=True,
     )
     held_back_per_pair: int = setting(
         100, "of the held-back pairs of a language pair at most so many are matched"

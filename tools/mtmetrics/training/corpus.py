@@ -1,5 +1,10 @@
-"""Training text and its origins: which rows are used, which are held back, and which of them meet
-in a batch."""
+"""Training text: the rows that are used, the rows that are held back, and the rows that meet in a
+batch.
+
+`read_pairs` and `read_lines` read files; `training_split` holds pairs back; `plan_batches` and
+`plan_epochs` plan the steps of a training; `read_distillation` does all of it for a training with an
+English teacher. The origin of a row is the name of the collection that it comes from.
+"""
 
 import dataclasses
 import logging
@@ -8,9 +13,10 @@ import re
 import unicodedata
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,16 +28,27 @@ from mtmetrics.statistics.correlation import pearson
 from mtmetrics.training.configs import DistilConfig, EncoderConfig
 
 log = logging.getLogger(__name__)
+# The origin of rows that name none.
 UNNAMED = "unnamed"
 # Groups of pairs of single words, and not of sentences, end so.
 WORD_LISTS = ".words"
 _NO_LETTERS = re.compile(r"[\W_]+")
 _RANGES = re.compile(r"(?P<path>.+?):(?P<ranges>\d+-\d+(?:=[^,=:]+)?(?:,\d+-\d+(?:=[^,=:]+)?)*)")
+# `plan_batches` sorts so many batches together by length: more save padding, fewer mix better.
+_BATCHES_SORTED_TOGETHER = 24
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A sentence and its translation; `group` is the name of the file's language pair."""
+    """A sentence and its translation.
+
+    Attributes:
+        source: the sentence.
+        target: its translation.
+        origin: the collection that the pair comes from.
+        group: name of the language pair of its file, such as ``de-en``; ``de-en.words`` for pairs
+            of single words.
+    """
 
     source: str
     target: str
@@ -41,20 +58,31 @@ class Pair:
 
 @dataclass
 class Counts:
-    """Rows used per file and origin, and rows left out per reason."""
+    """Numbers of rows.
 
-    used: defaultdict[str, Counter] = field(default_factory=lambda: defaultdict(Counter))
-    left_out: Counter = field(default_factory=Counter)
+    Attributes:
+        used: file -> origin -> number of rows that are used.
+        left_out: reason -> number of rows that are left out.
+    """
 
-    def as_dict(self) -> dict[str, dict]:
-        """The counts, largest origin first."""
+    used: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    left_out: Counter[str] = field(default_factory=Counter)
+
+    def as_dict(self) -> dict[str, dict[str, object]]:
+        """The counts as plain data, largest origin first."""
         used = {file: dict(counter.most_common()) for file, counter in sorted(self.used.items())}
         return {"used": used, "left_out": dict(sorted(self.left_out.items()))}
 
 
 @dataclass(frozen=True)
 class ParallelText:
-    """Parallel files to learn from; see `read_pairs` for the fields."""
+    """Parallel files to learn from.
+
+    Attributes:
+        files: of `read_pairs`.
+        exclude: origins to leave out.
+        caps: origin -> its largest number of rows per file.
+    """
 
     files: Sequence[str | Path]
     exclude: Sequence[str] = ()
@@ -127,7 +155,10 @@ def read_distillation(
     kept = _without_texts_of(tests, pairs)
     counts.left_out["judged"] += len(pairs) - len(kept)
     train, words, held = training_split(
-        kept, config.held_back_per_mille, config.held_back_per_pair, seed
+        kept,
+        config.held_back_per_mille,
+        config.held_back_per_pair,
+        seed,
     )
     log.info(
         "%d sentence pairs and %d word pairs for training, %d held back",
@@ -149,17 +180,17 @@ def read_distillation(
 
 def _without_texts_of(tests: Sequence[Judged], pairs: list[Pair]) -> list[Pair]:
     """The pairs that share no text with judged segments."""
-    keys: set[str] = set()
+    test_keys: set[str] = set()
     for test in tests:
         for column in (test.sources, test.predictions, test.references):
-            keys.update(text_key(text) for text in column if text)
-    if not keys:  # the keys of all pairs would be made for nothing
+            test_keys.update(text_key(text) for text in column if text)
+    if not test_keys:  # the keys of all pairs would be made for nothing
         return pairs
-    kept = []
-    for pair in pairs:
-        if keys.isdisjoint((text_key(pair.source), text_key(pair.target))):
-            kept.append(pair)
-    return kept
+    return [
+        pair
+        for pair in pairs
+        if test_keys.isdisjoint((text_key(pair.source), text_key(pair.target)))
+    ]
 
 
 def judged_segments(path: str | Path) -> Judged:
@@ -169,9 +200,17 @@ def judged_segments(path: str | Path) -> Judged:
 
 
 def correlations(
-    name: str, similarities: Sequence[np.ndarray], tests: Sequence[Judged]
+    name: str,
+    similarities: Sequence[np.ndarray],
+    tests: Sequence[Judged],
 ) -> dict[str, float]:
-    """`mean_correlation` of similarities with the judgements of each test."""
+    """`mean_correlation` of similarities with the judgements of tests.
+
+    Args:
+        name: of the measure.
+        similarities: for each test the (n,) similarities of its segments.
+        tests: the judged segments.
+    """
     parts = {}
     for values, test in zip(similarities, tests, strict=True):
         parts[short_name(test.file)] = (values, test.human)
@@ -179,10 +218,19 @@ def correlations(
 
 
 def mean_correlation(
-    name: str, parts: Mapping[str, tuple[np.ndarray, np.ndarray]]
+    name: str,
+    parts: Mapping[str, tuple[np.ndarray, np.ndarray]],
 ) -> dict[str, float]:
-    """Pearson's r of the values and judgements of each part where it is defined, `NAME_PART`, and
-    their mean, `NAME`, where there is one."""
+    """Pearson's r of values and judgements.
+
+    Args:
+        name: of the measure.
+        parts: name of a part -> (n,) values, and (n,) judgements.
+
+    Returns:
+        ``NAME_PART`` -> r, for each part where it is defined; and ``NAME`` -> their mean, where
+        there is one.
+    """
     numbers = {}
     for part, (values, human) in parts.items():
         correlation = pearson(values, human)
@@ -196,36 +244,49 @@ def mean_correlation(
 
 
 def origin_matches(origin: str, patterns: Iterable[str]) -> bool:
-    """Whether `origin` equals one of the patterns, or starts with one that ends in ``*``."""
+    """Whether `origin` equals one of the patterns, or begins as one that ends in ``*``."""
     return any(
-        origin.startswith(name[:-1]) if name.endswith("*") else origin == name for name in patterns
+        origin == pattern or (pattern.endswith("*") and origin.startswith(pattern[:-1]))
+        for pattern in patterns
     )
 
 
 def parse_numbers(specs: Iterable[str], option: str, *, whole: bool = True) -> dict[str, float]:
-    """Parses ``NAME=NUMBER`` specifications of numbers from 0 up, `whole` ones or not; an
-    InputError names the option."""
-    result: dict[str, float] = {}
+    """Parses ``NAME=NUMBER`` specifications.
+
+    Args:
+        specs: the texts.
+        option: of the command line, for the error.
+        whole: whether the numbers are whole ones; otherwise they may have a decimal point.
+
+    Returns:
+        Name -> its number, which is at least 0.
+
+    Raises:
+        InputError: a text of another form.
+    """
+    numbers: dict[str, float] = {}
     for spec in specs:
         name, _, number = spec.rpartition("=")
-        if not name or not (number if whole else number.replace(".", "", 1)).isdecimal():
+        digits = number if whole else number.replace(".", "", 1)
+        if not name or not digits.isdecimal():
             raise InputError(f"{option} needs NAME=NUMBER, got {spec!r}")
-        result[name] = int(number) if whole else float(number)
-    return result
+        numbers[name] = int(number) if whole else float(number)
+    return numbers
 
 
-def number_for(origin: str, numbers: Mapping[str, int], otherwise: int) -> int:
-    """The number given for `origin`; an exact name goes before a pattern, a longer pattern before a
-    shorter one."""
-    matching = [name for name in numbers if origin_matches(origin, [name])]
+def number_for(origin: str, numbers: Mapping[str, int], default: int) -> int:
+    """The number for an origin: that of its exact name, else that of the longest pattern that it
+    matches (see `origin_matches`), else the default."""
+    matching = [pattern for pattern in numbers if origin_matches(origin, [pattern])]
     if not matching:
-        return otherwise
-    return numbers[max(matching, key=lambda name: (name == origin, len(name)))]
+        return default
+    return numbers[max(matching, key=lambda pattern: (pattern == origin, len(pattern)))]
 
 
 def text_key(text: str) -> str:
-    """The form in which equal sentences are equal: compatibility form, lower case, letters and
-    digits only."""
+    """A key that two texts share if they differ only in case, punctuation, spaces and compatible
+    characters; the text itself where it has no letters or digits."""
     return _NO_LETTERS.sub("", unicodedata.normalize("NFKC", text).lower()) or text
 
 
@@ -258,7 +319,8 @@ def read_pairs(
     counts = Counts()
     seen: set[tuple[str, str, str]] = set()
     for path in paths:
-        group = Path(path).name.split(".")[0] + (WORD_LISTS if ".tsv" in Path(path).name else "")
+        file_name = Path(path).name
+        group = file_name.split(".")[0] + (WORD_LISTS if ".tsv" in file_name else "")
         by_origin: dict[str, list[Pair]] = {}
         for source, target, origin in _iter_rows(path, counts):
             key = (group, source, target)
@@ -273,7 +335,7 @@ def read_pairs(
             cap = number_for(origin, caps or {}, len(rows))
             if len(rows) > cap:
                 counts.left_out["over the cap"] += len(rows) - cap
-                rows = random.Random(f"{seed} {Path(path).name} {origin}").sample(rows, cap)
+                rows = random.Random(f"{seed} {file_name} {origin}").sample(rows, cap)
             counts.used[short_name(path)][origin] += len(rows)
             pairs.extend(rows)
     if not pairs:
@@ -284,7 +346,8 @@ def read_pairs(
 
 
 def read_lines(
-    specs: Sequence[str], exclude: Sequence[str] = ()
+    specs: Sequence[str],
+    exclude: Sequence[str] = (),
 ) -> tuple[list[tuple[str, str]], Counts]:
     """Reads monolingual text, one sentence per line.
 
@@ -302,14 +365,13 @@ def read_lines(
     counts = Counts()
     for spec in specs:
         path, ranges = parse_ranges(spec)
-        number = position = 0
+        number = 0
         for number, line in enumerate(iter_lines(path, "segments"), 1):
-            while position < len(ranges) and number > ranges[position][1]:
-                position += 1
-            if ranges and (position == len(ranges) or number < ranges[position][0]):
+            line_range = next((each for each in ranges if each.start <= number <= each.end), None)
+            if ranges and line_range is None:
                 counts.left_out["outside the ranges"] += 1
                 continue
-            origin = ranges[position][2] if ranges else UNNAMED
+            origin = UNNAMED if line_range is None else line_range.origin
             if origin_matches(origin, exclude):
                 counts.left_out["origin excluded"] += 1
             elif line.strip():
@@ -317,17 +379,29 @@ def read_lines(
                 counts.used[short_name(path)][origin] += 1
         if number == 0:
             raise InputError(f"{path} is empty")
-        if ranges and ranges[-1][1] > number:
+        if ranges and ranges[-1].end > number:
             raise InputError(
-                f"{path} has {number} lines, but the range {ranges[-1][0]}-{ranges[-1][1]} was "
+                f"{path} has {number} lines, but the range {ranges[-1].start}-{ranges[-1].end} was "
                 "asked for"
             )
     return lines, counts
 
 
-def parse_ranges(spec: str) -> tuple[str, list[tuple[int, int, str]]]:
-    """Splits ``FILE:START-END[=ORIGIN],...`` into the file and its sorted ranges, which may not
-    overlap."""
+class LineRange(NamedTuple):
+    """Lines of a file, from 1, both ends included, and their origin."""
+
+    start: int
+    end: int
+    origin: str
+
+
+def parse_ranges(spec: str) -> tuple[str, list[LineRange]]:
+    """Splits ``FILE:START-END[=ORIGIN],...`` into the file and its sorted ranges; none stand for the
+    whole file.
+
+    Raises:
+        InputError: ranges overlap, or end before their start.
+    """
     match = _RANGES.fullmatch(spec)
     if not match:
         return spec, []
@@ -335,60 +409,70 @@ def parse_ranges(spec: str) -> tuple[str, list[tuple[int, int, str]]]:
     for part in match["ranges"].split(","):
         numbers, _, origin = part.partition("=")
         start, end = (int(number) for number in numbers.split("-"))
-        ranges.append((start, end, origin or UNNAMED))
+        ranges.append(LineRange(start, end, origin or UNNAMED))
     ranges.sort()
-    previous = 0
-    for start, end, _ in ranges:
-        if start <= previous or end < start:
+    previous_end = 0
+    for line_range in ranges:
+        if line_range.start <= previous_end or line_range.end < line_range.start:
             raise InputError(
                 f"{spec}: line ranges start at 1, end after their start and do not overlap"
             )
-        previous = end
+        previous_end = line_range.end
     return match["path"], ranges
 
 
 def held_back(key: str, per_mille: int) -> bool:
-    """Whether the sentence is held back: a fixed share of all sentences, the same in every run."""
+    """Whether the sentence of a key (`text_key`) is held back; in every run the same
+    `per_mille` of thousand sentences are."""
     return zlib.crc32(key.encode("utf-8")) % 1000 < per_mille
 
 
 def training_split(
-    pairs: Sequence[Pair], per_mille: int, per_group: int, seed: int
+    pairs: Sequence[Pair],
+    per_mille: int,
+    per_group: int,
+    seed: int,
 ) -> tuple[list[Pair], list[Pair], list[Pair]]:
-    """Splits pairs into sentence pairs to train on, word pairs (all to train on), and held-back
-    sentence pairs.
+    """Splits pairs into three lists: sentence pairs to train on, word pairs to train on, and
+    held-back sentence pairs.
 
-    A sentence pair is held back if its target side is one of the `per_mille` held-back sentences,
-    in all language pairs; at most `per_group` of each pair are returned. What shares a side with
-    them (see `text_key`) is left out."""
+    Args:
+        pairs: all pairs.
+        per_mille: a sentence pair is held back if `held_back` holds for its target, in all
+            language pairs. Sentence pairs that share a side with such a pair are left out.
+        per_group: at most so many held-back pairs of a language pair are returned, drawn at random.
+        seed: of the draw.
+
+    Raises:
+        InputError: no pair is left to train on, or none is held back.
+    """
     words: list[Pair] = []
-    rest: list[tuple[Pair, tuple[str, str]]] = []
-    sides: set[str] = set()
-    groups: dict[str, list[Pair]] = {}
+    candidates: list[tuple[Pair, tuple[str, str]]] = []
+    held_keys: set[str] = set()
+    held_by_group: dict[str, list[Pair]] = {}
     for pair in pairs:
         if pair.group.endswith(WORD_LISTS):
             words.append(pair)
             continue
-        key = (text_key(pair.source), text_key(pair.target))
-        if held_back(key[1], per_mille):
-            groups.setdefault(pair.group, []).append(pair)
-            sides.update(key)
+        keys = (text_key(pair.source), text_key(pair.target))
+        if held_back(keys[1], per_mille):
+            held_by_group.setdefault(pair.group, []).append(pair)
+            held_keys.update(keys)
         else:
-            rest.append((pair, key))
-    train = [pair for pair, key in rest if sides.isdisjoint(key)]
+            candidates.append((pair, keys))
+    train = [pair for pair, keys in candidates if held_keys.isdisjoint(keys)]
     rng = random.Random(seed)
     held: list[Pair] = []
-    for name in sorted(groups):
-        group = groups[name]
+    for _, group in sorted(held_by_group.items()):
         held += group if len(group) <= per_group else rng.sample(group, per_group)
     if not train or not held:
-        few = len(pairs) - len(words)
-        raise InputError(f"{few} sentence pairs are too few to train on and to hold some back")
+        count = len(pairs) - len(words)
+        raise InputError(f"{count} sentence pairs are too few to train on and to hold some back")
     return train, words, held
 
 
-def _iter_rows(path: str | Path, counts: Counts) -> Iterable[tuple[str, str, str]]:
-    """Source, target and origin of every row."""
+def _iter_rows(path: str | Path, counts: Counts) -> Iterator[tuple[str, str, str]]:
+    """Yields source, target and origin of every row; counts rows that have no reference."""
     row = None
     rows = word_rows(path) if ".tsv" in Path(path).name else jsonl_rows(path)
     for row in rows:
@@ -408,33 +492,50 @@ def _iter_rows(path: str | Path, counts: Counts) -> Iterable[tuple[str, str, str
 
 
 def plan_batches(
-    groups: Sequence[str], lengths: np.ndarray, size: int, steps: int, seed: int, words: float = 1.0
+    groups: Sequence[str],
+    lengths: np.ndarray,
+    size: int,
+    steps: int,
+    seed: int,
+    words: float = 1.0,
 ) -> list[np.ndarray]:
-    """The rows of every step: all of one group and of similar length, so that they are hard to tell
-    apart.
+    """Plans the rows of every step. The rows of a step are of one group and of similar length, so
+    that they are hard to tell apart.
 
-    Each group is drawn with a probability proportional to its size to the power 0.7 (word lists,
-    whose names end in ``.words``, `words` times that) and gone through in random order, again and
-    again. A shorter plan is the beginning of a longer one."""
+    Each step draws a group, with a probability proportional to its size to the power 0.7, and goes
+    on through its rows, which are in random order, again and again. A shorter plan is the beginning
+    of a longer one.
+
+    Args:
+        groups: of each of the n rows.
+        lengths: (n,) lengths of the rows.
+        size: number of rows of a step.
+        steps: number of steps.
+        seed: of everything random.
+        words: factor of the probability of word lists, whose names end in ``.words``.
+    """
     rng = np.random.default_rng(seed)
     names, numbers = np.unique(np.asarray(groups), return_inverse=True)
-    members = np.split(np.argsort(numbers, kind="stable"), np.cumsum(np.bincount(numbers))[:-1])
-    weights = [words if name.endswith(WORD_LISTS) else 1.0 for name in names]
-    factors = [len(rows) ** 0.7 for rows in members]
-    share = np.array([a * b for a, b in zip(factors, weights, strict=True)])
+    rows_of_groups = [np.flatnonzero(numbers == number) for number in range(len(names))]
+    weights = []
+    for name, rows in zip(names, rows_of_groups, strict=True):
+        factor = words if name.endswith(WORD_LISTS) else 1.0
+        weights.append(len(rows) ** 0.7 * factor)
+    probabilities = np.array(weights) / np.sum(weights)
+    # For each group the batches of its present pass that are still to come.
     waiting: list[list[np.ndarray]] = [[] for _ in names]
     plan = []
     for _ in range(steps):
-        drawn = rng.choice(len(names), p=share / share.sum())
+        drawn = rng.choice(len(names), p=probabilities)
         if not waiting[drawn]:
-            waiting[drawn] = _one_pass(members[drawn], lengths, size, rng)
+            waiting[drawn] = _one_pass(rows_of_groups[drawn], lengths, size, rng)
         plan.append(waiting[drawn].pop())
     return plan
 
 
 def plan_epochs(lengths: np.ndarray, size: int, epochs: int, seed: int) -> list[np.ndarray]:
-    """The rows of every step of so many passes over all rows, each in random order, rows of similar
-    length together."""
+    """Plans the rows of every step of several epochs. An epoch has all rows, in random order, rows
+    of similar length together."""
     rng = np.random.default_rng(seed)
     rows = np.arange(len(lengths))
     plan = []
@@ -451,13 +552,22 @@ def _one_pass(
     *,
     smaller: bool = False,
 ) -> list[np.ndarray]:
-    """The batches of one pass, in random order; `smaller` keeps those that are not full."""
+    """The batches of one pass over rows, in random order.
+
+    Args:
+        rows: the rows.
+        lengths: of all rows, also of other ones.
+        size: number of rows of a batch.
+        rng: of the order.
+        smaller: whether batches that are not full are kept; else only where there is no full one.
+    """
     order = rng.permutation(rows)
     batches = []
-    for begin in range(0, len(order), size * 24):
-        chunk = order[begin : begin + size * 24]
-        chunk = chunk[np.argsort(lengths[chunk], kind="stable")]
-        parts = [chunk[i : i + size] for i in range(0, len(chunk), size)]
+    chunk_size = size * _BATCHES_SORTED_TOGETHER
+    for begin in range(0, len(order), chunk_size):
+        chunk = order[begin : begin + chunk_size]
+        by_length = chunk[np.argsort(lengths[chunk], kind="stable")]
+        parts = [by_length[i : i + size] for i in range(0, len(by_length), size)]
         batches += [part for part in parts if smaller or len(part) == size or len(parts) == 1]
     rng.shuffle(batches)
     return batches

@@ -1,10 +1,14 @@
-"""Trains one small multilingual encoder from a large one and parallel text."""
+"""Trains one small multilingual encoder from a large one and parallel text.
+
+`train_encoder` cuts the vocabulary and the layers of the large encoder, its original, and trains the
+rest by `mtmetrics.training.objective.Distillation`; `evaluate` judges it at every evaluation.
+"""
 
 import copy
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -22,8 +26,18 @@ from mtmetrics.training.objective import (
     token_similarity,
 )
 from mtmetrics.training.run import Run, pinned, save_model
-from mtmetrics.training.trainers import Judging, decay_groups, planned_trainer, trainer_settings
+from mtmetrics.training.trainers import (
+    Judging,
+    decay_groups,
+    planned_trainer,
+    train_and_judge,
+    trainer_settings,
+)
 
+if TYPE_CHECKING:
+    from transformers import BertModel, PreTrainedTokenizerFast
+
+# Texts that are encoded together in an evaluation.
 _TEXTS_PER_BATCH = 64
 
 
@@ -65,11 +79,18 @@ def train_encoder(
     tokenizer, original = _load_original(begin, folder, config)
     data = corpus.read_distillation(text, judged, config, seed=run.seed, processes=run.processes)
     data = dataclasses.replace(data, train=_into_english(data.train), held=_into_english(data.held))
-    sizes = (config.vocabulary, config.english_pieces, config.characters)
-    texts = _texts_by_language(data.train)
-    tokenizers = run.tokenizers(
-        lambda: vocabulary.cut_tokenizers(texts, tokenizer, *sizes, run.seed)
-    )
+
+    def cut_tokenizers() -> "dict[str, PreTrainedTokenizerFast]":
+        return vocabulary.cut_tokenizers(
+            _texts_by_language(data.train),
+            tokenizer,
+            config.vocabulary,
+            config.english_pieces,
+            config.characters,
+            run.seed,
+        )
+
+    tokenizers = run.tokenizers(cut_tokenizers)
     teacher = _with_vocabulary(original, tokenizers["others"], tokenizer)
     student = copy.deepcopy(teacher)
     student.encoder.layer = student.encoder.layer[: config.layers]
@@ -78,15 +99,25 @@ def train_encoder(
     if not config.vector_lr:
         student.embeddings.word_embeddings.requires_grad_(False)
     trainer = _trainer(run, config, student, teacher, tokenizers, data)
-    record = data.record() | run.train_and_judge(trainer)
+    record = data.record() | train_and_judge(run, trainer)
     with run.artifact("multilingual encoder", "mtmetrics train encoder", **record) as temporary:
         save_model(student, tokenizers["others"], temporary)
         vocabulary.save_tokenizer(tokenizers["english"], temporary / "languages" / "en")
     return run.output
 
 
-def _load_original(begin: str | Path, folder: Path, config: EncoderConfig) -> tuple[Any, Any]:
-    """The tokenizer and the network of the original, without dropout."""
+def _load_original(
+    begin: str | Path,
+    folder: Path,
+    config: EncoderConfig,
+) -> "tuple[PreTrainedTokenizerFast, BertModel]":
+    """The tokenizer and the network of the original, without dropout.
+
+    Args:
+        begin: the original as the user named it.
+        folder: the folder where it lies.
+        config: names the layers that are needed of it.
+    """
     from transformers import AutoConfig
 
     about = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
@@ -112,23 +143,23 @@ def _load_original(begin: str | Path, folder: Path, config: EncoderConfig) -> tu
 
 
 def _into_english(pairs: Sequence[corpus.Pair]) -> list[corpus.Pair]:
-    """The pairs with English as their target."""
-    turned = []
+    """The pairs with English as their target; sides are exchanged where it is the source."""
+    into_english = []
     for pair in pairs:
-        languages, dot, kind = pair.group.partition(".")
+        # The group of word pairs has an ending: de-en.words.
+        languages, dot, ending = pair.group.partition(".")
         first, _, second = languages.partition("-")
         if second == "en":
-            turned.append(pair)
+            into_english.append(pair)
         elif first == "en":
-            turned.append(
-                corpus.Pair(pair.target, pair.source, pair.origin, f"{second}-en{dot}{kind}")
-            )
+            group = f"{second}-en{dot}{ending}"
+            into_english.append(corpus.Pair(pair.target, pair.source, pair.origin, group))
         else:
-            rule = (
-                "one side must be English, and the name begins with the pair, such as de-en.jsonl"
+            raise InputError(
+                f"--parallel {pair.group}: one side must be English, and the name begins with the "
+                "pair, such as de-en.jsonl"
             )
-            raise InputError(f"--parallel {pair.group}: {rule}")
-    return turned
+    return into_english
 
 
 def _texts_by_language(pairs: Sequence[corpus.Pair]) -> dict[str, list[str]]:
@@ -140,8 +171,13 @@ def _texts_by_language(pairs: Sequence[corpus.Pair]) -> dict[str, list[str]]:
     return {language: list(distinct) for language, distinct in texts.items()}
 
 
-def _with_vocabulary(original: Any, tokenizer: Any, original_tokenizer: Any) -> Any:
-    """Cuts the word vectors of the network to those of a vocabulary, in place, and returns it."""
+def _with_vocabulary(
+    original: "BertModel",
+    tokenizer: "PreTrainedTokenizerFast",
+    original_tokenizer: "PreTrainedTokenizerFast",
+) -> "BertModel":
+    """Cuts the word vectors of a network to those of the pieces of `tokenizer`, in place, and
+    returns the network."""
     rows = torch.from_numpy(vocabulary.original_numbers(tokenizer, original_tokenizer))
     vectors = original.embeddings.word_embeddings.weight.detach()[rows].clone()
     table = torch.nn.Embedding(*vectors.shape, padding_idx=tokenizer.pad_token_id)
@@ -156,11 +192,13 @@ def _with_vocabulary(original: Any, tokenizer: Any, original_tokenizer: Any) -> 
 def _trainer(
     run: Run,
     config: EncoderConfig,
-    student: Any,
-    teacher: Any,
-    tokenizers: dict[str, Any],
+    student: "BertModel",
+    teacher: "BertModel",
+    tokenizers: "Mapping[str, PreTrainedTokenizerFast]",
     data: corpus.DistillationText,
-) -> Any:
+) -> Judging:
+    """The trainer of a student, which evaluates on held-back pairs and judged segments. Word vectors
+    have a learning rate of their own."""
     from transformers import set_seed
 
     class PairTrainer(Judging, planned_trainer()):
@@ -175,15 +213,15 @@ def _trainer(
             return judgement
 
     set_seed(run.seed)
-    read = (tokenizers, config.max_pieces, run.seed)
     names = np.array([pair.group for pair in data.held])
-    plan = [np.flatnonzero(names == name) for name in np.unique(names)]
-    held_back = SentenceBatches(plan, data.held, *read)
-    table = student.embeddings.word_embeddings.weight
-    body = [values for values in student.parameters() if values is not table]
-    groups = decay_groups(body, config.weight_decay, lr=config.learning_rate)
+    # One batch per language pair.
+    held_plan = [np.flatnonzero(names == name) for name in np.unique(names)]
+    held_back = SentenceBatches(held_plan, data.held, tokenizers, config.max_pieces, run.seed)
+    word_vectors = student.embeddings.word_embeddings.weight
+    other_weights = [values for values in student.parameters() if values is not word_vectors]
+    groups = decay_groups(other_weights, config.weight_decay, lr=config.learning_rate)
     if config.vector_lr:
-        groups.append({"params": [table], "lr": config.vector_lr, "weight_decay": 0.0})
+        groups.append({"params": [word_vectors], "lr": config.vector_lr, "weight_decay": 0.0})
     return PairTrainer(
         model=Distillation(
             student,
@@ -195,7 +233,13 @@ def _trainer(
         ),
         args=trainer_settings(run, config, config.learning_rate),
         train_dataset=SentenceBatches(
-            data.plan, data.train, *read, config.english, config.worsened
+            data.plan,
+            data.train,
+            tokenizers,
+            config.max_pieces,
+            run.seed,
+            config.english,
+            config.worsened,
         ),
         eval_dataset=held_back,
         optimizers=(torch.optim.AdamW(groups, betas=(0.9, 0.98), fused=True), None),
@@ -203,39 +247,56 @@ def _trainer(
 
 
 def evaluate(
-    model: Any, held: Any, tests: Sequence[Judged], tokenizers: dict[str, Any], max_pieces: int
+    model: Distillation,
+    held: SentenceBatches,
+    tests: Sequence[Judged],
+    tokenizers: "Mapping[str, PreTrainedTokenizerFast]",
+    max_pieces: int,
 ) -> dict[str, float]:
-    """Judges an `objective.Distillation`.
+    """Judges a student on held-back pairs and judged segments.
+
+    Args:
+        model: the student with its loss.
+        held: batches of held-back pairs.
+        tests: judged segments.
+        tokenizers: of ``english`` texts and of ``others``.
+        max_pieces: texts are cut there.
 
     Returns:
-        ``held_back_loss``, the mean loss on `SentenceBatches` of held-back pairs; ``token_r`` and
-        ``sentence_r``, correlations with judgements of the mean of the tokens' nearest cosines, and
-        of the cosine of the mean vectors, of each test and their means.
+        Name of a measure -> its value:
+
+        - ``held_back_loss``: the mean loss of the batches.
+        - ``token_r``, ``token_r_FILE``: see `corpus.correlations`, of the mean of the tokens'
+          nearest cosines.
+        - ``sentence_r``, ``sentence_r_FILE``: of the cosine of the mean vectors.
     """
     device = next(model.parameters()).device
-    batches = (
-        {name: value.to(device) for name, value in held[number].items()}
-        for number in range(len(held))
-    )
-    loss = float(np.mean([model(**batch)["loss"].item() for batch in batches]))
+    losses = []
+    for number in range(len(held)):
+        batch = {name: value.to(device) for name, value in held[number].items()}
+        losses.append(model(**batch)["loss"].item())
+    loss = float(np.mean(losses))
     if not np.isfinite(loss):
-        what_to_do = "begin again with --restart and a lower --learning-rate"
-        raise MTMetricsError(f"the loss is no longer finite; {what_to_do}")
+        raise MTMetricsError(
+            "the loss is no longer finite; begin again with --restart and a lower --learning-rate"
+        )
     result = {"held_back_loss": loss}
     similarities = [
         _similarities(model.student, segments, tokenizers, max_pieces) for segments in tests
     ]
-    for kind, values in zip(
-        ("token_r", "sentence_r"), zip(*similarities, strict=True), strict=False
-    ):
-        result |= corpus.correlations(kind, values, tests)
+    result |= corpus.correlations("token_r", [by_token for by_token, _ in similarities], tests)
+    result |= corpus.correlations("sentence_r", [by_mean for _, by_mean in similarities], tests)
     return {name: round(value, 4) for name, value in result.items()}
 
 
 def _similarities(
-    student: Any, segments: Judged, tokenizers: dict[str, Any], max_pieces: int
+    student: "BertModel",
+    segments: Judged,
+    tokenizers: "Mapping[str, PreTrainedTokenizerFast]",
+    max_pieces: int,
 ) -> np.ndarray:
-    """Similarities of sources and English translations by tokens and by mean vectors, `(2, segments)`."""
+    """(2, n) similarities of the sources and English translations of n segments: by tokens, and by
+    mean vectors."""
     by_length = np.argsort([len(text) for text in segments.sources], kind="stable")
     similarities = np.zeros((2, len(segments)))
     for begin in range(0, len(by_length), _TEXTS_PER_BATCH):
@@ -248,9 +309,14 @@ def _similarities(
 
 
 def _encoded(
-    student: Any, tokenizer: Any, texts: Sequence[str], rows: np.ndarray, max_pieces: int
+    student: "BertModel",
+    tokenizer: "PreTrainedTokenizerFast",
+    texts: Sequence[str],
+    rows: np.ndarray,
+    max_pieces: int,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Token vectors, (n, t, d), of the texts in some rows, and the mask of those that are no padding."""
+    """(n, t, d) token vectors of the n texts in some rows; and (n, t) bool, tokens that are no
+    padding."""
     device = next(student.parameters()).device
     encoded = tokenizer(
         [texts[row] for row in rows],

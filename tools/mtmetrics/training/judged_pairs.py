@@ -1,5 +1,5 @@
-"""Judged translations as regressors learn from them: read, split so that no text is on both sides,
-and counted."""
+"""Judged translations as regressors learn from them: `read_judged_pairs` reads them, and `split`
+holds some back for validation, so that no text to compare with is on both sides."""
 
 import logging
 from collections import Counter
@@ -63,10 +63,16 @@ class JudgedFiles:
     where: Condition | None = None
 
     def open(
-        self, run: Run, config: RegressorConfig | CompositionConfig, **settings: object
+        self,
+        run: Run,
+        config: RegressorConfig | CompositionConfig,
+        **settings: object,
     ) -> None:
-        """Opens a run on these files, with further settings that shape the result; an InputError
-        says that several processes share it."""
+        """Opens a run on these files, with further settings that shape the result.
+
+        Raises:
+            InputError: several processes share the run, or as `Run.open`.
+        """
         if run.processes > 1:
             raise InputError(
                 "several processes cannot share the training of a regressor; call it without "
@@ -77,11 +83,15 @@ class JudgedFiles:
         run.open(config, {"judged": self.judged, "valid": self.valid}, **settings)
 
     def read(
-        self, config: RegressorConfig | CompositionConfig
+        self,
+        config: RegressorConfig | CompositionConfig,
     ) -> tuple[list[JudgedPair], list[JudgedPair]]:
-        """The pairs to train on, and those of the validation."""
+        """Reads the pairs to train on, and the pairs for validation."""
         pairs = read_judged_pairs(
-            self.judged, config.against, standardise=config.standardise, where=self.where
+            self.judged,
+            config.against,
+            standardise=config.standardise,
+            where=self.where,
         )
         if self.valid:
             held = read_judged_pairs(self.valid, config.against, standardise=config.standardise)
@@ -93,7 +103,8 @@ class JudgedFiles:
 
 
 def pair_texts(pair: JudgedPair) -> list[tuple[str, str | None]]:
-    """The texts with their languages: what is compared with, one or two, and the translation."""
+    """The texts of a pair with their languages: one or two that the translation is compared with,
+    and last the translation."""
     language, target_language = pair.languages
     texts = [(pair.other, language)]
     if pair.reference is not None:
@@ -102,19 +113,37 @@ def pair_texts(pair: JudgedPair) -> list[tuple[str, str | None]]:
 
 
 def agreement(
-    scores: np.ndarray, pairs: Sequence[JudgedPair], groups: Sequence[str]
+    scores: np.ndarray,
+    pairs: Sequence[JudgedPair],
+    groups: Sequence[str],
 ) -> dict[str, float]:
-    """Pearson's r with the judgements within each group that is named for the (n,) scores,
-    `pearson_GROUP`, where it is defined, and their mean, `pearson`, where there is one."""
-    human, names = np.array([pair.human for pair in pairs]), np.array(groups)
-    parts = {name: (scores[names == name], human[names == name]) for name in dict.fromkeys(groups)}
-    return {name: round(value, 6) for name, value in mean_correlation("pearson", parts).items()}
+    """Pearson's r of scores with judgements, within groups.
+
+    Args:
+        scores: (n,) scores.
+        pairs: the n judged pairs.
+        groups: the group of each pair.
+
+    Returns:
+        ``pearson_GROUP`` -> r, where it is defined; and ``pearson`` -> their mean, where there is
+        one.
+    """
+    human = np.array([pair.human for pair in pairs])
+    group_of_row = np.array(groups)
+    parts = {}
+    for group in dict.fromkeys(groups):
+        is_in_group = group_of_row == group
+        parts[group] = (scores[is_in_group], human[is_in_group])
+    correlations = mean_correlation("pearson", parts)
+    return {name: round(value, 6) for name, value in correlations.items()}
 
 
 def counts(train: Sequence[JudgedPair], valid: Sequence[JudgedPair]) -> dict[str, dict[str, int]]:
-    """The numbers of rows of each file to train on and for validation."""
-    parts = {"train": train, "validation": valid}
-    return {name: dict(Counter(pair.group for pair in pairs)) for name, pairs in parts.items()}
+    """Numbers of rows: ``train`` and ``validation`` -> file -> its number of rows."""
+    return {
+        "train": dict(Counter(pair.group for pair in train)),
+        "validation": dict(Counter(pair.group for pair in valid)),
+    }
 
 
 def read_judged_pairs(
@@ -124,16 +153,22 @@ def read_judged_pairs(
     standardise: bool = False,
     where: Condition | None = None,
 ) -> list[JudgedPair]:
-    """Reads JSON Lines, plain or ``.gz``, with one judged translation per line, or another layout
-    of segments that `mtmetrics.judgements.readers` knows; rows with a blank text or without a
-    judgement are left out.
+    """Reads judged translations. Rows with a blank text or without a judgement are left out.
 
-    The names of the fields are in `mtmetrics.io.columns.FIELDS`; `against` is ``"reference"``,
-    ``"source"``, ``"both"`` together, or ``"either"``: then a row is read once for each of the two
-    that it has, and with ``"any"`` once more for both together. With `standardise`, the judgements
-    of each file get mean 0 and deviation 1. Rows with the field of `where` for which it does not
-    hold are left out, too; some row must have that field. A row may hold a worsened copy of its
-    translation as ``worse``, which a composed network learns to score below it."""
+    Args:
+        paths: JSON Lines, plain or ``.gz``, with a judged translation per line, or another layout
+            of segments that `mtmetrics.judgements.readers` knows. The names of the fields are in
+            `mtmetrics.io.columns.FIELDS`. A row may hold a worsened copy of its translation as
+            ``worse``, which a composed network learns to score below it.
+        against: the text to compare with: ``"reference"``, ``"source"``, or ``"both"`` together.
+            With ``"either"`` a row is read once for each of the two that it has, with ``"any"``
+            once more for both together.
+        standardise: whether the judgements of each file get mean 0 and deviation 1.
+        where: rows that have its field are left out if it does not hold.
+
+    Raises:
+        InputError: there is no file, a file has no row to read, or no row has the field of `where`.
+    """
     if not paths:
         raise InputError("no judged translations were given; pass at least one file with --judged")
     all_pairs: list[JudgedPair] = []
@@ -207,17 +242,29 @@ def _worse(row: Row) -> str | None:
 
 
 def split(pairs: Sequence[JudgedPair], per_mille: int) -> tuple[list[JudgedPair], list[JudgedPair]]:
-    """Rows to train on and rows for validation, which share no text (`text_key`) to compare
-    translations with."""
-    parts: tuple[list[JudgedPair], list[JudgedPair]] = ([], [])
+    """Splits rows into those to train on and those for validation, which share no text (`text_key`)
+    to compare translations with.
+
+    Args:
+        pairs: all rows.
+        per_mille: of thousand texts to compare with, so many are held back.
+
+    Raises:
+        InputError: too few rows.
+    """
+    train: list[JudgedPair] = []
+    valid: list[JudgedPair] = []
     for pair in pairs:
-        parts[held_back(text_key(pair.other), per_mille)].append(pair)
-    # Where there are a source and its reference, only the source has decided.
-    train = _apart(*parts)
-    if not train or len(parts[1]) < 2:
-        few = f"{len(pairs)} judged translations are too few to train on and to hold some back"
-        raise InputError(f"{few}; pass more, or a file with --valid")
-    return train, parts[1]
+        part = valid if held_back(text_key(pair.other), per_mille) else train
+        part.append(pair)
+    # A row that compares with both was sorted by its source; its reference may be on both sides.
+    train = _apart(train, valid)
+    if not train or len(valid) < 2:
+        raise InputError(
+            f"{len(pairs)} judged translations are too few to train on and to hold some back; pass "
+            "more, or a file with --valid"
+        )
+    return train, valid
 
 
 def without(pairs: Iterable[JudgedPair], valid: Iterable[JudgedPair]) -> list[JudgedPair]:
@@ -232,9 +279,11 @@ def without(pairs: Iterable[JudgedPair], valid: Iterable[JudgedPair]) -> list[Ju
 
 
 def _apart(pairs: Iterable[JudgedPair], valid: Iterable[JudgedPair]) -> list[JudgedPair]:
+    """The rows that compare with no text of the validation."""
     keys = {key for pair in valid for key in _keys(pair)}
     return [pair for pair in pairs if keys.isdisjoint(_keys(pair))]
 
 
 def _keys(pair: JudgedPair) -> list[str]:
+    """The keys of the texts that a translation is compared with."""
     return [text_key(text) for text, _ in pair_texts(pair)[:-1]]

@@ -1,5 +1,9 @@
-"""Labels for translations that nobody judged: scores of metrics that saw a reference, for networks
-that will not."""
+"""Makes labels for translations that nobody judged.
+
+A label is the mean score of metrics that compare with a reference. Networks learn from it to judge
+translations without one. `read_outputs` reads the translations, `labelled` gives each its label;
+`failures` and `worsened_copies` add bad translations, whose labels are fixed or lower.
+"""
 
 import html
 import itertools
@@ -14,9 +18,10 @@ from mtmetrics.checks import language_pair
 from mtmetrics.errors import InputError
 from mtmetrics.io.tables import Row, jsonl_rows
 from mtmetrics.models.pool import ModelPool
-from mtmetrics.reports.metric_runs import MetricSpec
+from mtmetrics.scorers.spec import MetricSpec
 from mtmetrics.training.worsening import Worsening
 
+# Gibberish is made of these letters, and an output without words of these marks.
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _MARKS = (".", ",", "?!", "...", "-", '" "')
 # Output that is no translation -> its label, in deviations from the mean of real outputs.
@@ -33,7 +38,16 @@ FAILURES = {
 
 
 class Output(NamedTuple):
-    """A translation to label, and the system that made it, where the row says so."""
+    """A translation to label.
+
+    Attributes:
+        pair: its language pair.
+        source: the text that was translated.
+        reference: a human translation of the source.
+        translation: the text to label.
+        system: name of the system that made it; None where the row has none.
+        human: the judgement of people; None where the row has none.
+    """
 
     pair: str
     source: str
@@ -44,15 +58,27 @@ class Output(NamedTuple):
 
 
 def read_outputs(
-    paths: Sequence[str | Path], most: int | None = None, seed: int = 1, escaped: Sequence[str] = ()
+    paths: Sequence[str | Path],
+    most: int | None = None,
+    seed: int = 1,
+    escaped: Sequence[str] = (),
 ) -> list[Output]:
     """Reads the distinct translations of JSON Lines, each with its language pair, source and
     reference.
 
-    A row holds one ``translation`` (the names are in `mtmetrics.io.columns.FIELDS`) or several
-    systems' ``outputs``. Rows with a blank text, or without a reference, are left out. Of the
-    translations of a source at most `most` are drawn. Outputs of the `escaped` systems hold HTML
-    entities, which are undone."""
+    A row holds one ``translation`` (the names are in `mtmetrics.io.columns.FIELDS`), or the
+    ``outputs`` of several systems. Rows with a blank text, or without a reference, are left out.
+
+    Args:
+        paths: the files.
+        most: the largest number of translations of one source, drawn at random; None for all.
+        seed: of the draw.
+        escaped: systems whose outputs hold HTML entities, which are undone.
+
+    Raises:
+        InputError: no row has a translation with source and reference.
+    """
+    # (language pair, source) -> translation -> the first output with this translation.
     by_source: dict[tuple[str, str], dict[str, Output]] = {}
     for row in itertools.chain.from_iterable(map(jsonl_rows, paths)):
         pair = row.checked_pair(row.text(row.required("lp")))
@@ -62,45 +88,49 @@ def read_outputs(
         for system, translation in _translations(row):
             if system in escaped:
                 translation = html.unescape(translation)
-            if source.strip() and reference.strip() and translation.strip():
-                human = (
-                    row.number(row.required("human"))
-                    if row.name("human") and not row.null("human")
-                    else None
-                )
-                output = Output(pair, source, reference, translation, system, human)
-                by_source.setdefault((output.pair, source), {}).setdefault(translation, output)
+            if not (source.strip() and reference.strip() and translation.strip()):
+                continue
+            human = None
+            if row.name("human") and not row.null("human"):
+                human = row.number(row.required("human"))
+            output = Output(pair, source, reference, translation, system, human)
+            by_source.setdefault((pair, source), {}).setdefault(translation, output)
     if not by_source:
         raise InputError(
             f"{', '.join(map(str, paths))}: holds no translation with source and reference"
         )
     generator = np.random.default_rng(seed)
-    found = []
-    for outputs in by_source.values():
-        there = list(outputs.values())
-        kept = (
-            range(len(there)) if most is None else sorted(generator.permutation(len(there))[:most])
-        )
-        found += [there[number] for number in kept]
-    return found
+    chosen_outputs: list[Output] = []
+    for by_translation in by_source.values():
+        outputs = list(by_translation.values())
+        if most is not None:
+            kept = sorted(generator.permutation(len(outputs))[:most])
+            outputs = [outputs[number] for number in kept]
+        chosen_outputs += outputs
+    return chosen_outputs
 
 
 def _translations(row: Row) -> Iterator[tuple[str | None, str]]:
+    """Yields the name of a system, or None, and its translation, for each translation of a row."""
     if "outputs" in row.fields:
         outputs = row.outputs()
         yield from ((name, outputs.text(name)) for name in outputs.fields)
     else:
-        system = row.name("system")
-        named = None if system is None or row.null("system") else row.label(system)
-        yield named, row.text(row.required("translation"))
+        field = row.name("system")
+        system = None if field is None or row.null("system") else row.label(field)
+        yield system, row.text(row.required("translation"))
 
 
 def labelled(
-    outputs: Sequence[Output], metrics: Sequence[MetricSpec], pool: ModelPool
+    outputs: Sequence[Output],
+    metrics: Sequence[MetricSpec],
+    pool: ModelPool,
 ) -> tuple[np.ndarray, dict[str, list[str]]]:
-    """(n,) mean of the scores of the metrics against references, standardised within each language
-    pair; and the signatures of each metric. Without a metric, the judgements of the rows are
-    standardised.
+    """Labels n translations: with the mean of the scores of the metrics against references, or,
+    without a metric, with the judgements of people. Both are standardised within each language pair.
+
+    Returns:
+        (n,) labels; and metric -> its signature for each language pair.
 
     Raises:
         InputError: a row lacks its judgement, all scores of a language pair are equal, or a metric
@@ -111,64 +141,78 @@ def labelled(
     pairs = np.array([output.pair for output in outputs])
     for pair in dict.fromkeys(pairs.tolist()):
         rows = np.flatnonzero(pairs == pair)
+        pair_outputs = [outputs[row] for row in rows]
         if not metrics:
-            missing = next((outputs[row] for row in rows if outputs[row].human is None), None)
-            if missing is not None:
-                text = (
-                    "where no --metric is named, every row needs its judgement, and it is "
-                    "missing of"
-                )
-                raise InputError(f"{text} {missing.translation!r:.60}")
-            labels[rows] = standardised(
-                np.array([outputs[row].human for row in rows]), f"{pair}: judgements"
-            )
+            labels[rows] = standardised(_judgements(pair_outputs), f"{pair}: judgements")
             continue
-        found = []
-        references, translations = (
-            [getattr(outputs[row], name) for row in rows] for name in ("reference", "translation")
-        )
+        references = [output.reference for output in pair_outputs]
+        translations = [output.translation for output in pair_outputs]
+        scores = []
         for spec in metrics:
-            result = spec.load_for(["references"], pool, pair).score(
-                translations, references=references
-            )
+            scorer = spec.load_for(["references"], pool, pair)
+            result = scorer.score(translations, references=references)
             signatures[str(spec)].append(result.signature)
-            found.append(standardised(result.segments, f"{pair}: scores of {spec}"))
-        labels[rows] = standardised(np.mean(found, axis=0), f"{pair}: means of the scores")
+            scores.append(standardised(result.segments, f"{pair}: scores of {spec}"))
+        labels[rows] = standardised(np.mean(scores, axis=0), f"{pair}: means of the scores")
     return labels, signatures
 
 
-def standardised(values: np.ndarray, what: str) -> np.ndarray:
-    """The values with mean 0 and deviation 1; refused, by what they are called, where all are
+def _judgements(outputs: Sequence[Output]) -> np.ndarray:
+    """(n,) judgements of people; InputError where an output has none."""
+    for output in outputs:
+        if output.human is None:
+            raise InputError(
+                "where no --metric is named, every row needs its judgement, and it is missing of "
+                f"{output.translation!r:.60}"
+            )
+    return np.array([output.human for output in outputs])
+
+
+def standardised(values: np.ndarray, name: str) -> np.ndarray:
+    """Values with mean 0 and deviation 1; an InputError, which calls them `name`, where all are
     equal."""
     if not values.std() > 0:
-        raise InputError(f"{what}: all are equal, so they tell nothing apart")
+        raise InputError(f"{name}: all are equal, so they tell nothing apart")
     return (values - values.mean()) / values.std()
 
 
 def failures(outputs: Sequence[Output], count: int, seed: int = 1) -> list[tuple[Output, float]]:
-    """Translations that have failed, as the ones that MetricX is taught with (Juraska et al.,
-    2023), and their labels: copies of the source, translations of something else, gibberish,
-    punctuation, loops, and such that are cut, lack words or have them in any order."""
+    """Makes translations that have failed, as the ones that MetricX is taught with (Juraska et al.,
+    2023), and their labels.
+
+    The kinds of `FAILURES` take turns. An output for which a kind makes nothing is left out, so
+    there may be fewer than `count`."""
     generator = np.random.default_rng(seed)
-    found = []
+    failed_outputs = []
     for number in range(count):
         output = outputs[int(generator.integers(len(outputs)))]
         other = outputs[int(generator.integers(len(outputs)))]
         kind = list(FAILURES)[number % len(FAILURES)]
         text = _failed(kind, output, other, generator)
         if text.strip() and text != output.translation:
-            found.append((output._replace(translation=text, system=kind), FAILURES[kind]))
-    return found
+            failed = output._replace(translation=text, system=kind)
+            failed_outputs.append((failed, FAILURES[kind]))
+    return failed_outputs
 
 
 def worsened_copies(
-    outputs: Sequence[Output], labels: np.ndarray, count: int, seed: int = 1
+    outputs: Sequence[Output],
+    labels: np.ndarray,
+    count: int,
+    seed: int = 1,
 ) -> list[tuple[Output, float, str]]:
-    """Outputs whose label is above the mean, with their labels and copies of them that have one
-    error each.
+    """Makes copies with one error each of outputs whose label is above the mean, 0.
 
-    Fewer than `count` where there are not so many outputs, or where an error has no place in a
-    text."""
+    Args:
+        outputs: n outputs.
+        labels: (n,) their labels.
+        count: at most so many outputs are drawn; an output in which no error has a place is left
+            out.
+        seed: of the draw and of the errors.
+
+    Returns:
+        The output, its label and the copy, for each copy.
+    """
     generator = np.random.default_rng(seed)
     rows = generator.permutation(np.flatnonzero(labels > 0))[:count]
     texts: defaultdict[str, list[str]] = defaultdict(list)
@@ -180,35 +224,48 @@ def worsened_copies(
     copies = []
     for row in rows:
         output = outputs[row]
-        copy = worsenings[_target(output)].any_copy(output.translation, output.source)
-        if copy is not None:
-            copies.append((output, float(labels[row]), copy[0]))
+        worsening = worsenings[_target(output)]
+        copy_and_kind = worsening.any_copy(output.translation, output.source)
+        if copy_and_kind is not None:
+            copies.append((output, float(labels[row]), copy_and_kind[0]))
     return copies
 
 
 def _target(output: Output) -> str:
+    """The language of the translation."""
     return language_pair(output.pair)[1]
 
 
 def _failed(kind: str, output: Output, other: Output, generator: np.random.Generator) -> str:
+    """The translation with a failure of a kind; empty where it leaves no place for one.
+
+    Args:
+        kind: a key of `FAILURES`.
+        output: the translation.
+        other: another output, whose translation takes its place where it is to be unrelated.
+        generator: of the draws.
+    """
     words = output.translation.split()
     if kind == "copy":
         return output.source
     if kind == "unrelated":
         return other.translation if other.source != output.source else ""
     if kind == "gibberish":
+        letters = list(_LETTERS)
         return " ".join(
-            "".join(generator.choice(list(_LETTERS), generator.integers(2, 10))) for _ in words
+            "".join(generator.choice(letters, generator.integers(2, 10))) for _ in words
         )
     if kind == "punctuation":
         return str(generator.choice(_MARKS)) * int(generator.integers(1, 6))
     if kind == "loop":
-        first, length = int(generator.integers(len(words))), int(generator.integers(1, 4))
-        return " ".join(
-            words[:first] + words[first : first + length] * int(generator.integers(6, 16))
-        )
+        first = int(generator.integers(len(words)))
+        length = int(generator.integers(1, 4))
+        times = int(generator.integers(6, 16))
+        return " ".join(words[:first] + words[first : first + length] * times)
     if kind == "cut":
-        return " ".join(words[: max(1, int(len(words) * generator.uniform(0.1, 0.5)))])
+        share = generator.uniform(0.1, 0.5)
+        return " ".join(words[: max(1, int(len(words) * share))])
     if kind == "missing words":
         return " ".join(word for word in words if generator.random() < 0.5)
+    # The last kind: shuffled.
     return " ".join(generator.permutation(words)) if len(words) > 3 else ""

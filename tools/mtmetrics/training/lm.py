@@ -1,12 +1,15 @@
-"""Trains a small causal language model whose mean log-likelihood judges the fluency of a
-translation; its optimiser."""
+"""Trains a small causal language model whose mean log-likelihood judges the fluency of a translation.
+
+`pack` fills the rows of a batch with whole sentences (`PackedTexts`), and `MuonAdamW` is the
+optimiser.
+"""
 
 import logging
 import math
 import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -25,9 +28,13 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast, Trainer
 
 log = logging.getLogger(__name__)
+# The label of a token that has no part in the loss.
 _IGNORED = -100
+# Rows that `pack` may still add texts to.
 _OPEN_ROWS = 32
 _TEXTS_PER_CALL = 10_000
+# Rows that `perplexity` computes together.
+_ROWS_PER_EVALUATION = 32
 
 
 def train_lm(
@@ -80,12 +87,13 @@ def train_lm(
     result = perplexity(trainer.model, packed_held, sum(len(text) for text in held))
     log.info("held back: %s", result)
     trainer.model.config.use_cache = True
-    names = [
+    # The record names files without their folders, but with their ranges.
+    mono_names = [
         Path(path).name + spec.removeprefix(path)
         for spec, path in zip(mono, files["mono"], strict=True)
     ]
     record = {
-        "mono": names,
+        "mono": mono_names,
         "data": counts.as_dict(),
         "sentences": {
             "train": len(train),
@@ -102,8 +110,19 @@ def train_lm(
 
 
 def _read(
-    mono: Sequence[str], parallel: Sequence[str], side: str, exclude: Sequence[str]
+    mono: Sequence[str],
+    parallel: Sequence[str],
+    side: str,
+    exclude: Sequence[str],
 ) -> tuple[list[tuple[str, str]], corpus.Counts]:
+    """Reads the distinct sentences with their origins, sorted; and the counts of rows.
+
+    Args:
+        mono: monolingual files.
+        parallel: parallel files.
+        side: the side of parallel files to read.
+        exclude: origins to leave out.
+    """
     if not mono and not parallel:
         raise InputError("no text was given; pass --mono or --parallel files")
     lines, counts = corpus.read_lines(mono, exclude)
@@ -112,35 +131,52 @@ def _read(
         counts.used |= pair_counts.used
         counts.left_out += pair_counts.left_out
         lines += [(getattr(pair, side), pair.origin) for pair in pairs]
-    unique = dict(reversed(lines))
-    counts.left_out["repeated"] += len(lines) - len(unique)
-    if not unique:
+    # Reversed, so that a sentence has the origin of its first line.
+    origin_of_sentence = dict(reversed(lines))
+    counts.left_out["repeated"] += len(lines) - len(origin_of_sentence)
+    if not origin_of_sentence:
         raise InputError(
             "the files hold no sentence that may be used; check --exclude-origin and the line "
             "ranges"
         )
-    return sorted(unique.items()), counts
+    return sorted(origin_of_sentence.items()), counts
 
 
 def _split(
-    sentences: list[tuple[str, str]], held_back: int, seed: int
+    sentences: list[tuple[str, str]],
+    held_back: int,
+    seed: int,
 ) -> tuple[list[tuple[str, str]], list[str]]:
-    """Holds back `held_back` texts that share no letters-and-digits form with the rest."""
+    """Splits sentences into those to train on, with their origins, and `held_back` held-back texts,
+    which share no `corpus.text_key` with them."""
     if held_back >= len(sentences):
         raise InputError(
             f"{len(sentences)} sentences are too few to hold back {held_back}; lower --held-back"
         )
     keys = [corpus.text_key(text) for text, _ in sentences]
-    order = sorted(set(keys))
-    random.Random(seed).shuffle(order)
-    chosen = set(order[:held_back])
-    train = [row for row, key in zip(sentences, keys, strict=True) if key not in chosen]
-    held = {key: text for (text, _), key in zip(sentences, keys, strict=True) if key in chosen}
+    shuffled_keys = sorted(set(keys))
+    random.Random(seed).shuffle(shuffled_keys)
+    held_keys = set(shuffled_keys[:held_back])
+    train: list[tuple[str, str]] = []
+    # One text for each key.
+    held: dict[str, str] = {}
+    for (text, origin), key in zip(sentences, keys, strict=True):
+        if key in held_keys:
+            held[key] = text
+        else:
+            train.append((text, origin))
     return train, list(held.values())
 
 
 class PackedTexts:
     """Map-style dataset of rows of `context` tokens, each filled with whole texts.
+
+    Args:
+        rows: for each row the token ids of its texts.
+        context: number of tokens of a row.
+        start: id of the token that begins a text.
+        pad: id of the token behind the last text of a row.
+        cut: the number of texts that were cut.
 
     Attributes:
         ids: (rows, context) token ids.
@@ -150,7 +186,12 @@ class PackedTexts:
     """
 
     def __init__(
-        self, rows: list[list[list[int]]], context: int, start: int, pad: int, cut: int
+        self,
+        rows: list[list[list[int]]],
+        context: int,
+        start: int,
+        pad: int,
+        cut: int,
     ) -> None:
         self.ids = np.full((len(rows), context), pad, dtype=np.int32)
         self.positions = np.zeros((len(rows), context), dtype=np.int16)
@@ -188,22 +229,24 @@ def pack(tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str], context: in
     start, end = tokenizer.bos_token_id, tokenizer.eos_token_id
     rows: list[list[list[int]]] = []
     lengths: list[int] = []
-    opened: list[int] = []
+    # The numbers of the rows that texts are still added to.
+    open_rows: list[int] = []
     cut = 0
     for begin in range(0, len(texts), _TEXTS_PER_CALL):
-        some = list(texts[begin : begin + _TEXTS_PER_CALL])
-        for text_ids in tokenizer(some, add_special_tokens=False)["input_ids"]:
+        block = list(texts[begin : begin + _TEXTS_PER_CALL])
+        for text_ids in tokenizer(block, add_special_tokens=False)["input_ids"]:
             ids = [start, *text_ids, end]
-            cut += len(ids) > context
-            ids = ids[:context]
-            place = next((row for row in opened if lengths[row] + len(ids) <= context), None)
-            if place is None:
-                place = len(rows)
+            if len(ids) > context:
+                cut += 1
+                ids = ids[:context]
+            row = next((row for row in open_rows if lengths[row] + len(ids) <= context), None)
+            if row is None:
+                row = len(rows)
                 rows.append([])
                 lengths.append(0)
-                opened = [*opened, place][-_OPEN_ROWS:]
-            rows[place].append(ids)
-            lengths[place] += len(ids)
+                open_rows = [*open_rows, row][-_OPEN_ROWS:]
+            rows[row].append(ids)
+            lengths[row] += len(ids)
     return PackedTexts(rows, context, start, tokenizer.pad_token_id, cut)
 
 
@@ -214,6 +257,7 @@ def _trainer(
     train: PackedTexts,
     held: PackedTexts,
 ) -> "Trainer":
+    """The trainer of a new model of the GPT-2 architecture, on packed texts."""
     from transformers import GPT2Config, GPT2LMHeadModel, Trainer, set_seed
 
     set_seed(run.seed)
@@ -244,22 +288,41 @@ def _trainer(
 
 
 class MuonAdamW(Optimizer):
-    """Steps Muon, for two-dimensional parameters but those of embeddings and the output layer, and
-    AdamW together, so that one schedule and one checkpoint serve both."""
+    """Two optimisers as one, so that one schedule and one checkpoint serve both: Muon for matrices,
+    AdamW for vectors and for the tables of embeddings, which the output layer shares.
+
+    Args:
+        model: has the parameters.
+        matrix_lr: learning rate of Muon.
+        other_lr: learning rate of AdamW.
+        weight_decay: of matrices.
+
+    Attributes:
+        parts: Muon and AdamW.
+    """
 
     def __init__(
-        self, model: torch.nn.Module, matrix_lr: float, other_lr: float, weight_decay: float = 0.01
+        self,
+        model: torch.nn.Module,
+        matrix_lr: float,
+        other_lr: float,
+        weight_decay: float = 0.01,
     ) -> None:
-        embedded = {id(m.weight) for m in model.modules() if isinstance(m, torch.nn.Embedding)}
+        table_ids = {
+            id(module.weight)
+            for module in model.modules()
+            if isinstance(module, torch.nn.Embedding)
+        }
         learnt = [values for values in model.parameters() if values.requires_grad]
-        tables = [values for values in learnt if id(values) in embedded]
-        matrices, vectors = decay_groups(
-            (values for values in learnt if id(values) not in embedded), weight_decay
-        )
+        tables = [values for values in learnt if id(values) in table_ids]
+        no_tables = [values for values in learnt if id(values) not in table_ids]
+        matrices, vectors = decay_groups(no_tables, weight_decay)
         self.parts: list[Optimizer] = [
             Muon([matrices], lr=matrix_lr, adjust_lr_fn="match_rms_adamw"),
             AdamW(
-                [{"params": tables, "weight_decay": 0.0}, vectors], lr=other_lr, betas=(0.9, 0.98)
+                [{"params": tables, "weight_decay": 0.0}, vectors],
+                lr=other_lr,
+                betas=(0.9, 0.98),
             ),
         ]
         super().__init__([group for part in self.parts for group in part.param_groups], {})
@@ -270,10 +333,10 @@ class MuonAdamW(Optimizer):
             part.step()
         return loss
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> dict[str, list[dict[str, object]]]:
         return {"parts": [part.state_dict() for part in self.parts]}
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+    def load_state_dict(self, state_dict: dict[str, list[dict[str, object]]]) -> None:
         for part, state in zip(self.parts, state_dict["parts"], strict=True):
             part.load_state_dict(state)
         # Loading replaced the groups that both share with this optimiser.
@@ -281,25 +344,32 @@ class MuonAdamW(Optimizer):
 
 
 def perplexity(model: "PreTrainedModel", texts: PackedTexts, characters: int) -> dict[str, float]:
-    """Perplexity per token (end-of-text included) and bits per character of packed texts, in
-    float32."""
+    """Perplexity per token (the end of a text counts) and bits per character, in float32.
+
+    Args:
+        model: the language model.
+        texts: packed texts.
+        characters: number of characters of the texts.
+    """
     model = model.float().eval()
-    total, number = 0.0, 0
+    total_loss, tokens = 0.0, 0
     with torch.no_grad():
-        for begin in range(0, len(texts), 32):
-            rows = [texts[i] for i in range(begin, min(begin + 32, len(texts)))]
-            batch = {
-                name: values.to(model.device) for name, values in default_collate(rows).items()
-            }
+        for begin in range(0, len(texts), _ROWS_PER_EVALUATION):
+            end = min(begin + _ROWS_PER_EVALUATION, len(texts))
+            batch = default_collate([texts[row] for row in range(begin, end)])
+            batch = {name: values.to(model.device) for name, values in batch.items()}
             labels = batch.pop("labels")[:, 1:]
             logits = model(**batch, use_cache=False).logits[:, :-1].flatten(0, 1)
             loss = torch.nn.functional.cross_entropy(
-                logits, labels.flatten(), ignore_index=_IGNORED, reduction="sum"
+                logits,
+                labels.flatten(),
+                ignore_index=_IGNORED,
+                reduction="sum",
             )
-            total += loss.item()
-            number += int((labels != _IGNORED).sum())
+            total_loss += loss.item()
+            tokens += int((labels != _IGNORED).sum())
     return {
-        "perplexity": round(math.exp(total / number), 3),
-        "bits_per_character": round(total / math.log(2) / characters, 4),
-        "tokens": number,
+        "perplexity": round(math.exp(total_loss / tokens), 3),
+        "bits_per_character": round(total_loss / math.log(2) / characters, 4),
+        "tokens": tokens,
     }

@@ -1,9 +1,9 @@
-"""A step of the encoder's training: the pairs that meet in it, how English is worsened, and the
-loss."""
+"""A step of the encoder's training: its batch (`SentenceBatches`), how English texts are worsened
+(`worsen`), and the loss (`Distillation`). The rest of the module are the parts of the loss."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
@@ -12,6 +12,12 @@ from torch.nn import functional
 
 from mtmetrics.training.corpus import WORD_LISTS, Pair, text_key
 from mtmetrics.training.trainers import PlannedBatches
+
+if TYPE_CHECKING:
+    from transformers import BatchEncoding, PreTrainedTokenizerFast
+
+if TYPE_CHECKING:
+    from transformers import BatchEncoding, PreTrainedTokenizerFast
 
 # How often a word that changes is replaced by a word of the source, replaced by a word of another
 # translation, left out, said twice, or moved towards the beginning.
@@ -57,7 +63,7 @@ class SentenceBatches(PlannedBatches):
     """
 
     pairs: Sequence[Pair]
-    tokenizers: Mapping[str, Any]
+    tokenizers: "Mapping[str, PreTrainedTokenizerFast]"
     max_pieces: int
     seed: int
     english: float = 0.0
@@ -70,7 +76,8 @@ class SentenceBatches(PlannedBatches):
         has_words = pairs[0].group.endswith(WORD_LISTS)
         if rng.random() < self.english and not has_words:
             return self._english_batch(pairs, rng)
-        sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
+        sources = [pair.source for pair in pairs]
+        targets = [pair.target for pair in pairs]
         batch = _columns(self._encoded("english", targets), "target")
         batch |= _columns(self._encoded("others", sources), "source")
         batch["teacher_ids"] = batch["target_ids"]
@@ -96,8 +103,8 @@ class SentenceBatches(PlannedBatches):
             teacher_ids[row, pieces] = self.tokenizers["english"].unk_token_id
         return batch | {"teacher_ids": teacher_ids}
 
-    def _encoded(self, language: str, texts: list[str]) -> Any:
-        """Pieces of texts, ``english`` or ``others``."""
+    def _encoded(self, language: str, texts: list[str]) -> "BatchEncoding":
+        """Pieces of texts of ``english`` or of ``others``, padded."""
         return self.tokenizers[language](
             texts,
             truncation=True,
@@ -109,9 +116,10 @@ class SentenceBatches(PlannedBatches):
         )
 
 
-def _columns(encoded: Any, side: str) -> dict[str, Tensor]:
-    """Numbers of the pieces of one side, (n, t), a mask of those that are no padding, and a mask of
-    those that are no special tokens either."""
+def _columns(encoded: "BatchEncoding", side: str) -> dict[str, Tensor]:
+    """The arguments of `Distillation.forward` for a side, ``source`` or ``target``: (n, t) numbers
+    of the pieces, a mask of pieces that are no padding, and one of pieces that are no special
+    tokens either."""
     return {
         f"{side}_ids": encoded["input_ids"],
         f"{side}_mask": encoded["attention_mask"].bool(),
@@ -139,48 +147,53 @@ def _untranslated_pieces(text: WorsenedText, offsets: Sequence[Sequence[int]]) -
 
 
 def worsen(
-    source: str, target: str, other_target: str, share: float, rng: np.random.Generator
+    source: str,
+    target: str,
+    other_target: str,
+    share: float,
+    rng: np.random.Generator,
 ) -> WorsenedText:
     """Worsens a translation as bad ones are, with words of its source and of another translation.
 
     Every word changes with the same chance, which is drawn between 0 and `share`. Where none would,
     one word is drawn.
+
+    Args:
+        source: the source, whose words are left untranslated.
+        target: the translation.
+        other_target: another translation, whose words are unrelated.
+        share: the greatest chance of a word to change.
+        rng: of the draws.
     """
     words = target.split()
     lower_words = {word.lower() for word in words}
-    source_words, unrelated_words = (
-        [word for word in text.split() if word.lower() not in lower_words]
-        for text in (source, other_target)
-    )
+    source_words = [word for word in source.split() if word.lower() not in lower_words]
+    unrelated_words = [word for word in other_target.split() if word.lower() not in lower_words]
     is_changed = rng.random(len(words)) < share * rng.random()
     if words and not is_changed.any():
         is_changed[rng.integers(len(words))] = True
-    result: list[str] = []
-    is_untranslated: list[bool] = []
+    # Each word of the worsened text, and whether it was left untranslated.
+    result: list[tuple[str, bool]] = []
     for word, changes in zip(words, is_changed, strict=True):
         change = rng.choice(list(_CHANGES), p=list(_CHANGES.values())) if changes else None
         if change == "untranslated" and source_words:
-            result.append(source_words[rng.integers(len(source_words))])
-            is_untranslated.append(True)
-            continue
-        if change in ("untranslated", "unrelated") and unrelated_words:
-            result.append(unrelated_words[rng.integers(len(unrelated_words))])
+            result.append((source_words[rng.integers(len(source_words))], True))
+        elif change in ("untranslated", "unrelated") and unrelated_words:
+            result.append((unrelated_words[rng.integers(len(unrelated_words))], False))
         elif change == "missing" and len(words) > 1:
             continue
         elif change == "doubled":
-            result += [word, word]
-            is_untranslated.append(False)
+            result += [(word, False), (word, False)]
         elif change == "misplaced":
-            place = int(rng.integers(len(result) + 1))
-            result.insert(place, word)
-            is_untranslated.insert(place, False)
-            continue
+            result.insert(int(rng.integers(len(result) + 1)), (word, False))
         else:
-            result.append(word)
-        is_untranslated.append(False)
+            result.append((word, False))
     if not result:
         return WorsenedText(words, [False] * len(words))
-    return WorsenedText(result, is_untranslated)
+    return WorsenedText(
+        [word for word, _ in result],
+        [is_untranslated for _, is_untranslated in result],
+    )
 
 
 class Distillation(nn.Module):
@@ -288,7 +301,11 @@ class Distillation(nn.Module):
             return vectors - self.target_mean
 
     def _cosines_of_others(
-        self, source: Tensor, goals: Tensor, content: Tensor, shares_text: Tensor
+        self,
+        source: Tensor,
+        goals: Tensor,
+        content: Tensor,
+        shares_text: Tensor,
     ) -> Tensor:
         """Cosines of source pieces with sampled goals, (n, s, `negatives`); far below any where the
         goal is of the same sentence, or of a pair that shares a text with it."""
@@ -303,19 +320,22 @@ class Distillation(nn.Module):
         return (source @ candidates.T).masked_fill(is_related[:, None], _NO_CANDIDATE)
 
 
-def encode(encoder: Any, ids: Tensor, mask: Tensor) -> Tensor:
-    """Token vectors, `(n, t, d)`."""
+def encode(encoder: nn.Module, ids: Tensor, mask: Tensor) -> Tensor:
+    """(n, t, d) token vectors of a `transformers` encoder."""
     return encoder(input_ids=ids, attention_mask=mask.long()).last_hidden_state
 
 
 def pooled(states: Tensor, mask: Tensor) -> Tensor:
-    """Mean over the tokens of each text, of unit length, `(n, d)` float32."""
+    """(n, d) float32 means of the (n, t, d) vectors over the tokens of each text, of unit length."""
     states, weights = states.float(), mask.float()[:, :, None]
     return functional.normalize((states * weights).sum(1) / weights.sum(1), dim=-1)
 
 
 def nearest(
-    source: Tensor, source_mask: Tensor, target: Tensor, target_mask: Tensor
+    source: Tensor,
+    source_mask: Tensor,
+    target: Tensor,
+    target_mask: Tensor,
 ) -> tuple[Tensor, Tensor]:
     """Cosine of each token with the nearest one of the other side of its pair.
 
@@ -335,10 +355,13 @@ def nearest(
 
 
 def token_similarity(
-    source: Tensor, source_mask: Tensor, target: Tensor, target_mask: Tensor
+    source: Tensor,
+    source_mask: Tensor,
+    target: Tensor,
+    target_mask: Tensor,
 ) -> Tensor:
-    """Mean of the `nearest` cosines of both sides of each pair, `(n,)`; vectors may have any
-    length."""
+    """(n,) means of the `nearest` cosines of both sides of each pair; see there for the arguments,
+    but vectors may have any length."""
     units = functional.normalize(source, dim=-1), functional.normalize(target, dim=-1)
     source_cosines, target_cosines = nearest(units[0], source_mask, units[1], target_mask)
     forwards = (source_cosines * source_mask).sum(1) / source_mask.sum(1)
@@ -347,8 +370,9 @@ def token_similarity(
 
 
 def symmetric_loss(similarities: Tensor, shares_text: Tensor) -> Tensor:
-    """Cross-entropy of the diagonal of `(n, n)` similarities over rows and columns; pairs that share
-    a text are no negatives of each other."""
+    """Cross-entropy of the diagonal of (n, n) similarities, over rows and over columns; their mean.
+
+    Two pairs that share a text, as `shares_text` (n, n) says, are no negatives of each other."""
     similarities = similarities.float().masked_fill(shares_text, _NO_CANDIDATE)
     labels = torch.arange(len(similarities), device=similarities.device)
     over_rows = functional.cross_entropy(similarities, labels)

@@ -1,12 +1,14 @@
-"""Trains regressors on human judgements: BiLSTM, BiLSTM with attention, ESIM (Mathur et al.,
-2019)."""
+"""Trains regressors on human judgements: BiLSTM, BiLSTM with attention, ESIM (Mathur et al., 2019).
+
+`train_regressor` reads and encodes the judged translations (`TrainingData`), then trains one network
+per seed, or, for a learning curve, one per number of instances and seed.
+"""
 
 import dataclasses
 import functools
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -29,6 +31,9 @@ from mtmetrics.training.run import Run
 log = logging.getLogger(__name__)
 ARCHITECTURES = ("bilstm", "bilstm_attention", "esim")
 _PAIRS_PER_FEATURE_BATCH = 256
+
+# The weights of a network by name.
+Weights = dict[str, torch.Tensor]
 
 
 def train_regressor(
@@ -80,28 +85,35 @@ def train_regressor(
 
 
 def _train_members(run: Run, data: "TrainingData", seeds: Sequence[int]) -> Path:
+    """Trains a network per seed, and writes them as one artifact with their validation."""
     all_rows = np.arange(len(data.train_rows))
-    states = []
+    weights_of_members: list[Weights] = []
+    # Name of a seed -> epoch -> Pearson's r on the validation.
     lines: dict[str, dict[float, float]] = {}
     run.history = []
     for seed in seeds:
-        state, epochs = data.train(seed, all_rows, f"seed-{seed}")
-        states.append(state)
+        weights, epochs = data.train(seed, all_rows, f"seed-{seed}")
+        weights_of_members.append(weights)
         run.history += epochs
         lines[f"seed {seed}"] = {row["epoch"]: row["pearson"] for row in epochs}
     best = [max(line.values()) for line in lines.values()]
-    result: dict[str, Any] = {"seeds": dict(zip(map(str, seeds), best, strict=True))}
+    result: dict[str, object] = {"seeds": dict(zip(map(str, seeds), best, strict=True))}
     if len(seeds) > 1:
-        moments = {"mean": np.mean(best), "deviation": np.std(best, ddof=1)}
-        result["spread"] = moments | {"lowest": min(best), "highest": max(best)}
+        result["spread"] = {
+            "mean": np.mean(best),
+            "deviation": np.std(best, ddof=1),
+            "lowest": min(best),
+            "highest": max(best),
+        }
     with run.artifact(
         "regressor",
         "mtmetrics train regressor",
         rows=counts(data.train_pairs, data.valid),
         result=result,
     ) as folder:
-        network = data.save(folder, states)
+        network = data.save(folder, weights_of_members)
         scores = np.mean([predict(member, data.valid_rows) for member in network.members], axis=0)
+        # The record, which is written when the block ends, holds these numbers too.
         result |= agreement(scores, data.valid, [pair.group for pair in data.valid])
         overall = pearson(scores, data.valid_rows.human)
         if overall.reason is None:
@@ -112,20 +124,25 @@ def _train_members(run: Run, data: "TrainingData", seeds: Sequence[int]) -> Path
 
 
 def _train_curve(
-    run: Run, data: "TrainingData", seeds: Sequence[int], sizes: Sequence[int]
+    run: Run,
+    data: "TrainingData",
+    seeds: Sequence[int],
+    sizes: Sequence[int],
 ) -> Path:
+    """Trains a network per size and seed, and writes Pearson's r of each as a table and a plot."""
     most = len(data.train_rows)
     if not sizes or min(sizes) < 2 or max(sizes) > most:
-        there = "the translations that there are to train on"
         raise InputError(
-            f"curve {list(sizes)}: pass numbers from 2 to {most}, {there}", option="curve"
+            f"curve {list(sizes)}: pass numbers from 2 to {most}, the translations that there are "
+            "to train on",
+            option="curve",
         )
-    sizes = sorted(set(sizes))
     points = []
-    means = {}
-    for size in sizes:
+    means: dict[float, float] = {}
+    for size in sorted(set(sizes)):
         correlations = []
         for seed in seeds:
+            # The same permutation for every size, so that larger draws hold the smaller ones.
             rows = np.random.default_rng(seed).permutation(most)[:size]
             _, epochs = data.train(seed, np.sort(rows), f"curve-{size}-seed-{seed}")
             run.history += [{"instances": size, **row} for row in epochs]
@@ -148,9 +165,20 @@ def _train_curve(
 
 
 def draw(
-    lines: Mapping[str, Mapping[float, float]], path: Path, *, title: str, x_label: str
+    lines: Mapping[str, Mapping[float, float]],
+    path: Path,
+    *,
+    title: str,
+    x_label: str,
 ) -> None:
-    """Draws Pearson correlations; without matplotlib, logs how to get it."""
+    """Draws Pearson correlations; without matplotlib, logs how to get it.
+
+    Args:
+        lines: name of a line -> x -> Pearson's r.
+        path: the picture.
+        title: of the plot.
+        x_label: of the x axis.
+    """
     try:
         require_extra("plot", path.name)
     except MTMetricsError as error:
@@ -161,7 +189,7 @@ def draw(
 
 
 class TrainingData:
-    """Judged pairs, split and encoded.
+    """Judged pairs, split and encoded, and the networks that learn from them.
 
     Args:
         run: is opened.
@@ -172,10 +200,15 @@ class TrainingData:
         **settings: further settings that shape the result.
 
     Attributes:
+        config: network and schedule.
+        encoder: the encoder, which returns the outputs of all its layers.
+        features: names of the features that a network reads beside the vectors.
+        feature_layers: numbers of the layers that features are computed from.
         train_pairs: the pairs to train on.
         valid: the pairs that decide when to stop.
         train_rows: the pairs to train on, as networks read them.
-        valid_rows: the pairs for validation, alike.
+        valid_rows: the pairs for validation, as networks read them.
+        title: of plots.
     """
 
     def __init__(
@@ -195,43 +228,62 @@ class TrainingData:
                 f"features {config.features!r}: are of two texts; pass none where against is both",
                 option="features",
             )
-        plain = TokenEncoder(encoder, cache_bytes=0)  # tells how many layers there are
-        self.feature_layers = (
-            _layer_numbers(config.feature_layers, plain.layer) if self.features else []
-        )
+        # Its last layer is its number of layers.
+        last_layer_encoder = TokenEncoder(encoder, cache_bytes=0)
+        depth = last_layer_encoder.layer
+        self.feature_layers: list[int] = []
+        if self.features:
+            self.feature_layers = _layer_numbers(config.feature_layers, depth)
         self.config = config
         self._work = run.work
         self._device = run.device
-        files.open(run, config, encoder=f"{plain.label}#{plain.fingerprint}", **settings)
+        label = f"{last_layer_encoder.label}#{last_layer_encoder.fingerprint}"
+        files.open(run, config, encoder=label, **settings)
         self.train_pairs, self.valid = files.read(config)
-        self.encoder = plain.at(mix=np.eye(plain.layer), max_pieces=config.max_pieces)
+        # With the identity as mix, a vector is the outputs of all layers one behind the other.
+        self.encoder = last_layer_encoder.at(mix=np.eye(depth), max_pieces=config.max_pieces)
         self.title = f"{config.architecture} on {self.encoder.label}"
-        # Side by side, so that texts that are read together lie together in the file.
+        folder = Path(vectors) if vectors else run.work / "vectors"
+        self._store = LayerStore(folder, self.encoder, self._distinct_texts())
+        train = self._examples(self.train_pairs)
+        valid = self._examples(self.valid)
+        deviation = train.features.std(0)
+        self._mean = train.features.mean(0)
+        self._scale = np.where(deviation > 0, deviation, 1.0).astype(np.float32)
+        self.train_rows = self._standardised(train)
+        self.valid_rows = self._standardised(valid)
+
+    def _distinct_texts(self) -> list[tuple[str, str | None]]:
+        """All texts with their languages: those to compare with, then the translations. So texts
+        that are read together lie together in the file."""
         texts: dict[tuple[str, str | None], None] = {}
         for pairs in (self.train_pairs, self.valid):
             for side in zip(*map(pair_texts, pairs), strict=True):
                 texts |= dict.fromkeys(side)
-        folder = Path(vectors) if vectors else run.work / "vectors"
-        self._store = LayerStore(folder, self.encoder, list(texts))
-        train, valid = self._examples(self.train_pairs), self._examples(self.valid)
-        deviation = train.features.std(0)
-        self._mean = train.features.mean(0)
-        self._scale = np.where(deviation > 0, deviation, 1.0).astype(np.float32)
-        self.train_rows, self.valid_rows = self._standardised(train), self._standardised(valid)
+        return list(texts)
 
     def _standardised(self, examples: Examples) -> Examples:
+        """The examples with features of mean 0 and deviation 1 over those to train on."""
         features = (examples.features - self._mean) / self._scale
         return dataclasses.replace(examples, features=features)
 
     def train(
-        self, seed: int, rows: np.ndarray, name: str
-    ) -> tuple[dict[str, torch.Tensor], list[dict[str, float]]]:
-        """Trains a network on some of the training rows; `name` is that of its checkpoint."""
+        self,
+        seed: int,
+        rows: np.ndarray,
+        name: str,
+    ) -> tuple[Weights, list[dict[str, float]]]:
+        """Trains a network on some of the training rows, see `regressor_loop.train_member`; `name`
+        is that of its checkpoint."""
         examples = self.train_rows.take(rows)
-        checkpoint = self._work / f"{name}.pt"
-        create = functools.partial(self.create, examples)
         return train_member(
-            create, examples, self.valid_rows, self.config, seed, checkpoint, self._device
+            functools.partial(self.create, examples),
+            examples,
+            self.valid_rows,
+            self.config,
+            seed,
+            checkpoint=self._work / f"{name}.pt",
+            device=self._device,
         )
 
     def create(self, examples: Examples) -> Member:
@@ -241,7 +293,9 @@ class TrainingData:
         if self.features:
             mean = examples.human.mean()
             fit, *_ = np.linalg.lstsq(
-                examples.features.astype(np.float64), examples.human - mean, rcond=1e-3
+                examples.features.astype(np.float64),
+                examples.human - mean,
+                rcond=1e-3,
             )
             with torch.no_grad():
                 member.direct.weight.copy_(torch.from_numpy(fit)[None])
@@ -249,6 +303,7 @@ class TrainingData:
         return member
 
     def _regressor(self, members: int) -> Regressor:
+        """A new regressor of so many networks."""
         depth = len(self.encoder.mix)
         shape = RegressorShape(
             architecture=self.config.architecture,
@@ -267,12 +322,11 @@ class TrainingData:
         )
         return Regressor(shape)
 
-    def save(self, folder: Path, states: Sequence[dict[str, torch.Tensor]]) -> Regressor:
-        """Writes the artifact of networks with the given weights and returns it as it will be
-        read."""
-        network = self._regressor(len(states))
-        for member, state in zip(network.members, states, strict=True):
-            member.load_state_dict(state)
+    def save(self, folder: Path, weights_of_members: Sequence[Weights]) -> Regressor:
+        """Writes the artifact of networks with these weights, and returns it as it will be read."""
+        network = self._regressor(len(weights_of_members))
+        for member, weights in zip(network.members, weights_of_members, strict=True):
+            member.load_state_dict(weights)
         if self.features:
             network.feature_mean.copy_(torch.from_numpy(self._mean))
             network.feature_scale.copy_(torch.from_numpy(self._scale))
@@ -280,26 +334,31 @@ class TrainingData:
         return Regressor.read(folder)
 
     def _examples(self, pairs: Sequence[JudgedPair]) -> Examples:
+        """The pairs as networks read them, their features not standardised yet; an InputError for a
+        text without pieces."""
         store = self._store
-        sides = np.array([[store.row[text] for text in pair_texts(pair)] for pair in pairs]).T
-        bad = (store.lengths[sides] == 0).any(0)
-        if bad.any():
-            pair = pairs[int(bad.argmax())]
+        text_rows = [[store.row[text] for text in pair_texts(pair)] for pair in pairs]
+        # (m + 1, n): the m texts to compare with, and last the translations.
+        sides = np.array(text_rows).T
+        has_empty_text = (store.lengths[sides] == 0).any(0)
+        if has_empty_text.any():
+            pair = pairs[int(has_empty_text.argmax())]
             raise InputError(
                 f"{pair.group}: a text has no word pieces that the encoder knows: "
                 f"{pair.translation!r:.60}"
             )
-        blocks = []
+        features = []
         for first in range(0, len(pairs), _PAIRS_PER_FEATURE_BATCH):
             part = sides[:, first : first + _PAIRS_PER_FEATURE_BATCH]
             layers = [store.layer(number, part.ravel()) for number in self.feature_layers]
             numbers = np.arange(part.size).reshape(part.shape)
-            blocks.append(pair_features(self.features, layers, numbers[0], numbers[-1]))
+            features.append(pair_features(self.features, layers, numbers[0], numbers[-1]))
         human = np.array([pair.human for pair in pairs])
-        return Examples(store, sides[:-1].T, sides[-1], np.concatenate(blocks), human)
+        return Examples(store, sides[:-1].T, sides[-1], np.concatenate(features), human)
 
 
 def _feature_names(text: str) -> list[str]:
+    """The names of features that are joined by ``+``; none for ``none``."""
     names = [] if text == "none" else text.split("+")
     if not set(names) <= set(FEATURES) or len(set(names)) < len(names):
         raise InputError(
@@ -310,12 +369,13 @@ def _feature_names(text: str) -> list[str]:
 
 
 def _layer_numbers(text: str, depth: int) -> list[int]:
+    """The numbers of layers that are joined by ``+``, of an encoder with `depth` of them."""
     names = [str(depth)] if text == "last" else text.split("+")
-    if not all(name.isdecimal() and 1 <= int(name) <= depth for name in names) or len(
-        set(names)
-    ) < len(names):
-        allowed = (
-            f"must be last, or different layers from 1 to {depth} joined by '+', such as 1+{depth}"
+    has_layers = all(name.isdecimal() and 1 <= int(name) <= depth for name in names)
+    if not has_layers or len(set(names)) < len(names):
+        raise InputError(
+            f"feature_layers {text!r}: must be last, or different layers from 1 to {depth} joined "
+            f"by '+', such as 1+{depth}",
+            option="feature_layers",
         )
-        raise InputError(f"feature_layers {text!r}: {allowed}", option="feature_layers")
     return [int(name) for name in names]

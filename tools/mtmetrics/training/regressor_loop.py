@@ -1,5 +1,8 @@
-"""Trains one network of a regressor, epoch by epoch, on the outputs of an encoder that are kept in
-a file."""
+"""Trains one network of a regressor, epoch by epoch.
+
+`LayerStore` keeps the outputs of an encoder in a file, `Examples` are the judged pairs whose texts
+lie there, and `train_member` is the loop over epochs.
+"""
 
 import dataclasses
 import hashlib
@@ -7,7 +10,6 @@ import json
 import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -24,27 +26,34 @@ from mtmetrics.training.configs import RegressorConfig
 
 log = logging.getLogger(__name__)
 _TEXTS_PER_SAVE = 512
+# Lengths are disturbed by up to this share, so that every epoch has other batches.
 _LENGTH_NOISE = 0.1
 _EVALUATION_BATCH = 128
+# Of the ranking loss: of scores, and of judgements that count as different.
 _MARGIN = 0.1
 
 
 class LayerStore:
-    """Word pieces of distinct texts, each with its language, with the outputs of all layers, in
-    float16, memory-mapped.
+    """The outputs of an encoder's layers for the word pieces of distinct texts, in float16, in a
+    file that is mapped into memory.
 
     An interrupted computation goes on where it was, see `append_rows`; a later run with the same
     encoder, cut and texts finds the file.
 
     Args:
         folder: holds the file.
-        encoder: with an identity mix, or one layer, and the cut to use.
+        encoder: with the identity as mix for all layers, or without a mix for one layer; it cuts
+            long texts.
         texts: each with its language.
-        special: count special tokens as pieces.
+        special: whether special tokens count as pieces.
 
     Attributes:
-        row: the number of each text.
+        row: text with its language -> its number.
         lengths: (texts,) numbers of pieces.
+        vectors: (tokens, layers, width) outputs for all tokens, special ones included.
+        words: (tokens,) number of the word of each token in its text; -1 for a special one.
+        token_ids: (tokens,) numbers in the encoder's vocabulary.
+        offsets: (texts + 1,) number of the first token of each text.
     """
 
     def __init__(
@@ -63,9 +72,11 @@ class LayerStore:
         )
         name = hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()[:16]
         make_folder(folder)
-        layers, tokens = folder / f"{name}.layers", folder / f"{name}.tokens"
+        vector_file = folder / f"{name}.layers"
+        token_file = folder / f"{name}.tokens"
 
         def outputs(part: slice) -> list[np.ndarray]:
+            """The next rows of both files, of a part of the texts."""
             strings, languages = map(list, zip(*texts[part], strict=True))
             packed = encoder.encode(strings, languages)
             # A text in two languages that the encoder reads alike is encoded once, but stands here
@@ -77,25 +88,23 @@ class LayerStore:
             columns = np.stack([owners, packed.words[rows], packed.token_ids[rows]], 1)
             return [packed.vectors[rows].astype(np.float16), columns.astype(np.int32)]
 
-        append_rows([layers, tokens], len(texts), _TEXTS_PER_SAVE, outputs)
-        owners, self.words, self.token_ids = (
-            np.fromfile(tokens, dtype=np.int32).reshape(-1, 3).T.astype(np.int64)
-        )
-        self.vectors = np.memmap(layers, dtype=np.float16, mode="r", shape=(len(owners), *shape))
+        append_rows([vector_file, token_file], len(texts), _TEXTS_PER_SAVE, outputs)
+        columns = np.fromfile(token_file, dtype=np.int32).reshape(-1, 3).T.astype(np.int64)
+        owners, self.words, self.token_ids = columns
+        vector_shape = (len(owners), *shape)
+        self.vectors = np.memmap(vector_file, dtype=np.float16, mode="r", shape=vector_shape)
         self.offsets = np.searchsorted(owners, np.arange(len(texts) + 1))
         self.row = {text: number for number, text in enumerate(texts)}
-        # Of each text, the rows of its pieces.
-        self._kept = np.flatnonzero((self.words >= 0) | special)
-        self._bounds = np.searchsorted(self._kept, self.offsets)
+        # The tokens that count as pieces; those of text i lie from bound i to bound i + 1.
+        self._piece_tokens = np.flatnonzero((self.words >= 0) | special)
+        self._bounds = np.searchsorted(self._piece_tokens, self.offsets)
         self.lengths = np.diff(self._bounds)
 
     def pieces(self, texts: np.ndarray) -> torch.Tensor:
-        """(pieces, depth, width) float32 outputs of the layers for the pieces of some texts, one
-        after the other."""
-        rows = np.concatenate(
-            [self._kept[self._bounds[text] : self._bounds[text + 1]] for text in texts]
-        )
-        return torch.from_numpy(self.vectors[rows]).float()
+        """(pieces, layers, width) float32 outputs for the pieces of texts, which are numbers of
+        `row`, one after the other."""
+        tokens = [self._piece_tokens[self._bounds[text] : self._bounds[text + 1]] for text in texts]
+        return torch.from_numpy(self.vectors[np.concatenate(tokens)]).float()
 
     def layer(self, number: int, texts: np.ndarray) -> PackedTokens:
         """Packed vectors of (n,) texts at layer 1 or higher, special tokens included."""
@@ -119,8 +128,9 @@ class Examples:
 
     Attributes:
         store: the texts.
-        others: (n, m) numbers of the texts to compare with, which follow each other.
-        translations: (n,) numbers of the translations.
+        others: (n, m) numbers in the store of the texts to compare with: one, or a source and its
+            reference.
+        translations: (n,) numbers in the store of the translations.
         features: (n, f) standardised features.
         human: (n,) judgements.
     """
@@ -155,80 +165,119 @@ def train_member(
     checkpoint: Path,
     device: str = "cpu",
 ) -> tuple[dict[str, torch.Tensor], list[dict[str, float]]]:
-    """Trains a network with Adam on the mean squared error; returns its best weights, and one
-    dictionary per epoch.
+    """Trains a network with Adam on the mean squared error.
 
     The learning rate is halved after every epoch in which the Pearson correlation of the validation
     does not rise, and training stops after `config.patience` of them in a row. A checkpoint is
     written after every epoch; since the random numbers of an epoch depend on seed and epoch alone,
-    a resumed run ends with the same weights."""
+    a resumed run ends with the same weights.
+
+    Args:
+        create: makes the new network.
+        train: the pairs to learn from.
+        valid: the pairs that decide when to stop.
+        config: of the schedule.
+        seed: of everything random.
+        checkpoint: the file that a resumed run goes on from.
+        device: of the network.
+
+    Returns:
+        The weights after the best epoch; and a dictionary of numbers for each epoch.
+    """
     torch.manual_seed(seed)
     member = create().to(device)
     optimizer = torch.optim.Adam(member.parameters(), lr=config.learning_rate)
-    state: dict[str, Any] = {"epoch": 0, "stale": 0, "pearson": -np.inf, "best": {}, "history": []}
+    progress = _Progress()
     if checkpoint.exists():
         saved = torch.load(checkpoint, map_location=device, weights_only=True)
         member.load_state_dict(saved["member"])
         optimizer.load_state_dict(saved["optimizer"])
-        state = saved["state"]
-    while state["epoch"] < config.epochs and state["stale"] < config.patience:
-        epoch = state["epoch"] + 1
-        torch.manual_seed(mixed_seed(seed, epoch))
-        member.train()
-        losses = []
-        batches = plan(train.lengths(), config.batch, mixed_seed(seed, epoch))
-        for batch in tqdm(
-            batches, desc=f"seed {seed}, epoch {epoch}", unit="batch", disable=None, leave=False
-        ):
-            optimizer.zero_grad()
-            scores, targets = _forward(member, train.take(batch), device)
-            loss = torch.nn.functional.mse_loss(scores, targets)
-            if config.ranking:
-                loss = loss + config.ranking * ranking_loss(scores, targets)
-            loss.backward()
-            torch.nn.utils.clip_grad_norm_(member.parameters(), config.gradient_norm)
-            optimizer.step()
-            losses.append(loss.item())
-        if not np.isfinite(losses).all():
-            raise MTMetricsError(
-                f"seed {seed}, epoch {epoch}: the loss is no longer finite; lower --learning-rate"
-            )
+        progress = _Progress(**saved["state"])
+    while progress.epoch < config.epochs and progress.stale < config.patience:
+        progress.epoch += 1
+        loss = _train_epoch(member, optimizer, train, config, seed, progress.epoch, device)
         correlation = pearson(predict(member, valid, device), valid.human)
         # A network that gives all texts the same score has learnt nothing.
         value = correlation.value if correlation.reason is None else -1.0
-        rate = optimizer.param_groups[0]["lr"]
         row = {
             "seed": seed,
-            "epoch": epoch,
-            "loss": float(np.mean(losses)),
+            "epoch": progress.epoch,
+            "loss": loss,
             "pearson": value,
-            "learning_rate": rate,
+            "learning_rate": optimizer.param_groups[0]["lr"],
         }
         log.info("seed %d, epoch %d: loss %.4f, Pearson %.4f, learning rate %.2g", *row.values())
-        state = {**state, "epoch": epoch, "history": [*state["history"], row]}
-        if value > state["pearson"]:
-            best = {
-                name: values.detach().cpu().clone() for name, values in member.state_dict().items()
-            }
-            state |= {"pearson": value, "stale": 0, "best": best}
+        progress.history.append(row)
+        if value > progress.pearson:
+            progress.pearson = value
+            progress.stale = 0
+            for name, values in member.state_dict().items():
+                progress.best[name] = values.detach().cpu().clone()
         else:
-            state["stale"] += 1
+            progress.stale += 1
             for group in optimizer.param_groups:
                 group["lr"] /= 2
+        document = {
+            "member": member.state_dict(),
+            "optimizer": optimizer.state_dict(),
+            "state": vars(progress),
+        }
         with atomic_path(checkpoint) as temporary:
-            torch.save(
-                {
-                    "member": member.state_dict(),
-                    "optimizer": optimizer.state_dict(),
-                    "state": state,
-                },
-                temporary,
-            )
-    return state["best"], state["history"]
+            torch.save(document, temporary)
+    return progress.best, progress.history
+
+
+@dataclasses.dataclass
+class _Progress:
+    """How far the training of a network has come; a checkpoint holds it.
+
+    Attributes:
+        epoch: number of epochs that are done.
+        stale: number of epochs since the best one.
+        pearson: Pearson's r on the validation after the best epoch.
+        best: the weights after the best epoch.
+        history: the numbers of each epoch.
+    """
+
+    epoch: int = 0
+    stale: int = 0
+    pearson: float = -np.inf
+    best: dict[str, torch.Tensor] = dataclasses.field(default_factory=dict)
+    history: list[dict[str, float]] = dataclasses.field(default_factory=list)
+
+
+def _train_epoch(
+    member: Member,
+    optimizer: torch.optim.Optimizer,
+    train: Examples,
+    config: RegressorConfig,
+    seed: int,
+    epoch: int,
+    device: str,
+) -> float:
+    """Trains a network on all examples once; returns the mean loss of the batches."""
+    torch.manual_seed(mixed_seed(seed, epoch))
+    member.train()
+    losses = []
+    batches = plan(train.lengths(), config.batch, mixed_seed(seed, epoch))
+    name = f"seed {seed}, epoch {epoch}"
+    for rows in tqdm(batches, desc=name, unit="batch", disable=None, leave=False):
+        optimizer.zero_grad()
+        scores, human = _forward(member, train.take(rows), device)
+        loss = torch.nn.functional.mse_loss(scores, human)
+        if config.ranking:
+            loss = loss + config.ranking * ranking_loss(scores, human)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(member.parameters(), config.gradient_norm)
+        optimizer.step()
+        losses.append(loss.item())
+    if not np.isfinite(losses).all():
+        raise MTMetricsError(f"{name}: the loss is no longer finite; lower --learning-rate")
+    return float(np.mean(losses))
 
 
 def plan(lengths: np.ndarray, batch: int, seed: int) -> list[np.ndarray]:
-    """Batches of pairs of about the same length, which is disturbed by up to a tenth, in random
+    """The rows of every batch of an epoch: `batch` pairs of about the same length, in random
     order."""
     generator = np.random.default_rng(seed)
     noise = generator.uniform(-_LENGTH_NOISE, _LENGTH_NOISE, len(lengths))

@@ -1,10 +1,12 @@
-"""The skeleton of every training: its work folder, how it goes on after an interruption, what is
-written at its end.
+"""The skeleton of every training: its work folder, how it goes on after an interruption, and the
+artifact that is written at its end.
 
-The trainings take a `Run`, which they open with their settings (`config`) and files, train a
-`transformers` trainer on it, fill its artifact folder, and return that. Models are named as for
-`mtmetrics.artifacts.models.model_folder`. They raise an InputError where files or settings cannot
-be used, and an ArtifactError where a model cannot be found or loaded."""
+A training takes a `Run` and goes through its methods in this order: `open` with the settings
+(`config`) and the files; `once`, `tokenizers` or `array` for all that is computed before; `train`
+for a `transformers` trainer; `artifact` for the folder, which the training fills and returns. Models
+are named as for `mtmetrics.artifacts.models.model_folder`. A training raises an InputError where
+files or settings cannot be used, and an ArtifactError where a model cannot be found or loaded.
+"""
 
 import contextlib
 import copy
@@ -20,14 +22,14 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from safetensors import SafetensorError
 
 from mtmetrics.artifacts.models import RECORD, model_fingerprint, model_label
 from mtmetrics.errors import InputError, MTMetricsError, require_extra
-from mtmetrics.io.atomic import make_folder, new_folder, sha256_file, write_atomic, write_json
+from mtmetrics.io.atomic import make_folder, new_folder, sha256_file, write_atomic
 from mtmetrics.io.lines import first_difference, short_name
 from mtmetrics.io.row_writer import write_rows
 from mtmetrics.models.devices import Devices, pick_devices
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast, Trainer
 
 log = logging.getLogger(__name__)
+# The packages whose versions a record has.
 _PACKAGES = (
     "mtmetrics",
     "torch",
@@ -50,8 +53,10 @@ _PACKAGES = (
     "numpy",
     "scipy",
 )
+# Beginning of the folder names that a trainer gives to its checkpoints.
 _CHECKPOINT = "checkpoint-"
-_ARRAY, _JUDGEMENT = "array.npy", "judgement.json"
+# The file of the folder that `Run.array` makes.
+_ARRAY = "array.npy"
 
 
 class Run:
@@ -70,7 +75,7 @@ class Run:
         device: of several the first is taken; ``"auto"`` is the graphics card, if there is one.
 
     Attributes:
-        history: the logged numbers of the training, one dictionary each.
+        history: the logged numbers of the training; a dictionary for each step that is logged.
     """
 
     def __init__(
@@ -89,7 +94,8 @@ class Run:
         self.overwrite = overwrite
         self.restart = restart
         self._device = device
-        self.history: list[dict[str, Any]] = []
+        self.history: list[dict[str, float]] = []
+        # Seed, settings and names of the files, for training.json.
         self._record: dict[str, object] = {}
 
     @functools.cached_property
@@ -131,7 +137,10 @@ class Run:
             yield
 
     def open(
-        self, config: TrainingConfig, files: Mapping[str, Sequence[str | Path]], **settings: object
+        self,
+        config: TrainingConfig,
+        files: Mapping[str, Sequence[str | Path]],
+        **settings: object,
     ) -> None:
         """Opens the work folder: a new one, or one that the same settings and files began.
 
@@ -149,38 +158,50 @@ class Run:
                 f"{self.output} exists already; choose another folder or pass --overwrite"
             )
         file_names = {name: [short_name(path) for path in paths] for name, paths in files.items()}
-        config_values = dataclasses.asdict(config)
-        self._record = {"seed": self.seed, "config": config_values, **file_names, **settings}
+        self._record = {
+            "seed": self.seed,
+            "config": dataclasses.asdict(config),
+            **file_names,
+            **settings,
+        }
         # Data is known by content, so that a production goes on after its folder was moved or
         # restored.
         contents = {name: [_content(path) for path in paths] for name, paths in files.items()}
         identity = {**self._record, "contents": contents}
-        text = json.dumps(identity, indent=2, sort_keys=True, default=str) + "\n"
-        path = self.work / "settings.json"
+        identity_text = json.dumps(identity, indent=2, sort_keys=True, default=str) + "\n"
+        identity_file = self.work / "settings.json"
         with self.main_first():
-            if self.restart and self.is_main and path.exists():
+            if self.restart and self.is_main and identity_file.exists():
                 shutil.rmtree(self.work)
-            self._refuse_other_run(path, json.loads(text))
+            # Compared as JSON, in which tuples are lists and paths are texts.
+            self._refuse_other_run(identity_file, json.loads(identity_text))
             make_folder(self.work)
-            write_atomic(path, text)
+            write_atomic(identity_file, identity_text)
 
-    def _refuse_other_run(self, path: Path, identity: dict[str, object]) -> None:
-        """Refuses a work folder in which a run with other settings has computed something."""
-        has_begun = path.exists() and any(item != path for item in self.work.iterdir())
-        if not has_begun:
+    def _refuse_other_run(self, identity_file: Path, identity: dict[str, object]) -> None:
+        """Refuses a work folder in which a run with other settings has computed something.
+
+        Args:
+            identity_file: the settings of the run that the folder belongs to, if there are any.
+            identity: the settings of this run.
+        """
+        if not identity_file.exists():
             return
-        difference = first_difference(json.loads(path.read_text("utf-8")), identity)
+        has_computed = any(item != identity_file for item in self.work.iterdir())
+        if not has_computed:
+            return
+        difference = first_difference(json.loads(identity_file.read_text("utf-8")), identity)
         if difference is not None:
-            advice = "pass --restart to discard it, or another --work"
             raise InputError(
-                f"{self.work} holds a run with other settings ({difference}); {advice}"
+                f"{self.work} holds a run with other settings ({difference}); pass --restart to "
+                "discard it, or another --work"
             )
 
     def once(self, name: str, produce: Callable[[Path], None]) -> Path:
-        """A folder in the work folder, which `produce` fills when this run first comes here.
+        """The folder of a name in the work folder; where there is none yet, `produce` fills it.
 
-        The folder is whole or absent: `produce` writes into a temporary one. Of several processes
-        one produces.
+        The folder is whole or absent: `produce` writes into a temporary one. One process produces,
+        and the others wait for it.
         """
         folder = self.work / name
         with self.main_first():
@@ -190,7 +211,8 @@ class Run:
         return folder
 
     def tokenizers(
-        self, make: Callable[[], Mapping[str, "PreTrainedTokenizerFast"]]
+        self,
+        make: Callable[[], Mapping[str, "PreTrainedTokenizerFast"]],
     ) -> "dict[str, PreTrainedTokenizerFast]":
         """The tokenizers by name that `make` returns, made `once`."""
         from transformers import PreTrainedTokenizerFast
@@ -214,12 +236,16 @@ class Run:
         return np.load(self.once(name, save) / _ARRAY, allow_pickle=False)
 
     def train(self, trainer: "Trainer") -> None:
-        """Trains, going on from the latest checkpoint if there is one; `history` is the log of the
-        trainer. Progress is shown where this module's notes are (level INFO).
+        """Trains, and goes on from the latest checkpoint if there is one; `history` becomes the log
+        of the trainer. Progress is shown where this module's notes are (level INFO).
 
         A resumed run ends with the same weights: data order, schedule, optimiser and random states
         come from the checkpoint (with as many threads on the same machine; otherwise up to
-        rounding)."""
+        rounding).
+
+        Raises:
+            MTMetricsError: a checkpoint cannot be written.
+        """
         checkpoints = self.work / "checkpoints"
         last = _last_checkpoint(checkpoints)
         if last is not None:
@@ -233,24 +259,16 @@ class Run:
         except (OSError, RuntimeError, SafetensorError) as error:
             unfinished = checkpoints / f"{_CHECKPOINT}{trainer.state.global_step}"
             was_writing = unfinished.is_dir() and not _is_complete(unfinished)
+            # torch raises a RuntimeError for a full disk, and for faults of a network, too.
             if isinstance(error, RuntimeError) and not was_writing:
                 raise
             shutil.rmtree(unfinished, ignore_errors=True)
             reason = getattr(error, "strerror", None) or str(error).strip().partition("\n")[0]
-            advice = "free disk space, and the same command goes on from the checkpoint before"
-            raise MTMetricsError(f"cannot write {unfinished}: {reason}; {advice}") from error
+            raise MTMetricsError(
+                f"cannot write {unfinished}: {reason}; free disk space, and the same command goes "
+                "on from the checkpoint before"
+            ) from error
         self.history = list(trainer.state.log_history)
-
-    def train_and_judge(self, trainer: Any) -> dict[str, object]:
-        """Trains a `Judging` trainer; returns its judgements before and after, for the record."""
-
-        def judge(folder: Path) -> None:
-            write_json(folder / _JUDGEMENT, trainer.judge())
-
-        path = self.once("before", judge) / _JUDGEMENT
-        before = json.loads(path.read_text(encoding="utf-8"))
-        self.train(trainer)
-        return {"before_training": before, "result": trainer.judgement()}
 
     @contextlib.contextmanager
     def artifact(self, kind: str, command: str | None = None, **record: object) -> Iterator[Path]:
@@ -278,17 +296,17 @@ class Run:
         """Writes the history as a table: the step first, then the other numbers by name."""
         names = {name for row in self.history for name in row}
         columns = sorted(names, key=lambda name: (name != "step", name))
-        table = []
-        for row in self.history:
-            table.append({name: _rounded(row.get(name)) for name in columns})
+        table = [{name: _rounded(row.get(name)) for name in columns} for row in self.history]
         write_rows(path, table, "csv")
 
 
 def _rounded(value: object) -> object:
+    """A float as a text of six digits; any other value as it is."""
     return f"{value:.6g}" if isinstance(value, float) else value
 
 
 def _silence(trainer: "Trainer") -> None:
+    """Switches off the progress bar of a trainer, and the printing of its log."""
     import transformers
 
     transformers.utils.logging.disable_progress_bar()
@@ -297,7 +315,7 @@ def _silence(trainer: "Trainer") -> None:
 
 
 def _content(path: str | Path) -> str:
-    """The beginning of the checksum of a file."""
+    """The first 16 digits of the SHA-256 of a file; an InputError where there is no such file."""
     if not Path(path).is_file():
         raise InputError(f"{path}: no such file")
     return sha256_file(path)[:16]
@@ -327,7 +345,7 @@ def versions() -> dict[str, str]:
 
 
 def pinned(model: str | Path, folder: Path) -> str:
-    """A model's label and fingerprint, as records call it.
+    """The label and the fingerprint of a model, ``LABEL#FINGERPRINT``, for records.
 
     Args:
         model: the model as the user named it.
@@ -337,20 +355,28 @@ def pinned(model: str | Path, folder: Path) -> str:
 
 
 def save_model(
-    model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerFast", folder: Path
+    model: "PreTrainedModel",
+    tokenizer: "PreTrainedTokenizerFast",
+    folder: Path,
 ) -> None:
-    """Saves a `transformers` model as float16 safetensors, and its tokenizer; an MTMetricsError
-    says that the weights are not finite."""
+    """Saves a `transformers` model as float16 safetensors, and its tokenizer.
+
+    Raises:
+        MTMetricsError: a weight is not finite.
+    """
     import torch
 
     half = copy.deepcopy(model).to(device="cpu", dtype=torch.float16)
-    bad = [name for name, values in half.state_dict().items() if not values.isfinite().all()]
-    if bad:
-        problem = f"{len(bad)} weights are not finite in half precision, the first is {bad[0]}"
-        raise MTMetricsError(f"{problem}; begin again with --restart and lower the learning rates")
+    not_finite = [name for name, values in half.state_dict().items() if not values.isfinite().all()]
+    if not_finite:
+        raise MTMetricsError(
+            f"{len(not_finite)} weights are not finite in half precision, the first is "
+            f"{not_finite[0]}; begin again with --restart and lower the learning rates"
+        )
     half.config.dtype = torch.float16
     half.config._name_or_path = ""
     half.save_pretrained(folder)
+    # transformers writes them so that only their owner may read them.
     for path in folder.rglob("*.safetensors"):
         path.chmod(0o644)
     save_tokenizer(tokenizer, folder)

@@ -1,5 +1,5 @@
-"""Sentence encoders: they learn from sentence pairs alone (UScore, Sec. 3.2), or from an English
-teacher (Reimers and Gurevych, 2020)."""
+"""Trains sentence encoders: from sentence pairs alone (`train_contrastive`; UScore, Sec. 3.2), or from
+an English teacher (`train_distil`; Reimers and Gurevych, 2020)."""
 
 import contextlib
 import functools
@@ -8,7 +8,7 @@ import math
 import random
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,7 +28,12 @@ from mtmetrics.training import corpus
 from mtmetrics.training.adapters import adapter_trainer, check_start, save_adapters
 from mtmetrics.training.configs import ContrastiveConfig, DistilConfig
 from mtmetrics.training.run import Run, pinned, save_model
-from mtmetrics.training.trainers import Judging, decay_groups, trainer_settings
+from mtmetrics.training.trainers import (
+    Judging,
+    decay_groups,
+    train_and_judge,
+    trainer_settings,
+)
 
 if TYPE_CHECKING:
     import torch
@@ -36,17 +41,25 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer
     from transformers import TrainingArguments
 
-# Tensors and other values by name, as a sentence encoder reads them.
-Batch = dict[str, Any]
+# The texts of one side of a batch, as a sentence encoder reads them: tensors such as `input_ids` by
+# name, and values that are no tensors.
+Batch = dict[str, object]
 log = logging.getLogger(__name__)
+# Texts that `sentence_vectors` encodes together.
 _ROWS_TOGETHER = 32
+# The language that a teacher reads.
 _LANGUAGE = "en"
 _TEXTS_PER_SAVE = 2048
+# The projection to the teacher's width begins as a least-squares fit to so many pairs.
 _PAIRS_FOR_PROJECTION = 10_000
 
 
 def train_contrastive(
-    run: Run, parallel: Sequence[str | Path], model: str | Path, *, config: ContrastiveConfig
+    run: Run,
+    parallel: Sequence[str | Path],
+    model: str | Path,
+    *,
+    config: ContrastiveConfig,
 ) -> Path:
     """Trains a sentence encoder on sentence pairs, with the other pairs of a step as negatives.
 
@@ -60,6 +73,8 @@ def train_contrastive(
         model: an encoder, which is mean-pooled; or, without adapters, a sentence-transformers
             model.
     """
+    from transformers import set_seed
+
     start = model_folder(model)
     if config.adapter_rank:
         check_start(start, config.adapter_rank)
@@ -69,7 +84,6 @@ def train_contrastive(
     pairs, counts = corpus.read_pairs(parallel)
     train = distinct_pairs(_sides(pairs))
     counts.left_out["sentence repeated"] += len(pairs) - len(train)
-    from transformers import set_seed
 
     def loss(model: "SentenceTransformer", sides: Sequence[Batch], _: None) -> "torch.Tensor":
         first, second = (sentence_vectors(model, side) for side in sides)
@@ -131,7 +145,11 @@ def train_distil(
         teacher: a sentence-transformers model for English.
         student: an encoder, which is mean-pooled, or a sentence-transformers model.
     """
-    teacher_folder, student_folder = model_folder(teacher), model_folder(student)
+    import torch
+    from transformers import set_seed
+
+    teacher_folder = model_folder(teacher)
+    student_folder = model_folder(student)
     require_one_vocabulary(teacher_folder)
     require_one_vocabulary(student_folder)
     run.open(
@@ -142,20 +160,19 @@ def train_distil(
         student=pinned(student, student_folder),
     )
     data = corpus.read_distillation(text, judged, config, seed=run.seed, processes=run.processes)
-    english_texts = dict.fromkeys(english(pair) for pair in [*data.train, *data.held])
-    rows = {text: row for row, text in enumerate(english_texts)}
+    english_texts = list(dict.fromkeys(english(pair) for pair in [*data.train, *data.held]))
+    row_of_text = {text: row for row, text in enumerate(english_texts)}
     with run.main_first():
-        vectors = _teacher_vectors(run, teacher_folder, list(rows))
+        vectors = _teacher_vectors(run, teacher_folder, english_texts)
 
     def taught(pairs: Sequence[corpus.Pair]) -> np.ndarray:
-        """The teacher's vectors of the English sides."""
-        return vectors[[rows[english(pair)] for pair in pairs]]
-
-    import torch
-    from transformers import set_seed
+        """The teacher's vectors of the English sides of n pairs, (n, d)."""
+        return vectors[[row_of_text[english(pair)] for pair in pairs]]
 
     def loss(
-        model: "SentenceTransformer", sides: Sequence[Batch], labels: torch.Tensor
+        model: "SentenceTransformer",
+        sides: Sequence[Batch],
+        labels: torch.Tensor,
     ) -> torch.Tensor:
         # The labels are rows of the teacher's vectors, which stay on disk.
         teacher_vectors = torch.from_numpy(vectors[labels.cpu().numpy()]).to(labels.device)
@@ -168,7 +185,7 @@ def train_distil(
     class DistilTrainer(Judging, _trainer_class(loss)):
         """Takes its batches from the plan, and evaluates on held-back pairs and judged segments."""
 
-        def get_batch_sampler(self, *args: Any, **kwargs: Any) -> Any:
+        def get_batch_sampler(self, *args: object, **kwargs: object) -> list[list[int]]:
             return [batch.tolist() for batch in data.plan]
 
         def judge(self) -> dict[str, float]:
@@ -178,17 +195,16 @@ def train_distil(
     learner = sentence_model(student_folder, run.device)
     _fit_width(learner, run, data.train, taught)
     groups = decay_groups(learner.parameters(), config.weight_decay)
+    labels = [row_of_text[english(pair)] for pair in data.train]
     trainer = DistilTrainer(
         model=learner,
         args=_settings(run, config),
-        train_dataset=_columns(
-            _sides(data.train), label=[rows[english(pair)] for pair in data.train]
-        ),
+        train_dataset=_columns(_sides(data.train), label=labels),
         eval_dataset=_columns(_sides(data.held)),
         optimizers=(torch.optim.AdamW(groups, lr=config.learning_rate), None),
     )
     with _texts_cut(learner, config.max_pieces):
-        judgement = run.train_and_judge(trainer)
+        judgement = train_and_judge(run, trainer)
     record = {"started_from": read_record(student_folder), **data.record(), **judgement}
     with run.artifact("sentence encoder", "mtmetrics train distil", **record) as folder:
         _save(learner, folder)
@@ -229,20 +245,21 @@ def contrastive_loss(
 
 
 def sentence_vectors(model: "SentenceTransformer", batch: Batch) -> "torch.Tensor":
-    """(n, d) float32 vectors of a batch padded on the right, encoded in parts of like length to
-    save padding."""
+    """(n, d) float32 vectors of a batch that is padded on the right.
+
+    Texts of about the same length are encoded together, which saves padding."""
     import torch
 
     lengths = batch["attention_mask"].sum(1)
-    order = lengths.argsort(stable=True)
-    parts = []
-    for rows in order.split(_ROWS_TOGETHER):
+    by_length = lengths.argsort(stable=True)
+    vectors = []
+    for rows in by_length.split(_ROWS_TOGETHER):
         longest = int(lengths[rows].max())
-        cut = {}
+        part: Batch = {}
         for name, value in batch.items():
-            cut[name] = value[rows, :longest] if torch.is_tensor(value) else value
-        parts.append(model(cut)["sentence_embedding"].float())
-    return torch.cat(parts)[order.argsort()]
+            part[name] = value[rows, :longest] if torch.is_tensor(value) else value
+        vectors.append(model(part)["sentence_embedding"].float())
+    return torch.cat(vectors)[by_length.argsort()]
 
 
 def english(pair: corpus.Pair) -> str:
@@ -279,7 +296,14 @@ def _fit_width(
     train: Sequence[corpus.Pair],
     taught: Callable[[Sequence[corpus.Pair]], np.ndarray],
 ) -> None:
-    """Adds a linear projection to a student whose vectors have another width than the teacher's."""
+    """Adds a linear projection to a student whose vectors have another width than the teacher's.
+
+    Args:
+        student: gets the projection as its last module.
+        run: keeps the projection, so that a resumed run begins with the same one.
+        train: the pairs from which it is fitted.
+        taught: returns the teacher's vectors of pairs.
+    """
     import torch
 
     try:
@@ -295,16 +319,19 @@ def _fit_width(
         # A random map would have the first steps drag the student away from all that it knows.
         sample = random.Random(run.seed).sample(train, min(len(train), _PAIRS_FOR_PROJECTION))
         texts = [pair.source for pair in sample] + [pair.target for pair in sample]
-        weight, bias = least_squares_map(_encode(student, texts), np.tile(taught(sample), (2, 1)))
+        # Both sides of a pair have the teacher's vector of the English side as their target.
+        targets = np.tile(taught(sample), (2, 1))
+        weight, bias = least_squares_map(_encode(student, texts), targets)
         return np.column_stack([weight, bias])
 
-    table = run.array("projection", first_projection).astype(np.float32)
+    # (d, s + 1): the weights, and the bias as the last column.
+    weight_and_bias = run.array("projection", first_projection).astype(np.float32)
     projection = Dense(
         student_width,
         width,
         activation_function=torch.nn.Identity(),
-        init_weight=torch.tensor(table[:, :-1]),
-        init_bias=torch.tensor(table[:, -1]),
+        init_weight=torch.tensor(weight_and_bias[:, :-1]),
+        init_bias=torch.tensor(weight_and_bias[:, -1]),
     )
     student.append(projection.to(student.device))
 
@@ -327,59 +354,78 @@ def evaluate_student(
     vectors: np.ndarray,
     tests: Sequence[Judged] = (),
 ) -> dict[str, float]:
-    """Judges a sentence encoder on n held-back pairs, whose English sides have the teacher's
-    vectors (n, d), and on judged segments.
+    """Judges a sentence encoder.
+
+    Args:
+        student: the encoder.
+        held: n held-back pairs.
+        vectors: (n, d) the teacher's vectors of their English sides.
+        tests: judged segments.
 
     Returns:
-        `mse`, the loss on the pairs; `pooled_p1`, the share of texts whose nearest neighbour on the
-        other side is their translation, mean of both directions and of the language pairs, and
-        those of each pair; `pearson`, see `corpus.correlations`, of the cosine of source and
-        translation.
+        Name of a measure -> its value:
+
+        - ``mse``: the loss on the pairs.
+        - ``pooled_p1_GROUP``: the share of texts of a language pair whose nearest neighbour on the
+          other side is their translation, mean of both directions; ``pooled_p1``: their mean.
+        - ``pearson``, ``pearson_FILE``: see `corpus.correlations`, of the cosine of source and
+          translation.
     """
-    sides = [
-        _encode(student, [pair.source for pair in held]),
-        _encode(student, [pair.target for pair in held]),
-    ]
-    result = {"mse": float(np.mean([np.square(side - vectors).mean() for side in sides]))}
-    tiny = np.finfo(np.float32).tiny
-    units = [side / np.maximum(np.linalg.norm(side, axis=1, keepdims=True), tiny) for side in sides]
+    source_vectors = _encode(student, [pair.source for pair in held])
+    target_vectors = _encode(student, [pair.target for pair in held])
+    losses = [np.square(side - vectors).mean() for side in (source_vectors, target_vectors)]
+    result = {"mse": float(np.mean(losses))}
+    sources, targets = _unit_length(source_vectors), _unit_length(target_vectors)
     groups = np.array([pair.group for pair in held])
+    precisions = []
     for name in np.unique(groups):
-        similarity = units[0][groups == name] @ units[1][groups == name].T
+        similarity = sources[groups == name] @ targets[groups == name].T
         truth = np.arange(len(similarity))
-        precisions = [precision_at(scores, 1, truth) for scores in (similarity, similarity.T)]
-        result[f"pooled_p1_{name}"] = float(np.mean(precisions))
-    of_pairs = [value for name, value in result.items() if name.startswith("pooled_p1_")]
-    result["pooled_p1"] = float(np.mean(of_pairs))
-    similarities = []
-    for test in tests:
-        sources, predictions = _encode(student, test.sources), _encode(student, test.predictions)
-        similarities.append(cosines(sources, predictions))
+        both = [precision_at(scores, 1, truth) for scores in (similarity, similarity.T)]
+        precisions.append(float(np.mean(both)))
+        result[f"pooled_p1_{name}"] = precisions[-1]
+    result["pooled_p1"] = float(np.mean(precisions))
+    similarities = [
+        cosines(_encode(student, test.sources), _encode(student, test.predictions))
+        for test in tests
+    ]
     result |= corpus.correlations("pearson", similarities, tests)
     return {name: round(value, 6) for name, value in result.items()}
 
 
+def _unit_length(vectors: np.ndarray) -> np.ndarray:
+    """(n, d) vectors divided by their lengths; zeros stay zeros."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors / np.maximum(lengths, np.finfo(np.float32).tiny)
+
+
 def _encode(model: "SentenceTransformer", texts: Sequence[str]) -> np.ndarray:
+    """(n, d) float32 vectors of texts."""
     return model.encode(list(texts), show_progress_bar=False)
 
 
 def _width(model: "SentenceTransformer") -> int:
+    """The width of a model's vectors."""
     return _encode(model, ["a"]).shape[1]
 
 
 def _trainer_class(
-    loss: Callable[["SentenceTransformer", Sequence[Batch], Any], "torch.Tensor"],
+    loss: Callable[["SentenceTransformer", Sequence[Batch], object], "torch.Tensor"],
 ) -> "type[SentenceTransformerTrainer]":
     """The class of trainers of sentence encoders with a loss, which is called with the model, the
     batches of both sides, and the labels."""
     from sentence_transformers import SentenceTransformerTrainer
 
     class Trainer(SentenceTransformerTrainer):
-        def add_model_card_callback(self, *args: Any, **kwargs: Any) -> None:
-            """The card that it would write quotes the training text."""
+        def add_model_card_callback(self, *args: object, **kwargs: object) -> None:
+            """Adds nothing: the card that the library would write quotes the training text."""
 
         def compute_loss(
-            self, model: "SentenceTransformer", inputs: Batch, *args: Any, **kwargs: Any
+            self,
+            model: "SentenceTransformer",
+            inputs: Batch,
+            *args: object,
+            **kwargs: object,
         ) -> "torch.Tensor":
             return loss(model, *self.collect_features(inputs))
 
@@ -387,8 +433,12 @@ def _trainer_class(
 
 
 def _settings(
-    run: Run, config: ContrastiveConfig | DistilConfig, steps: int = 0
+    run: Run,
+    config: ContrastiveConfig | DistilConfig,
+    steps: int = 0,
 ) -> "TrainingArguments":
+    """The settings of a trainer of sentence encoders; `steps` is their number in all epochs, where
+    the config does not name it."""
     from sentence_transformers import SentenceTransformerTrainingArguments
 
     return trainer_settings(
@@ -402,11 +452,12 @@ def _settings(
 
 
 def _sides(pairs: Sequence[corpus.Pair]) -> list[tuple[str, str]]:
+    """The source and the target of each pair."""
     return [(pair.source, pair.target) for pair in pairs]
 
 
 def _columns(pairs: Sequence[tuple[str, str]], **columns: list[int]) -> "Dataset":
-    """Pairs as a data set, with further columns."""
+    """A data set of sources and targets, with further columns by name."""
     from datasets import Dataset
 
     sources, targets = map(list, zip(*pairs, strict=True))
@@ -415,8 +466,8 @@ def _columns(pairs: Sequence[tuple[str, str]], **columns: list[int]) -> "Dataset
 
 @contextlib.contextmanager
 def _texts_cut(model: "SentenceTransformer", pieces: int) -> Iterator[None]:
-    """Texts are cut at so many pieces in training; the artifact has the limit that the model
-    had."""
+    """Cuts texts at so many pieces inside the block; then the model has its old limit again, which
+    the artifact keeps."""
     limit = model.max_seq_length
     model.max_seq_length = min(pieces, limit)
     yield
@@ -428,6 +479,7 @@ def _save(model: "SentenceTransformer", folder: Path) -> None:
     model.save_pretrained(str(folder), create_model_card=False)
     network = model[0].auto_model
     network.pooler = None  # of BERT and its kin: no part of a mean over tokens, and not trained
+    # The library has written the weights in float32.
     for path in folder.glob("*.safetensors*"):
         path.unlink()
     save_model(network, model.tokenizer, folder)

@@ -1,14 +1,17 @@
-"""The settings of a `transformers` trainer, whole batches, groups of parameters, and how a trainer
-judges."""
+"""Parts that several trainings share: the settings of a `transformers` trainer, groups of parameters
+for its optimiser, trainers that judge by a method of their own, and batches that are planned."""
 
+import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mtmetrics.errors import require_extra
+from mtmetrics.io.atomic import write_json
 from mtmetrics.training.configs import Epochs, Steps
 from mtmetrics.training.run import Run
 
@@ -16,6 +19,9 @@ if TYPE_CHECKING:
     import torch
     from torch.utils.data import Sampler
     from transformers import Trainer, TrainingArguments
+
+# The file of the folder in which `train_and_judge` keeps the judgement before.
+_JUDGEMENT = "judgement.json"
 
 
 def trainer_settings(
@@ -91,10 +97,17 @@ def trainer_settings(
 
 
 def decay_groups(
-    parameters: Iterable["torch.Tensor"], weight_decay: float, **options: float
-) -> list[dict[str, Any]]:
-    """Two groups of parameters for an optimiser, with its options: matrices, whose weights decay,
-    and vectors."""
+    parameters: Iterable["torch.Tensor"],
+    weight_decay: float,
+    **options: float,
+) -> list[dict[str, object]]:
+    """Two groups of parameters for an optimiser: matrices, whose weights decay, and vectors.
+
+    Args:
+        parameters: all parameters.
+        weight_decay: of the matrices.
+        **options: further options of the optimiser, the same for both groups.
+    """
     matrices, vectors = [], []
     for values in parameters:
         group = matrices if values.ndim > 1 else vectors
@@ -106,11 +119,18 @@ def decay_groups(
 
 
 class Judging:
-    """Mixin of trainers that evaluate by their method `judge`, whose numbers are logged."""
+    """Mixin of `transformers.Trainer`, which then evaluates by the method `judge` and logs its
+    numbers."""
 
-    _last_judgement: tuple[int, dict[str, float]] | None = None
+    # The last step that was judged, and its numbers.
+    _judged_step: int | None = None
+    _judgement: Mapping[str, float] = {}
 
-    def evaluate(self, *args: Any, **kwargs: Any) -> dict[str, float]:
+    def judge(self) -> dict[str, float]:
+        """Name of a measure -> its value, after the present step. A subclass defines it."""
+        raise NotImplementedError
+
+    def evaluate(self, *args: object, **kwargs: object) -> dict[str, float]:
         """The judgement, for the trainer, which calls this at the steps of evaluation."""
         numbers = self.judgement()
         self.log({f"eval_{name}": value for name, value in numbers.items()})
@@ -119,9 +139,22 @@ class Judging:
     def judgement(self) -> dict[str, float]:
         """The numbers of `judge` after the present step, computed once a step."""
         step = self.state.global_step
-        if self._last_judgement is None or self._last_judgement[0] != step:
-            self._last_judgement = (step, self.judge())
-        return self._last_judgement[1]
+        if self._judged_step != step:
+            self._judgement = self.judge()
+            self._judged_step = step
+        return dict(self._judgement)
+
+
+def train_and_judge(run: Run, trainer: Judging) -> dict[str, object]:
+    """Trains a trainer; returns its judgements before and after, for the record."""
+
+    def judge(folder: Path) -> None:
+        write_json(folder / _JUDGEMENT, trainer.judge())
+
+    path = run.once("before", judge) / _JUDGEMENT
+    before = json.loads(path.read_text(encoding="utf-8"))
+    run.train(trainer)
+    return {"before_training": before, "result": trainer.judgement()}
 
 
 @dataclass(eq=False, repr=False)
@@ -141,10 +174,11 @@ def planned_trainer() -> "type[Trainer]":
     from transformers import Trainer
 
     class PlannedTrainer(Trainer):
-        def __init__(self, **options: Any) -> None:
+        def __init__(self, **options: object) -> None:
+            # A trainer takes one item of the data set per step, which is a whole batch already.
             super().__init__(data_collator=lambda batches: batches[0], **options)
 
-        def _get_train_sampler(self, *args: Any, **kwargs: Any) -> "Sampler":
+        def _get_train_sampler(self, *args: object, **kwargs: object) -> "Sampler":
             return SequentialSampler(self.train_dataset)
 
     return PlannedTrainer

@@ -7,19 +7,19 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mtmetrics.artifacts.models import (
+    language_tokenizers,
     loading,
     model_folder,
-    own_tokenizers,
     pretrained,
     read_record,
 )
 from mtmetrics.checks import language_pair
-from mtmetrics.models.translator import generation, open_mbart, own_beams, target_frame
+from mtmetrics.models.translator import configured_beams, generation, open_mbart, target_frame
 from mtmetrics.training import corpus
 from mtmetrics.training.configs import DenoisingConfig, TranslationConfig
 from mtmetrics.training.run import Run, pinned, save_model
@@ -70,10 +70,16 @@ def train_translation(
     source, target = language_pair(lang_pair)
     with loading(folder, "AutoConfig"):
         is_mbart = AutoConfig.from_pretrained(
-            folder, local_files_only=True, trust_remote_code=False
+            folder,
+            local_files_only=True,
+            trust_remote_code=False,
         ).is_encoder_decoder
     run.open(
-        config, {"parallel": text.files}, model=pinned(model, folder), lp=lang_pair, **text.chosen
+        config,
+        {"parallel": text.files},
+        model=pinned(model, folder),
+        lp=lang_pair,
+        **text.chosen,
     )
     pairs, counts = text.read(run.seed)
     steps = math.ceil(math.ceil(len(pairs) / config.pairs_per_step) / run.processes) * config.epochs
@@ -89,7 +95,10 @@ def train_translation(
         log.info("%s is no MBart: a new small one begins with its word vectors", model)
         tokenizer, network = small_mbart(run, folder, {source: sources, target: targets}, _NEW)
         optimizer = MuonAdamW(
-            network, config.learning_rate, config.learning_rate / 3, config.weight_decay
+            network,
+            config.learning_rate,
+            config.learning_rate / 3,
+            config.weight_decay,
         )
     limit = min(config.max_pieces, network.config.max_position_embeddings)
     encoded = tokenizer(sources, text_target=targets, truncation=True, max_length=limit)
@@ -100,11 +109,14 @@ def train_translation(
     planned = PaddedBatches(plan, rows, DataCollatorForSeq2Seq(tokenizer, model=network))
     run.train(
         planned_trainer()(
-            model=network, args=settings, train_dataset=planned, optimizers=(optimizer, None)
+            model=network,
+            args=settings,
+            train_dataset=planned,
+            optimizers=(optimizer, None),
         )
     )
     frame = target_frame(tokenizer, network.config.eos_token_id)
-    network.generation_config = generation(network.config, frame, beams=own_beams(network))
+    network.generation_config = generation(network.config, frame, beams=configured_beams(network))
     record = {
         "started_from": read_record(folder),
         "data": counts.as_dict(),
@@ -121,14 +133,18 @@ class PaddedBatches(PlannedBatches):
     """Batches of tokenised pairs, which a function pads."""
 
     rows: list[dict[str, list[int]]]
-    collate: Callable[[list[dict[str, list[int]]]], dict[str, Any]]
+    collate: "Callable[[list[dict[str, list[int]]]], dict[str, torch.Tensor]]"
 
-    def __getitem__(self, step: int) -> dict[str, Any]:
+    def __getitem__(self, step: int) -> "dict[str, torch.Tensor]":
         return dict(self.collate([dict(self.rows[row]) for row in self.plan[step]]))
 
 
 def train_denoising(
-    run: Run, mono: Mapping[str, str | Path], encoder: str | Path, *, config: DenoisingConfig
+    run: Run,
+    mono: Mapping[str, str | Path],
+    encoder: str | Path,
+    *,
+    config: DenoisingConfig,
 ) -> Path:
     """Makes a small MBart from an encoder and monolingual text of both languages;
     `train_translation` goes on from it.
@@ -144,7 +160,10 @@ def train_denoising(
 
     folder = model_folder(encoder)
     run.open(
-        config, {"mono": list(mono.values())}, encoder=pinned(encoder, folder), languages=list(mono)
+        config,
+        {"mono": list(mono.values())},
+        encoder=pinned(encoder, folder),
+        languages=list(mono),
     )
     texts, left_out = {}, 0
     counts = corpus.Counts()
@@ -190,7 +209,10 @@ def train_denoising(
 
 
 def small_mbart(
-    run: Run, encoder: Path, texts: Mapping[str, Sequence[str]], config: DenoisingConfig
+    run: Run,
+    encoder: Path,
+    texts: Mapping[str, Sequence[str]],
+    config: DenoisingConfig,
 ) -> "tuple[PreTrainedTokenizerFast, PreTrainedModel]":
     """A lower-casing tokenizer of two languages, and a new MBart of an encoder's width whose word
     vectors begin as its.
@@ -216,7 +238,7 @@ def small_mbart(
         return {"small": as_pretrained(train_wordpiece(drawn, config.vocabulary), length)}
 
     tokenizer = run.tokenizers(make_tokenizers)["small"]
-    readers = dict.fromkeys(texts, encoder_tokenizer) | own_tokenizers(encoder)
+    readers = dict.fromkeys(texts, encoder_tokenizer) | language_tokenizers(encoder)
     encoder_vectors = model.get_input_embeddings().weight.detach().numpy()
     vectors = piece_vectors(tokenizer, texts, readers, encoder_vectors)
     network = MBartForConditionalGeneration(
@@ -285,7 +307,11 @@ def piece_vectors(
 
 
 def span_masked(
-    ids: np.ndarray, mask: int, share: float, span: float, rng: np.random.Generator
+    ids: np.ndarray,
+    mask: int,
+    share: float,
+    span: float,
+    rng: np.random.Generator,
 ) -> np.ndarray:
     """Replaces spans of token ids by one mask each.
 

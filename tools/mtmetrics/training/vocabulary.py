@@ -97,7 +97,9 @@ def wordpiece(vocabulary: dict[str, int]) -> Tokenizer:
     tokenizer = _lower_casing(vocabulary)
     ends = [(token, vocabulary[token]) for token in ("[CLS]", "[SEP]")]
     tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS]:0 $A:0 [SEP]:0", pair="[CLS]:0 $A:0 [SEP]:0 $B:1 [SEP]:1", special_tokens=ends
+        single="[CLS]:0 $A:0 [SEP]:0",
+        pair="[CLS]:0 $A:0 [SEP]:0 $B:1 [SEP]:1",
+        special_tokens=ends,
     )
     return tokenizer
 
@@ -107,7 +109,10 @@ def _lower_casing(vocabulary: dict[str, int]) -> Tokenizer:
         models.WordPiece(vocabulary, unk_token="[UNK]", max_input_chars_per_word=100)
     )
     bert = normalizers.BertNormalizer(
-        clean_text=True, handle_chinese_chars=True, strip_accents=False, lowercase=True
+        clean_text=True,
+        handle_chinese_chars=True,
+        strip_accents=False,
+        lowercase=True,
     )
     tokenizer.normalizer = normalizers.Sequence([*_plain(), bert])
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
@@ -247,7 +252,8 @@ def cut_tokenizers(
 
 
 def original_numbers(
-    tokenizer: "PreTrainedTokenizerFast", original: "PreTrainedTokenizerFast"
+    tokenizer: "PreTrainedTokenizerFast",
+    original: "PreTrainedTokenizerFast",
 ) -> np.ndarray:
     """Number in the original vocabulary of every piece of a cut one, `(size,)`."""
     numbers = original.get_vocab()
@@ -283,7 +289,8 @@ def _is_short(piece: str) -> bool:
 
 
 def _unigram(
-    vocabulary: list[tuple[str, float]], original: "PreTrainedTokenizerFast"
+    vocabulary: list[tuple[str, float]],
+    original: "PreTrainedTokenizerFast",
 ) -> "PreTrainedTokenizerFast":
     """A tokenizer of these pieces and scores that normalises as the original, and sets marks
     apart."""

@@ -1,9 +1,9 @@
-"""The state that the stages of a production of UScore share: the models to start from, settings,
-sentences, maps and models."""
+"""The state that the stages of a production of UScore share: the models to start from (`Start`); and
+settings, sentences, maps and models (`Production`)."""
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,15 @@ from mtmetrics.training.run import pinned
 from mtmetrics.uscore import Request, UScoreConfig
 from mtmetrics.uscore.stages import Finished, Stages
 
+# The file of a stage that prepared text, and the folder of a stage that trained a model.
 SENTENCES, MODEL = "sentences.txt", "model"
+# Stands for a new small translation model, in place of a folder.
 SMALL = "small"
-VECTOR_BYTES = 4 * 2**30  # of the words of a side that are kept in memory; more go to a file
+# The vectors of a side's words are kept in memory up to this size; larger ones go to a file.
+VECTOR_BYTES = 4 * 2**30
+
+# A table of a preset that names a model: ``model``, perhaps ``revision``, and settings.
+ModelTable = dict[str, Any]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,9 +50,9 @@ class Start:
     """
 
     preset: str
-    encoder: dict[str, Any]
+    encoder: ModelTable
     aligner_layer: int | None
-    language_model: dict[str, Any]
+    language_model: ModelTable
     encoder_folder: str
     sentences: str | None
     adapter_rank: int
@@ -65,12 +71,13 @@ class Start:
 
 
 def _name_and_fingerprint(model: str | None) -> str | None:
+    """The label and fingerprint of a model in a folder; ``"small"`` and None stay."""
     return model if model is None or model == SMALL else pinned(model, Path(model))
 
 
 def fingerprint(folder: str | None) -> str | None:
-    """The fingerprint of a model's files, by which a stage notices that it is another one; None for
-    none."""
+    """The fingerprint of a model's files, by which a stage notices another model; None where there
+    is no folder."""
     return None if folder is None else model_fingerprint(Path(folder))
 
 
@@ -95,23 +102,26 @@ class Production:
     start: Start
     pool: ModelPool
     threads: int
-    progress: Callable[..., Any]
+    progress: Callable[..., Iterable[object]]
     texts: tuple[Finished, ...] = ()
     maps: Sequence[Finished] = ()
     models: Sequence[Finished] = ()
 
     @property
     def lang_pair(self) -> str:
+        """The language pair of the request."""
         return self.request.lang_pair
 
     @property
     def config(self) -> UScoreConfig:
+        """The settings of the request."""
         return self.request.config
 
     @property
     def encoder(self) -> TokenEncoder:
         """The encoder of the word level."""
-        return self._token_encoder(self.start.encoder.get("layer"))
+        layer: int | None = self.start.encoder.get("layer")
+        return self._token_encoder(layer)
 
     @property
     def aligner(self) -> TokenEncoder:
@@ -121,7 +131,9 @@ class Production:
 
     def _token_encoder(self, layer: int | None) -> TokenEncoder:
         return self.pool.encoder(
-            self.start.encoder["model"], layer=layer, revision=self.start.encoder.get("revision")
+            self.start.encoder["model"],
+            layer=layer,
+            revision=self.start.encoder.get("revision"),
         )
 
     def remapping(self, maps: Sequence[Finished]) -> Remapping | None:
@@ -165,12 +177,13 @@ class Production:
         """A progress bar over blocks."""
         return functools.partial(self.progress, desc=description, unit=" blocks")
 
-    def settings(self, *prefixes: str) -> dict[str, Any]:
-        """The settings whose names begin so, as the key of a stage holds them."""
+    def settings(self, *prefixes: str) -> dict[str, object]:
+        """The settings whose names begin with one of the prefixes, as the key of a stage holds
+        them."""
         values = dataclasses.asdict(self.config)
         return {name: value for name, value in values.items() if name.startswith(prefixes)}
 
-    def word_settings(self) -> dict[str, Any]:
+    def word_settings(self) -> dict[str, object]:
         """The word encoder and the draw of its sentences, as the key of a stage holds them."""
         return {
             "encoder": fingerprint(self.start.encoder_folder),

@@ -4,9 +4,8 @@ that it makes."""
 import dataclasses
 import logging
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from mtmetrics.artifacts.adapters import BASE, ENCODER_BESIDE, bind, is_adapter, read_adapter
 from mtmetrics.artifacts.models import (
@@ -27,8 +26,8 @@ from mtmetrics.scorers.preset_tables import own_language_model
 from mtmetrics.training.adapters import check_start
 from mtmetrics.training.run import versions
 from mtmetrics.uscore import Request
-from mtmetrics.uscore.common import MODEL, SMALL, Production, Start, fingerprint
-from mtmetrics.uscore.stages import Finished
+from mtmetrics.uscore.common import MODEL, SMALL, ModelTable, Production, Start, fingerprint
+from mtmetrics.uscore.stages import Counts, Finished
 
 _MADE = ("sentences", "translation")
 _PRESET, _CARD, _CARD_SUM = "preset.toml", "README.md", "README.sha256"
@@ -54,7 +53,7 @@ def read_start(request: Request, *, local_files_only: bool = False) -> Start:
         choice("--without", name, _MADE)
     bundle = load_preset("uscore", preset, local_files_only=local_files_only)
 
-    def folder(table: Mapping[str, Any]) -> str:
+    def folder(table: ModelTable) -> str:
         name, revision = bundle.path(table["model"]), table.get("revision")
         return str(model_folder(name, revision=revision, local_files_only=local_files_only))
 
@@ -89,7 +88,7 @@ def read_start(request: Request, *, local_files_only: bool = False) -> Start:
     elif request.lm is not None:
         language_model = own_language_model(request.lm, language_model)
 
-    def resolved(table: Mapping[str, Any]) -> dict[str, Any]:
+    def resolved(table: ModelTable) -> ModelTable:
         """The table with the path of its model; empty where it has none."""
         return {**table, "model": bundle.path(table["model"])} if "model" in table else {}
 
@@ -107,8 +106,8 @@ def read_start(request: Request, *, local_files_only: bool = False) -> Start:
     )
 
 
-def _start_table(preset: str, name: str, model: Any) -> dict[str, Any]:
-    """The table of a model to train, as it stands in ``[start]``, or made of its name."""
+def _start_table(preset: str, name: str, model: str | ModelTable) -> ModelTable:
+    """Reads a model to train from ``[start]``: a table, or made of its name."""
     table = model if isinstance(model, dict) else {"model": model}
     needed, allowed = "a name, or a table of model and revision", {"model", "revision"}
     rank = table.get("adapter_rank", 1)
@@ -142,17 +141,23 @@ def check_models(start: Start, lang_pair: str, pool: ModelPool) -> None:
         folder = model_folder(table["model"], **options)
         with loading(folder, "AutoModelForCausalLM"):
             transformers.AutoConfig.from_pretrained(
-                folder, local_files_only=True, trust_remote_code=False
+                folder,
+                local_files_only=True,
+                trust_remote_code=False,
             )
             transformers.AutoTokenizer.from_pretrained(
-                folder, local_files_only=True, trust_remote_code=False
+                folder,
+                local_files_only=True,
+                trust_remote_code=False,
             )
         folders[str(folder)] = "AutoModelForCausalLM"
     if start.translation == SMALL:
         folder = Path(start.encoder_folder)
         with loading(folder, "AutoModel"):
             transformers.AutoTokenizer.from_pretrained(
-                folder, local_files_only=True, trust_remote_code=False
+                folder,
+                local_files_only=True,
+                trust_remote_code=False,
             )
     elif start.translation:
         require_mbart(Path(start.translation), lang_pair)
@@ -226,7 +231,7 @@ def assembled(
         "text": request.learnt_from,
     }
 
-    def assemble(folder: Path) -> dict[str, Any]:
+    def assemble(folder: Path) -> Counts:
         name = map_file_name(pair, kind)
         (folder / "maps").mkdir()
         shutil.copyfile(maps.folder / name, folder / "maps" / name)
@@ -304,10 +309,13 @@ def _remove(path: Path) -> None:
 
 
 def _tables(
-    production: Production, folder: Path, kind: str, models: Sequence[str]
-) -> dict[str, dict[str, Any]]:
+    production: Production,
+    folder: Path,
+    kind: str,
+    models: Sequence[str],
+) -> dict[str, ModelTable]:
     start = production.start
-    tables: dict[str, dict[str, Any]] = {
+    tables: dict[str, ModelTable] = {
         "encoder": _copied(folder, "encoder", start.encoder),
         "maps": {"artifact": "maps", "kind": kind},
         **{model: {"model": model} for model in models},
@@ -319,17 +327,19 @@ def _tables(
     if start.language_model:
         target = production.request.languages[1]
         tables[f"language_models.{target}"] = _copied(
-            folder, "language_model", start.language_model
+            folder,
+            "language_model",
+            start.language_model,
         )
     else:
         without.append("language_model")
-    score: dict[str, Any] = dict(start.score)
+    score: dict[str, object] = dict(start.score)
     if without:
         score["without"] = without
     return {**tables, "score": score} if score else tables
 
 
-def _copied(folder: Path, name: str, table: Mapping[str, Any]) -> dict[str, Any]:
+def _copied(folder: Path, name: str, table: ModelTable) -> ModelTable:
     """The table of a model; one that lies in a folder of the user's is copied, so that the preset
     can be moved."""
     model = str(table["model"])

@@ -1,13 +1,16 @@
-"""Makes a UScore preset: prepares text, mines, remaps, trains, measures, and puts the folder
-together."""
+"""Makes a UScore preset: prepares text, mines, remaps, trains, measures, and puts the folder together.
+
+`produce_uscore` is the production; its stages are methods of `_ProductionStages`, and `make` calls
+them in their order. A stage is a function that fills a folder, run by
+`mtmetrics.uscore.stages.Stages.run`.
+"""
 
 import contextlib
 import dataclasses
 import functools
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from mtmetrics.checks import names_of_pair
 from mtmetrics.errors import InputError, require_extra
@@ -34,10 +37,12 @@ from mtmetrics.uscore import MAPS, Request
 from mtmetrics.uscore.common import MODEL, SENTENCES, SMALL, Production, fingerprint
 from mtmetrics.uscore.preset import assembled, check_models, install, read_start
 from mtmetrics.uscore.production_report import agreement, described, precision
-from mtmetrics.uscore.stages import Finished, Stages
+from mtmetrics.uscore.stages import Counts, Finished, Stages
 
+# The folder of the stages, and the log, in the folder of the preset.
 WORK, LOG = "work", "log.jsonl"
 log = logging.getLogger("mtmetrics")
+# Held-back pairs that are read.
 _HELD_BACK = 1000
 # Of contrastive learning, where the request leaves it open.
 _LEARNING_RATE, _ADAPTER_LEARNING_RATE = 5e-5, 1e-3
@@ -49,7 +54,7 @@ def produce_uscore(
     *,
     pool: ModelPool | None = None,
     threads: int = 1,
-    progress: Callable[..., Any] = lambda iterable, **_: iterable,
+    progress: Callable[..., Iterable[object]] = lambda iterable, **_: iterable,
 ) -> Path:
     """Makes a folder with a ``preset.toml`` that the metric ``uscore`` loads.
 
@@ -91,8 +96,11 @@ def produce_uscore(
         if held_back:
             measured["precision"] = precision(production, held_back)
         if request.judged:
-            metric = UScore.from_preset(
-                str(preset.folder), lang_pair=request.lang_pair, pool=pool, workers=threads
+            metric = UScore.load(
+                str(preset.folder),
+                lang_pair=request.lang_pair,
+                pool=pool,
+                workers=threads,
             )
             measured["agreement"] = agreement(production, metric, preset)
         install([preset, described(production, preset, measured)], out, stages.work)
@@ -100,13 +108,19 @@ def produce_uscore(
 
 
 def _pairs(path: str | Path) -> list[tuple[str, str]]:
+    """The sources and targets of a file of parallel text."""
     return [(row.source, row.target) for row in read_pairs([path])[0]]
 
 
 @dataclasses.dataclass(frozen=True)
 class _WordMining:
-    """Options of mining by words: sentences a side, candidates per source, and the share of the
-    sources whose pairs are kept."""
+    """Options of mining by words.
+
+    Attributes:
+        sentences: sentences of each side.
+        candidates: candidates of each source.
+        share: share of the sources whose pairs are kept.
+    """
 
     sentences: int
     candidates: int
@@ -117,12 +131,15 @@ class _ProductionStages(Production):
     """The stages of a production."""
 
     def make(self, held_back: list[tuple[str, str]]) -> Finished:
-        """The preset without its card, after all stages that it needs.
+        """Runs all stages but those that measure and describe; returns the one that puts the preset
+        together.
 
         Args:
             held_back: pairs whose sentences are left out of the text.
         """
-        parallel = self._parallel_pairs(self.request.parallel) if self.request.parallel else None
+        parallel = None
+        if self.request.parallel:
+            parallel = self._parallel_pairs(self.request.parallel)
         self.texts = self._prepared(held_back)
         self.maps = self._word_rounds()
         maps, kind = self.maps[-1], self.config.map
@@ -133,6 +150,7 @@ class _ProductionStages(Production):
         if self.start.translation:
             translation = self._translation_rounds(maps)
         if parallel:
+            # What was learnt from mined pairs goes on with parallel ones.
             maps = self._fitted("parallel-maps", parallel, self.request.learnt_from[-1])
             kind = "clp"
             if sentences:
@@ -145,16 +163,22 @@ class _ProductionStages(Production):
         return assembled(self, maps, kind, sentences=sentences, translation=translation)
 
     def _parallel_pairs(self, path: str | Path) -> Finished:
+        """Runs the stage that keeps the pairs of a parallel file."""
+
         def keep(folder: Path) -> dict[str, int]:
             pairs = _pairs(path)
             write_pairs(self.pairs_file(folder), pairs, "parallel")
             return {"kept": len(pairs)}
 
         return self.stages.run(
-            "parallel-pairs", keep, settings={"lp": self.lang_pair}, files=[path]
+            "parallel-pairs",
+            keep,
+            settings={"lp": self.lang_pair},
+            files=[path],
         )
 
     def _prepared(self, held_back: list[tuple[str, str]]) -> tuple[Finished, ...]:
+        """Runs the stages that prepare the text of both sides."""
         request = self.request
         source, target = request.languages
         if request.identify:
@@ -167,11 +191,14 @@ class _ProductionStages(Production):
         )
 
     def _clean(self, file: str | Path, language: str, held_back: Sequence[str]) -> Finished:
+        """Runs the stage that prepares the text of a side, without held-back sentences."""
         identify = self.request.identify
 
         def clean(folder: Path) -> dict[str, int]:
             lines = self.progress(
-                iter_lines(file, "segments"), desc=f"preparing {language}", unit=" lines"
+                iter_lines(file, "segments"),
+                desc=f"preparing {language}",
+                unit=" lines",
             )
             clean_text = prepare(lines, language, name=str(file), identify=identify)
             keys = {text_key(sentence) for sentence in held_back}
@@ -184,8 +211,9 @@ class _ProductionStages(Production):
         return self.stages.run(f"prepare-{language}", clean, settings=settings, files=[file])
 
     def _word_rounds(self) -> list[Finished]:
-        """Pairs are mined, maps are fitted on their words, and the better metric mines again (Fig.
-        3 of the paper)."""
+        """Runs the stages of remapping, round by round: pairs are mined, maps are fitted on their
+        words, and the better metric mines again (Fig. 3 of the paper). Returns the stages that
+        fitted maps."""
         maps: list[Finished] = []
         config = self.config
         options = _WordMining(config.remap_sentences, config.remap_candidates, config.remap_share)
@@ -200,7 +228,8 @@ class _ProductionStages(Production):
         maps: Sequence[Finished],
         options: "_WordMining",
     ) -> Finished:
-        """The stage that mines pairs by their words, with the last of the maps if there is one."""
+        """Runs the stage that mines pairs by their words, with the last of the maps if there is
+        one."""
 
         def mine(folder: Path) -> dict[str, float]:
             mined = mine_words(
@@ -219,7 +248,8 @@ class _ProductionStages(Production):
         return self.stages.run(name, mine, settings=settings, after=[*self.texts, *maps])
 
     def _fitted(self, name: str, pairs: Finished, corpus: str) -> Finished:
-        """The stage that fits maps on the words of pairs; the maps name the corpus of these."""
+        """Runs the stage that fits maps on the words of pairs; the maps record the name of the
+        corpus."""
 
         def fit(folder: Path) -> dict[str, int]:
             rows = jsonl_rows(self.pairs_file(pairs.folder))
@@ -234,7 +264,10 @@ class _ProductionStages(Production):
                 wrap=self.wrap("aligning"),
             )
             meta = map_meta(
-                self.encoder, self.lang_pair, corpus=corpus, sentences=str(len(sentences))
+                self.encoder,
+                self.lang_pair,
+                corpus=corpus,
+                sentences=str(len(sentences)),
             )
             for kind in MAPS:
                 remapping = Remapping.fit(kind, source, target, meta)
@@ -248,12 +281,13 @@ class _ProductionStages(Production):
         self,
         name: str,
         after: Sequence[Finished],
-        settings: dict[str, Any],
+        settings: dict[str, object],
         train: Callable[[Run], Path],
     ) -> Finished:
-        """The stage in which a function trains a model, in a run that outlives interruptions."""
+        """Runs the stage in which a function trains a model, in a run that outlives
+        interruptions."""
 
-        def produce(folder: Path) -> dict[str, Any]:
+        def produce(folder: Path) -> Counts:
             run = Run(
                 folder / MODEL,
                 seed=self.request.seed,
@@ -334,7 +368,9 @@ class _ProductionStages(Production):
         """Learns from mined pairs, then from its own translations too (Sec. 3.1 of the paper)."""
         config = self.config
         options = _WordMining(
-            config.train_sentences, config.translation_candidates, config.translation_share
+            config.train_sentences,
+            config.translation_candidates,
+            config.translation_share,
         )
         pairs = [self._word_pairs("translation-pairs", [maps], options)]
         start = str(self.start.translation)
@@ -346,7 +382,10 @@ class _ProductionStages(Production):
             settings = {**self.settings("train_sentences", "beams"), "seed": self.request.seed}
             name = f"translation-{turn}"
             translated = self.stages.run(
-                f"{name}-pairs", translate, settings=settings, after=[*self.texts, model]
+                f"{name}-pairs",
+                translate,
+                settings=settings,
+                after=[*self.texts, model],
             )
             if not translated.counts["kept"]:
                 log.warning(
@@ -378,7 +417,9 @@ class _ProductionStages(Production):
         sources, _ = self.sentences(self.config.train_sentences)
         options = {"beams": self.config.beams} if self.config.beams else {}
         translator = self.pool.translator(
-            str(model.folder / MODEL), lang_pair=self.lang_pair, **options
+            str(model.folder / MODEL),
+            lang_pair=self.lang_pair,
+            **options,
         )
         pairs = []
         for source, translation in zip(sources, translator.translate(sources), strict=True):
@@ -399,7 +440,9 @@ class _ProductionStages(Production):
             learning_rate=self.config.translation_learning_rate,
         )
         settings = self.settings(
-            "translation_epochs", "translation_batch", "translation_learning_rate"
+            "translation_epochs",
+            "translation_batch",
+            "translation_learning_rate",
         )
         settings["start"] = fingerprint(start)
         text = ParallelText([self.pairs_file(stage.folder) for stage in pairs])

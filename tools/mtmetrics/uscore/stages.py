@@ -1,4 +1,5 @@
-"""The stages of a long production, each kept until what it depends on changes."""
+"""The stages of a long production. Each result is kept as long as the settings, files and stages
+that it depends on stay the same."""
 
 import dataclasses
 import hashlib
@@ -8,7 +9,7 @@ import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from filelock import FileLock, Timeout
 
@@ -19,6 +20,25 @@ from mtmetrics.io.lines import json_line
 
 log = logging.getLogger("mtmetrics")
 
+# Numbers and texts that a stage counted, by name.
+Counts = Mapping[str, float | str | None]
+
+
+class _Entry(TypedDict):
+    """A finished stage in ``state.json``.
+
+    Attributes:
+        key: a hash over everything that the stage depends on.
+        counts: the numbers that it counted.
+        digest: a hash over its result.
+        seconds: the time that it took.
+    """
+
+    key: str
+    counts: Counts
+    digest: str
+    seconds: float
+
 
 @dataclasses.dataclass(frozen=True)
 class Finished:
@@ -27,35 +47,45 @@ class Finished:
     Attributes:
         name: of the stage.
         folder: holds its result.
-        counts: numbers that it counted (JSON values).
+        counts: the numbers that it counted.
         digest: a hash over files and counts, by which later stages notice a change.
     """
 
     name: str
     folder: Path
-    counts: dict[str, Any]
+    counts: Counts
     digest: str
 
 
 class Stages:
     """The stages of one production, in one work folder, in which one process at a time works.
 
-    ``state.json`` there says for each finished stage what it depended on: settings, files, and the
-    results of other stages. A stage that depends on the same things again is not repeated; one that
-    was cut off starts over, but for what it kept in the folder `unfinished`. Stages that nobody
-    asks for stay. Times and counts go to a log besides, one JSON object per line.
+    The file ``state.json`` there has, for each finished stage, a hash over all that it depended on:
+    settings, files, and the results of other stages. A stage whose hash is the same again is not
+    repeated. A stage that was interrupted starts over, with the files that it kept in the folder
+    `unfinished`. Stages that are not requested any more stay. Times and counts go to a log besides,
+    one JSON object per line.
+
+    Args:
+        work: the folder of the stages, made where there is none.
+        log_file: the log.
 
     Attributes:
         work: the folder of the stages.
-        unfinished: where the stage that is being produced may keep what outlives a kill, such as
-            checkpoints; no other settings, files or stages before it find it there.
+        unfinished: the folder in which the stage that is being produced may keep files that outlive
+            a kill, such as checkpoints. Its name holds the hash, so a stage with other settings,
+            files or stages before it never finds them.
+
+    Raises:
+        MTMetricsError: another process works in the folder, or its state cannot be read.
     """
 
     def __init__(self, work: Path, log_file: Path) -> None:
         self.work = work
         self.unfinished = work
         self._log_file = log_file
-        self._requested: dict[str, None] = {}  # names in order
+        # Names of stages, in the order in which this process requested them.
+        self._requested: dict[str, None] = {}
         make_folder(work)
         self._lock = FileLock(work / ".lock", blocking=False)
         try:
@@ -71,20 +101,20 @@ class Stages:
     def run(
         self,
         name: str,
-        produce: Callable[[Path], Mapping[str, Any]],
+        produce: Callable[[Path], Counts],
         *,
-        settings: Mapping[str, Any] | None = None,
+        settings: Mapping[str, object] | None = None,
         files: Sequence[str | Path] = (),
         after: Sequence[Finished] = (),
     ) -> Finished:
-        """The result of a stage, which is produced only if it is not there already.
+        """Returns the result of a stage; produces it if there is none yet.
 
         Args:
             name: of the stage; also of its folder.
-            produce: writes files into a temporary folder, and returns counts (JSON values). The
-                folder becomes the stage's when it returns, so that a stage is whole or absent.
+            produce: writes files into a temporary folder, and returns counts. The folder becomes
+                the stage's when it returns, so that a stage is whole or absent.
             settings: all settings that shape the result (JSON values).
-            files: input files from outside, of which the content counts.
+            files: input files from outside, known by their content.
             after: the stages that it reads.
         """
         self._requested[name] = None
@@ -99,7 +129,7 @@ class Stages:
             self._clear(name)
             return Finished(name, folder, entry["counts"], entry["digest"])
         log.info("%s: starting", name)
-        began = time.perf_counter()
+        started = time.perf_counter()
         if entry is not None:
             del self._state[name]
             self._save()
@@ -107,14 +137,14 @@ class Stages:
         with new_folder(folder, overwrite=True) as temporary:
             counts = dict(produce(temporary))
         digest = _digest([counts, _checksums(folder)])
-        seconds = round(time.perf_counter() - began, 3)
+        seconds = round(time.perf_counter() - started, 3)
         self._state[name] = {"key": key, "counts": counts, "digest": digest, "seconds": seconds}
         self._save()
         self._clear(name)
         self._log(name, seconds, counts)
         return Finished(name, folder, counts, digest)
 
-    def counts(self) -> dict[str, dict[str, Any]]:
+    def counts(self) -> dict[str, Counts]:
         """The counts of the stages that this process requested, by name, in the order of the
         requests."""
         finished = [name for name in self._requested if name in self._state]
@@ -125,14 +155,17 @@ class Stages:
         self._lock.release()
 
     def _clear(self, name: str, but: Path | None = None) -> None:
-        for old in self.work.glob(f"{name}.*.unfinished"):
-            if old != but:
-                shutil.rmtree(old, ignore_errors=True)
+        """Removes the folders that a stage left unfinished, all but one."""
+        for folder in self.work.glob(f"{name}.*.unfinished"):
+            if folder != but:
+                shutil.rmtree(folder, ignore_errors=True)
 
     def _save(self) -> None:
+        """Writes the state."""
         write_json(self._state_file, self._state, sort_keys=True)
 
-    def _log(self, name: str, seconds: float, counts: Mapping[str, Any]) -> None:
+    def _log(self, name: str, seconds: float, counts: Counts) -> None:
+        """Adds a finished stage to the log."""
         try:
             with open(self._log_file, "a", encoding="utf-8") as stream:
                 stream.write(json_line({"stage": name, "seconds": seconds, **counts}))
@@ -153,7 +186,7 @@ def _remove_leftovers(work: Path) -> None:
             leftover.unlink(missing_ok=True)
 
 
-def _read_state(path: Path) -> dict[str, dict[str, Any]]:
+def _read_state(path: Path) -> dict[str, _Entry]:
     """The entries of finished stages by name; none without the file."""
     if not path.exists():
         return {}
@@ -178,6 +211,7 @@ def _digest(value: object) -> str:
 
 
 def _file_digest(path: str | Path) -> str:
+    """The checksum of an input file; an InputError where it cannot be read."""
     try:
         return sha256_file(path)
     except OSError as error:

@@ -19,10 +19,10 @@ def _compiled() -> Any:
     folders = [
         str(Path(folder) / "lp") for folder in (pot and pot.submodule_search_locations) or ()
     ]
-    found = PathFinder.find_spec("emd_wrap", folders)
-    if _OF_POT in sys.modules or found is None or found.origin is None:
+    solver = PathFinder.find_spec("emd_wrap", folders)
+    if _OF_POT in sys.modules or solver is None or solver.origin is None:
         return importlib.import_module(_OF_POT)
-    spec = importlib.util.spec_from_file_location(f"{__name__}.lp.emd_wrap", found.origin)
+    spec = importlib.util.spec_from_file_location(f"{__name__}.lp.emd_wrap", solver.origin)
     if spec is None or spec.loader is None:
         return importlib.import_module(_OF_POT)
     module = importlib.util.module_from_spec(spec)

@@ -1,4 +1,4 @@
-"""What POT's compiled solver imports from the `utils` of the package that it lies in."""
+"""Functions that POT's compiled solver imports from the `utils` of the package that it lies in."""
 
 from typing import Any
 
