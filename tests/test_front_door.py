@@ -72,7 +72,7 @@ def test_one_call_of_evaluate_passes_few_of_our_files(
         "scorers/xmoverscore.py",
         "matching/transport.py",
     } <= passed
-    assert len(passed) <= 34, sorted(passed)
+    assert len(passed) <= 36, sorted(passed)
 
 
 def test_a_score_imports_what_it_needs() -> None:

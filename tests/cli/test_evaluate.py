@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from helpers import HUMAN, PREDICTIONS, SOURCES, note_loads, refused, write_jsonl
 
-import mtmetrics.reports.metric_runs
+import mtmetrics.scorers.spec
 from mtmetrics.cli.main import main
 from mtmetrics.judgements.plain_pickles import convert
 from mtmetrics.scorers.registry import load_scorer
@@ -108,7 +108,7 @@ def test_a_bad_row_in_the_last_file_stops_before_anything_is_scored(
     evaluate, data, monkeypatch, changes
 ):
     monkeypatch.setattr(
-        mtmetrics.reports.metric_runs, "load_scorer", lambda *_, **__: pytest.fail("scoring began")
+        mtmetrics.scorers.spec, "load_scorer", lambda *_, **__: pytest.fail("scoring began")
     )
     result = evaluate("--data", data(), data("bad.jsonl", **changes))
     refused(result, f"bad.jsonl, line 5, field '{next(iter(changes))}'")

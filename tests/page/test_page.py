@@ -131,7 +131,7 @@ def test_a_metric_without_models_on_the_page(tmp_path: Path) -> None:
         "two": [2.0, 1.0],
     }
     assert "nothing to compare" not in views.verdict(compared)
-    assert coloured(scored.scorer, texts.others, ["a"]) == []
+    assert coloured(scored.scorer, texts.columns, ["a"]) == []
 
 
 def test_many_segments_go_in_turns_and_say_how_far_they_are(known):

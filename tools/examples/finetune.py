@@ -135,8 +135,8 @@ def finetune(
         The numbers of each evaluation; the first is made before the training.
     """
     folder = model_folder(MODEL)
-    model = AutoModelForSeq2SeqLM.from_pretrained(folder, dtype="float32")
-    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = AutoModelForSeq2SeqLM.from_pretrained(folder, dtype="float32", trust_remote_code=False)
+    tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
     learnt, held_back = pairs.split()
 
     def encoded(texts: Pairs) -> Dataset:
