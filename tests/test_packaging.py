@@ -26,6 +26,9 @@ MODULES = sorted((ROOT / "tools" / "mtmetrics").rglob("*.py"))
 # their name.
 LINES = 73
 TESTED_IN = {
+    # Adapters are trained before they are read.
+    "artifacts/adapters": "training/test_adapters",
+    "artifacts/merging": "training/test_adapters",
     "artifacts/pickles": "artifacts/test_convert",
     "choosing/mixture": "choosing/test_reranking",
     # What commands share, and commands that make a thing whose tests are elsewhere.

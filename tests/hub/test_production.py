@@ -12,7 +12,9 @@ import pytest
 import yaml
 from hub_client import Client
 from loopback import Content, LoopbackHub, Repository
+from safetensors.numpy import save_file
 
+from mtmetrics.artifacts.adapters import bind, write_settings
 from mtmetrics.artifacts.catalog import catalog
 from mtmetrics.artifacts.models import model_fingerprint
 from mtmetrics.layout import bundled_artifacts
@@ -183,6 +185,35 @@ def test_models_and_preset_are_repositories_that_name_each_other(
     commits = {name: len(hub[name].commits) for name in (*parts, "org/my-uscore")}
     assert json.loads(client.run(PUBLISH, str(production))) == made
     assert {name: len(hub[name].commits) for name in commits} == commits
+
+
+def test_adapters_name_the_repository_of_their_encoder(
+    hub: LoopbackHub, production, tmp_path
+) -> None:
+    encoder, adapters = production / "encoder", production / "sentences"
+    shutil.rmtree(adapters)
+    adapters.mkdir()
+    settings = {"peft_type": "LORA", "r": 2, "lora_alpha": 4}
+    write_settings(adapters, settings, encoder, model_fingerprint(encoder))
+    bind(adapters, "../encoder")
+    module = "base_model.model.encoder.layer.2.output.dense"
+    matrices = {"A": (2, 32), "B": (16, 2)}
+    generator = np.random.default_rng(0)
+    tensors = {
+        f"{module}.lora_{name}.weight": generator.normal(size=shape).astype(np.float32)
+        for name, shape in matrices.items()
+    }
+    save_file(tensors, adapters / "adapter_model.safetensors")
+    own = load_scorer("uscore", preset=str(production), lang_pair="de-en")
+    Client(hub, tmp_path / "first").run(PUBLISH, str(production))
+    files = hub["org/my-uscore-sentences"].files()
+    pushed = json.loads(files["adapter_config.json"].decode())
+    assert pushed["base_model_name_or_path"] == "org/my-uscore-encoder"
+    assert pushed["revision"] == "v1.1.0"
+    sources, texts = ["das haus", "der hund"], ["the house", "a dog"]
+    scores = own.score(texts, sources=sources).segments.tolist()
+    elsewhere = Client(hub, tmp_path / "second").run(SCORE, HF_TOKEN="")
+    assert json.loads(elsewhere) == pytest.approx(scores, abs=1e-6)
 
 
 def added(hub: LoopbackHub, name: str, files: dict[str, bytes]) -> str:

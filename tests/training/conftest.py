@@ -10,20 +10,11 @@ from typing import Any
 
 import pytest
 from helpers import write, write_jsonl
-from toys import CONFIGS, unigram_pieces
+from toys import CONFIGS, WORDS, unigram_pieces
 
 from mtmetrics.training import configs
 from mtmetrics.training.run import Run
 
-_ENGLISH = (
-    "the house dog cat tree garden bread water book street river child mother evening winter "
-    "bridge sees needs likes small old new"
-)
-_GERMAN = (
-    "das haus hund katze baum garten brot wasser buch strasse fluss kind mutter abend winter "
-    "bruecke sieht braucht mag klein alt neu"
-)
-WORDS = dict(zip(_ENGLISH.split(), _GERMAN.split(), strict=True))
 _SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 

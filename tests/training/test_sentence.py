@@ -1,7 +1,6 @@
 """Sentence encoders: what contrastive training and distillation teach them, and their losses and
 measures by hand."""
 
-import json
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -11,11 +10,10 @@ import numpy as np
 import pytest
 import torch
 from helpers import write, write_jsonl
-from toys import CONFIGS, interrupted, record_of
+from toys import CONFIGS, interrupted, precision, record_of
 
 from mtmetrics.artifacts.models import sentence_model
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.training import corpus, sentence
 from mtmetrics.training.corpus import Pair, ParallelText
 from mtmetrics.training.run import Run
@@ -33,15 +31,6 @@ class FakeModel:
 
     def encode(self, texts: list[str], **_: Any) -> np.ndarray:
         return np.array([self.vectors[text] for text in texts], dtype=np.float32)
-
-
-def precision(folder: Path, toy_pairs: Path) -> float:
-    """Share of the first 100 sources whose nearest target is their translation."""
-    rows = [json.loads(line) for line in toy_pairs.read_text(encoding="utf-8").splitlines()[:100]]
-    encoder = TokenEncoder(folder).means()
-    sides = [encoder.encode([row[side] for row in rows]).vectors for side in ("source", "target")]
-    x, y = (side / np.linalg.norm(side, axis=1, keepdims=True) for side in sides)
-    return float(((x @ y.T).argmax(1) == np.arange(100)).mean())
 
 
 def test_the_contrastive_loss_by_hand() -> None:

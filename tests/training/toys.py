@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import transformers
 from safetensors.torch import load_file
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
+from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.training import configs, vocabulary
 from mtmetrics.training.run import Run
 
@@ -31,6 +33,15 @@ _WORDS = [
     "see",
     "there",
 ]
+_ENGLISH = (
+    "the house dog cat tree garden bread water book street river child mother evening winter "
+    "bridge sees needs likes small old new"
+)
+_GERMAN = (
+    "das haus hund katze baum garten brot wasser buch strasse fluss kind mutter abend winter "
+    "bruecke sieht braucht mag klein alt neu"
+)
+WORDS = dict(zip(_ENGLISH.split(), _GERMAN.split(), strict=True))
 _STEPS = {"steps": 60, "warmup_steps": 3, "decay_steps": 20, "checkpoint_every": 30}
 _JUDGED = _STEPS | {
     "evaluate_every": 30,
@@ -72,6 +83,15 @@ CONFIGS = {
 
 def record_of(folder: Path) -> dict[str, Any]:
     return json.loads((folder / "training.json").read_text(encoding="utf-8"))
+
+
+def precision(folder: Path, toy_pairs: Path) -> float:
+    """Share of the first 100 sources whose nearest target is their translation."""
+    rows = [json.loads(line) for line in toy_pairs.read_text(encoding="utf-8").splitlines()[:100]]
+    encoder = TokenEncoder(folder).means()
+    sides = [encoder.encode([row[side] for row in rows]).vectors for side in ("source", "target")]
+    x, y = (side / np.linalg.norm(side, axis=1, keepdims=True) for side in sides)
+    return float(((x @ y.T).argmax(1) == np.arange(100)).mean())
 
 
 def word_pieces(*words: str) -> Any:

@@ -28,6 +28,7 @@ from mtmetrics.models.translator import Translation
 from mtmetrics.scorers.registry import load_scorer
 from mtmetrics.training.run import Run
 from mtmetrics.uscore import Request, UScoreConfig, production
+from mtmetrics.uscore.preset import check_models, read_start
 from mtmetrics.uscore.production import produce_uscore
 
 pytest.importorskip("faiss", reason="needs the extra 'mining'")
@@ -187,32 +188,51 @@ def test_each_round_mines_with_the_map_of_the_one_before(folder, tmp_path):
     assert pairs[0] != pairs[1]
 
 
-def test_a_sentence_encoder_that_is_not_to_be_trained_stays(folder, tiny_encoder, tmp_path, caplog):
+@pytest.mark.parametrize("base", ["encoder", "other"])
+def test_adapters_of_the_sentence_encoder(folder, tiny_encoder, tmp_path, base):
     models = (folder / "preset" / "preset.toml").read_text().partition("[start]")[0]
-    sentences = f'[sentences]\nmodel = "{tiny_encoder}"\n[score]\npieces = "all"\nmasses = "norm"\n'
-    write(folder / "kept" / "preset.toml", models + sentences)
-    options = {"preset": "kept", "without": ["translation"]}
-    with pytest.raises(
-        InputError, match="contrastive_rounds: preset .*kept names no sentence encoder to train"
-    ):
-        produce(folder, tmp_path / "out", **options)
-    assert not (tmp_path / "out").exists()
-    made = produce(folder, tmp_path / "out", UScoreConfig(remap_share=0.5), **options)
-    assert "stays as it is, without contrastive learning" in caplog.text
+    # The encoder of the words, which the preset has in any case, or another one.
+    model = folder / "encoder" if base == "encoder" else tiny_encoder
+    start = f'[start]\nsentences = {{ model = "{model}", adapter_rank = 2 }}\n'
+    score = '[score]\npieces = "all"\nmasses = "norm"\n'
+    write(folder / f"adapters-{base}" / "preset.toml", models + start + score)
+    options = {"preset": f"adapters-{base}", "without": ["translation"]}
+    config = UScoreConfig(**CHANGED | {"contrastive_rounds": 2})
+    made = produce(folder, tmp_path / "out", config, parallel="de-en.jsonl", **options)
+    assert {"sentences-1-model", "sentences-2-model", "parallel-sentences-model"} <= {*logged(made)}
     preset = tomllib.loads((made / "preset.toml").read_text())
     assert preset["sentences"] == {"model": "sentences"}
     assert preset["score"] == {"pieces": "all", "masses": "norm", "without": ["translation"]}
-    assert "sentences-1-model" not in logged(made)
-    signature = load_scorer("uscore", preset=str(made), lang_pair="de-en").signature
-    assert "|without:translation|" in signature
+    record = json.loads((made / "sentences" / "training.json").read_text())
+    assert (record["config"]["adapter_rank"], record["config"]["learning_rate"]) == (2, 1e-3)
+    place = {"encoder": "../encoder", "other": "base"}[base]
+    settings = json.loads((made / "sentences" / "adapter_config.json").read_text())
+    assert settings["base_model_name_or_path"] == place
+    assert (made / "sentences" / place / "model.safetensors").is_file()
+    here = load_scorer("uscore", preset=str(made), lang_pair="de-en")
+    moved = made.rename(tmp_path / "moved")
+    there = load_scorer("uscore", preset=str(moved), lang_pair="de-en")
+    assert there.signature == here.signature
+    assert "|without:translation|" in there.signature
+    assert "|layer:2|pieces:all|mass:norm|map:" in there.signature
+    segments = there.score(["the dog sleeps"], sources=["der hund schläft"]).segments
+    assert np.isfinite(segments).all()
     # Without a licence that somebody states, the card has none, and is not published.
     with pytest.raises(ArtifactError, match="license is missing"):
-        check_model_card(made)
+        check_model_card(moved)
     # Nothing was measured, so the card claims nothing.
-    card = (made / "README.md").read_text()
+    card = (moved / "README.md").read_text()
     assert "metrics: []\n" in card
     assert "model-index" not in card
-    assert "|layer:2|pieces:all|mass:norm|map:" in signature
+
+
+@pytest.mark.parametrize("preset", ["mini", "mini-de-en"])
+def test_the_bundled_presets_have_all_that_a_production_needs(preset):
+    start = read_start(Request("de-en", "de.txt", "en.txt", preset), local_files_only=True)
+    check_models(start, "de-en", ModelPool(local_files_only=True))
+    assert start.adapter_rank == 12
+    assert Path(start.sentences).name == "mini-encoder"
+    assert start.translation
 
 
 def test_another_language_model_is_recorded(whole, folder, tiny_lm, tmp_path):
@@ -384,6 +404,7 @@ def test_text_that_is_of_no_use(folder, tmp_path):
         ({"lang_pair": "de-xx", "identify": True}, "'xx': py3langid does not know it"),
         ({"lang_pair": "de-de"}, "two different languages"),
         ({"preset": "no-start"}, r"\[start\] names no model for 'sentences'"),
+        ({"preset": "kept"}, r"\[start\] names no model for 'sentences'; .*--without sentences"),
     ],
 )
 def test_what_cannot_be_used_is_refused_before_the_work(folder, tmp_path, options, message):
@@ -391,6 +412,9 @@ def test_what_cannot_be_used_is_refused_before_the_work(folder, tmp_path, option
         folder / "no-start" / "preset.toml",
         'metric = "uscore"\n[encoder]\nmodel = "mini-encoder"\n',
     )
+    sentences = '[sentences]\nmodel = "mini-encoder"\n[start]\ntranslation = "small"\n'
+    encoder = (folder / "no-start" / "preset.toml").read_text()
+    write(folder / "kept" / "preset.toml", encoder + sentences)
     write(folder / "empty.txt", "")
     with pytest.raises((InputError, ArtifactError), match=message):
         produce(folder, tmp_path / "out", **options)
@@ -407,6 +431,15 @@ def test_what_cannot_be_used_is_refused_before_the_work(folder, tmp_path, option
         ),
         ({"sentences": '{model = "no/such", revision = "v9"}'}, r"no/such \(revision v9\)"),
         ({"sentences": '"mini-encoder"'}, "vocabulary of its own, .* pass --without sentences"),
+        ({"sentences": '{model = "mini-encoder", adapter_rank = 0}'}, "adapter_rank, a number of"),
+        (
+            {"sentences": '{model = "mini-encoder", adapter_rank = 2}', "layer": 9},
+            "layer in .encoder. is 9, and .*encoder has the layers 0 to 3",
+        ),
+        (
+            {"sentences": '{model = "mini-encoder", adapter_rank = 2}', "aligner_layer": 4},
+            "aligner_layer is 4, and .*encoder has the layers 0 to 3",
+        ),
     ],
 )
 def test_what_would_fail_later_is_refused_before_the_work(
@@ -426,8 +459,10 @@ def test_what_would_fail_later_is_refused_before_the_work(
     write(
         tmp_path / "preset" / "preset.toml",
         f'metric = "uscore"\n[encoder]\nmodel = "{models["encoder"]}"\n'
+        f"layer = {change.get('layer', 2)}\n"
         f'[language_models.en]\nmodel = "{models["lm"]}"\n'
-        f'[start]\nsentences = {models["sentences"]}\ntranslation = "small"\n',
+        f'[start]\nsentences = {models["sentences"]}\ntranslation = "small"\n'
+        f"aligner_layer = {change.get('aligner_layer', 1)}\n",
     )
     with pytest.raises(MTMetricsError, match=message):
         produce(folder, tmp_path / "out", preset=tmp_path / "preset")

@@ -17,7 +17,7 @@ _MODULES = {
     "plot": ("matplotlib",),
     "ray": ("ray",),
     "serve": ("starlette", "uvicorn"),
-    "train": ("accelerate",),
+    "train": ("accelerate", "peft"),
 }
 
 

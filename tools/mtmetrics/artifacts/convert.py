@@ -11,6 +11,7 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mtmetrics.artifacts.adapters import SETTINGS, is_adapter
 from mtmetrics.artifacts.comet_checkpoints import (
     CHECKPOINT,
     HPARAMS,
@@ -18,6 +19,7 @@ from mtmetrics.artifacts.comet_checkpoints import (
     convert_comet,
 )
 from mtmetrics.artifacts.hub import download
+from mtmetrics.artifacts.merging import merge_adapter
 from mtmetrics.artifacts.models import MODEL_FILES, refuse_code
 from mtmetrics.artifacts.pickles import answer, converted_apart, is_tensors, save_tensors
 from mtmetrics.artifacts.places import hub_source, local_folder
@@ -43,7 +45,8 @@ def convert_model(
 ) -> JsonObject:
     """Makes a folder that holds a model with its weights as safetensors.
 
-    For a checkpoint of COMET it calls `mtmetrics.artifacts.comet_checkpoints.convert_comet`.
+    For a checkpoint of COMET it calls `mtmetrics.artifacts.comet_checkpoints.convert_comet`, for an
+    adapter `mtmetrics.artifacts.merging.merge_adapter`.
 
     Where `transformers` ties two names to one tensor, and the pickle holds one tensor for both, it
     is written once.
@@ -67,7 +70,7 @@ def convert_model(
             tensors.
         MTMetricsError: `out` cannot be written.
     """
-    folder = local_folder(name, "config.json", "modules.json", HPARAMS)
+    folder = local_folder(name, "config.json", "modules.json", HPARAMS, SETTINGS)
     if folder is None:
         small_files = [pattern for pattern in _COPIED if ".safetensors" not in pattern]
         checkpoint = [HPARAMS, CHECKPOINT, Path(CHECKPOINT).name]
@@ -77,6 +80,14 @@ def convert_model(
             local_files_only=local_files_only,
         )
     refuse_code(folder)
+    if is_adapter(folder) and encoder is None:
+        return merge_adapter(
+            name,
+            out,
+            revision=revision,
+            local_files_only=local_files_only,
+            overwrite=overwrite,
+        )
     if (folder / HPARAMS).is_file():
         return convert_comet(
             folder, out, encoder=encoder, local_files_only=local_files_only, overwrite=overwrite

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mtmetrics.artifacts.adapters import SETTINGS, is_adapter, merged, read_adapter
 from mtmetrics.artifacts.hub import download
 from mtmetrics.artifacts.places import hub_snapshot, hub_source, local_folder, places_in_words
 from mtmetrics.errors import ArtifactError
@@ -50,6 +51,7 @@ RECORD = "training.json"
 MODEL_FILES = [
     RECORD,
     "config.json",
+    SETTINGS,
     "comet.json",
     "generation_config.json",
     *_WEIGHTS,
@@ -72,9 +74,16 @@ def model_folder(
 
     Raises:
         ArtifactError: it is in none of these places (the message names them all), damaged, without
-            safetensors, or brings code of its own, see `refuse_code`.
+            safetensors, or brings code of its own, see `refuse_code`; or it is an adapter, and the
+            encoder that it was made for cannot be had.
     """
-    folder = local_folder(name, "config.json", "modules.json")
+    folder = _folder_with_weights(name, revision, local_files_only)
+    base_folder(folder, local_files_only=local_files_only)
+    return folder
+
+
+def _folder_with_weights(name: str | Path, revision: str | None, local_files_only: bool) -> Path:
+    folder = local_folder(name, "config.json", "modules.json", SETTINGS)
     if folder is None:
         folder = _downloaded(name, revision, local_files_only)
     refuse_code(folder)
@@ -86,6 +95,54 @@ def model_folder(
             f"read; convert a pytorch_model.bin by '{command}', and pass DIR instead"
         )
     return folder
+
+
+def base_folder(folder: Path, *, local_files_only: bool = True) -> Path:
+    """Finds the folder with the tokenizer and the whole weights of a model.
+
+    It is the model's own folder; for an adapter, that of the encoder that it was made for.
+
+    Args:
+        folder: of the model.
+        local_files_only: never ask the network.
+
+    Raises:
+        ArtifactError: the encoder cannot be found, is another one than the adapter was made for,
+            or is one that is not mean-pooled.
+    """
+    if not is_adapter(folder):
+        return folder
+    adapter = read_adapter(folder)
+    try:
+        base = _folder_with_weights(adapter.base_place, adapter.revision, local_files_only)
+    except ArtifactError as error:
+        raise ArtifactError(
+            f"{folder}: an adapter of {adapter.base}#{adapter.base_fingerprint}: {error}"
+        ) from error
+    require_adaptable(base)
+    base_fingerprint = model_fingerprint(base)
+    if base_fingerprint != adapter.base_fingerprint:
+        raise ArtifactError(
+            f"{folder}: an adapter of {adapter.base}#{adapter.base_fingerprint}, but {base} is "
+            f"#{base_fingerprint}; get that version of the encoder, or train the adapter again by "
+            f"'mtmetrics train contrastive --model {adapter.base} --adapter-rank {adapter.rank}'"
+        )
+    return base
+
+
+def require_adaptable(folder: Path) -> None:
+    """Refuses a model that adapters cannot be trained or read on: they are for encoders that are
+    mean-pooled."""
+    problem = None
+    if is_adapter(folder):
+        problem = "is an adapter itself; name its encoder instead"
+    elif (folder / "modules.json").is_file():
+        problem = (
+            "is a pipeline of sentence-transformers; name an encoder of transformers, which is "
+            "mean-pooled"
+        )
+    if problem:
+        raise ArtifactError(f"{folder}: adapters are for an encoder alone, and this {problem}")
 
 
 def _downloaded(name: str | Path, revision: str | None, local_files_only: bool) -> Path:
@@ -182,6 +239,7 @@ def pretrained_tokenizer(folder: Path, *, as_stored: bool = False) -> Tokenizer:
     import tokenizers
     import transformers
 
+    folder = base_folder(folder)
     with loading(folder, "tokenizer"):
         general_class = transformers.PreTrainedTokenizerFast
         kind = transformers.AutoTokenizer
@@ -207,16 +265,22 @@ def transformers_network(auto_class: str, folder: Path, dtype: "torch.dtype") ->
     Raises:
         ArtifactError: a file is missing, damaged, or not of the kind.
     """
+    import torch
     import transformers
 
-    with loading(folder, auto_class):
-        return getattr(transformers, auto_class).from_pretrained(
-            folder,
+    base = base_folder(folder)
+    with loading(base, auto_class):
+        network = getattr(transformers, auto_class).from_pretrained(
+            base,
             local_files_only=True,
-            dtype=dtype,
+            dtype=torch.float32 if is_adapter(folder) else dtype,
             use_safetensors=True,
             trust_remote_code=False,
         )
+    if is_adapter(folder):
+        network.load_state_dict(merged(network.state_dict(), folder))
+        network.to(dtype)
+    return network
 
 
 def _names_no_class(folder: Path) -> bool:
@@ -237,7 +301,7 @@ def language_tokenizers(folder: Path) -> dict[str, Tokenizer]:
     from transformers import PreTrainedTokenizerFast
 
     by_language = {}
-    for path in sorted(folder.glob("languages/*/tokenizer.json")):
+    for path in sorted(base_folder(folder).glob("languages/*/tokenizer.json")):
         language_folder = path.parent
         with loading(language_folder, "tokenizer"):
             by_language[language_folder.name] = PreTrainedTokenizerFast.from_pretrained(
@@ -248,10 +312,11 @@ def language_tokenizers(folder: Path) -> dict[str, Tokenizer]:
 
 def require_one_vocabulary(folder: Path) -> None:
     """Refuses an encoder with tokenizers of single languages, for sentence-transformers."""
-    if any(folder.glob(_LANGUAGES)):
+    if any(base_folder(folder).glob(_LANGUAGES)):
         raise ArtifactError(
             f"{folder}: reads some languages with a vocabulary of its own, which "
-            "sentence-transformers cannot do; choose another model"
+            "sentence-transformers cannot do; train adapters of it by 'mtmetrics train "
+            "contrastive --adapter-rank N', or choose another model"
         )
 
 
@@ -261,15 +326,22 @@ def sentence_model(folder: Path, device: str, dtype: str = "float32") -> Network
     from sentence_transformers import SentenceTransformer
 
     require_one_vocabulary(folder)
-    with loading(folder, "SentenceTransformer"):
-        options = {"dtype": getattr(torch, dtype), "use_safetensors": True}
-        return SentenceTransformer(
-            str(folder),
+    base = base_folder(folder)
+    with loading(base, "SentenceTransformer"):
+        first_dtype = torch.float32 if is_adapter(folder) else getattr(torch, dtype)
+        options = {"dtype": first_dtype, "use_safetensors": True}
+        model = SentenceTransformer(
+            str(base),
             device=device,
             local_files_only=True,
             trust_remote_code=False,
             model_kwargs=options,
         )
+    if is_adapter(folder):
+        network = model[0].auto_model
+        network.load_state_dict(merged(network.state_dict(), folder))
+        network.to(getattr(torch, dtype))
+    return model
 
 
 @contextlib.contextmanager
@@ -316,6 +388,7 @@ def model_size(folder: Path) -> tuple[int, int]:
     """
     import transformers
 
+    folder = base_folder(folder)
     try:
         refuse_code(folder)
         config = transformers.AutoConfig.from_pretrained(
@@ -360,6 +433,8 @@ def read_record(folder: Path) -> JsonObject | None:
 
 def model_fingerprint(folder: Path) -> str:
     """Returns the `fingerprint` of the files of a model folder that decide its numbers."""
+    if is_adapter(folder):
+        return read_adapter(folder).fingerprint
     patterns = (
         "config.json",
         "comet.json",

@@ -85,6 +85,19 @@ def in_namespace(repository: str, namespace: str | None = None) -> str:
     return f"{namespace}/{name}"
 
 
+def artifact_name(folder: Path) -> str | None:
+    """Returns the name under which `local_places` finds a folder as an artifact; None where it is
+    none."""
+    roots = [bundled_artifacts()]
+    user_folder = os.environ.get(FOLDER_VARIABLE)
+    if user_folder:
+        roots.insert(0, Path(user_folder))
+    for root in roots:
+        if folder.absolute().is_relative_to(root.absolute()):
+            return folder.absolute().relative_to(root.absolute()).as_posix()
+    return None
+
+
 def hub_snapshot(folder: Path) -> tuple[str, str] | None:
     """Returns repository and commit of a folder in the cache of the Hub; None for other folders.
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 from packaging.version import InvalidVersion, Version
 
 from mtmetrics._version import __version__
+from mtmetrics.artifacts.adapters import is_adapter, require_public_base
 from mtmetrics.artifacts.cards import check_model_card, check_space_card
 from mtmetrics.artifacts.catalog import CatalogEntry, catalog
 from mtmetrics.artifacts.hub import hub_errors
@@ -131,6 +132,8 @@ def artifact_publication(folder: Path, namespace: str) -> Publication:
     check_model_card(folder)
     files = published_files(folder)
     refuse_code(folder, files)
+    if is_adapter(folder):
+        require_public_base(folder)
     return Publication(f"{namespace}/{folder.name}", "model", files)
 
 
@@ -182,6 +185,8 @@ def artifact_kind(folder: Path) -> str:
         return "preset"
     if any(any(folder.rglob(f"*.{kind}.safetensors")) for kind in ("clp", "umd")):
         return "maps"
+    if is_adapter(folder):
+        return "adapter"
     config = _config(folder)
     if "encoder_fingerprint" in config:
         return "regressor"

@@ -171,13 +171,14 @@ def _add_import(actions: options.Subparsers) -> None:
 def _add_convert(actions: options.Subparsers) -> None:
     parser = actions.add_parser(
         "convert",
-        help="convert a model's pytorch_model.bin to safetensors",
+        help="convert a model's pytorch_model.bin to safetensors, or merge adapters",
         description=(
             "Converts the weights of a model that exist only as pytorch_model.bin to "
             "safetensors, which run no code when they are loaded, and copies its other files. "
             "Reads tensors alone, in a process of its own, and compares their shapes and "
             "types with what was written. A checkpoint of COMET (hparams.yaml, "
-            "checkpoints/model.ckpt) becomes a preset: --metric comet:DIR. Pass DIR in place "
+            "checkpoints/model.ckpt) becomes a preset: --metric comet:DIR. Adapters of an encoder "
+            "become the encoder with them merged, which sentence-transformers loads. Pass DIR in place "
             "of the model then, or make it NAME in the folder of MTMETRICS_ARTIFACTS, and "
             "presets that name the model find it."
         ),

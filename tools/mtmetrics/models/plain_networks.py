@@ -15,7 +15,14 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
-from mtmetrics.artifacts.models import Network, NetworkConfig, loading, transformers_network
+from mtmetrics.artifacts.adapters import merged
+from mtmetrics.artifacts.models import (
+    Network,
+    NetworkConfig,
+    base_folder,
+    loading,
+    transformers_network,
+)
 
 _WEIGHTS = "model.safetensors"
 # GPT-2's names of sizes in config.json -> BERT's names, which are used here for both.
@@ -283,7 +290,8 @@ class _OtherModelError(Exception):
 
 
 def _plain_network(auto_class: str, folder: Path, dtype: torch.dtype) -> nn.Module:
-    values = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    base = base_folder(folder)
+    values = json.loads((base / "config.json").read_text(encoding="utf-8"))
     kind: type[Bert] | type[GPT2]
     match auto_class, values.get("model_type"):
         case "AutoModel", "bert":
@@ -296,11 +304,12 @@ def _plain_network(auto_class: str, folder: Path, dtype: torch.dtype) -> nn.Modu
     is_plain = all(values.get(key, value) == value for key, value in required)
     if not is_plain or any(key not in values for key in kind.required_keys):
         raise _OtherModelError
-    if not (folder / _WEIGHTS).is_file():
+    if not (base / _WEIGHTS).is_file():
         raise _OtherModelError
     try:
         config = SimpleNamespace(**{_SIZES.get(key, key): value for key, value in values.items()})
-        parameters = kind.parameters_of(load_file(folder / _WEIGHTS), config.num_hidden_layers)
+        stored = merged(load_file(base / _WEIGHTS), folder)
+        parameters = kind.parameters_of(stored, config.num_hidden_layers)
         model = kind(config)
     except (KeyError, AttributeError) as error:
         raise _OtherModelError from error

@@ -207,11 +207,23 @@ class ContrastiveConfig(Epochs):
         256, "sentence pairs per step; all others of a step are what a pair is told apart from"
     )
     temperature: float = setting(0.05, "temperature of the similarity")
-    learning_rate: float = setting(5e-5, "peak learning rate of AdamW")
+    learning_rate: float = setting(
+        5e-5, "peak learning rate of AdamW; adapters learn well with 1e-3"
+    )
+    adapter_rank: int = setting(
+        0,
+        "train low-rank adapters of that rank, such as 12, on the encoder, which stays as it is; "
+        "with 0 the whole encoder is trained",
+        may_be_zero=True,
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_temperature(self.temperature)
+        if self.adapter_rank < 0:
+            raise InputError(
+                f"adapter_rank {self.adapter_rank}: must be at least 0", option="adapter_rank"
+            )
 
 
 @dataclass(frozen=True)

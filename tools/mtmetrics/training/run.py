@@ -49,6 +49,7 @@ _PACKAGES = (
     "tokenizers",
     "safetensors",
     "accelerate",
+    "peft",
     "numpy",
     "scipy",
 )

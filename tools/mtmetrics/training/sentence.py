@@ -25,6 +25,7 @@ from mtmetrics.matching.pairs import cosines
 from mtmetrics.models.vector_files import append_rows
 from mtmetrics.probes.probing import distinct_pairs, precision_at
 from mtmetrics.training import corpus
+from mtmetrics.training.adapters import adapter_trainer, check_start, save_adapters
 from mtmetrics.training.configs import ContrastiveConfig, DistilConfig
 from mtmetrics.training.run import Run, pinned, save_model
 from mtmetrics.training.trainers import (
@@ -66,15 +67,19 @@ def train_contrastive(
 
     Args:
         run: see `mtmetrics.training.run`, as for `config` and what is returned: a
-            sentence-transformers folder.
+            sentence-transformers folder, or with an `adapter_rank` one of adapters.
         parallel: see `corpus.read_pairs`. A pair of which a sentence occurred before is left out,
             since it would be its own negative.
-        model: an encoder, which is mean-pooled, or a sentence-transformers model.
+        model: an encoder, which is mean-pooled; or, without adapters, a sentence-transformers
+            model.
     """
     from transformers import set_seed
 
     start = model_folder(model)
-    require_one_vocabulary(start)
+    if config.adapter_rank:
+        check_start(start, config.adapter_rank)
+    else:
+        require_one_vocabulary(start)
     run.open(config, {"parallel": parallel}, model=pinned(model, start))
     pairs, counts = corpus.read_pairs(parallel)
     train = distinct_pairs(_sides(pairs))
@@ -86,22 +91,33 @@ def train_contrastive(
 
     set_seed(run.seed)
     steps = math.ceil(len(train) / (config.pairs_per_step * run.processes)) * config.epochs
-    trainer = _trainer_class(loss)(
-        model=sentence_model(start, run.device),
-        args=_settings(run, config, steps),
-        train_dataset=_columns(train),
-    )
+    settings = _settings(run, config, steps)
     log.info("%d sentence pairs for training, %d steps", len(train), steps)
-    with _texts_cut(trainer.model, config.max_pieces):
+    if config.adapter_rank:
+        by_texts = {(pair.source, pair.target): pair for pair in reversed(pairs)}
+        kept = [by_texts[texts] for texts in train]
+        trainer = adapter_trainer(start, kept, loss, settings, config)
         run.train(trainer)
+    else:
+        trainer = _trainer_class(loss)(
+            model=sentence_model(start, run.device),
+            args=settings,
+            train_dataset=_columns(train),
+        )
+        with _texts_cut(trainer.model, config.max_pieces):
+            run.train(trainer)
     record = {
         "started_from": read_record(start),
         "data": counts.as_dict(),
         "pairs": len(train),
         "steps": steps,
     }
-    with run.artifact("sentence encoder", "mtmetrics train contrastive", **record) as folder:
-        _save(trainer.model, folder)
+    kind = "adapters of a sentence encoder" if config.adapter_rank else "sentence encoder"
+    with run.artifact(kind, "mtmetrics train contrastive", **record) as folder:
+        if config.adapter_rank:
+            save_adapters(trainer.model, start, pairs, folder)
+        else:
+            _save(trainer.model, folder)
     return run.output
 
 

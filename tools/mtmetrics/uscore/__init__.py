@@ -11,6 +11,8 @@ from mtmetrics.errors import InputError
 from mtmetrics.training.configs import setting
 
 MAPS = ("clp", "umd")
+# Settings whose zero leaves the choice to something else.
+_MAY_BE_ZERO = ("beams", "contrastive_learning_rate")
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,13 @@ class UScoreConfig:
         100_000, "mined pairs that the sentence encoder learns from in a round"
     )
     contrastive_batch: int = setting(256, "pairs per step of the sentence encoder")
-    contrastive_learning_rate: float = setting(5e-5, "peak learning rate of the sentence encoder")
+    contrastive_learning_rate: float = setting(
+        0.0,
+        (
+            "peak learning rate of the sentence encoder; 0 for 5e-5, or for 1e-3 where the preset "
+            "has adapters of it trained"
+        ),
+    )
     denoising_steps: int = setting(
         2000,
         "training steps of the small translation model before it sees pairs, where one is made",
@@ -128,7 +136,9 @@ class Request:
             raise InputError(f"language pair {self.lang_pair}: two different languages are needed")
         choice("map", self.config.map, MAPS)
         for name, value in dataclasses.asdict(self.config).items():
-            if isinstance(value, int) and (name, value) != ("beams", 0):
+            if name in _MAY_BE_ZERO and value == 0:
+                continue
+            if isinstance(value, int):
                 positive(name, value)
             elif isinstance(value, float):
                 share(name, value)

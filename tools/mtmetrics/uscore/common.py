@@ -40,9 +40,10 @@ class Start:
         encoder: the table of the word encoder.
         aligner_layer: the layer that aligns words; None for that of the encoder.
         language_model: the table of the language model; empty for none.
-        kept_sentences: the table of a sentence encoder that is not trained; empty for none.
         encoder_folder: the folder of the word encoder.
         sentences: the folder of the sentence encoder to train; None for none.
+        adapter_rank: the rank of the adapters that are trained on the sentence encoder; 0 where the
+            whole encoder is.
         translation: the folder of the translation model to train, ``"small"`` for a new one; None
             for none.
         score: the settings of ``[score]`` that are about words.
@@ -52,9 +53,9 @@ class Start:
     encoder: ModelTable
     aligner_layer: int | None
     language_model: ModelTable
-    kept_sentences: ModelTable
     encoder_folder: str
     sentences: str | None
+    adapter_rank: int
     translation: str | None
     score: dict[str, str]
 

@@ -7,7 +7,14 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from mtmetrics.artifacts.models import loading, model_folder, require_one_vocabulary
+from mtmetrics.artifacts.adapters import BASE, ENCODER_BESIDE, bind, is_adapter, read_adapter
+from mtmetrics.artifacts.models import (
+    base_folder,
+    loading,
+    model_folder,
+    model_size,
+    require_one_vocabulary,
+)
 from mtmetrics.artifacts.presets import load_preset, preset_toml
 from mtmetrics.checks import choice, for_language
 from mtmetrics.errors import ArtifactError, InputError, MTMetricsError
@@ -16,8 +23,9 @@ from mtmetrics.matching.remapping_files import map_file_name
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.translator import require_mbart
 from mtmetrics.scorers.preset_tables import user_language_model_table
+from mtmetrics.training.adapters import check_start
 from mtmetrics.training.run import versions
-from mtmetrics.uscore import Request, UScoreConfig
+from mtmetrics.uscore import Request
 from mtmetrics.uscore.common import MODEL, SMALL, ModelTable, Production, Start, fingerprint
 from mtmetrics.uscore.stages import Counts, Finished
 
@@ -33,11 +41,11 @@ def read_start(request: Request, *, local_files_only: bool = False) -> Start:
 
     The preset of a request names them in ``[encoder]``, ``[language_models.LANGUAGE]`` and
     ``[start]``; the request may name another translation model and language model. A model of
-    ``[start]`` is a name, or a table with ``model`` and ``revision``. Where ``[start]`` has no
-    sentence encoder to train, that of ``[sentences]`` stays as it is.
+    ``[start]`` is a name, or a table with ``model`` and ``revision``, and of the sentence encoder
+    ``adapter_rank``, where adapters are trained and not the whole encoder.
 
     Raises:
-        InputError: a setting is for a model that is not trained.
+        InputError: `without` names something else.
         ArtifactError: the preset names no model, or one cannot be found.
     """
     preset, without = request.preset, request.without
@@ -60,23 +68,18 @@ def read_start(request: Request, *, local_files_only: bool = False) -> Start:
         "translation": request.translation or start.get("translation"),
     }
     models: dict[str, str | None] = dict.fromkeys(_MADE)
-    kept_sentences: ModelTable = {}
-    if to_train["sentences"] is None and "sentences" not in without:
-        kept_sentences = bundle.settings.get("sentences", {})
-    if kept_sentences:
-        _require_training(request, kept_sentences)
+    adapter_rank = 0
     for name, model in to_train.items():
-        if name in without or (name == "sentences" and kept_sentences):
+        if name in without:
             continue
         if model is None:
             advice = f"choose another preset, or do --without {name}"
             raise ArtifactError(
                 f"preset {preset}: [start] names no model for {name!r}; {advice}", option="preset"
             )
-        table = model if isinstance(model, dict) else {"model": model}
-        if "model" not in table or table.keys() - {"model", "revision"}:
-            needed = "must be a name, or a table of model and revision"
-            raise ArtifactError(f"preset {preset}: {name} in [start] {needed}", option="preset")
+        table = _start_table(preset, name, model)
+        if name == "sentences":
+            adapter_rank = table.get("adapter_rank", 0)
         models[name] = SMALL if table["model"] == SMALL else folder(table)
     language_models = bundle.settings.get("language_models", {})
     language_model = for_language(language_models, request.languages[1]) or {}
@@ -95,25 +98,41 @@ def read_start(request: Request, *, local_files_only: bool = False) -> Start:
         encoder=resolved(encoder),
         aligner_layer=start.get("aligner_layer"),
         language_model=resolved(language_model),
-        kept_sentences=resolved(kept_sentences),
         encoder_folder=folder(encoder),
         sentences=models["sentences"],
+        adapter_rank=adapter_rank,
         translation=models["translation"],
         score={name: score[name] for name in ("pieces", "masses") if name in score},
     )
 
 
+def _start_table(preset: str, name: str, model: str | ModelTable) -> ModelTable:
+    """Reads a model to train from ``[start]``: a table, or made of its name."""
+    table = model if isinstance(model, dict) else {"model": model}
+    needed, allowed = "a name, or a table of model and revision", {"model", "revision"}
+    rank = table.get("adapter_rank", 1)
+    if name == "sentences":
+        needed += " (and adapter_rank, a number of at least 1)"
+        allowed.add("adapter_rank")
+    is_rank = type(rank) is int and rank >= 1
+    if "model" not in table or table.keys() - allowed or not is_rank:
+        raise ArtifactError(f"preset {preset}: {name} in [start] must be {needed}", option="preset")
+    return table
+
+
 def check_models(start: Start, lang_pair: str, pool: ModelPool) -> None:
-    """Refuses models of a production that a later stage could not load.
+    """Refuses models of a production that a later stage could not load, or make its part from.
 
     Raises:
         InputError: the translation model has no code for a language.
-        ArtifactError: a model cannot be found, is damaged, or the translation model is no MBart.
+        ArtifactError: a model cannot be found, is damaged, has no such layer, or cannot be trained;
+            or the translation model is no MBart.
     """
     import transformers
     from safetensors import safe_open
 
     folders = {start.encoder_folder: "AutoModel"}
+    _require_layers(start)
     if start.sentences:
         _require_trainable(start)
         folders[start.sentences] = "AutoModel"
@@ -156,29 +175,34 @@ def check_models(start: Start, lang_pair: str, pool: ModelPool) -> None:
 
 def _require_trainable(start: Start) -> None:
     """Refuses a sentence encoder that contrastive learning could not begin with."""
+    folder = Path(str(start.sentences))
     try:
-        require_one_vocabulary(Path(str(start.sentences)))
-    except ArtifactError as error:
-        mend = "name it as sentences in [start] of the preset, or pass --without sentences"
+        if start.adapter_rank:
+            check_start(folder, start.adapter_rank)
+        else:
+            require_one_vocabulary(folder)
+    except (ArtifactError, InputError) as error:
+        mend = (
+            "name an encoder as sentences in [start] of the preset, or a table of model and "
+            "adapter_rank; or pass --without sentences"
+        )
         raise ArtifactError(f"sentences: {error}: {mend}") from error
 
 
-def _require_training(request: Request, kept_sentences: ModelTable) -> None:
-    """Refuses settings of contrastive learning where the sentence encoder of the preset stays as it
-    is."""
-    values = dataclasses.asdict(request.config)
-    defaults = dataclasses.asdict(UScoreConfig())
-    names = [name for name in values if name.startswith("contrastive")]
-    changed = [name for name in names if values[name] != defaults[name]]
-    if changed:
-        why = (
-            f"preset {request.preset} names no sentence encoder to train, so "
-            f"{kept_sentences['model']} stays as it is"
-        )
-        mend = (
-            "leave the setting out, or name a model as sentences in [start] of a preset of your own"
-        )
-        raise InputError(f"{changed[0]}: {why}; {mend}")
+def _require_layers(start: Start) -> None:
+    """Refuses a layer of words that the encoder does not have."""
+    _, depth = model_size(Path(start.encoder_folder))
+    layers = {
+        "layer in [encoder]": start.encoder.get("layer"),
+        "aligner_layer": start.aligner_layer,
+    }
+    for name, layer in layers.items():
+        if layer is not None and not 0 <= layer <= depth:
+            raise ArtifactError(
+                f"preset {start.preset}: {name} is {layer}, and {start.encoder['model']} has the "
+                f"layers 0 to {depth}",
+                option="preset",
+            )
 
 
 def assembled(
@@ -232,7 +256,7 @@ def assembled(
         write_json(folder / "config.json", config, sort_keys=True)
         return {}
 
-    tables = [start.encoder, start.language_model, start.kept_sentences]
+    tables = [start.encoder, start.language_model]
     copied = [table["model"] for table in tables if table and Path(table["model"]).is_dir()]
     settings = {
         "kind": kind,
@@ -298,8 +322,7 @@ def _tables(
     }
     if "translation" in models and production.config.beams:
         tables["translation"]["beams"] = production.config.beams
-    if start.kept_sentences:
-        tables["sentences"] = _copied(folder, "sentences", start.kept_sentences)
+    _take_base_along(folder)
     without = [name for name in _MADE if name not in tables]
     if start.language_model:
         target = production.request.languages[1]
@@ -324,3 +347,17 @@ def _copied(folder: Path, name: str, table: ModelTable) -> ModelTable:
         return dict(table)
     shutil.copytree(model_folder(model), folder / name)
     return {**table, "model": name}
+
+
+def _take_base_along(folder: Path) -> None:
+    """Lets the adapters of a preset find their encoder in its folder, where it was one of the
+    user's."""
+    adapters = folder / "sentences"
+    if not is_adapter(adapters):
+        return
+    base, copied = base_folder(adapters), folder / "encoder"
+    if copied.is_dir() and fingerprint(str(copied)) == fingerprint(str(base)):
+        bind(adapters, ENCODER_BESIDE)
+    elif Path(read_adapter(adapters).base).is_absolute():
+        shutil.copytree(base, adapters / BASE)
+        bind(adapters, BASE)

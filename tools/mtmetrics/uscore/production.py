@@ -44,6 +44,8 @@ WORK, LOG = "work", "log.jsonl"
 log = logging.getLogger("mtmetrics")
 # Held-back pairs that are read.
 _HELD_BACK = 1000
+# Of contrastive learning, where the request leaves it open.
+_LEARNING_RATE, _ADAPTER_LEARNING_RATE = 5e-5, 1e-3
 
 
 def produce_uscore(
@@ -84,14 +86,6 @@ def produce_uscore(
     pool = pool or ModelPool()
     start = read_start(request, local_files_only=pool.local_files_only)
     check_models(start, request.lang_pair, pool)
-    if start.kept_sentences:
-        log.warning(
-            "the sentence encoder %s stays as it is, without contrastive learning: preset %s "
-            "names none to train; sentences in [start] of a preset of your own does, --without "
-            "sentences leaves the sentence level out",
-            start.kept_sentences["model"],
-            request.preset,
-        )
     held_back = _pairs(request.held_back)[:_HELD_BACK] if request.held_back else []
     out = Path(out)
     make_folder(out)
@@ -348,12 +342,21 @@ class _ProductionStages(Production):
 
     def _sentence_model(self, name: str, pairs: Finished, start: str) -> Finished:
         """The stage that trains a sentence encoder on pairs."""
+        rank = self.start.adapter_rank
+        learning_rate = self.config.contrastive_learning_rate or (
+            _ADAPTER_LEARNING_RATE if rank else _LEARNING_RATE
+        )
         config = ContrastiveConfig(
             pairs_per_step=self.config.contrastive_batch,
-            learning_rate=self.config.contrastive_learning_rate,
+            learning_rate=learning_rate,
+            adapter_rank=rank,
         )
-        settings = self.settings("contrastive_batch", "contrastive_learning_rate")
-        settings["start"] = fingerprint(start)
+        settings = {
+            **self.settings("contrastive_batch"),
+            "learning_rate": learning_rate,
+            "adapter_rank": rank,
+            "start": fingerprint(start),
+        }
         files = [self.pairs_file(pairs.folder)]
 
         def train(run: Run) -> Path:

@@ -3,12 +3,14 @@ them."""
 
 import json
 import re
+import shutil
 import tempfile
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from mtmetrics.artifacts.adapters import ENCODER_BESIDE, SETTINGS, bind, is_adapter, read_adapter
 from mtmetrics.artifacts.cards import check_model_card, licence_fields, licence_of
 from mtmetrics.artifacts.catalog import REPOSITORY_NAME_PATTERN, catalog, verify
 from mtmetrics.artifacts.hub import download
@@ -96,10 +98,14 @@ def publish_production(folder: Path, namespace: str) -> Iterator[Plan]:
         for key, part in parts.items():
             card = Path(scratch, f"{part.folder}.md")
             write_atomic(card, _part_card(folder, part, data, preset_repository))
-            part_files = {}
+            part_files: dict[str, Path] = {}
             for path, file in files.items():
                 if path.startswith(f"{part.folder}/"):
                     part_files[path.removeprefix(f"{part.folder}/")] = file
+            if is_adapter(folder / part.folder):
+                part_files |= _bound(
+                    folder / part.folder, Path(scratch, part.folder), tables["encoder"]
+                )
             plan = push(Publication(part.repository, "model", part_files | {_CARD: card}))
             listed[key] = _listed_part(part, plan.tag)
             tables[key] = _published_table(tables[key], part, plan.tag)
@@ -114,6 +120,23 @@ def publish_production(folder: Path, namespace: str) -> Iterator[Plan]:
         }
         preset_files = other_files | {_PRESET: preset, _CARD: card}
         yield push(Publication(preset_repository, "model", preset_files))
+
+
+def _bound(adapters: Path, scratch: Path, encoder: Mapping[str, Any]) -> dict[str, Path]:
+    """Writes the settings of adapters that find their encoder where it was pushed; returns nothing
+    where they find it already.
+
+    Args:
+        adapters: the folder of the adapters.
+        scratch: the folder to write to.
+        encoder: the table of the encoder in the published preset.
+    """
+    if read_adapter(adapters).base != ENCODER_BESIDE:
+        return {}
+    scratch.mkdir()
+    shutil.copyfile(adapters / SETTINGS, scratch / SETTINGS)
+    bind(scratch, encoder["model"], encoder["revision"])
+    return {SETTINGS: scratch / SETTINGS}
 
 
 def _read_preset(folder: Path) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:

@@ -1,0 +1,264 @@
+"""Low-rank adapters of an encoder (LoRA; Hu et al., 2022), which learn from sentence pairs while
+the encoder stays as it is."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mtmetrics.artifacts.adapters import WEIGHTS, is_adapter, read_adapter, write_settings
+from mtmetrics.artifacts.catalog import REPOSITORY
+from mtmetrics.artifacts.models import (
+    base_folder,
+    language_tokenizers,
+    loading,
+    model_fingerprint,
+    pretrained_tokenizer,
+    require_adaptable,
+    transformers_network,
+)
+from mtmetrics.artifacts.pickles import save_tensors
+from mtmetrics.checks import language_pair
+from mtmetrics.errors import InputError, MTMetricsError, require_extra
+from mtmetrics.io.atomic import write_atomic
+from mtmetrics.training.configs import ContrastiveConfig
+from mtmetrics.training.corpus import WORD_LISTS, Pair
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import Trainer, TrainingArguments
+
+# alpha / r, the weight of the product of the two matrices.
+_SCALE = 2
+_SIDES = ("source", "target")
+# A loss of a model and of the batches of both sides, as those of `mtmetrics.training.sentence`.
+Loss = Callable[[Any, Sequence[dict[str, Any]], None], "torch.Tensor"]
+
+
+class MeanPooled:
+    """A network that is called as a sentence-transformers model is, and gives the mean of its token
+    vectors."""
+
+    def __init__(self, network: Any) -> None:
+        self._network = network
+
+    def __call__(self, batch: Mapping[str, Any]) -> dict[str, Any]:
+        """``sentence_embedding`` (B, d) of (B, T) ``input_ids`` and ``attention_mask``."""
+        mask = batch["attention_mask"]
+        states = self._network(input_ids=batch["input_ids"], attention_mask=mask).last_hidden_state
+        weights = mask[..., None].to(states.dtype)
+        return {"sentence_embedding": (states * weights).sum(1) / weights.sum(1)}
+
+
+def check_start(start: Path, rank: int) -> None:
+    """Refuses a model on which adapters of a rank cannot be trained.
+
+    Args:
+        start: folder of an encoder, or of adapters of one, which then learn on.
+        rank: of the adapters.
+
+    Raises:
+        ArtifactError: the model is a pipeline of sentence-transformers.
+        InputError: the adapters have another rank.
+        MissingExtraError: peft is not installed.
+    """
+    require_extra("train", "training adapters")
+    if not is_adapter(start):
+        require_adaptable(start)
+    elif read_adapter(start).rank != rank:
+        raise InputError(
+            f"adapter_rank {rank}: {start} holds adapters of rank {read_adapter(start).rank}; "
+            "pass that",
+            option="adapter_rank",
+        )
+
+
+def adapter_trainer(
+    start: Path,
+    pairs: Sequence[Pair],
+    loss: Loss,
+    settings: "TrainingArguments",
+    config: ContrastiveConfig,
+) -> "Trainer":
+    """Makes a trainer of adapters on all linear layers of an encoder.
+
+    Each side is read with the encoder's tokenizer for its language, where it has several.
+
+    Args:
+        start: see `check_start`.
+        pairs: the sentence pairs.
+        loss: of a step.
+        settings: of the trainer.
+        config: the rank, and where texts are cut.
+
+    Raises:
+        InputError: the encoder has tokenizers of single languages, and a file's name does not begin
+            with its language pair.
+    """
+    from transformers import Trainer
+
+    class AdapterTrainer(Trainer):
+        def compute_loss(
+            self, model: Any, inputs: dict[str, Any], *args: Any, **kwargs: Any
+        ) -> "torch.Tensor":
+            return loss(MeanPooled(model), [inputs[side] for side in _SIDES], None)
+
+        def floating_point_ops(self, inputs: dict[str, Any]) -> int:
+            """Zero: nobody asks for them, and texts are not where they would be counted."""
+            return 0
+
+    tokenizer = pretrained_tokenizer(start)
+    settings.label_names = []
+    return AdapterTrainer(
+        model=_with_new_adapters(start, config.adapter_rank),
+        args=settings,
+        train_dataset=_tokenised(start, tokenizer, pairs, config.max_pieces),
+        data_collator=_padding(tokenizer),
+    )
+
+
+def _with_new_adapters(start: Path, rank: int) -> Any:
+    """The frozen encoder, with adapters that change nothing yet, or with those in a folder."""
+    import torch
+    from peft import LoraConfig, TaskType, get_peft_model, set_peft_model_state_dict
+    from safetensors.torch import load_file
+
+    network = transformers_network("AutoModel", base_folder(start), torch.float32)
+    network.pooler = None  # of BERT and its kin: no part of a mean over tokens
+    linear = [
+        name for name, module in network.named_modules() if isinstance(module, torch.nn.Linear)
+    ]
+    settings = LoraConfig(
+        r=rank,
+        lora_alpha=_SCALE * rank,
+        target_modules=linear,
+        task_type=TaskType.FEATURE_EXTRACTION,
+    )
+    with loading(start, "adapters"):
+        model = get_peft_model(network, settings)
+        if is_adapter(start):
+            set_peft_model_state_dict(model, load_file(start / WEIGHTS))
+    return model
+
+
+def _tokenised(
+    start: Path, tokenizer: Any, pairs: Sequence[Pair], pieces: int
+) -> list[dict[str, list[int]]]:
+    """Token ids of both sides of each pair, cut at a number of pieces."""
+    readers = language_tokenizers(start)
+    limit = min(pieces, tokenizer.model_max_length)
+    groups = dict.fromkeys(pair.group for pair in pairs)
+    languages = {group: _languages(group, list(readers)) for group in groups}
+    rows: list[dict[str, list[int]]] = [{} for _ in pairs]
+    for number, side in enumerate(_SIDES):
+        by_language: dict[str, list[int]] = {}
+        for row, pair in enumerate(pairs):
+            by_language.setdefault(languages[pair.group][number], []).append(row)
+        for language, numbers in by_language.items():
+            reader = readers.get(language, tokenizer)
+            texts = [getattr(pairs[row], side) for row in numbers]
+            encoded = reader(texts, truncation=True, max_length=limit)["input_ids"]
+            for row, ids in zip(numbers, encoded, strict=True):
+                rows[row][side] = ids
+    return rows
+
+
+def _languages(group: str, own: Sequence[str]) -> tuple[str, str]:
+    """The languages of a file of pairs; two blanks where the encoder reads all languages alike."""
+    if not own:
+        return "", ""
+    try:
+        return language_pair(group.removesuffix(WORD_LISTS))
+    except InputError as error:
+        rule = (
+            f"the encoder reads {' '.join(own)} with a vocabulary of its own, so each file's name "
+            "begins with its language pair, e.g. de-en.jsonl"
+        )
+        raise InputError(f"--parallel {group}: {rule} ({error})") from None
+
+
+def _padding(tokenizer: Any) -> Callable[[list[dict[str, list[int]]]], dict[str, Any]]:
+    """The function that makes a batch of either side of rows, padded on the right."""
+    import torch
+    from torch.nn.utils.rnn import pad_sequence
+
+    def padded(rows: list[dict[str, list[int]]]) -> dict[str, Any]:
+        batch = {}
+        for side in _SIDES:
+            ids = [torch.tensor(row[side]) for row in rows]
+            batch[side] = {
+                "input_ids": pad_sequence(ids, True, tokenizer.pad_token_id or 0),
+                "attention_mask": pad_sequence([torch.ones_like(row) for row in ids], True, 0),
+            }
+        return batch
+
+    return padded
+
+
+def save_adapters(model: Any, start: Path, pairs: Sequence[Pair], folder: Path) -> None:
+    """Saves trained adapters in the layout of peft, with weights in float16, and a card.
+
+    Args:
+        model: the encoder with the adapters.
+        start: see `check_start`.
+        pairs: what they learnt from, whose languages the card names.
+        folder: to fill.
+
+    Raises:
+        MTMetricsError: the weights are not finite in half precision.
+    """
+    from peft import get_peft_model_state_dict
+
+    stored = get_peft_model_state_dict(model)
+    tensors = {name: tensor.detach().cpu().half() for name, tensor in sorted(stored.items())}
+    bad = [name for name, tensor in tensors.items() if not tensor.isfinite().all()]
+    if bad:
+        raise MTMetricsError(
+            f"{len(bad)} weights are not finite in half precision, the first is {bad[0]}; begin "
+            "again with --restart and a lower --learning-rate"
+        )
+    save_tensors(tensors, folder / WEIGHTS)
+    settings = model.peft_config["default"].to_dict()
+    settings |= {
+        "inference_mode": True,
+        "target_modules": sorted(settings["target_modules"]),
+    }
+    base = base_folder(start)
+    write_settings(folder, settings, base, model_fingerprint(base))
+    write_atomic(folder / "README.md", _card(folder, _card_languages(pairs)))
+
+
+def _card_languages(pairs: Sequence[Pair]) -> list[str]:
+    """The languages that the names of the files tell, else ``multilingual``."""
+    languages: dict[str, None] = {}
+    for group in dict.fromkeys(pair.group for pair in pairs):
+        try:
+            languages |= dict.fromkeys(language_pair(group.removesuffix(WORD_LISTS)))
+        except InputError:
+            return ["multilingual"]
+    return list(languages)
+
+
+def _card(folder: Path, languages: Sequence[str]) -> str:
+    import yaml
+
+    adapter = read_adapter(folder)
+    data = {
+        "library_name": "peft",
+        "language": list(languages),
+        "tags": ["mtmetrics", "machine-translation", "evaluation", "sentence-similarity", "lora"],
+        "base_model": [adapter.base] if REPOSITORY.fullmatch(adapter.base) else [],
+        "datasets": [],
+        "metrics": [],
+    }
+    name = Path(adapter.base).name
+    return (
+        f"---\n{yaml.safe_dump(data, sort_keys=False, allow_unicode=True)}---\n\n"
+        f"# Sentence vectors by adapters on {name}\n\n"
+        f"Low-rank adapters (rank {adapter.rank}) that were trained on sentence pairs by "
+        f"`mtmetrics train contrastive`; settings and data are in `training.json`. They belong to "
+        f"the encoder `{name}#{adapter.base_fingerprint}`, which stayed as it is, and are refused "
+        "on any other. A text's vector is the mean of its token vectors.\n\n"
+        '```toml\n[sentences]\nmodel = "DIR"\n```\n\n'
+        "in the preset of a metric loads them, where `DIR` is this folder. `mtmetrics artifacts "
+        "convert DIR --out MERGED` makes a model of its own for sentence-transformers.\n"
+    )
