@@ -14,6 +14,11 @@ from pathlib import Path
 
 import caches
 import pytest
+from tally import (  # noqa: F401 (pytest finds them here in every process)
+    pytest_sessionfinish,
+    pytest_terminal_summary,
+    pytest_testnodedown,
+)
 
 # What the shell says about networks and Ctrl-C must not decide what passes; the libraries read it
 # when imported.

@@ -225,7 +225,7 @@ def test_compressed_files_are_read(
             "rows.csv.xz",
             lzma.compress(b"source,translation\nDas Haus.,The house.\nDer Hund.,The dog!\n"),
         ),
-        ("rows.tsv.GZ", gzip.compress(b"Das Haus.\tThe house.\nDer Hund.\tThe dog!\n")),
+        ("rows.tsv.GZ", gzip.compress(b"Das Haus.\tThe house.\nDer Hund.\tThe dog!\n", mtime=0)),
     ],
 )
 def test_tables_by_their_names(

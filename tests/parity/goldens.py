@@ -5,28 +5,20 @@ import dataclasses
 import fnmatch
 import functools
 import json
-import os
 import re
 import tomllib
-from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tally import FULL, LISTED, PART, SKIPPED, TALLY
 
 from mtmetrics.matching.transport import cost_matrix
 from mtmetrics.models.language_model import LanguageModel
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.xmoverscore import XMoverScore
-
-FULL = Path(os.environ.get("MTMETRICS_GOLDENS") or Path(__file__).parents[3] / "shared" / "goldens")
-PART = Path(__file__).parent / "data"
-TALLY: Counter[tuple[str, str]] = Counter()
-LISTED: dict[str, str] = {}
-# Patterns of golden files that are not here.
-SKIPPED: list[str] = []
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from goldens import TALLY
+from tally import TALLY
 
 from mtmetrics.artifacts import comet_checkpoints
 from mtmetrics.artifacts.convert import convert_model

@@ -3,7 +3,8 @@ frequencies."""
 
 import numpy as np
 import pytest
-from goldens import LISTED, Case, cases, encoder, run
+from goldens import Case, cases, encoder, run
+from tally import LISTED
 
 from mtmetrics.matching.greedy import bertr, bertscore
 from mtmetrics.models.token_weights import TokenWeights

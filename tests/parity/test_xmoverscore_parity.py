@@ -5,7 +5,6 @@ import dataclasses
 import numpy as np
 import pytest
 from goldens import (
-    LISTED,
     Case,
     cases,
     encoder,
@@ -16,6 +15,7 @@ from goldens import (
     undecided,
     weighted,
 )
+from tally import LISTED
 
 from mtmetrics.matching.remapping import Remapping
 from mtmetrics.models.language_model import length_normalised
