@@ -24,7 +24,11 @@ def test_gzip(tmp_path: Path) -> None:
     ("name", "data", "message"),
     [
         ("bad.txt", b"ok\n\xff\n", r"bad.txt, line 2: byte 1 \(0xff\) is not valid UTF-8"),
-        ("cut.txt.gz", gzip.compress(b"x" * 9999, mtime=0)[:30], "cut.txt.gz, after line 0: cannot be read"),
+        (
+            "cut.txt.gz",
+            gzip.compress(b"x" * 9999, mtime=0)[:30],
+            "cut.txt.gz, after line 0: cannot be read",
+        ),
         ("plain.txt.gz", b"no gzip", "plain.txt.gz, after line 0: cannot be read"),
     ],
 )

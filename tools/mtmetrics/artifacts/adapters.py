@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mtmetrics.artifacts.catalog import REPOSITORY, catalog
+from mtmetrics.artifacts.catalog import REPOSITORY_NAME_PATTERN, catalog
 from mtmetrics.artifacts.places import artifact_name, hub_snapshot
 from mtmetrics.errors import ArtifactError
 from mtmetrics.io.atomic import JsonObject, sha256_unchanged, write_json
@@ -154,7 +154,7 @@ def bind(folder: Path, base: str, revision: str | None = None) -> None:
 def require_public_base(folder: Path) -> None:
     """Refuses to publish an adapter whose encoder others would not find."""
     adapter = read_adapter(folder)
-    is_public = adapter.base in catalog() or REPOSITORY.fullmatch(adapter.base)
+    is_public = adapter.base in catalog() or REPOSITORY_NAME_PATTERN.fullmatch(adapter.base)
     if adapter.base != BASE and not is_public:
         raise ArtifactError(
             f"{folder / SETTINGS}: others would not find the encoder {adapter.base}; publish it, "

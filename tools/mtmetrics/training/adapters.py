@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mtmetrics.artifacts.adapters import WEIGHTS, is_adapter, read_adapter, write_settings
-from mtmetrics.artifacts.catalog import REPOSITORY
+from mtmetrics.artifacts.catalog import REPOSITORY_NAME_PATTERN
 from mtmetrics.artifacts.models import (
     base_folder,
     language_tokenizers,
@@ -246,7 +246,7 @@ def _card(folder: Path, languages: Sequence[str]) -> str:
         "library_name": "peft",
         "language": list(languages),
         "tags": ["mtmetrics", "machine-translation", "evaluation", "sentence-similarity", "lora"],
-        "base_model": [adapter.base] if REPOSITORY.fullmatch(adapter.base) else [],
+        "base_model": [adapter.base] if REPOSITORY_NAME_PATTERN.fullmatch(adapter.base) else [],
         "datasets": [],
         "metrics": [],
     }
