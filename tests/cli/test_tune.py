@@ -248,6 +248,10 @@ def test_a_plugin_is_tuned_without_a_preset(no_plugins, mtmetrics, rows) -> None
             ["--try", "layer=1", "--try", "layer=2"],
             "--try layer=2: OPTION=VALUE,VALUE is needed, once for each option",
         ),
+        (
+            ["--try", "lm-weight=0.1", "--try", "lm_weight=0.2"],
+            "--try lm_weight=0.2: OPTION=VALUE,VALUE is needed, once for each option",
+        ),
         (["--try", "layer=one"], "'layer=one' cannot be used; a whole number is needed"),
         (["--try", "layers=1"], "xmoverscore has no option 'layers'"),
         (["--folds", "1"], "folds 1: must be from 2 to the number of judgements, 80"),

@@ -101,7 +101,8 @@ def _values_to_try(texts: list[str], metric: str) -> dict[str, list[options.Plai
 
     candidates: dict[str, list[options.PlainValue]] = {}
     for text in texts:
-        name, _, listed_values = text.partition("=")
+        flag_name, _, listed_values = text.partition("=")
+        name = flag_name.replace("-", "_")
         if not listed_values or name in candidates:
             raise InputError(
                 f"--try {text}: OPTION=VALUE,VALUE is needed, once for each option, such as "
@@ -114,5 +115,5 @@ def _values_to_try(texts: list[str], metric: str) -> dict[str, list[options.Plai
         for value in listed_values.split(","):
             spec = MetricSpec.parse(f"{metric}::{name}={value}")
             values += [parsed for _, parsed in spec.options]
-        candidates[name.replace("-", "_")] = values
+        candidates[name] = values
     return candidates
