@@ -1,4 +1,4 @@
-"""What a name means on the Hub."""
+"""Places of artifacts: the meaning of a name on the Hub."""
 
 from mtmetrics.artifacts.places import HubSource, hub_source, is_on_hub
 

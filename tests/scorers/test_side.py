@@ -1,4 +1,4 @@
-"""What metrics compare with."""
+"""Sides that metrics compare with."""
 
 import pytest
 

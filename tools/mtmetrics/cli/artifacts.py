@@ -415,7 +415,7 @@ def run_import(args: argparse.Namespace) -> None:
         language_pair(args.lp)
     if args.layer is not None and args.layer < 0:
         raise InputError(f"--layer {args.layer}: must be a whole number of at least 0")
-    # What the user says of the maps.
+    # Options by which the user replaces the maps of a preset.
     values = {"lp": args.lp, "layer": args.layer}
     meta = {name: str(value) for name, value in values.items() if value is not None}
     size = None

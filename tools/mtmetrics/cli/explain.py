@@ -35,9 +35,9 @@ _ALL_SEGMENTS = range(1, sys.maxsize)
 _MOST_HEATMAPS = 100
 _BLOCK_SEGMENTS = 64
 _PICTURE_SUFFIXES = (".png", ".svg", ".pdf")
-# What stands before and behind a word that seems right, doubtful or wrong.
+# Marks before and behind a word that seems right, doubtful or wrong.
 _PLAIN_MARKS = (("", ""), ("[", "]"), ("[[", "]]"))
-# The same in colour: yellow and red.
+# Colours in their place: yellow and red.
 _COLOURED_MARKS = (("", ""), ("\x1b[30;43m", "\x1b[0m"), ("\x1b[97;41m", "\x1b[0m"))
 _MOST_WORST_WORDS = 5
 _LABEL_WIDTH = 15

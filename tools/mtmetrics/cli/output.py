@@ -154,7 +154,7 @@ def refuse_inputs_as_outputs(
     inputs, outputs = _named_files(arguments, options)
     outputs_before: dict[str, str] = {}
     for label, path in outputs.items():
-        # What a folder holds already stays, unless the whole folder is replaced.
+        # Files that a folder holds already stay, unless the whole folder is replaced.
         is_filled = os.path.isdir(path) and not getattr(arguments, "overwrite", False)
         if not is_stream(path) and not is_filled:
             _refuse_replacement(label, path, inputs)

@@ -149,8 +149,8 @@ def _fastest_format(device: "torch.device") -> NumberFormat:
     if _has_amx():
         return NumberFormat("bfloat16", "the processor has AMX")
     trial = format_trial()
-    found = f"bfloat16 has {trial.speedup:.1f} times the speed of float32 in a trial"
-    return NumberFormat("bfloat16" if trial.favours_bfloat16 else "float32", found)
+    reason = f"bfloat16 has {trial.speedup:.1f} times the speed of float32 in a trial"
+    return NumberFormat("bfloat16" if trial.favours_bfloat16 else "float32", reason)
 
 
 def _has_amx() -> bool:

@@ -178,7 +178,7 @@ class TokenEncoder:
 
     def _encode(self, texts: Sequence[str | tuple[str, ...]], language: Language) -> PackedTokens:
         keys, index = distinct(self._keys(texts, language))
-        # The same text with the vectors of each reading.
+        # One text with the vectors of each reading.
         cached: dict[TextKey, list[EncodedText]] = {}
         new: list[TextKey] = []
         for key in keys:

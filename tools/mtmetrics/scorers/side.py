@@ -43,7 +43,7 @@ class Side(enum.StrEnum):
         return "source and the reference" if self is Side.BOTH else self.value
 
 
-# What the paper of SentSim calls its settings -> the side.
+# Setting, as the paper of SentSim calls it -> the side.
 SIDE_OF_SETTING = {"src-mt": Side.SOURCE, "mt-ref": Side.REFERENCE}
 SETTING_OF_SIDE = {side: setting for setting, side in SIDE_OF_SETTING.items()}
 

@@ -142,7 +142,7 @@ def _train_curve(
     for size in sorted(set(sizes)):
         correlations = []
         for seed in seeds:
-            # The same permutation for every size, so that larger draws hold the smaller ones.
+            # One permutation for every size, so that larger draws hold the smaller ones.
             rows = np.random.default_rng(seed).permutation(most)[:size]
             _, epochs = data.train(seed, np.sort(rows), f"curve-{size}-seed-{seed}")
             run.history += [{"instances": size, **row} for row in epochs]

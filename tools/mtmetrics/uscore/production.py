@@ -150,7 +150,7 @@ class _ProductionStages(Production):
         if self.start.translation:
             translation = self._translation_rounds(maps)
         if parallel:
-            # What was learnt from mined pairs goes on with parallel ones.
+            # Training on mined pairs goes on with parallel ones.
             maps = self._fitted("parallel-maps", parallel, self.request.learnt_from[-1])
             kind = "clp"
             if sentences:
