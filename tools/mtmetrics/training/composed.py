@@ -79,12 +79,12 @@ def train_composed(
     """
     choice("architecture", config.architecture, ("esim",))
     choice("against", config.against, tuple(KNOWN_SIDES))
-    dtype = "bfloat16" if config.bf16 else "float32"
+    # The vectors are float32 with `bf16` too: scoring reads them so, unless it is told otherwise.
     reader = TokenEncoder(
         encoder,
         layer=config.layer,
         max_pieces=config.max_pieces,
-        dtype=dtype,
+        dtype="float32",
         cache_bytes=0,
     )
     models: dict[str, str | None] = {
