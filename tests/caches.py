@@ -1,5 +1,5 @@
-"""What the libraries keep goes where it vanishes with the tests, and what the user has of it does
-not decide either; imported before them, and once, which `conftest` is not."""
+"""Puts the caches of the libraries where they vanish with the tests, so that the user's own caches
+decide no test. Import it before the libraries. It is a module because `conftest` is imported twice."""
 
 import os
 import tempfile

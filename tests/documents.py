@@ -305,7 +305,7 @@ def _lay_scores(folder: Path) -> None:
 
 
 def lay_models(folder: Path) -> None:
-    """What trainings and productions would have made: presets that extend the bundled ones, and
+    """Makes the results of trainings and productions: presets that extend the bundled ones, and
     bundled models."""
     for name, model in {"my-encoder": "mini-encoder", "my-esim": "esim-mini"}.items():
         (folder / name).symlink_to(bundled_artifacts() / model)

@@ -1,4 +1,4 @@
-"""What tests of several rooms make their inputs with."""
+"""Makers of inputs for the tests of several rooms."""
 
 import gzip
 import io

@@ -1,4 +1,4 @@
-"""What is refused, with which message, and what is counted."""
+"""Checks of values: refusals with their messages, and counts."""
 
 import datasets
 import numpy as np

@@ -1,4 +1,4 @@
-"""What `import mtmetrics` offers, and how little stands behind one call."""
+"""The names that `import mtmetrics` offers, and how little it imports."""
 
 import inspect
 import subprocess

@@ -1,4 +1,4 @@
-"""Which presets a metric has."""
+"""The presets of a metric."""
 
 from pathlib import Path
 

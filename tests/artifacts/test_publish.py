@@ -1,4 +1,4 @@
-"""Which files of a folder or a Space are published, and what is never; the push itself is tested in
+"""The files of a folder or a Space that are published, and those that never are; the push itself is tested in
 ``tests/hub``."""
 
 import runpy

@@ -282,7 +282,7 @@ def _measured(
     stored: Mapping[Key, Measurement],
     pool: ModelPool,
 ) -> dict[Key, Measurement]:
-    """What is not stored, or stored with another signature or for another content of the file."""
+    """Results that are not stored, or stored with another signature or for another content of the file."""
     segments = read_judged_segments(root / file)
     checksum = sha256_file(root / file)[:16]
     missing = {}

@@ -52,7 +52,7 @@ def naive(pairs: list[Pair]) -> np.ndarray:
 
 
 def naive_vectorised(pairs: list[Pair]) -> np.ndarray:
-    """The same problem of n + m tokens, its costs from one matrix product a pair."""
+    """The transport problem of n + m tokens, its costs from one matrix product a pair."""
     distances = []
     for pair in pairs:
         tokens = np.concatenate([pair.x, pair.y]).astype(np.float64)

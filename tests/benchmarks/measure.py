@@ -79,7 +79,7 @@ def alternating(
 
 
 def probe(script: str, *arguments: object) -> dict[str, Any] | None:
-    """What a script beside this one prints as JSON in a process of its own; None where it fails,
+    """Returns the JSON that a script beside this one prints in a process of its own; None where it fails,
     after a message."""
     command = [sys.executable, str(Path(__file__).with_name(script)), *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -93,7 +93,7 @@ def probe(script: str, *arguments: object) -> dict[str, Any] | None:
 
 
 def machine() -> str:
-    """What the numbers were measured on."""
+    """Describes the machine of a measurement."""
     import torch
 
     return f"{os.cpu_count()} cores, Python {platform.python_version()}, torch {torch.__version__}"

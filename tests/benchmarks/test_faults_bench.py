@@ -1,4 +1,4 @@
-"""Which words the measurement of words at fault takes for wrong."""
+"""Words that the measurement of words at fault takes for wrong."""
 
 import faults_bench
 import numpy as np

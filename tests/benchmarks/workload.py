@@ -1,4 +1,4 @@
-"""What the benchmarks work on: sentences, and small models built on the fly."""
+"""Inputs of the benchmarks: sentences, and small models built on the fly."""
 
 import itertools
 import random

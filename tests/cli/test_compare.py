@@ -256,7 +256,7 @@ def test_a_system_in_another_script_can_be_given_the_floor(mtmetrics, tmp_path: 
 
 
 def test_metrics_of_four_kinds_in_one_call(mtmetrics, four_metrics) -> None:
-    """What a metric scores beside others is what it scores alone."""
+    """A metric scores beside others as it scores alone."""
     known = example()
     nine = {
         name: texts * 9 for name, texts in known.systems.items()

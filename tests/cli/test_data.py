@@ -191,7 +191,7 @@ def test_a_pickle_becomes_json_lines(run, served, mtmetrics, tmp_path):
 
 
 class Runs:
-    """What a pickle must not be able to do."""
+    """Code that a pickle must not run."""
 
     def __reduce__(self):
         return os.mkdir, ("made-by-a-pickle",)

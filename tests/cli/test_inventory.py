@@ -318,7 +318,7 @@ def test_a_metric_without_models_works_with_a_preset_and_without(
 def test_a_metric_without_models_that_cannot_be_made(
     with_preset, mtmetrics, bundle, overlap, evaluate_cache, monkeypatch
 ):
-    """As where a package of its own is missing."""
+    """The inventory where a package that a metric needs is missing."""
 
     def refuse(self, *arguments, **options):
         raise MissingExtraError("overlap needs the package no-such-package")

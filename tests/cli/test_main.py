@@ -134,8 +134,8 @@ def test_all_commands_can_be_quiet(parser: argparse.ArgumentParser) -> None:
 def test_a_reader_that_went_away_is_no_bug(
     argv: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As with ``| head -1``: no traceback, and nothing that the interpreter would complain about
-    when it ends."""
+    """A reader that stops, such as ``| head -1``, meets no traceback and no complaint of the
+    interpreter at its end."""
     reading, writing = os.pipe()
     os.close(reading)
     with open(writing, "w") as gone:

@@ -1,4 +1,4 @@
-"""What is handed to workers on a cluster, which have working folders of their own."""
+"""Arguments for workers on a cluster, which have working folders of their own."""
 
 from pathlib import Path
 from typing import Any

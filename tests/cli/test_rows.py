@@ -1,4 +1,4 @@
-"""Which columns of the input a metric compares: sources or references, in parallel files, TSV, JSON
+"""The columns of the input that a metric compares: sources or references, in parallel files, TSV, JSON
 Lines and Parquet."""
 
 import argparse

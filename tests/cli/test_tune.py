@@ -119,7 +119,7 @@ def deeper_encoder(tiny_encoder, tmp_path) -> Path:
 
 @pytest.fixture
 def tune_words(mtmetrics, tiny_preset, tmp_path):
-    """As `tune`, without the language model, which sees nothing of encoders."""
+    """Calls `tune` without the language model, which sees nothing of encoders."""
     metric = ("--metric", f"xmoverscore:{tiny_preset}:map=none,lm=none")
     return functools.partial(
         mtmetrics, "evaluate", *metric, "--folds", "2", "--tune", tmp_path / "tuned", "--overwrite"

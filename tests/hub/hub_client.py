@@ -49,7 +49,7 @@ class Client:
         return subprocess.Popen(command, env=inherited | settings | environment, cwd=cwd, **pipes)
 
     def run(self, program: str, *argv: str, cwd: Path | None = None, **environment: str) -> str:
-        """What a program prints; it must not fail."""
+        """Returns the output of a program, which must not fail."""
         return finished(self.start(program, *argv, cwd=cwd, **environment))
 
     def commands(self, *steps: list[str] | dict, **environment: str) -> list[tuple[int, str, str]]:

@@ -1,4 +1,4 @@
-"""What was pushed is pulled, verified, loaded and used, by this package and by the libraries that
+"""A pushed artifact is pulled, verified, loaded and used, by this package and by the libraries that
 know the Hub."""
 
 import json

@@ -451,7 +451,7 @@ def test_name_and_documentation(metric):
 
 
 def test_the_script_alone_is_enough(evaluate_cache, tiny_preset, tmp_path, monkeypatch):
-    """As from the Hub, where `evaluate` fetches the script and nothing beside it; relative path,
+    """The script comes from the Hub, where `evaluate` fetches the script and nothing beside it; relative path,
     another working directory."""
     folder = tmp_path / "elsewhere" / "xmoverscore"
     folder.mkdir(parents=True)

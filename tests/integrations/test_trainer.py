@@ -37,7 +37,7 @@ def load(evaluate_cache):
 
 @pytest.fixture
 def evaluated(tokenizer):
-    """As if the model had generated the references, in another order; all are padded by -100, as
+    """Predictions of a model that has generated the references, in another order; all are padded by -100, as
     the trainer does."""
 
     def tokens(texts):

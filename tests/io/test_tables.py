@@ -125,7 +125,7 @@ def test_a_first_line_that_looks_like_names_is_noted(
 
 
 def test_quoted_cells_between_tabs(tmp_path: Path) -> None:
-    """What pandas writes for a tab, a quote or a line break in a cell; other quotes belong to the
+    """Files that pandas writes for a tab, a quote or a line break in a cell; other quotes belong to the
     text."""
     texts_of_rows = [
         ['"Ja", sagte er.', "He said yes."],

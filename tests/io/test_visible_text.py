@@ -1,4 +1,4 @@
-"""What is visible of texts, and where it stands."""
+"""The visible characters of texts, and their places."""
 
 import numpy as np
 import pytest

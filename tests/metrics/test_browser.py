@@ -83,7 +83,7 @@ class Page:
         return self.wait(lambda: next(iter(self.all(path)), None))
 
     def wait(self, condition: Callable[[], Any]):
-        """What the condition returns, as soon as that is true."""
+        """Waits until the condition holds, and returns its value."""
         from selenium.common.exceptions import StaleElementReferenceException
         from selenium.webdriver.support.wait import WebDriverWait
 
@@ -161,7 +161,7 @@ def page(served) -> Page:
 
 @pytest.fixture(scope="module")
 def scored() -> dict[str, dict[str, Any]]:
-    """What the scorers say of the example: metric -> system -> result."""
+    """Scores of the example: metric -> system -> result."""
     known, pool = example(), ModelPool()
     found = {}
     for title, options in (
@@ -197,7 +197,7 @@ def cell(system: str, metric: str) -> str:
 
 
 def test_upload_table_download(page, scored, tmp_path):
-    """What is shown and what is downloaded are the scorers' values; a click draws what was
+    """The page shows and downloads the scorers' values; a click draws what was
     matched."""
     page.open(1280)
     page.upload(files(tmp_path))

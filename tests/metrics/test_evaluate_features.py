@@ -1,4 +1,4 @@
-"""What `evaluate` offers around ``compute``, for every metric with the models that its examples
+"""Features of `evaluate` around ``compute``, for every metric with the models that its examples
 use."""
 
 import concurrent.futures
@@ -86,7 +86,7 @@ def test_columns_and_batches(load, texts):
 
 
 def test_two_processes_share_the_rows(load, texts):
-    """As two processes do, each in a thread of its own; the first one has the result."""
+    """Two processes, each played by a thread; the first one has the result."""
     expected = load().compute(**texts)
     modules = [
         load(num_process=2, process_id=process, experiment_id="shared", keep_in_memory=False)

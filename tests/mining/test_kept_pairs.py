@@ -1,4 +1,4 @@
-"""Which pairs are kept: copies, repeated targets and the limit, by hand."""
+"""The pairs that mining keeps: copies, repeated targets and the limit, by hand."""
 
 import tempfile
 from pathlib import Path

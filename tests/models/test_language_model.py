@@ -49,7 +49,7 @@ def test_where_a_start_token_goes(tiny_lm: Path) -> None:
 
 
 def test_a_model_with_the_vocabulary_of_bert(tmp_path: Path) -> None:
-    """As uer/gpt2-chinese-cluecorpussmall lies on the Hub: vocab.txt, and a start token that the
+    """A model laid out as uer/gpt2-chinese-cluecorpussmall on the Hub: vocab.txt, and a start token that the
     vocabulary lacks."""
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"今天气很好"]
     (tmp_path / "vocab.txt").write_text("\n".join(pieces), encoding="utf-8")

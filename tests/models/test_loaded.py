@@ -1,4 +1,4 @@
-"""What loaded models have in common."""
+"""Behaviour that all loaded models share."""
 
 from pathlib import Path
 

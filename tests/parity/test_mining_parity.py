@@ -36,7 +36,7 @@ def values_of(case: Case, rows: np.ndarray, measure: VectorDistance) -> np.ndarr
 def published_neighbours(
     x: np.ndarray, y: np.ndarray, k: int, measure: VectorDistance, shard: int
 ) -> Neighbours:
-    """As the published code does with distances (not with cosines): lists are farthest first, and
+    """The published code ranks by distances, not by cosines: lists are farthest first, and
     of the neighbours that several shards offer the farthest are kept."""
     if measure == "cosine":
         return Index(y, measure=measure, shard=shard).nearest(x, k)
@@ -52,8 +52,8 @@ def published_neighbours(
 
 
 def published_margins(x: np.ndarray, y: np.ndarray, k: int) -> Margins:
-    """As the published code has it: backwards, the mean squared Euclidean distance of unit vectors
-    in the place of the mean cosine."""
+    """The margins of the published code, which are backwards: it takes the mean squared Euclidean
+    distance of unit vectors in place of the mean cosine."""
     forward, backward = (
         Index(base, measure="cosine").nearest(queries, k) for queries, base in ((x, y), (y, x))
     )

@@ -1,4 +1,4 @@
-"""What all pictures share: fonts that have the characters, and files that are whole or absent."""
+"""Properties that all pictures share: fonts that have the characters, and files that are whole or absent."""
 
 import sys
 import warnings

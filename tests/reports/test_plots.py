@@ -1,4 +1,4 @@
-"""What the plots show, and agreement as a function of the weights of parts."""
+"""Contents of the plots, and agreement as a function of the weights of parts."""
 
 import csv
 import itertools

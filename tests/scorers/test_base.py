@@ -1,4 +1,4 @@
-"""What scorers have in common: floors, several references, systems that share an encoding."""
+"""Behaviour that all scorers share: floors, several references, systems that share an encoding."""
 
 from pathlib import Path
 

@@ -77,7 +77,7 @@ def test_each_segment_scores_as_if_alone(
 
 
 def test_the_members_read_their_own_mix(scorer: LearnedScore, tiny_encoder: Path) -> None:
-    """The same by hand: every layer, mixed and read member by member."""
+    """Computes the score by hand: every layer, mixed and read member by member."""
     layers = TokenEncoder(tiny_encoder, mix=np.eye(3)).encode([REFERENCES[0], PREDICTIONS[0]])
     network, last = (
         scorer.network,

@@ -64,7 +64,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @torch.no_grad()
 def published(folder: Path, texts: list[str]) -> list[float]:
-    """As the authors' command computes it: without the end of the sequence, one decoder step, one
+    """The score that the authors' command computes: without the end of the sequence, one decoder step, one
     logit."""
     tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
     model = MT5ForConditionalGeneration.from_pretrained(folder).eval()

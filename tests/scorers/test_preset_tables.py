@@ -1,4 +1,4 @@
-"""Which tables of a preset a metric takes its models from."""
+"""The tables of a preset from which a metric takes its models."""
 
 from pathlib import Path
 

@@ -49,7 +49,7 @@ class Toy(Scorer):
 
 
 def forget() -> None:
-    """What the command line keeps of the metrics that there are."""
+    """The record of metrics that the command line keeps."""
     options.settings_with_flags.cache_clear()
 
 

@@ -1,4 +1,4 @@
-"""What an encoder is taught by: similarity, loss, teacher, worsened translations."""
+"""The objective of an encoder: similarity, loss, teacher, worsened translations."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a transformers trainer is told."""
+"""Settings that a transformers trainer gets."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""What all trainings have in common: interrupted ones go on, and their artifacts are whole,
+"""Behaviour that all trainings share: interrupted ones go on, and their artifacts are whole,
 loadable and say how they were made."""
 
 import json

@@ -1,4 +1,4 @@
-"""What is measured of a production."""
+"""Measurements of a production."""
 
 import json
 import unittest.mock
