@@ -219,14 +219,15 @@ def sections_of(metric: Metric) -> dict[str, str]:
         results.append([f"`{entry.name}`", entry.types, request + entry.text])
     inputs = [
         markdown([["texts", "type", "what they are"], *texts], ()),
-        "An option that is left out is as the preset has it; an empty cell says that the preset or "
+        "An option that you leave out is as the preset has it. If *default* is empty, the preset or "
         "the metric itself decides.\n"
-        f"Besides these there are [options that every metric has]({_GUIDE}#options-of-every-metric).",
+        f"[Options that every metric has]({_GUIDE}#options-of-every-metric) stand in the guide.",
         markdown([["option", "values", "default", "what it does"], *options], ()),
     ]
     outputs = [
         markdown([["entry", "type", "what it holds"], *results], ()),
-        f"The guide says more about [`ci`, `signature` and `report`]({_GUIDE}#results).",
+        f"The guide says more about [`ci`, `signature` and `report`]({_GUIDE}#results), and about how to "
+        "compare scores.",
     ]
     return {"inputs": "\n\n".join(inputs), "outputs": "\n\n".join(outputs)}
 

@@ -441,12 +441,12 @@ def text_entries(metric: Metric) -> list[Entry]:
 def option_entries(metric: Metric) -> list[Entry]:
     """Lists the keywords of a metric, besides texts and `RETURNS`: language pair, side, and its own
     settings."""
-    purpose = "models that depend on languages are chosen by it"
+    purpose = "it chooses the models that depend on languages"
     entries = [Entry("lang_pair", "`str`", f'language pair such as `"de-en"`; {purpose}')]
     if len(metric.sides) > 1:
         sides = " or ".join(f'`"{side}"`' for side in metric.sides)
         usual = "needed then" if metric.usual is None else f'`"{metric.usual}"` by default'
-        text = f"the side to compare with, where texts of both are passed: {sides} ({usual})"
+        text = f"the side to compare with, if you pass texts of both: {sides} ({usual})"
         entries.append(Entry("against", "`str`", text))
     return [*entries, *map(_field_entry, metric.settings().options().values())]
 
@@ -460,13 +460,13 @@ def result_entries(metric: Metric) -> list[Entry]:
     ]
     scores = f"one score per segment, {scorer.scale}"
     return [
-        Entry("mean_score", "`float`", "mean of the segment scores, which is the system score"),
+        Entry("mean_score", "`float`", "score of the system: the mean of the segment scores"),
         Entry("scores", "`list` of `float`", scores),
         *(entry for entry in on_request if entry.text),
         Entry(
             "ci",
             "`dict`",
-            "the 95 % interval of the mean: `low`, `high`, and how they were made",
+            "the 95 % interval of the mean (`low`, `high`), and how it was made",
             "return_ci",
         ),
         Entry("signature", "`str`", "one line that names everything that the scores depend on"),
