@@ -260,6 +260,13 @@ def _lay_judgements(folder: Path) -> None:
     for name in ("wmt15_seg", "wmt16_seg", "wmt17_seg"):
         write_jsonl(folder / name / "de-en.jsonl.gz", german)
         write_jsonl(folder / name / "fi-en.jsonl.gz", finnish)
+    for year in (2015, 2016):
+        # Texts and judgements in parallel files, as `data pull` leaves them.
+        columns = {"human": "human", "mt-system": "translation"}
+        columns |= {"reference": "reference", "source": "source"}
+        for kind, field in columns.items():
+            lines = "".join(f"{row[field]}\n" for row in german)
+            write(folder / f"wmt{year - 2000}-da" / f"DAseg.newstest{year}.{kind}.de-en", lines)
     for name in ("test20.et-en", "test20.ro-en", "test20.en-de", "dev.ro-en"):
         write_jsonl(folder / "mlqe_pe" / f"{name}.jsonl.gz", judgements(name.partition(".")[2]))
     for name in ("wmt17_sys", "wmt18_sys"):

@@ -1,10 +1,16 @@
-"""Keeps the tables in the cards at what was measured: ``cards.py [METRIC ...] --data-root DIR``.
+"""Writes what the cards show of the code and of measurements: ``cards.py``.
 
-A table stands in a card between ``<!-- table: METRIC/NAME -->`` and ``<!-- end of table -->``.
-``tables.toml`` in the folder of the metric says what each of its cells is, ``results.json`` beside
-it holds what was measured. The script measures what is missing, or was measured with another
-signature or on other data, and writes the tables into all cards that show them. What is stored
-after each file is kept by the next call."""
+A table of results stands in a card between ``<!-- table: METRIC/NAME -->`` and
+``<!-- end of table -->``. ``tables.toml`` in the folder of the metric says what each of its cells
+is, ``results.json`` beside it holds what was measured.
+
+The inputs and the results of a metric stand in its card between ``<!-- inputs -->`` and
+``<!-- end of inputs -->``, and between ``<!-- outputs -->`` and ``<!-- end of outputs -->``. They
+are written from the settings of the metric and from its presets.
+
+``cards.py`` writes all of these. ``cards.py --check`` writes nothing, and fails where a card is not
+up to date. ``cards.py [METRIC ...] --data-root DIR`` first measures what is missing, or was measured
+with another signature or on other data. What is stored after each file is kept by the next call."""
 
 import argparse
 import dataclasses
@@ -14,11 +20,12 @@ import sys
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mtmetrics.artifacts.catalog import catalog, update_catalog
+from mtmetrics.artifacts.presets import load_preset, preset_names
 from mtmetrics.cli.messages import progress
 from mtmetrics.cli.options import add_model_options, model_pool
 from mtmetrics.errors import ArtifactError, InputError, MTMetricsError
@@ -28,8 +35,12 @@ from mtmetrics.layout import bundled_artifacts, metric_scripts
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.reports.metric_runs import SCORE, score_together
 from mtmetrics.reports.styles import Marked, correlation_text, markdown
+from mtmetrics.scorers.metric import METRICS, Metric
 from mtmetrics.scorers.spec import MetricSpec
 from mtmetrics.statistics.correlation import Correlation, pearson
+
+if TYPE_CHECKING:
+    from mtmetrics.integrations.metric_module import Entry
 
 TABLES, RESULTS = "tables.toml", "results.json"
 # Files that tables name together; paths start at the root of the data.
@@ -45,6 +56,18 @@ _TABLE = re.compile(
     r"(?P<begin><!-- table: (?P<name>\S+/\S+) -->\n)(?P<text>.*?)\n?(?P<end><!-- end of table -->)",
     flags=re.DOTALL,
 )
+
+_SECTION = re.compile(
+    r"(?P<begin><!-- (?P<name>inputs|outputs) -->\n)(?P<text>.*?)\n?"
+    r"(?P<end><!-- end of (?P=name) -->)",
+    flags=re.DOTALL,
+)
+# Option -> the key under which a preset holds its value, where that is neither the name of the
+# option nor a key of the table [score].
+_PRESET_KEYS = {"map": "kind", "lm_weight": "weight"}
+# Tables of presets that hold no values of options.
+_OTHER_TABLES = ("agreement", "bounds", "start")
+_GUIDE = "../../tools/guide/python.md"
 
 # A metric and a file, from the root of the data.
 Key = tuple[str, str]
@@ -182,26 +205,59 @@ def save_measurements(folder: Path, stored: Mapping[Key, Measurement]) -> None:
     write_atomic(folder / RESULTS, "[\n" + ",\n".join(rows) + "\n]\n")
 
 
-def write_cards(
+def sections_of(metric: Metric) -> dict[str, str]:
+    """Writes the sections of a metric's card that follow from its code: ``inputs``, its texts and
+    options, and ``outputs``, the entries of its result."""
+    # `evaluate` takes seconds to import.
+    from mtmetrics.integrations.metric_module import option_entries, result_entries, text_entries
+
+    texts = [[f"`{entry.name}`", entry.types, entry.text] for entry in text_entries(metric)]
+    options = [_option_row(metric, entry) for entry in option_entries(metric)]
+    results = []
+    for entry in result_entries(metric):
+        request = f"with `{entry.request}=True`: " if entry.request else ""
+        results.append([f"`{entry.name}`", entry.types, request + entry.text])
+    inputs = [
+        markdown([["texts", "type", "what they are"], *texts], ()),
+        "An option that you leave out is as the preset has it. If *default* is empty, the preset or "
+        "the metric itself decides.\n"
+        f"[Options that every metric has]({_GUIDE}#options-of-every-metric) stand in the guide.",
+        markdown([["option", "values", "default", "what it does"], *options], ()),
+    ]
+    outputs = [
+        markdown([["entry", "type", "what it holds"], *results], ()),
+        f"The guide says more about [`ci`, `signature` and `report`]({_GUIDE}#results), and about how to "
+        "compare scores.",
+    ]
+    return {"inputs": "\n\n".join(inputs), "outputs": "\n\n".join(outputs)}
+
+
+def with_sections(card: str, sections: Mapping[str, str]) -> str:
+    """The card with other texts for its sections `inputs` and `outputs`."""
+    return _SECTION.sub(
+        lambda match: f"{match['begin']}{sections[match['name']]}\n{match['end']}", card
+    )
+
+
+def measure(
     names: Collection[str],
     root: Path,
     pool: ModelPool,
     *,
     wrap: Callable[..., Iterable[Any]] = lambda files, **_: files,
-) -> list[Path]:
+) -> None:
     """Measures what the tables of some metrics (of all where none is named) need from the data
-    below `root`, stores it, writes the tables into every card that shows them, and returns the
-    cards that changed."""
-    tables = {folder: load_tables(folder) for folder in table_folders()}
-    needed = {
-        folder: set[Key]().union(*(table.needs() for table in own.values()))
-        for folder, own in tables.items()
-    }
-    known = [folder.name for folder in tables]
+    below `root`, and stores it.
+
+    Raises:
+        InputError: a metric has no tables, or a file of the data cannot be read.
+    """
+    needed = {folder: _needs(load_tables(folder)) for folder in table_folders()}
+    known = [folder.name for folder in needed]
     for name in names:
         if name not in known:
             raise InputError(f"{name}: has no {TABLES}; those with one are: {', '.join(known)}")
-    stored = {key: row for folder in tables for key, row in load_measurements(folder).items()}
+    stored = {key: row for folder in needed for key, row in load_measurements(folder).items()}
     wanted: dict[str, list[MetricSpec]] = {}
     asked = [keys for folder, keys in needed.items() if not names or folder.name in names]
     for metric, file in sorted(set[Key]().union(*asked)):
@@ -214,31 +270,136 @@ def write_cards(
         for folder, keys in needed.items():
             if not keys.isdisjoint(new):
                 save_measurements(folder, {key: stored[key] for key in keys & stored.keys()})
-    all_tables = (item for own in tables.values() for item in own.items())
+
+
+def outdated_cards() -> dict[Path, str]:
+    """Finds the cards that differ from the code or from what was measured: card -> its text as it
+    should be. A table of which a measurement is missing stays as it is.
+
+    Raises:
+        ArtifactError: definitions of tables, measurements or presets cannot be read, or a folder
+            with sections is of no metric.
+    """
+    tables, stored = dict[str, CardTable](), dict[Key, Measurement]()
+    for folder in table_folders():
+        tables |= load_tables(folder)
+        stored |= load_measurements(folder)
     texts = {
-        name: table.render(stored) for name, table in all_tables if table.needs() <= stored.keys()
+        name: table.render(stored)
+        for name, table in tables.items()
+        if table.needs() <= stored.keys()
     }
-    return [card for card in cards() if _write(card, texts)]
+    outdated = {}
+    for card in cards():
+        before = card.read_text(encoding="utf-8")
+        after = with_tables(before, texts)
+        if _SECTION.search(after):
+            after = with_sections(after, sections_of(_metric_of(card)))
+        if after != before:
+            outdated[card] = after
+    return outdated
+
+
+def write_cards() -> list[Path]:
+    """Writes the cards that are not up to date, see `outdated_cards`, and returns them."""
+    outdated = outdated_cards()
+    for card, text in outdated.items():
+        write_atomic(card, text)
+        if card.is_relative_to(bundled_artifacts()):
+            _record_checksum(card)
+    return list(outdated)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measures and writes; prints the cards that changed."""
+    """Measures where it is told to, and writes or checks the cards; prints those that changed, or
+    that are not up to date."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
         "metrics", nargs="*", metavar="METRIC", help="whose tables to measure (default: all)"
     )
-    text = "the folder that the file names in the tables start at"
-    parser.add_argument("--data-root", required=True, metavar="DIR", help=text)
+    text = "measure first, on data in this folder, where the file names in the tables start"
+    parser.add_argument("--data-root", metavar="DIR", help=text)
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; fail where a card is not up to date"
+    )
     add_model_options(parser)
     args = parser.parse_args(argv)
+    if args.metrics and args.data_root is None:
+        parser.error("METRIC says what to measure; pass --data-root DIR, too")
+    if args.check and args.data_root is not None:
+        parser.error("--check writes nothing; leave out --data-root")
     try:
-        changed = write_cards(args.metrics, Path(args.data_root), model_pool(args), wrap=progress)
+        if args.data_root is not None:
+            measure(args.metrics, Path(args.data_root), model_pool(args), wrap=progress)
+        changed = list(outdated_cards()) if args.check else write_cards()
     except MTMetricsError as error:
         print(f"cards.py: {error}", file=sys.stderr)
         return 2 if isinstance(error, InputError) else 1
     for card in changed:
         print(card)
+    if args.check and changed:
+        print("cards.py: not up to date; run python tests/benchmarks/cards.py", file=sys.stderr)
+        return 1
     return 0
+
+
+def _needs(tables: Mapping[str, CardTable]) -> set[Key]:
+    """The measurements that some tables need."""
+    return set[Key]().union(*(table.needs() for table in tables.values()))
+
+
+def _metric_of(card: Path) -> Metric:
+    """The metric that a card is about, by the name of its folder."""
+    name = card.parent.name
+    if name not in METRICS:
+        raise ArtifactError(f"{card}: has inputs and outputs, but {name} is no metric")
+    return METRICS[name]
+
+
+def _option_row(metric: Metric, entry: "Entry") -> list[str]:
+    """The row of an option: its name, values, default, and text."""
+    field = metric.settings().options().get(entry.name)
+    if field is None:  # language pair and side, which are no settings of a metric
+        is_needed = entry.name == "lang_pair" and metric.made_by().needs_pair
+        return [f"`{entry.name}`", entry.types, "needed" if is_needed else "", entry.text]
+    choices, text = field.metadata["choices"], entry.text
+    if choices:  # the text names some of them
+        text = re.sub(rf"\b({'|'.join(choices)})\b(?=[ ,)])", r"`\1`", text)
+    values = ", ".join(map(_shown_value, choices)) or entry.types
+    return [f"`{entry.name}`", values, _default(metric, field), text]
+
+
+def _default(metric: Metric, field: dataclasses.Field[Any]) -> str:
+    """The default of an option, and the values of presets that say something else."""
+    if field.metadata["usage"] == "MODEL":  # the card lists the models of presets
+        return "the preset's"
+    default = "" if field.default is None else _shown_value(field.default)
+    key = field.metadata["preset"] or _PRESET_KEYS.get(field.name, field.name)
+    presets: dict[str, list[str]] = {}
+    for preset in preset_names(metric.name):
+        settings = load_preset(metric.name, preset).settings
+        tables = {name: table for name, table in settings.items() if name not in _OTHER_TABLES}
+        values = dict.fromkeys(map(_shown_value, _values(tables, key)))
+        presets.setdefault(" or ".join(values) or default, []).append(f"`{preset}`")
+    others = [
+        f"{', '.join(names)}: {value}" for value, names in presets.items() if value != default
+    ]
+    return "; ".join([*([default] if default else []), *others])
+
+
+def _values(table: Mapping[str, Any], key: str) -> Iterator[Any]:
+    """The values that stand under a key in a table or in the tables in it."""
+    for name, value in table.items():
+        if isinstance(value, dict):
+            yield from _values(value, key)
+        elif name == key:
+            yield "+".join(value) if isinstance(value, list) else value
+
+
+def _shown_value(value: Any) -> str:
+    """A value as Python writes it, texts in double quotes."""
+    written = json.dumps(value) if isinstance(value, str) else repr(value)
+    return f"`{written}`"
 
 
 def _table(definition: dict[str, Any], sets: Mapping[str, list[str]], where: str) -> CardTable:
@@ -305,17 +466,6 @@ def _measured(
         }
         found[name, file] = Measurement(name, file, checksum, len(human), values, result.signature)
     return found
-
-
-def _write(card: Path, texts: Mapping[str, str]) -> bool:
-    before = card.read_text(encoding="utf-8")
-    after = with_tables(before, texts)
-    if after == before:
-        return False
-    write_atomic(card, after)
-    if card.is_relative_to(bundled_artifacts()):
-        _record_checksum(card)
-    return True
 
 
 def _record_checksum(card: Path) -> None:

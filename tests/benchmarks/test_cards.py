@@ -1,5 +1,5 @@
-"""Tables of cards: defined once, measured once, written wherever they are shown, and what was
-measured."""
+"""Tables of cards: defined once, measured once, written wherever they are shown. Inputs and outputs
+of cards: written from the settings of the metrics."""
 
 import dataclasses
 import json
@@ -11,9 +11,14 @@ import pytest
 from helpers import write
 
 import mtmetrics.artifacts.catalog
+from mtmetrics.artifacts.presets import Preset
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.io.atomic import sha256_file
+from mtmetrics.layout import metric_names, metric_scripts
 from mtmetrics.models.pool import ModelPool
+from mtmetrics.scorers import settings
+from mtmetrics.scorers.base import Scorer
+from mtmetrics.scorers.metric import METRICS, Metric
 
 SHOWING = [path for path in cards.cards() if cards.tables_in(path.read_text(encoding="utf-8"))]
 TABLES = """
@@ -63,8 +68,14 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def renewed(tree: Path, *metrics: str) -> list[Path]:
+    """Measures what some metrics need, writes the cards, and returns those that changed."""
+    cards.measure(metrics, tree / "data", ModelPool())
+    return cards.write_cards()
+
+
 def test_measures_stores_and_writes(tree: Path) -> None:
-    changed = cards.write_cards([], tree / "data", ModelPool())
+    changed = renewed(tree)
     expected = ["metrics/thing/README.md", "hub_artifacts/model/README.md", "README.md"]
     assert [path.relative_to(tree).as_posix() for path in changed] == expected
     card = (tree / "README.md").read_text(encoding="utf-8")
@@ -89,21 +100,21 @@ def test_measures_stores_and_writes(tree: Path) -> None:
 
 
 def test_nothing_is_measured_twice(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cards.write_cards([], tree / "data", ModelPool())
+    renewed(tree)
     scored = []
     real = cards.score_together
     monkeypatch.setattr(cards, "score_together", lambda s, f: scored.extend(s) or real(s, f))
-    assert cards.write_cards([], tree / "data", ModelPool()) == []
+    assert renewed(tree) == []
     assert scored == []
     [first, *_] = (tree / "data/a/fi-en.jsonl").read_text().splitlines()
     other = first.replace("1.0", "0.0").replace('"a "', '"a a a "')
     write(tree / "data/a/fi-en.jsonl", f"{first}\n{other}")
-    assert len(cards.write_cards(["thing"], tree / "data", ModelPool())) == 3
+    assert len(renewed(tree, "thing")) == 3
     assert [scorer.signature.split("|")[0] for scorer in scored] == ["prediction_length"]
 
 
 def test_a_measurement_with_another_signature_is_made_again(tree: Path) -> None:
-    cards.write_cards([], tree / "data", ModelPool())
+    renewed(tree)
     folder = tree / "metrics/thing"
     good = cards.load_measurements(folder)
     stale = {
@@ -111,14 +122,14 @@ def test_a_measurement_with_another_signature_is_made_again(tree: Path) -> None:
         for key, row in good.items()
     }
     cards.save_measurements(folder, stale)
-    cards.write_cards([], tree / "data", ModelPool())
+    renewed(tree)
     assert cards.load_measurements(folder) == good
 
 
 def test_what_was_measured_survives_an_interruption(tree: Path) -> None:
     (tree / "data/a/fi-en.jsonl").unlink()
     with pytest.raises(InputError, match="fi-en.jsonl"):
-        cards.write_cards([], tree / "data", ModelPool())
+        renewed(tree)
     assert {file for _, file in cards.load_measurements(tree / "metrics/thing")} == {
         "a/de-en.jsonl"
     }
@@ -163,7 +174,7 @@ def test_definitions_that_cannot_be_used(tree: Path, old: str, new: str, message
 def test_a_measurement_that_two_metrics_show_is_stored_with_both(tree: Path) -> None:
     shutil.copytree(tree / "metrics/thing", tree / "metrics/other")
     (tree / "metrics/other/README.md").write_text(CARD.replace("thing", "other"), encoding="utf-8")
-    cards.write_cards(["thing"], tree / "data", ModelPool())
+    renewed(tree, "thing")
     assert (
         cards.load_measurements(tree / "metrics/other")
         == cards.load_measurements(tree / "metrics/thing")
@@ -188,13 +199,94 @@ def test_folders_without_measurements(tree: Path) -> None:
         cards.load_measurements(folder)
 
 
+def test_cards_are_checked_and_written_without_data(
+    tree: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    renewed(tree)
+    card = tree / "metrics/thing/README.md"
+    good = card.read_text(encoding="utf-8")
+    assert cards.main(["--check"]) == 0
+    card.write_text(good.replace("0.250", "0.999"), encoding="utf-8")
+    assert capsys.readouterr().out == ""
+    assert cards.main(["--check"]) == 1
+    shown = capsys.readouterr()
+    assert shown.out == f"{card}\n"
+    assert "run python tests/benchmarks/cards.py" in shown.err
+    assert "0.999" in card.read_text(encoding="utf-8")
+    assert cards.main([]) == 0
+    assert card.read_text(encoding="utf-8") == good
+
+
+@pytest.mark.parametrize("argv", [["thing"], ["--check", "--data-root", "x"]])
+def test_calls_that_contradict_themselves(argv: list[str]) -> None:
+    with pytest.raises(SystemExit):
+        cards.main(argv)
+
+
+def test_inputs_and_outputs_follow_from_the_settings_of_a_metric(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @dataclasses.dataclass(frozen=True, kw_only=True)
+    class Settings(settings.Settings):
+        case: str = settings.option("keep", "keep letters or fold them", choices=("keep", "fold"))
+        depth: int | None = settings.option(None, "steps, at most 9")
+
+    class Thing(Scorer):
+        metric = "thing"
+        sides = ("source", "reference")
+        usual_preset = None
+        scale = "from 0 to 1"
+        parts_help = "`one` and `two`"
+
+    Thing.Settings = Settings
+    monkeypatch.setitem(METRICS, "thing", Metric("thing", Thing))
+    monkeypatch.setattr(cards, "preset_names", lambda metric: ["big", "small"])
+    presets = {"big": {"score": {"depth": 3}}, "small": {"score": {"depth": 1, "case": "fold"}}}
+    monkeypatch.setattr(
+        cards, "load_preset", lambda metric, name: Preset(name, metric, tree, presets[name])
+    )
+    card = tree / "metrics/thing/README.md"
+    sections = "<!-- inputs -->\n<!-- end of inputs -->\n\n<!-- outputs -->\nold\n<!-- end of outputs -->\n"
+    card.write_text(f"# Thing\n\n{sections}\nafter\n", encoding="utf-8")
+    assert cards.outdated_cards().keys() == {card}
+    assert cards.write_cards() == [card]
+    assert cards.outdated_cards() == {}
+    lines = card.read_text(encoding="utf-8").splitlines()
+    assert "| `references` | `list` of `str`, or of `list` of `str` |" in "\n".join(lines)
+    values = '`"keep"`, `"fold"`'
+    default = '`"keep"`; `small`: `"fold"`'
+    assert f"| `case` | {values} | {default} | `keep` letters or `fold` them |" in lines
+    assert "| `depth` | `int` | `big`: `3`; `small`: `1` | steps, at most 9 |" in lines
+    assert "| `scores` | `list` of `float` | one score per segment, from 0 to 1 |" in lines
+    assert any(line.startswith("| `parts` |") and "return_parts=True" in line for line in lines)
+    assert not any(line.startswith("| `alignments` |") for line in lines)
+    assert lines[-1] == "after"
+
+
+def test_a_card_of_no_metric_has_no_inputs(tree: Path) -> None:
+    (tree / "metrics/thing/README.md").write_text("<!-- inputs -->\n<!-- end of inputs -->\n")
+    with pytest.raises(ArtifactError, match="thing is no metric"):
+        cards.outdated_cards()
+
+
+def test_cards_are_up_to_date() -> None:
+    """If this fails: ``python tests/benchmarks/cards.py`` writes the cards."""
+    assert cards.outdated_cards() == {}
+
+
+@pytest.mark.parametrize("name", [*metric_names()])
+def test_every_card_has_its_inputs_and_outputs(name: str) -> None:
+    card = (metric_scripts() / name / "README.md").read_text(encoding="utf-8")
+    for section in cards.sections_of(METRICS[name]).values():
+        assert section in card
+
+
 @pytest.mark.parametrize("card", SHOWING, ids=lambda path: f"{path.parent.name}/{path.name}")
-def test_tables_are_what_was_measured(card: Path) -> None:
-    """If this fails: ``python tests/benchmarks/cards.py --data-root DIR`` writes the tables."""
+def test_tables_of_cards_are_defined_and_measured(card: Path) -> None:
     tables, stored = known()
-    for name, text in cards.tables_in(card.read_text(encoding="utf-8")).items():
+    for name in cards.tables_in(card.read_text(encoding="utf-8")):
         assert name in tables, name
-        assert text == tables[name].render(stored), name
+        assert tables[name].needs() <= stored.keys(), name
 
 
 def test_every_table_is_shown_and_only_what_is_needed_is_stored() -> None:

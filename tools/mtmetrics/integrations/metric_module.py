@@ -2,6 +2,8 @@
 
 It checks keywords and texts before `evaluate` stores them, keeps the models that it loads, and has a
 scorer of `mtmetrics.scorers` compute. `documentation` writes the description of the arguments.
+`text_entries`, `option_entries` and `result_entries` list what it describes; the metric cards show
+the same lists.
 """
 
 import dataclasses
@@ -10,7 +12,7 @@ import re
 import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import datasets
 import evaluate
@@ -22,7 +24,7 @@ from mtmetrics.io.atomic import JsonObject
 from mtmetrics.layout import metric_scripts
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.running import Running
-from mtmetrics.scorers.metric import METRICS
+from mtmetrics.scorers.metric import METRICS, Metric
 from mtmetrics.scorers.registry import load_scorer
 from mtmetrics.scorers.settings import kinds
 from mtmetrics.scorers.side import Side, resolve_side
@@ -39,23 +41,44 @@ _EVALUATE_KEYWORDS = frozenset(inspect.signature(evaluate.Metric.__init__).param
     "kwargs",
 }
 _MODEL_OPTIONS = {field.name: field for field in dataclasses.fields(Running)}
+
+
+class Entry(NamedTuple):
+    """A keyword, or an entry of a result, as documentation lists it.
+
+    Attributes:
+        name: of the keyword or entry.
+        types: in Markdown, such as ```list` of `str```.
+        text: a phrase without a full stop.
+        request: for an entry that a result holds on request only: the keyword that asks for it.
+    """
+
+    name: str
+    types: str
+    text: str
+    request: str | None = None
+
+
 _TEXTS = {
-    "sources": "sources (`list` of `str`): the source segments.",
-    "predictions": "predictions (`list` of `str`): the translations.",
-    "references": "references (`list` of `str`, or of `list` of `str`): one reference per "
-    "translation, or several, of which the best counts.",
+    "sources": Entry("sources", "`list` of `str`", "the source segments"),
+    "predictions": Entry("predictions", "`list` of `str`", "the translations"),
+    "references": Entry(
+        "references",
+        "`list` of `str`, or of `list` of `str`",
+        "one reference per translation, or several, of which the best counts",
+    ),
 }
 # Keyword of `compute` that chooses what it returns -> default, and help.
 RETURNS = {
-    "return_parts": (False, "also return the parts that a score is combined from."),
+    "return_parts": (False, "also return the parts that a score is combined from"),
     "return_alignments": (
         False,
-        "also return what was matched with what, and at what cost or cosine.",
+        "also return what was matched with what, and at what cost or cosine",
     ),
-    "return_ci": (False, "also return a 95 % bootstrap interval of the mean."),
+    "return_ci": (False, "also return a 95 % bootstrap interval of the mean"),
     "return_scores": (
         True,
-        "return the scores of the segments; without them the result is small enough to be logged.",
+        "return the scores of the segments; without them the result is small enough to be logged",
     ),
 }
 
@@ -409,42 +432,69 @@ class MetricModule(evaluate.Metric):
             super().add_batch(**rows)
 
 
+def text_entries(metric: Metric) -> list[Entry]:
+    """Lists the columns of text that a metric reads."""
+    columns = {"predictions", *metric.columns}
+    return [_TEXTS[name] for name in _COLUMNS if name in columns]
+
+
+def option_entries(metric: Metric) -> list[Entry]:
+    """Lists the keywords of a metric, besides texts and `RETURNS`: language pair, side, and its own
+    settings."""
+    purpose = "it chooses the models that depend on languages"
+    entries = [Entry("lang_pair", "`str`", f'language pair such as `"de-en"`; {purpose}')]
+    if len(metric.sides) > 1:
+        sides = " or ".join(f'`"{side}"`' for side in metric.sides)
+        usual = "needed then" if metric.usual is None else f'`"{metric.usual}"` by default'
+        text = f"the side to compare with, if you pass texts of both: {sides} ({usual})"
+        entries.append(Entry("against", "`str`", text))
+    return [*entries, *map(_field_entry, metric.settings().options().values())]
+
+
+def result_entries(metric: Metric) -> list[Entry]:
+    """Lists the entries of a result of ``compute``."""
+    scorer = metric.made_by()
+    on_request = [
+        Entry("parts", "`dict` of `list` of `float`", scorer.parts_help, "return_parts"),
+        Entry("alignments", "`list` of `dict`", scorer.alignments_help, "return_alignments"),
+    ]
+    scores = f"one score per segment, {scorer.scale}"
+    return [
+        Entry("mean_score", "`float`", "score of the system: the mean of the segment scores"),
+        Entry("scores", "`list` of `float`", scores),
+        *(entry for entry in on_request if entry.text),
+        Entry(
+            "ci",
+            "`dict`",
+            "the 95 % interval of the mean (`low`, `high`), and how it was made",
+            "return_ci",
+        ),
+        Entry("signature", "`str`", "one line that names everything that the scores depend on"),
+        Entry(
+            "report",
+            "`dict` of `int`",
+            "number of `segments`, and of those that are `blank`, `truncated`, `identical` to the "
+            "source, `looping`, in another `script` or `language`, or of a `length` out of "
+            "proportion",
+        ),
+    ]
+
+
 def documentation(module: type[MetricModule]) -> str:
     """Writes ``inputs_description``: the arguments of ``evaluate.load`` and of ``compute``, from the
     settings of the metric, and the entries of the result."""
     metric = METRICS[module.metric_name]
-    scorer = metric.made_by()
-    pair = 'language pair such as `"de-en"`'
-    if not scorer.needs_pair:
-        pair += ", where the models depend on it"
-    columns = {"predictions", *metric.columns}
-    arguments = [_TEXTS[name] for name in _COLUMNS if name in columns]
-    arguments.append(f"lang_pair (`str`): {pair}.")
-    if len(metric.sides) > 1:
-        sides = " or ".join(f'`"{side}"`' for side in metric.sides)
-        arguments.append(f"against (`str`): {sides}, what to compare with, where both are passed.")
-    arguments += [_documented(field) for field in metric.settings().options().values()]
-    arguments += [f"{name} (`bool`): {RETURNS[name][1]}" for name in module.returns()]
-    on_request = {
-        "parts (`dict` of `list` of `float`): with `return_parts=True`": scorer.parts_help,
-        "alignments (`list` of `dict`): with `return_alignments=True`": scorer.alignments_help,
-    }
-    returned = [
-        "mean_score (`float`): mean of the segment scores, which is the system score.",
-        f"scores (`list` of `float`): one score per segment, {scorer.scale}.",
-        *(f"{key}: {content}." for key, content in on_request.items() if content),
-        "ci (`dict`): with `return_ci=True`: `low`, `high`, and how they were made.",
-        "signature (`str`): one line that pins everything that the scores depend on.",
-        "report (`dict` of `int`): segments in all, blank ones, truncated ones, and, against "
-        "sources, ones identical to the source; looping translations, ones in another script or "
-        "language, and of a length out of proportion.",
-    ]
+    returns = [Entry(name, "`bool`", RETURNS[name][1]) for name in module.returns()]
+    arguments = [*text_entries(metric), *option_entries(metric), *returns]
     usual = metric.usual_preset()
     names = " or ".join(f'`"{name}"`' for name in preset_names(metric.name))
     loading = [
         *([f'config_name (`str`): a preset: {names}; `"{usual}"` by default.'] if usual else []),
         "preset (`str`): a folder with a preset.toml, instead of a config name.",
-        *(f"{_documented(field)} Default: {field.default}." for field in _MODEL_OPTIONS.values()),
+        *(
+            f"{_documented(_field_entry(field))} Default: {field.default}."
+            for field in _MODEL_OPTIONS.values()
+        ),
     ]
     return f"""
 Scores translations. A higher score is better; scores are comparable where their signatures are equal.
@@ -453,10 +503,10 @@ Args of `evaluate.load`, besides all but the texts of `compute`, which are defau
 {_indented(loading)}
 
 Args of `compute`; what is not passed is as the preset has it:
-{_indented(arguments)}
+{_indented(map(_documented, arguments))}
 
 Returns:
-{_indented(returned)}
+{_indented(map(_documented, result_entries(metric)))}
 
 Examples:
 
@@ -464,10 +514,16 @@ Examples:
 """
 
 
-def _documented(field: dataclasses.Field[Any]) -> str:
-    """Writes a keyword with its types and its help."""
+def _field_entry(field: dataclasses.Field[Any]) -> Entry:
+    """Returns the entry of a setting, with its types and its help."""
     types = " or ".join(sorted(kind.__name__ for kind in kinds(field)))
-    return f"{field.name} (`{types}`): {field.metadata['help']}."
+    return Entry(field.name, f"`{types}`", field.metadata["help"])
+
+
+def _documented(entry: Entry) -> str:
+    """Writes an entry as a line of documentation."""
+    request = "" if entry.request is None else f"with `{entry.request}=True`: "
+    return f"{entry.name} ({entry.types}): {request}{entry.text}."
 
 
 def _cited(key: str) -> tuple[str, str, str]:

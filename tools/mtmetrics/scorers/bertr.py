@@ -53,7 +53,7 @@ class BERTR(WordScorer):
         map: str | None = loading_option(settings.MAP)
         maps: str | None = loading_option(settings.MAPS, usage="PATH|NAME")
         special_tokens: bool = option(
-            False, "count special tokens as word pieces", signed="special"
+            False, "count special tokens such as [CLS] as word pieces", signed="special"
         )
         workers: int | None = option(None, settings.WORKERS)
 

@@ -52,7 +52,7 @@ class CometScore(WordScorer):
         """The options of COMET."""
 
         model: str | None = loading_option(
-            "another converted checkpoint: a folder or Hub repository",
+            "another converted checkpoint: a folder, or a Hub repository",
             usage="MODEL",
         )
 

@@ -40,8 +40,8 @@ class DistilScore(Scorer):
 
         encoder: str | None = loading_option(
             (
-                "a sentence-transformers model, an encoder whose token vectors are averaged, or a "
-                "Parquet file of vectors"
+                "another encoder: a sentence-transformers model, an encoder whose token vectors are "
+                "averaged, or a Parquet file of vectors"
             ),
             usage="MODEL",
         )

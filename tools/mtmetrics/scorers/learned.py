@@ -127,13 +127,13 @@ class LearnedScore(Scorer):
         """The options of a learned metric."""
 
         regressor: str | None = loading_option(
-            "another trained network: folder, bundled artifact or Hub repository",
+            "another trained network: a folder, a bundled artifact, or a Hub repository",
             usage="MODEL",
         )
         encoder: str | None = loading_option(
             (
-                "where the network's encoder lies, if not under the name that the network records; "
-                "it must be the same one"
+                "where the encoder lies that the network was trained on, if not under the name that "
+                "the network records; another encoder is refused"
             ),
             usage="MODEL",
         )

@@ -82,48 +82,47 @@ class SentSim(WordScorer):
         vectors."""
 
         setting: str | None = option(
-            None, "src-mt or mt-ref, as the paper calls against source and reference"
+            None, "the paper's name for against: src-mt (source) or mt-ref (reference)"
         )
         variant: str = option(
             "bertscore",
-            "bertscore or wmd, what the sentence similarity is combined with",
+            "similarity of words: bertscore, or wmd (Word Mover's Distance)",
             choices=tuple(VARIANTS),
             preset="variant",
         )
         combine: str | None = option(
             None,
-            "instead of the variant, any of sss, bertscore, wmd and smd",
+            "parts, in place of those of the variant: any of sss, bertscore, wmd and smd, joined by +",
             usage="PART+PART",
         )
-        words: str | None = loading_option("another encoder of words", usage="MODEL")
+        words: str | None = loading_option(
+            "another encoder of words: a folder, a bundled artifact, or a Hub repository",
+            usage="MODEL",
+        )
         layer: int | None = loading_option(settings.LAYER)
         w1: float = option(
             _WEIGHT,
-            (
-                "weight of the sentence similarity, the first of two parts (default: as the preset "
-                "says, else 0.5)"
-            ),
+            "weight of the first of two parts, the similarity of sentences",
             preset="w1",
             weighs=True,
         )
         w2: float = option(
             _WEIGHT,
-            "weight of the word similarity, the second (likewise)",
+            "weight of the second of two parts, the similarity of words",
             preset="w2",
             weighs=True,
         )
         normalize: str = option(
             "batch",
-            "batch (by the extremes of the call, as published) or fixed (by bounds of the preset)",
+            "batch scales the parts by their extremes in the call, as published; fixed scales them "
+            "by bounds that the preset stores",
             choices=("batch", "fixed"),
             preset="normalize",
         )
         normalize_vectors: bool = option(
             False,
-            (
-                "word vectors of length 1 for Word and Sentence Mover's Distance; the published "
-                "code has none"
-            ),
+            "give word vectors the length 1 for Word and Sentence Mover's Distance, which the "
+            "published code does not",
             preset="normalize_vectors",
         )
         workers: int | None = option(None, settings.WORKERS)

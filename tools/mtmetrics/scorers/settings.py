@@ -23,12 +23,12 @@ _WHOLE, _NUMBER = (
 )
 _KINDS = {bool: "true or false", int: "a whole number", float: "a number"}
 # Help that several metrics share, so that the command line says it once.
-ENCODER = "another encoder than the preset's"
-LAYER = "hidden state of the encoder, 0 = embeddings"
-MAP = "kind of linear map between the languages: none, clp, umd, clp+umd or umd+clp"
-MAPS = "a map file, a folder of maps, or the name of a map artifact"
-LANGUAGE_MODEL = "language model of the target language, or none"
-WORKERS = "threads that solve transport or match words (default: one per core, at most 4)"
+ENCODER = "another encoder: a folder, a bundled artifact, or a Hub repository"
+LAYER = "layer of the encoder whose vectors are read; 0 holds the embeddings"
+MAP = "linear map that brings the two languages closer: none, clp, umd, clp+umd or umd+clp"
+MAPS = "where the map lies: a file, a folder of maps, or the name of a map artifact"
+LANGUAGE_MODEL = "language model of the target language, or none to score without it"
+WORKERS = "threads that match words (default: one per core, at most 4)"
 
 
 def option(

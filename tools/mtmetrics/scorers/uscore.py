@@ -188,13 +188,14 @@ class UScore(WordScorer):
 
         combine: str = option(
             "wrd+snt",
-            "wrd (word level), snt (sentence level) or wrd+snt",
+            "levels: wrd (words), snt (sentences), or wrd+snt",
             usage="PART+PART",
             preset="parts",
         )
         weights: str = option(
             "tuned",
-            "tuned, + or ++, or weights of parts, wmd=0.6+lm=0.1+wrd=0.7+snt=0.3",
+            "set of weights (tuned, + or ++), or a weight for each part, such as "
+            "wmd=0.6+lm=0.1+wrd=0.7+snt=0.3",
             usage="NAME|PART=N+...",
             preset="weights",
             weighs=True,
@@ -202,8 +203,8 @@ class UScore(WordScorer):
         without: str | Collection[str] | None = option(
             None,
             (
-                "leave out translation, language_model or sentences, besides what the preset leaves "
-                "out"
+                "models to score without, besides those that the preset leaves out: translation, "
+                "language_model or sentences, joined by +"
             ),
             usage="NAME+NAME",
         )
@@ -211,7 +212,7 @@ class UScore(WordScorer):
         maps: str | None = loading_option(settings.MAPS, usage="PATH|NAME")
         lm: str | None = loading_option(settings.LANGUAGE_MODEL, usage="MODEL")
         back: str | None = loading_option(
-            "translation model into the source language, for weights of back",
+            "translation model into the source language, which makes the part back",
             usage="MODEL",
         )
         workers: int | None = loading_option(settings.WORKERS)

@@ -187,30 +187,33 @@ class XMoverScore(WordScorer):
         """
 
         encoder: str | None = loading_option(
-            "another encoder (for similarity cosine, a sentence-transformers model), or a table of "
-            "word vectors in a shared space; {lang} in the path of the table stands for the "
-            "language, with one table for each",
+            "another encoder (for similarity cosine, a sentence-transformers model); or a table of "
+            "word vectors in a space that the languages share, where {lang} in its path stands for "
+            "the language",
             usage="MODEL|TABLE",
         )
         layer: int | None = loading_option(settings.LAYER)
         similarity: Similarity = option(
             "mover",
-            "mover (of words) or cosine (of sentence vectors)",
+            "mover compares the words by transport, cosine compares one vector per text",
             choices=SIMILARITIES,
             preset="similarity",
         )
         pieces: KeptPieces | None = option(
             None,
-            "words (no punctuation, no continuation pieces) or all",
+            "words leaves out punctuation and the later pieces of a word, all keeps every piece "
+            "(default: as the variant)",
             choices=("words", "all"),
             preset="pieces",
         )
-        ngram: int | None = option(None, "tokens per n-gram", preset="ngram")
+        ngram: int | None = option(
+            None, "pieces per n-gram (default: as the variant)", preset="ngram"
+        )
         map: str | None = loading_option(settings.MAP)
         maps: str | None = loading_option(settings.MAPS, usage="PATH|NAME")
         sides: Sides = option(
             "source",
-            "side whose vectors are mapped: source or both",
+            "sides whose vectors are mapped",
             choices=("source", "both"),
             preset="sides",
         )
@@ -218,23 +221,25 @@ class XMoverScore(WordScorer):
         lm_weight: float = option(0.1, "weight of the language model", weighs=True)
         variant: str = option(
             "acl20",
-            "published form: acl20, release or uscore",
+            "formula of the paper's code (acl20), of its authors' later code (release), or of "
+            "UScore (uscore)",
             choices=tuple(VARIANTS),
             preset="variant",
         )
         distance: Distance | None = option(
             None,
-            "sqeuclidean, euclidean or cosine",
+            "distance between two n-grams (default: as the variant)",
             choices=tuple(DISTANCES),
             preset="distance",
         )
         drop_rate: float | None = option(
             None,
-            "share of flows that partial transport drops, 0 to 1",
+            "share of the flow that partial transport leaves out, 0 to 1 (default: as the variant)",
             preset="drop_rate",
         )
         weights: str | None = loading_option(
-            "uniform, norm (lengths of vectors), or a stored table of inverse document frequencies",
+            "how much a piece counts: uniform (all alike), norm (the length of its vector), or a "
+            "stored table of inverse document frequencies",
             usage="uniform|norm|FILE|NAME",
             preset="weights",
         )
