@@ -12,7 +12,7 @@ from helpers import write
 
 import mtmetrics.artifacts.catalog
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.io.atomic import sha256_file
+from mtmetrics.io.checksums import sha256_file
 from mtmetrics.models.pool import ModelPool
 
 SHOWING = [path for path in cards.cards() if cards.tables_in(path.read_text(encoding="utf-8"))]

@@ -15,8 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from mtmetrics.errors import InputError
-from mtmetrics.io.atomic import JsonObject
-from mtmetrics.io.lines import json_object, shown
+from mtmetrics.io.lines import JsonObject, json_object, shown
 
 if TYPE_CHECKING:
     import pyarrow

@@ -18,6 +18,8 @@ from mtmetrics import checks
 from mtmetrics.errors import InputError
 from mtmetrics.io.file_kinds import HEAD_SIZE, Layout, check_head
 
+JsonObject = dict[str, Any]
+
 
 def _gunzip(stream: BinaryIO) -> gzip.GzipFile:
     return gzip.GzipFile(fileobj=stream)

@@ -13,8 +13,8 @@ import numpy as np
 
 from mtmetrics.artifacts.presets import Preset
 from mtmetrics.errors import InputError
-from mtmetrics.io.atomic import sha256_file
 from mtmetrics.io.cells import find_dialect, iter_cells
+from mtmetrics.io.checksums import sha256_file
 from mtmetrics.io.columns import names_usual_columns
 from mtmetrics.io.lines import iter_lines, shown
 from mtmetrics.io.score_rows import ScoreRow, segment_column
