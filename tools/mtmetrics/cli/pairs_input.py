@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mtmetrics.errors import InputError
-from mtmetrics.io.lines import iter_parallel, refuse_twice
+from mtmetrics.io.lines import iter_parallel, refuse_repeated_stdin
 from mtmetrics.io.row_writer import Columns
 from mtmetrics.io.tables import Row, open_table, required_columns
 
@@ -80,7 +80,7 @@ def open_pairs(paths: Sequence[str]) -> Iterator[Pairs]:
     Raises:
         InputError: a file is missing or damaged, or two files have different numbers of lines.
     """
-    refuse_twice(paths)
+    refuse_repeated_stdin(paths)
     with contextlib.ExitStack() as stack:
         readable_paths = [stack.enter_context(_rereadable(path)) for path in paths]
         try:

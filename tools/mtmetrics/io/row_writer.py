@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 from mtmetrics.errors import InputError
 from mtmetrics.io.atomic import atomic_text
 from mtmetrics.io.cells import join_commas, join_tabs
-from mtmetrics.io.lines import json_line, shown
+from mtmetrics.io.lines import json_line, shown_json
 from mtmetrics.io.tables import Row
 from mtmetrics.io.value_types import ValueType
 
@@ -128,7 +128,7 @@ def _check_json(value: object, row: Row, name: str) -> None:
     elif value is not None and not isinstance(value, str | int | float):
         kind = type(value).__name__
         raise InputError(
-            f"{row.where}, column {name!r}: JSON has no {kind} ({shown(value)}); write .parquet"
+            f"{row.where}, column {name!r}: JSON has no {kind} ({shown_json(value)}); write .parquet"
         )
 
 

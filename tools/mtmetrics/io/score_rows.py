@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from mtmetrics.errors import InputError
 from mtmetrics.io.columns import FIELDS
-from mtmetrics.io.lines import shown
+from mtmetrics.io.lines import shown_json
 from mtmetrics.io.row_writer import Columns
 from mtmetrics.io.tables import Row
 
@@ -105,7 +105,7 @@ class ScoreRow:
             segment = _whole_number(number)
             if segment is None:
                 raise InputError(
-                    f"{row.where}: the segment {shown(number)} is no number (column "
+                    f"{row.where}: the segment {shown_json(number)} is no number (column "
                     f"{numbered_by!r})"
                 )
         no_scores = (_KIND, system_column, numbered_by, _UNUSUAL)

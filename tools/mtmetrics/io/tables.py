@@ -26,8 +26,15 @@ from mtmetrics.io.columns import (
     is_header,
     look_like_names,
 )
-from mtmetrics.io.file_kinds import Layout, bare_name
-from mtmetrics.io.lines import UNREADABLE, iter_lines, json_array, json_object, open_bytes, shown
+from mtmetrics.io.file_kinds import LineContent, lowercase_unpacked_name
+from mtmetrics.io.lines import (
+    READ_ERRORS,
+    iter_lines,
+    open_bytes,
+    parse_json_array,
+    parse_json_object,
+    shown_json,
+)
 
 if TYPE_CHECKING:
     import pyarrow.parquet
@@ -142,7 +149,7 @@ class Row(NamedTuple):
 
     def _type_error(self, column: str, needed: str) -> InputError:
         """Makes the error for a value of the wrong type."""
-        value = shown(self.fields[column])
+        value = shown_json(self.fields[column])
         return InputError(f"{self.where}, field {column!r}: {needed} is needed, got {value}")
 
 
@@ -160,17 +167,17 @@ def jsonl_rows(path: str | Path) -> Iterator[Row]:
         InputError: a line or item is no object, or `iter_lines` cannot read the file.
     """
     lines = iter_lines(path)
-    if bare_name(path).endswith(".json"):
+    if lowercase_unpacked_name(path).endswith(".json"):
         text = "\n".join(lines)
         if text.lstrip().startswith("["):
-            for item_number, item in enumerate(json_array(text, str(path)), 1):
+            for item_number, item in enumerate(parse_json_array(text, str(path)), 1):
                 yield Row(f"{path}, item {item_number}", item)
             return
         lines = iter(text.split("\n"))
     for line_number, line in enumerate(lines, 1):
         if line.strip():
             where = f"{path}, line {line_number}"
-            yield Row(where, json_object(line, where))
+            yield Row(where, parse_json_object(line, where))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -220,7 +227,9 @@ class Table:
                     raise row.missing_error((column,))
                 text = row.fields[column]
                 if not isinstance(text, str):
-                    raise InputError(f"{row.where}: {column!r} must be a string, got {shown(text)}")
+                    raise InputError(
+                        f"{row.where}: {column!r} must be a string, got {shown_json(text)}"
+                    )
                 if "\0" in text:
                     raise InputError(
                         f"{row.where}: {column!r} holds a NUL character, which no text does"
@@ -273,7 +282,7 @@ def _table_of_objects(path: str | Path) -> Table | None:
     if first is None:
         return None
     # The lines of an array say nothing about the number of its items.
-    is_array_possible = bare_name(path).endswith(".json")
+    is_array_possible = lowercase_unpacked_name(path).endswith(".json")
     return Table(
         path,
         names=[name for name, value in first.fields.items() if value is not None],
@@ -284,8 +293,8 @@ def _table_of_objects(path: str | Path) -> Table | None:
 
 
 def _table_of_cells(path: str | Path, default_names: Sequence[str]) -> Table | None:
-    has_table_suffix = bare_name(path).endswith((".csv", ".tsv"))
-    layout: Layout = "any" if has_table_suffix else "cells"
+    has_table_suffix = lowercase_unpacked_name(path).endswith((".csv", ".tsv"))
+    layout: LineContent = "any" if has_table_suffix else "cells"
     dialect, lines = find_dialect(path, iter_lines(path, layout))
     numbered_cells = iter_cells(path, lines, dialect)
     no_row: Cells = (0, [])
@@ -398,7 +407,7 @@ def _is_parquet(path: str | Path) -> bool:
 
 def is_json(path: str | Path) -> bool:
     """Whether the name of a file ends in ``.jsonl`` or ``.json``, before ``.gz`` if there is one."""
-    return bare_name(path).endswith((".jsonl", ".json"))
+    return lowercase_unpacked_name(path).endswith((".jsonl", ".json"))
 
 
 @contextlib.contextmanager
@@ -557,7 +566,7 @@ def count_rows(path: str | Path) -> int | None:
             while block := stream.read(2**20):
                 line_ends += block.count(b"\n")
                 last = block[-1:]
-    except (*UNREADABLE, ValueError):
+    except (*READ_ERRORS, ValueError):
         return None
     return line_ends if last == b"\n" else line_ends + 1
 
