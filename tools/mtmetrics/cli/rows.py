@@ -210,7 +210,7 @@ def _open_file(path: str) -> _OpenedInput:
         raise _empty(path)
     columns = [column for column, field in FIELDS.items() if field in table.fields]
     read = functools.partial(_read_texts, table)
-    return _OpenedInput([path], columns if table.has_distinct_columns else None, read, table.count)
+    return _OpenedInput([path], columns if table.is_unambiguous else None, read, table.max_rows)
 
 
 def _read_texts(table: TextTable, columns: Sequence[Column]) -> Iterator[TextRow]:

@@ -281,7 +281,7 @@ def _named_rows(rows: Iterator[Row], column: str | None, in_order: bool) -> Iter
             yield (
                 scores.system,
                 scores.segment,
-                scores.values.get(name, row.fields[name]),
+                scores.scores.get(name, row.fields[name]),
                 row.where,
             )
 
