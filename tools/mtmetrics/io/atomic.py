@@ -22,9 +22,9 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
     """Yields a temporary path to write to. The file replaces `path` if the ``with`` block succeeds,
     and is deleted otherwise.
 
-    If `path` is a symbolic link, the link stays and its target is replaced. A new file gets the owner
-    and the mode of the old one. A special file, such as a pipe, is not replaced: its own path is
-    yielded.
+    If `path` is a symbolic link, the link stays and its target is replaced. A new file gets the
+    owner and the mode of the old one. A special file, such as a pipe, is not replaced: its own path
+    is yielded.
 
     Raises:
         MTMetricsError: an OSError in the ``with`` block, which counts as an error about `path`.
@@ -65,8 +65,8 @@ def atomic_bytes(path: str | Path) -> Iterator[IO[bytes]]:
 def atomic_text(path: str | Path) -> Iterator[IO[str]]:
     """Yields a UTF-8 text stream. It replaces the file `path` as `atomic_bytes` does.
 
-    If the name ends in ``.gz``, the file is compressed. The gzip header holds no name and no time, so
-    that equal texts give identical files.
+    If the name ends in ``.gz``, the file is compressed. The gzip header holds no name and no time,
+    so that equal texts give identical files.
     """
     with atomic_bytes(path) as stream:
         target = stream
@@ -83,7 +83,8 @@ def atomic_folder(target: str | Path, overwrite: bool = False) -> Iterator[Path]
 
     Raises:
         InputError: `target` exists and `overwrite` is not set.
-        MTMetricsError: the folder cannot be written. An OSError in the ``with`` block counts as such.
+        MTMetricsError: the folder cannot be written. An OSError in the ``with`` block counts as
+            such an error.
     """
     target = Path(target)
     if target.exists() and not overwrite:
@@ -175,8 +176,8 @@ def _copy_owner_and_mode(target: Path, temporary: Path) -> None:
 
 
 class _OutputFile(io.FileIO):
-    """A temporary file for writing. Its errors are those of `_reporting_write_errors`, with the path
-    that it will replace."""
+    """A temporary file for writing. Its errors are those of `_reporting_write_errors`, with the
+    path that it will replace."""
 
     def __init__(self, temporary: Path, path: str | Path) -> None:
         self._path = path

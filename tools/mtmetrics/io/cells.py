@@ -31,8 +31,8 @@ class Dialect(enum.Enum):
 def find_dialect(path: str | Path, lines: Iterable[str]) -> tuple[Dialect, Iterator[str]]:
     """Finds out from the first line that is not blank how cells are separated.
 
-    If that line holds a tab, by tabs. Otherwise by commas if the name of the file ends in ``.csv``, or
-    if it ends in ``.tsv`` and the line, split at commas, holds usual names of columns (see
+    If that line holds a tab, by tabs. Otherwise by commas if the name of the file ends in ``.csv``,
+    or if it ends in ``.tsv`` and the line, split at commas, holds usual names of columns (see
     `mtmetrics.io.columns.names_usual_columns`). Otherwise by tabs.
 
     Returns:
@@ -69,9 +69,9 @@ def iter_cells(path: str | Path, lines: Iterable[str], dialect: Dialect) -> Iter
     """Yields the rows of a table. A blank line is a row without cells; blank lines at the end are
     left out.
 
-    In a table with plain tabs, the quotes around a cell are removed only if the cell holds a doubled
-    quote, a tab or a line break: programs such as pandas quote just these cells. All other quotes are
-    part of the text.
+    In a table with plain tabs, the quotes around a cell are removed only if the cell holds a
+    doubled quote, a tab or a line break: programs such as pandas quote just these cells. All other
+    quotes are part of the text.
 
     Raises:
         InputError: the quotes of a table in another dialect are damaged, or reading `lines` raises
@@ -178,8 +178,8 @@ def _read_quoted_row(line: str, lines: _Lines, cell_count: int) -> list[str] | N
     return cells
 
 
-# A cell at some position of a text, up to a tab or the end of the text: between quotes, with a quote
-# that is not closed, or without quotes around it.
+# A cell at some position of a text, up to a tab or the end of the text: between quotes, with a
+# quote that is not closed, or without quotes around it.
 _QUOTED_CELL = re.compile(r'"(?:[^"]|"")*"(?=\t|\Z)')
 _UNCLOSED_CELL = re.compile(r'"(?:[^"]|"")*\Z')
 _PLAIN_CELL = re.compile(r"[^\t\n]*(?=\t|\Z)")
@@ -212,8 +212,8 @@ _NEEDS_QUOTES_IN_CSV = re.compile(r'[",\r\n]')
 
 
 def _unquote(cell: str) -> str:
-    """Returns a cell of a table with plain tabs without its quotes, if they are no part of the text;
-    see `iter_cells`."""
+    """Returns a cell of a table with plain tabs without its quotes, if they are no part of the
+    text; see `iter_cells`."""
     if len(cell) < 3 or not (cell.startswith('"') and cell.endswith('"')):
         return cell
     inner = cell[1:-1]

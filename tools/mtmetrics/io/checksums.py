@@ -14,8 +14,8 @@ def sha256_file(path: str | Path) -> str:
 
 
 def cached_sha256(path: str | Path) -> str:
-    """Returns the SHA-256 of a file like `sha256_file`, but reads the file again only after its size
-    or its modification time has changed."""
+    """Returns the SHA-256 of a file like `sha256_file`, but reads the file again only after its
+    size or its modification time has changed."""
     file_stat = os.stat(path)
     return _sha256_by_stat(os.path.realpath(path), file_stat.st_size, file_stat.st_mtime_ns)
 

@@ -118,9 +118,9 @@ def _binary_problem(path: str | Path, head: bytes) -> str | None:
 def _byte_order(head: bytes) -> str:
     """Returns ``LE`` or ``BE`` if bytes look like text in UTF-16, else an empty string.
 
-    In UTF-16 one of the two bytes of a space, a line end or a Latin letter is zero: the first one in
-    ``BE``, the second one in ``LE``. Letters of many other scripts share one byte, such as 0x04 for
-    Cyrillic, which is a control character in UTF-8.
+    In UTF-16 one of the two bytes of a space, a line end or a Latin letter is zero: the first one
+    in ``BE``, the second one in ``LE``. Letters of many other scripts share one byte, such as 0x04
+    for Cyrillic, which is a control character in UTF-8.
     """
     head = head[: len(head) // 2 * 2]
     zeros = {"BE": head[0::2].count(0), "LE": head[1::2].count(0)}

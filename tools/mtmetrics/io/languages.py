@@ -1,5 +1,5 @@
-"""Tokenisation, scripts and language identification: splits sentences into tokens, and tells whether
-texts are in the language that they should be in.
+"""Tokenisation, scripts and language identification: splits sentences into tokens, and tells
+whether texts are in the language that they should be in.
 
 A script is named by the first word of the Unicode names of its letters, such as ``LATIN``."""
 
@@ -81,8 +81,8 @@ def _belongs_to_word(character: str) -> bool:
     return (category[0] in "LMN" or category == "Cf") and not is_unspaced(character)
 
 
-# Beginnings of the Unicode names of unspaced characters. IDEOGRAPHIC begins the names of marks, such
-# as the ideographic full stop.
+# Beginnings of the Unicode names of unspaced characters. IDEOGRAPHIC begins the names of marks,
+# such as the ideographic full stop.
 _UNSPACED = (
     "CJK",
     "HIRAGANA",
@@ -229,8 +229,8 @@ def has_py3langid() -> bool:
 
 
 def language_identifier(language: str) -> Callable[[str], str]:
-    """Checks that py3langid knows a language, and returns a function that identifies the language of
-    any sentence by its ISO 639 code.
+    """Checks that py3langid knows a language, and returns a function that identifies the language
+    of any sentence by its ISO 639 code.
 
     Raises:
         InputError: py3langid does not know `language`.
@@ -260,8 +260,8 @@ def is_long_and_foreign(text: str, language: str) -> bool:
 
 @functools.lru_cache(maxsize=4096)
 def is_surely_foreign(text: str, language: str) -> bool:
-    """Whether a text of any length is surely not in a language, which is rarely true of short texts;
-    False if py3langid does not know the language."""
+    """Whether a text of any length is surely not in a language, which is rarely true of short
+    texts; False if py3langid does not know the language."""
     import py3langid
 
     log_probabilities = dict(py3langid.rank(text))
@@ -285,8 +285,8 @@ _MIN_LENGTH_IN_WARNINGS = 15
 def with_language_warning(
     lang_pair: str | None, columns: Sequence[str], rows: Iterable[_Row]
 ) -> Iterator[_Row]:
-    """Yields the rows unchanged. Warns once if most texts at the beginning of a column contradict the
-    language pair.
+    """Yields the rows unchanged. Warns once if most texts at the beginning of a column contradict
+    the language pair.
 
     A text contradicts it if most of its letters are in another script, or if py3langid, where that
     is installed and knows the language, identifies another language, the same one for most texts.

@@ -107,8 +107,8 @@ def _head(stream: BinaryIO) -> bytes:
 
 
 def check_file(path: str | Path, content: LineContent) -> None:
-    """Checks the first bytes of a regular file before a command reads it; see `check_head`. Pipes are
-    checked when they are read."""
+    """Checks the first bytes of a regular file before a command reads it; see `check_head`. Pipes
+    are checked when they are read."""
     if Path(path).is_file():
         with open_bytes(path) as stream:
             _check_stream(stream, path, content)
@@ -143,8 +143,8 @@ def _check_stream(stream: BinaryIO, path: str | Path, content: LineContent) -> N
 
 
 def decoded_lines(stream: BinaryIO, path: str | Path) -> Iterator[str]:
-    """Yields the lines of an open stream of bytes like `iter_lines`, and closes the stream unless it
-    is standard input.
+    """Yields the lines of an open stream of bytes like `iter_lines`, and closes the stream unless
+    it is standard input.
 
     Args:
         stream: unpacked bytes.
@@ -246,8 +246,8 @@ def _long_number_error(where: str) -> InputError:
 
 
 def _checked_object(row: object, where: str, may_hold_surrogates: bool) -> JsonObject:
-    """Returns `row` if it is an object whose strings can be encoded as UTF-8. A lone surrogate, which
-    an escape in JSON can stand for, cannot."""
+    """Returns `row` if it is an object whose strings can be encoded as UTF-8. A lone surrogate,
+    which an escape in JSON can stand for, cannot."""
     if not isinstance(row, dict):
         raise InputError(f"{where}: a JSON object is needed, got {type(row).__name__}")
     if may_hold_surrogates:

@@ -1,8 +1,8 @@
 """Writes rows as TSV, CSV, JSON Lines or Parquet.
 
-A `RowWriter` needs the names and types of all columns before it writes the first row. A command fills
-a `Columns` with them before it starts to compute, so that a value that the format cannot hold is
-refused early."""
+A `RowWriter` needs the names and types of all columns before it writes the first row. A command
+fills a `Columns` with them before it starts to compute, so that a value that the format cannot hold
+is refused early."""
 
 import itertools
 import json
@@ -25,8 +25,8 @@ _ADVICE = "write .jsonl or .parquet"
 
 
 class Columns:
-    """Names and Parquet types of the columns of rows that will be written. Columns stand in the order
-    of their first appearance.
+    """Names and Parquet types of the columns of rows that will be written. Columns stand in the
+    order of their first appearance.
 
     Args:
         file_format: ``tsv``, ``csv``, ``jsonl`` or ``parquet``.
@@ -41,7 +41,7 @@ class Columns:
         known_types: "pyarrow.Schema | None" = None,
     ) -> None:
         self.file_format = file_format
-        self._known_types = known_types
+        self._known_fields = {field.name: field for field in known_types or ()}
         self._types: dict[str, ValueType] = {}
         for name in names:
             self._add_name(name, "")
@@ -64,7 +64,7 @@ class Columns:
                 _check_json(value, f"{row.where}, column {name!r}")
             elif self.file_format != "parquet":
                 _check_cell(self.file_format, cell_text(value), f"{row.where}, column {name!r}: ")
-            elif self._known_types is None or name not in self._known_types.names:
+            elif name not in self._known_fields:
                 self._types[name].add(value, row.where, name)
 
     def add_floats(self, names: Iterable[str]) -> None:
@@ -88,8 +88,8 @@ class Columns:
 
         fields = []
         for name, value_type in self._types.items():
-            if self._known_types is not None and name in self._known_types.names:
-                fields.append(self._known_types.field(name))
+            if name in self._known_fields:
+                fields.append(self._known_fields[name])
             else:
                 fields.append(pyarrow.field(name, value_type.arrow(name)))
         return pyarrow.schema(fields)
@@ -140,8 +140,8 @@ class RowWriter:
 
     Args:
         stream: a stream of bytes for Parquet, else of text.
-        columns: the columns of all rows. TSV, CSV and Parquet have all of them in every row; a value
-            that a row lacks is empty.
+        columns: the columns of all rows. TSV, CSV and Parquet have all of them in every row; a
+            value that a row lacks is empty.
         with_header: whether the first line of a TSV or CSV file holds the names.
     """
 

@@ -23,8 +23,8 @@ class ScoreRow:
     """The scores of one segment of one system.
 
     A file has these attributes as columns in this order, and one column for each entry of `scores`.
-    In JSON Lines each of these rows begins with ``"kind": "segment"``; rows of another kind are about
-    whole systems.
+    In JSON Lines each of these rows begins with ``"kind": "segment"``; rows of another kind are
+    about whole systems.
 
     Attributes:
         system: name of the system; empty for a single system without a name.

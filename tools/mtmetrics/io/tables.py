@@ -1,7 +1,8 @@
 """Reads rows from TSV, CSV, JSON Lines or Parquet.
 
-Every row is a `Row`. A *column* is a name in a file, such as ``mt``. A *field* is the meaning of a column,
-such as ``translation``. Two tables of `mtmetrics.io.columns` list the columns that stand for a field:
+Every row is a `Row`. A *column* is a name in a file, such as ``mt``. A *field* is the meaning of a
+column, such as ``translation``. Two tables of `mtmetrics.io.columns` list the columns that stand
+for a field:
 
 - `COLUMN_NAMES` for source, translation and reference; upper and lower case do not matter.
 - `FIELDS` for all fields of rows with human judgements; names must match exactly.
@@ -49,8 +50,8 @@ class Row(NamedTuple):
 
     Attributes:
         where: file and number of the row, for messages.
-        fields: column -> value, for all columns of the file. Methods that take a `field` look for its
-            columns in `FIELDS`.
+        fields: column -> value, for all columns of the file. Methods that take a `field` look for
+            its columns in `FIELDS`.
     """
 
     where: str
@@ -127,8 +128,8 @@ class Row(NamedTuple):
             systems: the systems that the object must have; () for any.
 
         Raises:
-            InputError: the column is missing, holds no object, or its object does not have exactly these
-                systems.
+            InputError: the column is missing, holds no object, or its object does not have exactly
+                these systems.
         """
         outputs = self.fields.get("outputs")
         where = f"{self.where}, field 'outputs'"
@@ -158,7 +159,8 @@ class Row(NamedTuple):
 
 
 def is_number(value: object) -> bool:
-    """Whether a value is an int or a float. A bool does not count, though Python's bool is an int."""
+    """Whether a value is an int or a float. A bool does not count, although it is an int in
+    Python."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -217,8 +219,8 @@ class Table:
             text_columns: columns that must hold a string.
 
         Raises:
-            InputError: a row is damaged, or lacks one of `text_columns`, or has no string there. The
-                message names file and line.
+            InputError: a row is damaged, or lacks one of `text_columns`, or has no string there.
+                The message names file and line.
         """
         return self._checked(self._read(None), text_columns)
 
@@ -378,8 +380,8 @@ def named_rows(
         numbered_cells: the rows below the header, as `iter_cells` yields them.
 
     Raises:
-        InputError: a row has more or fewer cells than the header, or a line in a table of one column
-            is blank.
+        InputError: a row has more or fewer cells than the header, or a line in a table of one
+            column is blank.
     """
     for line_number, cells in numbered_cells:
         if not cells and len(header) > 1:
@@ -420,7 +422,8 @@ def _is_parquet(path: str | Path) -> bool:
 
 
 def is_json(path: str | Path) -> bool:
-    """Whether the name of a file ends in ``.jsonl`` or ``.json``, before ``.gz`` if there is one."""
+    """Whether the name of a file, without the suffix of a compressed file, ends in ``.jsonl`` or
+    ``.json``."""
     return lowercase_unpacked_name(path).endswith((".jsonl", ".json"))
 
 
@@ -549,8 +552,8 @@ def find_text_columns(table: Table, needed: Sequence[Sequence[str]]) -> list[str
 def _preferred_column(
     table: Table, column_of_field: Mapping[str, str], fields: Sequence[str]
 ) -> str:
-    """Returns the column of the first of these fields that the table has; an InputError says that it
-    has none."""
+    """Returns the column of the first of these fields that the table has; an InputError says that
+    it has none."""
     for field in fields:
         if field in column_of_field:
             return column_of_field[field]
@@ -567,8 +570,8 @@ def count_rows(path: str | Path) -> int | None:
     """Counts the lines of a regular file, or the rows of a Parquet file.
 
     Returns:
-        The number; None for a pipe, and for a file that cannot be read. Its error is raised when the
-        rows are read.
+        The number; None for a pipe, and for a file that cannot be read. Its error is raised when
+        the rows are read.
     """
     try:
         if not stat.S_ISREG(Path(path).stat().st_mode):
@@ -593,8 +596,8 @@ def word_pair_rows(path: str | Path) -> Iterator[Row]:
     """Yields the rows of a bilingual word list. Their columns are ``source`` and ``target``, and
     ``origin`` (the collection that a pair comes from) if a line has a third cell.
 
-    Without a header, cells after the third one are ignored. With a header the columns may have another
-    order; the header names source and translation as in `COLUMN_NAMES`.
+    Without a header, cells after the third one are ignored. With a header the columns may have
+    another order; the header names source and translation as in `COLUMN_NAMES`.
 
     Raises:
         InputError: a line has one cell, or `iter_lines` cannot read the file.
@@ -619,8 +622,8 @@ def read_word_pairs(path: str | Path) -> list[tuple[str, str]]:
     """Reads a bilingual word list as pairs of a word and its translation; see `word_pair_rows`.
 
     Raises:
-        InputError: the list is empty, a word or its translation is blank, or `word_pair_rows` raises
-            it.
+        InputError: the list is empty, a word or its translation is blank, or `word_pair_rows`
+            raises it.
     """
     pairs = []
     for where, fields in word_pair_rows(path):

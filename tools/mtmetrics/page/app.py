@@ -3,8 +3,8 @@
 `build_page` makes the app. `_Page.build` makes its components from top to bottom: texts, metrics,
 result. `_Page._connect` then says which handler an event of a component calls.
 
-The page offers metrics with their presets (ready-made settings and models), grouped by the side that
-they compare translations with: source, reference or both. Each offer is a
+The page offers metrics with their presets (ready-made settings and models), grouped by the side
+that they compare translations with: source, reference or both. Each offer is a
 `mtmetrics.page.offers.MetricChoice`. A signature sums up the settings of a metric in one line.
 """
 
@@ -71,7 +71,7 @@ _FOOTER = (
     '<p class="mt-foot">mtmetrics: evaluation metrics for machine translation. The presets called mini are small '
     "stand-ins that run anywhere; look at the segments before you trust a number.</p>"
 )
-# Keywords of events and endpoints that run models: only one of them runs at a time, the others wait.
+# Keywords of events and endpoints that run models: one of them runs at a time, the others wait.
 _ONE_AT_A_TIME: Keywords = {"concurrency_limit": 1, "concurrency_id": "model"}
 # Keywords of all handlers: hides them from the API for programs, and hides gradio's progress bar.
 _HANDLER_KEYWORDS: Keywords = {"api_visibility": "private", "show_progress": "hidden"}
@@ -85,8 +85,8 @@ _GROUPS = {
     "reference": "Against references",
     "both": "Against source and reference together",
 }
-# Runs in the browser. A click on a translation becomes a `click` event of the list of segments, with
-# the numbers of the segment and of the system; `_Page._toggle_heatmap` handles it.
+# Runs in the browser. A click on a translation becomes a `click` event of the list of segments,
+# with the numbers of the segment and of the system; `_Page._toggle_heatmap` handles it.
 _CLICK_SCRIPT = """
 element.addEventListener('click', event => {
   const output = event.target.closest('[data-segment]');
@@ -156,8 +156,8 @@ class _Page:
             scale = f"Higher is better; a segment's score is {description['range']}."
             self.introduction = f"{description['about']} {scale}"
         sides = {offer.side for offer in self.offers}
-        # While no texts are filled in, metrics are shown as if these columns were: those of the source
-        # if a metric compares with it, else those of the references, else both.
+        # While no texts are filled in, metrics are shown as if these columns were: those of the
+        # source if a metric compares with it, else those of the references, else both.
         self.default_columns = next(side for side in Side if side in sides).columns
         self.comparer = Comparer()
         # Components of the texts, see `_add_input`.
@@ -183,8 +183,8 @@ class _Page:
     def _add_input(self, component: "Component") -> Any:
         """Adds a component to the form, and returns it.
 
-        When its value changes, the summary of the texts and the metrics are updated. Handlers of the
-        form can read it.
+        When its value changes, the summary of the texts and the metrics are updated. Handlers of
+        the form can read it.
         """
         self.inputs.append(component)
         return component
@@ -239,8 +239,8 @@ class _Page:
             self.example_button = gr.Button("Try the example", size="sm", scale=0, min_width=150)
 
     def _system_box(self, number: int) -> "_SystemBox":
-        """Makes the boxes for the name and the translations of a pasted system; systems are numbered
-        from 1."""
+        """Makes the boxes for the name and the translations of a pasted system; systems are
+        numbered from 1."""
         gr = self.gr
         with gr.Column(min_width=280, visible=number <= _INITIALLY_SHOWN) as container:
             name = gr.Textbox(f"system-{number}", label=f"Name of system {number}")
@@ -269,8 +269,8 @@ class _Page:
             self.start_button = gr.Button("Compare", variant="primary", scale=3)
             self.stop_button = gr.Button("Stop", visible=False, scale=1)
         self.status = gr.HTML("", elem_id="mt-status")
-        # A list that the running comparison shares with the Stop button. It is empty until the button
-        # is pressed: then `_stop` appends to it, and `_run` sees that and ends.
+        # A list that the running comparison shares with the Stop button. It is empty until the
+        # button is pressed: then `_stop` appends to it, and `_run` sees that and ends.
         self.stop_signal = gr.State([])
 
     def _build_result(self) -> None:
@@ -320,8 +320,8 @@ class _Page:
     def _connect_form(self) -> None:
         """Connects the boxes for texts, and the buttons beside them.
 
-        A change of a text updates the summary of the texts and the metrics. One button shows the boxes
-        of one more system, the other fills in the example.
+        A change of a text updates the summary of the texts and the metrics. One button shows the
+        boxes of one more system, the other fills in the example.
         """
         gr = self.gr
         change_events = []
@@ -371,8 +371,8 @@ class _Page:
         self.stop_button.click(self._stop, self.stop_signal, self.stop_button, **_HANDLER_KEYWORDS)
 
     def _connect_segments(self) -> None:
-        """Connects the boxes and buttons around the list of segments, and clicks into it. Each event
-        changes the page or the heatmap, and then updates the list."""
+        """Connects the boxes and buttons around the list of segments, and clicks into it. Each
+        event changes the page or the heatmap, and then updates the list."""
         list_keywords = self._list_event_keywords()
         # Another metric or order begins at page 1, without a heatmap.
         for component in (self.metric_menu, self.order_menu):
@@ -421,8 +421,8 @@ class _Page:
         }
 
     def _lang_pair(self, form: Values) -> str:
-        """Reads the language pair from the two boxes. A hyphen inside a code, as in ``zh-CN``, becomes
-        an underscore."""
+        """Reads the language pair from the two boxes. A hyphen inside a code, as in ``zh-CN``,
+        becomes an underscore."""
         codes = [form[self.source_language], form[self.target_language]]
         return "-".join(str(code or "").strip().replace("-", "_") for code in codes)
 
@@ -488,9 +488,9 @@ class _Page:
             ticked: keys of the metrics that are ticked now.
 
         Returns:
-            Label and key of each metric that fits; and the keys to tick. Ticked metrics stay ticked.
-            If none of them fits, the default metrics are ticked, or in an app for one metric its
-            first preset.
+            Label and key of each metric that fits; and the keys to tick. Ticked metrics stay
+            ticked. If none of them fits, the default metrics are ticked, or in an app for one
+            metric its first preset.
         """
         fitting = [
             offer for offer in self.offers if offer.side == side and offer.fits(columns, lang_pair)
@@ -514,8 +514,8 @@ class _Page:
     def _run(self, form: Values) -> Iterator[Values]:
         """Compares the systems of the form, and yields updates of components.
 
-        The first update shows that a comparison runs, the following ones show its progress. The last
-        one shows the result, or hides it after an error, or if the visitor pressed Stop.
+        The first update shows that a comparison runs, the following ones show its progress. The
+        last one shows the result, or hides it after an error, or if the visitor pressed Stop.
         """
         gr = self.gr
         ticked = [key for group in self.groups.values() for key in form[group.boxes]]
@@ -638,8 +638,8 @@ class _Page:
         open_heatmap: views.Opened | None,
         event: "gradio.EventData",
     ) -> views.Opened | None:
-        """Returns the heatmap of the translation that was clicked. Returns None to show no heatmap: if
-        the one of this translation is shown already, or the result has expired."""
+        """Returns the heatmap of the translation that was clicked. Returns None to show no heatmap:
+        if the one of this translation is shown already, or the result has expired."""
         if compared is None:
             return None
         segment, system = int(event.segment), int(event.system)
@@ -671,8 +671,8 @@ def build_page(metric: str | None = None, extra_metrics: Sequence[str] = ()) -> 
         metric_path(metric)  # refuses an unknown metric
     require_extra("app", "the page")
     require_extra("plot", "the page")
-    # Gradio looks up the types of the handlers' arguments, such as ``gradio.EventData``, in the globals
-    # of this module. The late import has to put the name there.
+    # Gradio looks up the types of the handlers' arguments, such as ``gradio.EventData``, in the
+    # globals of this module. The late import has to put the name there.
     import gradio
 
     globals()["gradio"] = gradio
@@ -708,8 +708,8 @@ def _summary(texts: Texts | None) -> str:
 def _folder_for_download() -> Iterator[Path]:
     """Makes a temporary folder for files that a handler yields.
 
-    Gradio copies the files for the visitor before it resumes the handler, and keeps the copies for the
-    time of ``delete_cache``.
+    Gradio copies the files for the visitor before it resumes the handler, and keeps the copies for
+    the time of ``delete_cache``.
     """
     with tempfile.TemporaryDirectory(prefix="mtmetrics-page-") as folder:
         yield Path(folder)
@@ -724,8 +724,8 @@ def _write_lines(path: Path, lines: Sequence[str]) -> str:
 def _coloured_translations(
     compared: Compared, metric_number: int, segments: Sequence[int]
 ) -> dict[tuple[int, int], str]:
-    """Returns the translations of some segments in HTML, with their wrong words marked. The keys are
-    the numbers of segment and system. Empty if the metric marks no words."""
+    """Returns the translations of some segments in HTML, with their wrong words marked. The keys
+    are the numbers of segment and system. Empty if the metric marks no words."""
     scorer = compared.metrics[metric_number].scorer
     systems = list(compared.texts.systems.values())
     keys = [(segment, system) for segment in segments for system in range(len(systems))]
