@@ -552,8 +552,11 @@ def find_text_columns(table: Table, needed: Sequence[Sequence[str]]) -> list[str
 def _preferred_column(
     table: Table, column_of_field: Mapping[str, str], fields: Sequence[str]
 ) -> str:
-    """Returns the column of the first of these fields that the table has; an InputError says that
-    it has none."""
+    """Returns the column of the first of these fields that the table has.
+
+    Raises:
+        InputError: the table has none of them.
+    """
     for field in fields:
         if field in column_of_field:
             return column_of_field[field]

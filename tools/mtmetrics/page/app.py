@@ -448,7 +448,7 @@ class _Page:
         return systems
 
     def _texts(self, form: Values) -> Texts:
-        """Reads all texts; an InputError says what is wrong with them."""
+        """Reads and checks all texts, see `mtmetrics.page.texts.read`."""
         return read(self._lang_pair(form), self._text_columns(form), self._systems(form))
 
     def _update_form(self, form: Values) -> Values:
