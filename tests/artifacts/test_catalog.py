@@ -16,7 +16,7 @@ from mtmetrics.artifacts.catalog import (
     verify,
 )
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.io.atomic import sha256_file
+from mtmetrics.io.checksums import sha256_file
 from mtmetrics.layout import bundled_artifacts
 
 WEIGHTS = {

@@ -7,7 +7,7 @@ import pytest
 
 from mtmetrics.artifacts.download import fetch, fetch_file, http_client, is_offline
 from mtmetrics.errors import ArtifactError
-from mtmetrics.io.atomic import git_blob_sha1
+from mtmetrics.io.checksums import git_blob_sha1
 
 DATA = bytes(range(256)) * 40
 SHA256 = hashlib.sha256(DATA).hexdigest()

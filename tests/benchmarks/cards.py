@@ -29,7 +29,8 @@ from mtmetrics.artifacts.presets import load_preset, preset_names
 from mtmetrics.cli.messages import progress
 from mtmetrics.cli.options import add_model_options, model_pool
 from mtmetrics.errors import ArtifactError, InputError, MTMetricsError
-from mtmetrics.io.atomic import sha256_file, write_atomic
+from mtmetrics.io.atomic import write_atomic
+from mtmetrics.io.checksums import sha256_file
 from mtmetrics.judgements.judged import read_judged_segments
 from mtmetrics.layout import bundled_artifacts, metric_scripts
 from mtmetrics.models.pool import ModelPool

@@ -13,7 +13,7 @@ from helpers import write
 import mtmetrics.artifacts.catalog
 from mtmetrics.artifacts.presets import Preset
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.io.atomic import sha256_file
+from mtmetrics.io.checksums import sha256_file
 from mtmetrics.layout import metric_names, metric_scripts
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers import settings

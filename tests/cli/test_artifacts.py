@@ -12,7 +12,7 @@ import pytest
 from helpers import refused, write
 
 from mtmetrics.errors import ArtifactError
-from mtmetrics.io.atomic import git_blob_sha1
+from mtmetrics.io.checksums import git_blob_sha1
 from mtmetrics.matching.remapping import Remapping
 from mtmetrics.matching.remapping_files import load_map
 from mtmetrics.models.token_encoder import TokenEncoder

@@ -9,7 +9,7 @@ import pickle
 import pytest
 from helpers import refused
 
-from mtmetrics.io.atomic import git_blob_sha1
+from mtmetrics.io.checksums import git_blob_sha1
 from mtmetrics.judgements.eval_set import EvalSet
 from mtmetrics.judgements.judged import read_judged
 from mtmetrics.judgements.public_sets import datasets

@@ -22,7 +22,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from mtmetrics.io.atomic import git_blob_sha1
+from mtmetrics.io.checksums import git_blob_sha1
 
 TOKENS = {"hf_test": {"someone", "org"}}
 _KINDS = {"models": "", "datasets": "datasets/", "spaces": "spaces/"}

@@ -13,7 +13,7 @@ from hub_client import COMMANDS, Client, as_steps, finished
 from loopback import LoopbackHub
 
 from mtmetrics.artifacts.catalog import catalog
-from mtmetrics.io.atomic import sha256_file
+from mtmetrics.io.checksums import sha256_file
 from mtmetrics.layout import COMPARE, bundled_artifacts, metric_names, metric_scripts
 
 WRITES = ("POST", "PUT", "DELETE")

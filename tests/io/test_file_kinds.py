@@ -74,6 +74,7 @@ NO_PLAIN_TEXT = {
     "rows.parquet": (parquet_bytes(), "mtmetrics score {folder}/rows.parquet"),
     "rows.en": (parquet_bytes(), "mtmetrics score {folder}/rows.parquet"),
     "sheet.xlsx": (b"PK\x03\x04" + bytes(100), "mtmetrics score {folder}/sheet.csv"),
+    "book.csv": (b"PK\x03\x04" + bytes(100), "save its sheet as book.csv"),
     "captions.vtt": ("WEBVTT\n\n00:01.000 --> 00:02.000\nHello\n", "one per line"),
     "utf16.en": (LINES.encode("utf-16"), "iconv -f UTF-16 -t UTF-8"),
     "bare-utf16.en": (LINES.encode("utf-16-le"), "iconv -f UTF-16LE -t UTF-8"),

@@ -5,7 +5,7 @@ import warnings
 
 import pytest
 
-from mtmetrics.io.languages import language_checked
+from mtmetrics.io.languages import with_language_warning
 
 GERMAN = [
     "Das Haus am Ende der Straße ist klein und alt.",
@@ -33,7 +33,7 @@ RUSSIAN = [
 def warnings_of(pair: str | None, columns: list[str], rows: list[tuple[str, ...]]) -> list[str]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        assert list(language_checked(pair, columns, rows)) == rows
+        assert list(with_language_warning(pair, columns, rows)) == rows
     return [str(warning.message) for warning in caught]
 
 

@@ -27,7 +27,7 @@ def written(folder: str | Path, form: str, rows: list[dict], names: list[str] = 
     path = Path(folder) / f"rows.{form}"
     columns = Columns(form, names)
     for number, row in enumerate(rows, 1):
-        columns.add(Row(f"row {number}", row))
+        columns.add_row(Row(f"row {number}", row))
     mode = (
         {"mode": "wb"} if form == "parquet" else {"mode": "w", "encoding": "utf-8", "newline": "\n"}
     )
@@ -141,11 +141,11 @@ def test_what_would_be_lost_is_refused_when_it_is_seen(form: str, seen: list, me
     columns = Columns(form)
     with pytest.raises(InputError, match=message):  # noqa: PT012
         for number, value in enumerate(seen, 1):
-            columns.add(Row(f"row {number}", {"source": "x", "w": value}))
+            columns.add_row(Row(f"row {number}", {"source": "x", "w": value}))
         columns.check_types()
 
 
 def test_names_that_cells_cannot_have() -> None:
     for name in ("a\tb", " "):
         with pytest.raises(InputError, match="line 3: .*column"):
-            Columns("tsv").add(Row("line 3", {name: "x"}))
+            Columns("tsv").add_row(Row("line 3", {name: "x"}))

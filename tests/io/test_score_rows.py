@@ -46,7 +46,7 @@ def test_rows_of_scores_are_read_back(rows: list[ScoreRow]) -> None:
             path = Path(folder) / f"scores.{form}"
             systems = [row.system for row in rows]
             columns = ScoreRow.columns(
-                form, systems, first.values, unusual=first.unusual is not None
+                form, systems, first.scores, with_unusual=first.unusual is not None
             )
             mode = (
                 {"mode": "wb"}
@@ -57,7 +57,7 @@ def test_rows_of_scores_are_read_back(rows: list[ScoreRow]) -> None:
                 open(path, **mode) as stream,
                 contextlib.closing(RowWriter(stream, columns)) as writer,
             ):
-                writer.write(row.fields(form) for row in rows)
+                writer.write(row.to_dict(form) for row in rows)
             table = open_table(path)
             assert table is not None
             assert [ScoreRow.from_row(row) for row in table.rows()] == rows
@@ -65,11 +65,11 @@ def test_rows_of_scores_are_read_back(rows: list[ScoreRow]) -> None:
 
 def test_order_of_the_columns_and_rows_of_systems() -> None:
     row = ScoreRow("a", 1, {"score": 0.5, "lm": None}, "blank")
-    assert [*row.fields("tsv")] == ["system", "segment", "score", "lm", "unusual"]
-    assert [*row.fields("jsonl")] == ["kind", "system", "segment", "score", "lm", "unusual"]
+    assert [*row.to_dict("tsv")] == ["system", "segment", "score", "lm", "unusual"]
+    assert [*row.to_dict("jsonl")] == ["kind", "system", "segment", "score", "lm", "unusual"]
     assert ScoreRow.from_row(Row("x", {"kind": "system", "system": "a", "mean_score": 0.5})) is None
     with pytest.raises(InputError, match="a system, column 'system': 'a.tb' holds a tab"):
-        ScoreRow.columns("tsv", ["a\tb"], ["score"], unusual=False)
+        ScoreRow.columns("tsv", ["a\tb"], ["score"], with_unusual=False)
 
 
 @pytest.mark.parametrize(

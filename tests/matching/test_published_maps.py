@@ -10,7 +10,7 @@ import pytest
 
 from mtmetrics.artifacts.catalog import catalog
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.io.atomic import git_blob_file
+from mtmetrics.io.checksums import git_blob_sha1_of_file
 from mtmetrics.matching.remapping import Remapping
 from mtmetrics.matching.remapping_files import (
     ENCODER,
@@ -146,7 +146,7 @@ def test_import_by_name_or_by_what_is_given(tmp_path):
         "lp": "fr-en",
         "corpus": "corpus",
         "sentences": "2000",
-        "git_blob": git_blob_file(named),
+        "git_blob": git_blob_sha1_of_file(named),
     }
     assert import_map(named, {}).meta == meta
     assert import_map(named, {"layer": "3", "lp": "en-fr"}).meta == meta | {
@@ -158,7 +158,10 @@ def test_import_by_name_or_by_what_is_given(tmp_path):
         import_map(free, {"lp": "de-en"})
     given = {"lp": "de-en", "layer": "2", "encoder": "my-model", "encoder_fingerprint": "01234567"}
     imported = import_map(free, given)
-    assert (imported.kind, imported.meta) == ("umd", given | {"git_blob": git_blob_file(free)})
+    assert (imported.kind, imported.meta) == (
+        "umd",
+        given | {"git_blob": git_blob_sha1_of_file(free)},
+    )
 
 
 def test_what_cannot_be_imported(tmp_path):
@@ -194,7 +197,7 @@ def test_a_changed_file_under_a_published_name_is_not_taken_for_the_original(tmp
     ):
         meta = import_map(path, {}).meta
     assert "origin" not in meta
-    assert meta["git_blob"] == git_blob_file(path)
+    assert meta["git_blob"] == git_blob_sha1_of_file(path)
 
 
 @pytest.mark.parametrize("pair", ["de-en", "ru-en"])
@@ -206,7 +209,7 @@ def test_the_originals(pair, folder, suffix, kind, tmp_path):
     entry = catalog()["xmoverscore-published"]
     vectors = np.random.default_rng(0).normal(size=(3, 768)).astype(np.float32)
     name = f"europarl-v7.{pair}.2k.8{suffix}"
-    assert git_blob_file(folder / name) == entry.files[f"mapping/layer-8/{name}"]
+    assert git_blob_sha1_of_file(folder / name) == entry.files[f"mapping/layer-8/{name}"]
     # Known by its content, whatever its name.
     (tmp_path / f"renamed{suffix}").write_bytes((folder / name).read_bytes())
     remapping = import_map(tmp_path / f"renamed{suffix}", {})

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from mtmetrics.io.languages import tells_languages
+from mtmetrics.io.languages import has_py3langid
 from mtmetrics.scorers.degenerate import degenerate, is_copy, is_looping, is_out_of_proportion
 from mtmetrics.scorers.registry import load_scorer
 
-needs_langid = pytest.mark.skipif(not tells_languages(), reason="needs the extra 'filter'")
+needs_langid = pytest.mark.skipif(not has_py3langid(), reason="needs the extra 'filter'")
 SOURCES = ["Das Haus ist klein.", "Er kommt.", "Ich sehe die Katze.", "Nein."]
 BAD = [
     "the the the the the",
@@ -220,7 +220,7 @@ def test_an_answer_in_the_wrong_language_is_counted_and_said(monkeypatch):
     assert (found.report.language, found.unusual_names()) == (1, ["language", ""])
     # Where it is not installed, nothing is said, and the signature of floored scores is another
     # one.
-    monkeypatch.setattr("mtmetrics.scorers.degenerate.tells_languages", lambda: False)
+    monkeypatch.setattr("mtmetrics.scorers.degenerate.has_py3langid", lambda: False)
     scorer.floor_degenerate = True
     plain = scorer.score(answers["answer"], sources=sources)
     assert plain.segments.tolist() == found.segments.tolist()

@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING
 from mtmetrics.artifacts.catalog import REPOSITORY_NAME_PATTERN, catalog
 from mtmetrics.artifacts.places import artifact_name, hub_snapshot
 from mtmetrics.errors import ArtifactError
-from mtmetrics.io.atomic import JsonObject, sha256_unchanged, write_json
+from mtmetrics.io.atomic import write_json
+from mtmetrics.io.checksums import cached_sha256
+from mtmetrics.io.lines import JsonObject
 
 if TYPE_CHECKING:
     import torch
@@ -75,7 +77,7 @@ class Adapter:
     def fingerprint(self) -> str:
         """8 hexadecimal digits that pin the numbers of the adapter on its base, wherever both
         lie."""
-        weights = sha256_unchanged(self.folder / WEIGHTS)
+        weights = cached_sha256(self.folder / WEIGHTS)
         pinned = f"{WEIGHTS}:{weights}\n{self.base_fingerprint} {self.rank} {self.alpha}\n"
         return hashlib.sha256(pinned.encode()).hexdigest()[:8]
 

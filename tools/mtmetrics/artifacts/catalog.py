@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.io.atomic import git_blob_file, sha256_file, write_atomic
+from mtmetrics.io.atomic import write_atomic
+from mtmetrics.io.checksums import git_blob_sha1_of_file, sha256_file
 from mtmetrics.layout import bundled_artifacts
 
 # The name of a repository on the Hub, ORG/NAME.
@@ -185,7 +186,7 @@ def verify(name: str, folder: Path | None = None) -> Iterator[str]:
     folder = folder or bundled_artifacts() / name
     entry = entries[name]
     algorithm = "git blob hash" if entry.origin else "sha256"
-    checksum = git_blob_file if entry.origin else sha256_file
+    checksum = git_blob_sha1_of_file if entry.origin else sha256_file
     present = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
     for file in sorted(entry.files.keys() | present):
         if file not in present:

@@ -20,7 +20,8 @@ from mtmetrics.artifacts.models import MODEL_FILES, TOKENIZER_FILES, model_label
 from mtmetrics.artifacts.pickles import answer, converted_apart, is_tensors, save_tensors
 from mtmetrics.artifacts.places import hub_snapshot, hub_source, local_folder
 from mtmetrics.errors import ArtifactError
-from mtmetrics.io.atomic import JsonObject, new_folder, write_atomic, write_json
+from mtmetrics.io.atomic import atomic_folder, write_atomic, write_json
+from mtmetrics.io.lines import JsonObject
 
 if TYPE_CHECKING:
     import torch
@@ -227,7 +228,7 @@ def convert_comet(
     if not checkpoint.is_file():
         raise ArtifactError(f"{folder}: holds no {CHECKPOINT}")
     record = conversion_record(folder) | {"encoder": model_label(encoder_name)}
-    with new_folder(out, overwrite) as new:
+    with atomic_folder(out, overwrite) as new:
         copied = [config_folder / "config.json"]
         copied += [path for pattern in TOKENIZER_FILES for path in tokenizer_folder.glob(pattern)]
         copied += [path for pattern in _COPIED for path in folder.glob(pattern)]

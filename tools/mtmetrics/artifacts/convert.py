@@ -24,7 +24,8 @@ from mtmetrics.artifacts.models import MODEL_FILES, refuse_code
 from mtmetrics.artifacts.pickles import answer, converted_apart, is_tensors, save_tensors
 from mtmetrics.artifacts.places import hub_source, local_folder
 from mtmetrics.errors import InputError
-from mtmetrics.io.atomic import JsonObject, new_folder, write_json
+from mtmetrics.io.atomic import atomic_folder, write_json
+from mtmetrics.io.lines import JsonObject
 
 if TYPE_CHECKING:
     import torch
@@ -108,7 +109,7 @@ def convert_model(
             "beside it"
         )
     record = conversion_record(folder)
-    with new_folder(out, overwrite) as new:
+    with atomic_folder(out, overwrite) as new:
         for path in sorted({path for pattern in _COPIED for path in folder.glob(pattern)}):
             target = new / path.relative_to(folder)
             target.parent.mkdir(exist_ok=True)

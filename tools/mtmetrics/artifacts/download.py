@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from mtmetrics.errors import ArtifactError
-from mtmetrics.io.atomic import atomic_path, git_blob_file, git_blob_sha1
+from mtmetrics.io.atomic import atomic_path
+from mtmetrics.io.checksums import git_blob_sha1, git_blob_sha1_of_file
 
 if TYPE_CHECKING:
     import httpx2
@@ -120,7 +121,7 @@ def fetch_file(
                     start = start or piece[:_START]
             checksum = digest.hexdigest()
             if git_blob:
-                blob = git_blob_file(temporary)
+                blob = git_blob_sha1_of_file(temporary)
                 if blob != git_blob:
                     content = f"{size} bytes with the git blob hash {blob}, expected {git_blob}"
                     raise _unexpected(url, start, content, advice)

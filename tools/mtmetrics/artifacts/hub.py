@@ -13,7 +13,8 @@ from pathlib import Path
 from mtmetrics.artifacts.catalog import verify
 from mtmetrics.artifacts.places import HubSource
 from mtmetrics.errors import ArtifactError, InputError, MTMetricsError
-from mtmetrics.io.atomic import new_folder, sha256_unchanged
+from mtmetrics.io.atomic import atomic_folder
+from mtmetrics.io.checksums import cached_sha256
 
 
 def download(
@@ -83,7 +84,7 @@ def _require(path: Path, source: HubSource, file: str) -> None:
     """Refuses a file of the cache that is not the one in the catalog, and removes it."""
     if not path.is_file():
         raise ArtifactError(f"{source} does not hold {file}, which the catalog lists")
-    checksum = sha256_unchanged(path)
+    checksum = cached_sha256(path)
     if checksum != source.files[file]:
         blob = path.resolve()
         path.unlink(missing_ok=True)
@@ -119,7 +120,7 @@ def pull(name: str, source: HubSource, out: Path | None = None) -> tuple[Path, l
     if not target.exists():
         folder = download(source)
         try:
-            with new_folder(target) as temporary:
+            with atomic_folder(target) as temporary:
                 for file in files:
                     (temporary / file).parent.mkdir(parents=True, exist_ok=True)
                     shutil.copyfile(folder / file, temporary / file)

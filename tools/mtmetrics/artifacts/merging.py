@@ -13,7 +13,8 @@ from mtmetrics.artifacts.models import (
     model_label,
 )
 from mtmetrics.artifacts.pickles import save_tensors
-from mtmetrics.io.atomic import JsonObject, new_folder, write_json
+from mtmetrics.io.atomic import atomic_folder, write_json
+from mtmetrics.io.lines import JsonObject
 
 _COPIED = [*MODEL_FILES, "LICENSE*"]
 
@@ -61,7 +62,7 @@ def merge_adapter(
     }
     files = {path for pattern in _COPIED for path in base.glob(pattern)}
     files -= {base / unwanted for unwanted in (*shards, RECORD, SETTINGS, WEIGHTS)}
-    with new_folder(out, overwrite) as made:
+    with atomic_folder(out, overwrite) as made:
         for path in sorted(files):
             target = made / path.relative_to(base)
             target.parent.mkdir(parents=True, exist_ok=True)

@@ -14,7 +14,8 @@ from mtmetrics.artifacts.adapters import SETTINGS, is_adapter, merged, read_adap
 from mtmetrics.artifacts.hub import download
 from mtmetrics.artifacts.places import hub_snapshot, hub_source, local_folder, places_in_words
 from mtmetrics.errors import ArtifactError
-from mtmetrics.io.atomic import JsonObject, sha256_unchanged
+from mtmetrics.io.checksums import cached_sha256
+from mtmetrics.io.lines import JsonObject
 
 if TYPE_CHECKING:
     import torch
@@ -455,7 +456,7 @@ def fingerprint(files: Iterable[Path]) -> str:
     folders do not count."""
     digest = hashlib.sha256()
     for path in files:
-        digest.update(f"{path.name}:{sha256_unchanged(path)}\n".encode())
+        digest.update(f"{path.name}:{cached_sha256(path)}\n".encode())
     return digest.hexdigest()[:8]
 
 

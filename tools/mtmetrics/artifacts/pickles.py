@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mtmetrics.errors import ArtifactError
-from mtmetrics.io.atomic import JsonObject, sha256_file
+from mtmetrics.io.checksums import sha256_file
+from mtmetrics.io.lines import JsonObject
 
 if TYPE_CHECKING:
     import torch

@@ -24,7 +24,9 @@ from mtmetrics.artifacts.cards import check_model_card, check_space_card
 from mtmetrics.artifacts.catalog import CatalogEntry, catalog
 from mtmetrics.artifacts.hub import hub_errors
 from mtmetrics.errors import ArtifactError, InputError, MTMetricsError
-from mtmetrics.io.atomic import JsonObject, git_blob_file, sha256_unchanged, write_atomic
+from mtmetrics.io.atomic import write_atomic
+from mtmetrics.io.checksums import cached_sha256, git_blob_sha1_of_file
+from mtmetrics.io.lines import JsonObject
 from mtmetrics.layout import bundled_artifacts, source_tree, space_folder
 
 if TYPE_CHECKING:
@@ -172,7 +174,7 @@ def published_files(folder: Path) -> dict[str, Path]:
 
 def published_entry(folder: Path, plan: Plan) -> CatalogEntry:
     """Makes the entry of the catalog for a folder that was pushed."""
-    files = {path: sha256_unchanged(file) for path, file in plan.publication.files.items()}
+    files = {path: cached_sha256(file) for path, file in plan.publication.files.items()}
     bundled = folder.parent == bundled_artifacts().resolve()
     return CatalogEntry(
         folder.name, artifact_kind(folder), plan.publication.repository, plan.tag, bundled, files
@@ -283,8 +285,8 @@ def _is_equal(file: Path, remote: "RepoFile") -> bool:
     if file.stat().st_size != remote.size:
         return False
     if remote.lfs:
-        return sha256_unchanged(file) == remote.lfs.sha256
-    return git_blob_file(file) == remote.blob_id
+        return cached_sha256(file) == remote.lfs.sha256
+    return git_blob_sha1_of_file(file) == remote.blob_id
 
 
 def _refs(api: "HfApi", publication: Publication) -> tuple[str, dict[str, str]]:

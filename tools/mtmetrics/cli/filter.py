@@ -201,7 +201,9 @@ def _filter_here(args: argparse.Namespace, filtering: "Filtering") -> _Filtered:
         if scanned.report["pairs"]:
             with (
                 opened(args.out, binary=form == "parquet") as stream,
-                contextlib.closing(RowWriter(stream, columns, header=pairs.is_named)) as writer,
+                contextlib.closing(
+                    RowWriter(stream, columns, with_header=pairs.is_named)
+                ) as writer,
             ):
                 writer.write(_kept_rows(pairs, scanned, is_kept, filtering.names, below))
     report = {**scanned.report, "below": below, "metrics": mixture.about(), **pool.about()}

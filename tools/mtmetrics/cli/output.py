@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from mtmetrics.errors import InputError
-from mtmetrics.io.atomic import is_stream
+from mtmetrics.io.atomic import is_special_file
 
 if TYPE_CHECKING:
     from mtmetrics.reports.styles import Report
@@ -127,7 +127,7 @@ def check_target(
         InputError: there is no folder to put it in; it exists and may not be replaced; or it is a
             folder instead of a file, or a file instead of a folder.
     """
-    if not path or is_stream(path):
+    if not path or is_special_file(path):
         return
     parent = Path(os.path.realpath(path)).parent if os.path.islink(path) else Path(path).parent
     if not parent.is_dir():
@@ -156,7 +156,7 @@ def refuse_inputs_as_outputs(
     for label, path in outputs.items():
         # Files that a folder holds already stay, unless the whole folder is replaced.
         is_filled = os.path.isdir(path) and not getattr(arguments, "overwrite", False)
-        if not is_stream(path) and not is_filled:
+        if not is_special_file(path) and not is_filled:
             _refuse_replacement(label, path, inputs)
             for label_before, path_before in outputs_before.items():
                 if os.path.realpath(path_before) == os.path.realpath(path):

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mtmetrics.errors import InputError
-from mtmetrics.io.lines import iter_parallel, refuse_twice
+from mtmetrics.io.lines import iter_parallel, refuse_repeated_stdin
 from mtmetrics.io.row_writer import Columns
-from mtmetrics.io.tables import Row, open_table, required_columns
+from mtmetrics.io.tables import Row, find_text_columns, open_table
 
 if TYPE_CHECKING:
     import pyarrow
@@ -52,9 +52,9 @@ class Pairs:
         schema = self.schema if form == "parquet" else None
         columns = Columns(form, [self.source, self.target], schema)
         for row in self.rows():
-            columns.add(row)
+            columns.add_row(row)
         refuse_columns(score_columns, columns.names)
-        columns.add_numbers(score_columns)
+        columns.add_floats(score_columns)
         columns.check_types()
         return columns
 
@@ -80,7 +80,7 @@ def open_pairs(paths: Sequence[str]) -> Iterator[Pairs]:
     Raises:
         InputError: a file is missing or damaged, or two files have different numbers of lines.
     """
-    refuse_twice(paths)
+    refuse_repeated_stdin(paths)
     with contextlib.ExitStack() as stack:
         readable_paths = [stack.enter_context(_rereadable(path)) for path in paths]
         try:
@@ -103,14 +103,14 @@ def _pairs(paths: Sequence[str]) -> Pairs:
     table = open_table(path, names)
     if table is None:
         return Pairs(lambda: iter(()))
-    if table.is_named:
-        names = required_columns(table, [("source",), ("translation",)])
+    if table.has_names:
+        names = find_text_columns(table, [("source",), ("translation",)])
 
     def rows() -> Iterator[Row]:
         reopened_table = open_table(path, names)
         return iter(()) if reopened_table is None else reopened_table.rows(names)
 
-    return Pairs(rows, *names, is_named=table.is_named, schema=table.schema)
+    return Pairs(rows, *names, is_named=table.has_names, schema=table.schema)
 
 
 def _parallel_rows(source_path: str, target_path: str) -> Iterator[Row]:

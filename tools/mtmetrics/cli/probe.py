@@ -332,14 +332,14 @@ def _read_rows(
 def _read_sentence_pairs(path: str) -> Iterator[list[str]]:
     """Returns source and human translation of each row. The latter is the reference, or where there
     is none the translation."""
-    from mtmetrics.io.tables import open_table, required_columns
+    from mtmetrics.io.tables import find_text_columns, open_table
 
     table = open_table(path, ("source", "reference"))
     if table is None:
         return iter(())
-    if not table.is_named:
+    if not table.has_names:
         return table.texts(table.names[:2])
-    names = required_columns(table, [("source",), ("reference", "translation")])
+    names = find_text_columns(table, [("source",), ("reference", "translation")])
     return table.texts(names)
 
 

@@ -12,7 +12,7 @@ from mtmetrics.cli import messages, options
 from mtmetrics.cli.output import Document, check_new, print_json
 from mtmetrics.cli.rows import draw_rows
 from mtmetrics.errors import InputError
-from mtmetrics.io.atomic import filled_folder
+from mtmetrics.io.atomic import output_folder
 from mtmetrics.io.lines import short_name
 from mtmetrics.io.tables import read_word_pairs
 
@@ -106,7 +106,7 @@ def run(args: argparse.Namespace) -> None:
         raise InputError("--level sentence needs --parallel FILE, sentences and their translations")
     files = {kind: Path(args.out, map_file_name(args.lp, kind, args.level)) for kind in kinds}
     check_new(list(files.values()), "--out", overwrite=args.overwrite)
-    with filled_folder(args.out):
+    with output_folder(args.out):
         if not os.access(args.out, os.W_OK):
             raise InputError(f"--out {args.out}: no permission to write there")
         print_json(_fit(args, files))

@@ -17,7 +17,7 @@ from mtmetrics.checks import warn
 from mtmetrics.cli.options import LoaderOptions
 from mtmetrics.errors import InputError
 from mtmetrics.io.columns import column_names
-from mtmetrics.io.languages import language_checked
+from mtmetrics.io.languages import with_language_warning
 from mtmetrics.io.lines import check_file, iter_parallel
 from mtmetrics.io.tables import TextTable, count_rows, is_json, open_table, open_texts
 from mtmetrics.scorers.metric import Metric
@@ -162,7 +162,7 @@ def _checked_rows(
     if first_row is None:
         raise _empty(args.file or args.sources or args.references[0])
     column_of_text = [*columns, *["predictions"] * len(opened.systems)]
-    return language_checked(args.lp, column_of_text, itertools.chain([first_row], rows))
+    return with_language_warning(args.lp, column_of_text, itertools.chain([first_row], rows))
 
 
 def _empty(path: str) -> InputError:
@@ -210,7 +210,7 @@ def _open_file(path: str) -> _OpenedInput:
         raise _empty(path)
     columns = [column for column, field in FIELDS.items() if field in table.fields]
     read = functools.partial(_read_texts, table)
-    return _OpenedInput([path], columns if table.has_distinct_columns else None, read, table.count)
+    return _OpenedInput([path], columns if table.is_unambiguous else None, read, table.max_rows)
 
 
 def _read_texts(table: TextTable, columns: Sequence[Column]) -> Iterator[TextRow]:

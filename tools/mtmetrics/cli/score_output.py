@@ -285,7 +285,7 @@ class _RowsWriter(Writer):
         self._columns(self.metrics)
 
     def _columns(self, numbers: Iterable[str]) -> Columns:
-        return ScoreRow.columns(self.form, self.systems, numbers, unusual=self.with_unusual)
+        return ScoreRow.columns(self.form, self.systems, numbers, with_unusual=self.with_unusual)
 
     def add(self, results: "Results") -> None:
         columns = self._columns_of_numbers(results)
@@ -305,7 +305,7 @@ class _RowsWriter(Writer):
         unusual = self._unusual(results)
         for (segment, system), numbers, names in zip(places, rows_of_numbers, unusual, strict=True):
             values = dict(zip(columns, numbers, strict=True))
-            row = ScoreRow(system, segment, values, names).fields(self.form)
+            row = ScoreRow(system, segment, values, names).to_dict(self.form)
             yield row if self.form == "parquet" else rounded(row, full=self.full)
 
     def _columns_of_numbers(self, results: "Results") -> dict[str, list[float | None]]:
@@ -337,7 +337,7 @@ class _RowsWriter(Writer):
     def finish(self, summaries: Sequence[Summary]) -> None:
         if self.form == "parquet" and self._rows is not None:
             documents = [self._described(summary, "name") for summary in summaries]
-            self._rows.describe("mtmetrics", json.dumps(documents, ensure_ascii=False))
+            self._rows.add_metadata("mtmetrics", json.dumps(documents, ensure_ascii=False))
         elif self.form == "jsonl" and self._rows is not None:
             for summary in summaries:
                 document = {"kind": "system", **self._described(summary)}

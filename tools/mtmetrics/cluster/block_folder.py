@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 from mtmetrics.cluster.row_files import readable, resolve, write_file
 from mtmetrics.errors import InputError, MTMetricsError
-from mtmetrics.io.atomic import JsonObject
-from mtmetrics.io.lines import first_difference, json_line
+from mtmetrics.io.lines import JsonObject, first_difference, json_line
 
 if TYPE_CHECKING:
     import numpy as np

@@ -17,7 +17,7 @@ from mtmetrics.checks import positive
 from mtmetrics.cluster.block_folder import BlockFolder, Summary, part_name
 from mtmetrics.cluster.row_files import Reader, absolute, list_files, read_schema
 from mtmetrics.errors import InputError, MTMetricsError, require_extra
-from mtmetrics.io.atomic import JsonObject
+from mtmetrics.io.lines import JsonObject
 
 if TYPE_CHECKING:
     import pyarrow

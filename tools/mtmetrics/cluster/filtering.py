@@ -11,7 +11,7 @@ import numpy as np
 from mtmetrics.checks import InputReport
 from mtmetrics.choosing.parallel_text import EXAMPLES, Checks, Filtering, add_example, scan
 from mtmetrics.cluster.block_folder import BlockFolder
-from mtmetrics.io.atomic import JsonObject
+from mtmetrics.io.lines import JsonObject
 from mtmetrics.models.pool import ModelPool
 
 if TYPE_CHECKING:

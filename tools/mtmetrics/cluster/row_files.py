@@ -15,8 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from mtmetrics.errors import InputError
-from mtmetrics.io.atomic import JsonObject
-from mtmetrics.io.lines import json_object, shown
+from mtmetrics.io.lines import JsonObject, parse_json_object, shown_json
 
 if TYPE_CHECKING:
     import pyarrow
@@ -213,7 +212,7 @@ def _json_rows(path: str) -> Iterator[tuple[str, JsonObject | str]]:
             try:
                 text = raw.decode("utf-8-sig" if number == 1 else "utf-8")
                 if text.strip():
-                    yield place, json_object(text, f"{path}, {place}")
+                    yield place, parse_json_object(text, f"{path}, {place}")
             except UnicodeDecodeError as error:
                 yield place, f"{path}, {place}: byte {error.start + 1} is not valid UTF-8"
             except InputError as error:
@@ -331,7 +330,7 @@ class Reader:
 
         for name in self.texts:
             if not isinstance(row.get(name), str):
-                return f"{name!r} must be a string, got {shown(row.get(name))}"
+                return f"{name!r} must be a string, got {shown_json(row.get(name))}"
         unknown = [name for name in row if name not in self.schema.names]
         if unknown:
             return f"has a key {unknown[0]!r}, which the first rows of the input do not have"
@@ -340,7 +339,9 @@ class Reader:
             try:
                 pyarrow.scalar(value, kind)
             except (pyarrow.ArrowException, UnicodeError, OverflowError, TypeError, ValueError):
-                return f"{name!r} cannot be of type {kind} as in the first rows: {shown(value)}"
+                return (
+                    f"{name!r} cannot be of type {kind} as in the first rows: {shown_json(value)}"
+                )
         return None
 
     def _checked(self, path: str, block: _RawBlock) -> Block:
@@ -376,7 +377,7 @@ def _text_error(value: "pyarrow.Scalar") -> str | None:
         text = value.as_py()
     except UnicodeDecodeError:
         return "is not valid UTF-8"
-    return None if isinstance(text, str) else f"must be a string, got {shown(text)}"
+    return None if isinstance(text, str) else f"must be a string, got {shown_json(text)}"
 
 
 def _table_bytes(table: "pyarrow.Table") -> bytes:

@@ -9,7 +9,7 @@ import numpy as np
 
 from mtmetrics.checks import InputReport
 from mtmetrics.errors import InputError, MTMetricsError
-from mtmetrics.io.atomic import JsonObject
+from mtmetrics.io.lines import JsonObject
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.registry import find_metric, load_scorer

@@ -11,7 +11,9 @@ import numpy as np
 
 from mtmetrics.cluster.block_folder import BlockFolder
 from mtmetrics.cluster.engine import Engine, map_blocks
-from mtmetrics.io.atomic import JsonObject, make_folder, sha256_file
+from mtmetrics.io.atomic import make_folder
+from mtmetrics.io.checksums import sha256_file
+from mtmetrics.io.lines import JsonObject
 from mtmetrics.io.row_writer import write_rows
 from mtmetrics.io.tables import count_rows
 

@@ -20,7 +20,7 @@ import evaluate
 from mtmetrics.artifacts.presets import Preset, preset_names
 from mtmetrics.checks import check, choice, language_of
 from mtmetrics.errors import InputError, MTMetricsError
-from mtmetrics.io.atomic import JsonObject
+from mtmetrics.io.lines import JsonObject
 from mtmetrics.layout import metric_scripts
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.running import Running

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from mtmetrics._version import __version__
 from mtmetrics.checks import as_text, number, shown
 from mtmetrics.errors import InputError, MTMetricsError
-from mtmetrics.io.atomic import JsonObject
+from mtmetrics.io.lines import JsonObject
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.batch import Batch
 

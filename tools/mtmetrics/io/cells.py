@@ -1,6 +1,7 @@
-"""Cells of a table of text: how lines are taken apart, and how a cell is written so that it is read
-back."""
+"""Splits the lines of TSV and CSV tables into cells, and joins cells to lines that are read back
+unchanged."""
 
+import collections
 import csv
 import enum
 import itertools
@@ -10,36 +11,32 @@ from pathlib import Path
 
 from mtmetrics.errors import InputError
 from mtmetrics.io.columns import names_usual_columns
-from mtmetrics.io.file_kinds import bare_name
+from mtmetrics.io.file_kinds import lowercase_unpacked_name
 
-# A row of a table: the number of the line where it ends, and its cells; no cells in a blank line.
-Cells = tuple[int, list[str]]
-# Characters for which programs put a cell between quotes.
-_SPECIAL = re.compile(r'["\t\r\n]')
-_CSV_SPECIAL = re.compile(r'[",\r\n]')
-# A cell at the beginning of a text: between quotes up to a tab or the end, or anything up to a tab.
-_QUOTED = re.compile(r'"(?:[^"]|"")*"(?=\t|\Z)')
-_OPEN = re.compile(r'"(?:[^"]|"")*\Z')
-_PLAIN = re.compile(r"[^\t\n]*(?=\t|\Z)")
-_MOST_LINES = 200  # in a cell with line breaks
+# A row of a table: the number of the line where it ends, and its cells. A blank line has no cells.
+NumberedCells = tuple[int, list[str]]
 
 
 class Dialect(enum.Enum):
     """How cells are separated and quoted."""
 
-    TABS = "tabs; a cell is quoted where it has to be"
-    QUOTED_TABS = "tabs, below a header of which every name is quoted, as cells of text are"
-    COMMAS = "commas, as CSV"
+    # Tabs. A cell is quoted if it holds a quote, a tab or a line break, see `iter_cells`.
+    TABS = enum.auto()
+    # Tabs. All names in the header are quoted, so cells are quoted as in CSV.
+    QUOTED_TABS = enum.auto()
+    # Commas, as in CSV.
+    COMMAS = enum.auto()
 
 
 def find_dialect(path: str | Path, lines: Iterable[str]) -> tuple[Dialect, Iterator[str]]:
-    """Tells by the first line that is not blank how the cells of a table are separated.
+    """Finds out from the first line that is not blank how cells are separated.
 
-    Tabs separate wherever that line holds one. Without a tab, commas do in a file called ``.csv``,
-    and in one called ``.tsv`` whose first line then names usual columns.
+    If that line holds a tab, by tabs. Otherwise by commas if the name of the file ends in ``.csv``,
+    or if it ends in ``.tsv`` and the line, split at commas, holds usual names of columns (see
+    `mtmetrics.io.columns.names_usual_columns`). Otherwise by tabs.
 
     Returns:
-        The dialect, and all lines.
+        The dialect, and an iterator over all lines.
     """
     lines = iter(lines)
     lines_read: list[str] = []
@@ -48,16 +45,17 @@ def find_dialect(path: str | Path, lines: Iterable[str]) -> tuple[Dialect, Itera
         if line.strip():
             break
     first = lines_read[-1] if lines_read else ""
-    return _dialect_of(bare_name(path), first), itertools.chain(lines_read, lines)
+    return _dialect_of(lowercase_unpacked_name(path), first), itertools.chain(lines_read, lines)
 
 
 def _dialect_of(name: str, first: str) -> Dialect:
-    """Tells the dialect of a table by its name in lower case and its first line."""
+    """Finds the dialect of a table from its name in lower case and its first line."""
     cells = first.split("\t")
     if len(cells) > 1:
-        unquoted = [cell[1:-1] for cell in cells if len(cell) > 2 and cell[0] == cell[-1] == '"']
-        is_quoted = len(unquoted) == len(cells) and names_usual_columns(unquoted)
-        return Dialect.QUOTED_TABS if is_quoted else Dialect.TABS
+        names = [cell[1:-1] for cell in cells if len(cell) > 2 and cell[0] == cell[-1] == '"']
+        are_all_quoted = len(names) == len(cells)
+        is_quoted_header = are_all_quoted and names_usual_columns(names)
+        return Dialect.QUOTED_TABS if is_quoted_header else Dialect.TABS
     if not first.strip():
         return Dialect.TABS
     if name.endswith(".csv"):
@@ -67,52 +65,30 @@ def _dialect_of(name: str, first: str) -> Dialect:
     return Dialect.TABS
 
 
-def iter_cells(path: str | Path, lines: Iterable[str], dialect: Dialect) -> Iterator[Cells]:
-    """Yields the rows of a table; blank lines at its end are no rows.
+def iter_cells(path: str | Path, lines: Iterable[str], dialect: Dialect) -> Iterator[NumberedCells]:
+    """Yields the rows of a table. A blank line is a row without cells; blank lines at the end are
+    left out.
 
-    Between tabs, quotes around a cell belong to the table where the cell holds a quote (doubled), a
-    tab or a line break, for which programs such as pandas quote; otherwise they belong to the text.
+    In a table with plain tabs, the quotes around a cell are removed only if the cell holds a
+    doubled quote, a tab or a line break: programs such as pandas quote just these cells. All other
+    quotes are part of the text.
 
     Raises:
-        InputError: the quoting of a table whose cells are all quoted, or of CSV, is damaged; or as
-            the lines.
+        InputError: the quotes of a table in another dialect are damaged, or reading `lines` raises
+            it.
     """
-    rows = _tabbed(iter(lines)) if dialect is Dialect.TABS else _quoted(path, lines, dialect)
-    blank: list[Cells] = []
-    for row in rows:
-        if not row[1]:
-            blank.append(row)
+    rows = _tsv_rows(lines) if dialect is Dialect.TABS else _csv_rows(path, lines, dialect)
+    blank_rows: list[NumberedCells] = []
+    for line_number, cells in rows:
+        if not cells:
+            blank_rows.append((line_number, cells))
             continue
-        yield from blank
-        blank.clear()
-        yield row
+        yield from blank_rows
+        blank_rows.clear()
+        yield line_number, cells
 
 
-def join_tabs(texts: Iterable[str]) -> str:
-    """Joins texts to a line of cells between tabs; quotes texts that `iter_cells` would change.
-
-    No text may hold a tab or a line break.
-    """
-    cells = []
-    for text in texts:
-        would_change = text.endswith("\r") or _unquoted(text) != text
-        cells.append(_in_quotes(text) if would_change else text)
-    return "\t".join(cells)
-
-
-def join_commas(texts: Iterable[str]) -> str:
-    """Joins texts to a line of CSV."""
-    # Not by Python's `csv`: it writes a carriage return without quotes, which ends the line for
-    # readers.
-    cells = [_in_quotes(text) if _CSV_SPECIAL.search(text) else text for text in texts]
-    return ",".join(cells) or '""'
-
-
-def _in_quotes(text: str) -> str:
-    return '"' + text.replace('"', '""') + '"'
-
-
-def _quoted(path: str | Path, lines: Iterable[str], dialect: Dialect) -> Iterator[Cells]:
+def _csv_rows(path: str | Path, lines: Iterable[str], dialect: Dialect) -> Iterator[NumberedCells]:
     separator = "," if dialect is Dialect.COMMAS else "\t"
     reader = csv.reader((line + "\n" for line in lines), delimiter=separator, strict=True)
     try:
@@ -123,80 +99,149 @@ def _quoted(path: str | Path, lines: Iterable[str], dialect: Dialect) -> Iterato
         raise InputError(f"{path}, line {reader.line_num}: not valid CSV ({error})") from None
 
 
-def _tabbed(lines: Iterator[str]) -> Iterator[Cells]:
-    """Yields the rows of a table with tabs; the first row says how many cells a row has."""
-    width = number = 0
-    put_back: list[str] = []  # lines that were read to look for the end of a quoted cell
-    while (line := put_back.pop(0) if put_back else next(lines, None)) is not None:
-        number += 1
+class _Lines:
+    """An iterator over lines that can be put back.
+
+    Attributes:
+        number: number of the last line, from 1.
+    """
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self.number = 0
+        self._lines = iter(lines)
+        self._put_back: collections.deque[str] = collections.deque()
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        line = self._put_back.popleft() if self._put_back else next(self._lines)
+        self.number += 1
+        return line
+
+    def put_back(self, lines: list[str]) -> None:
+        """Puts the last lines back, so that they come next."""
+        self._put_back.extendleft(reversed(lines))
+        self.number -= len(lines)
+
+
+# Lines that may follow the first line of a cell with line breaks.
+_MAX_FURTHER_LINES = 200
+
+
+def _tsv_rows(lines: Iterable[str]) -> Iterator[NumberedCells]:
+    """Yields the rows of a table with plain tabs. The first row sets the number of cells."""
+    lines = _Lines(lines)
+    cell_count = 0
+    for line in lines:
         if "\t" not in line and not line.strip():
-            yield number, []
+            yield lines.number, []
             continue
         cells = line.split("\t")
-        width = width or len(cells)
-        may_go_on = '"' in line and (len(cells) != width or cells[-1].startswith('"'))
-        if may_go_on:
-            following = itertools.chain(tuple(put_back), lines)
-            joined_cells, lines_taken = _joined(line, following, width)
-            put_back = put_back[len(lines_taken) :]
-            if joined_cells is None:
-                put_back = lines_taken + put_back
-            else:
-                cells = joined_cells
-                number += len(lines_taken)
-        yield number, [_unquoted(cell) if cell[:1] == '"' else cell for cell in cells]
+        cell_count = cell_count or len(cells)
+        if '"' in line:
+            # A quoted cell may hold tabs, or go on in the next line.
+            if len(cells) != cell_count or cells[-1].startswith('"'):
+                cells = _read_quoted_row(line, lines, cell_count) or cells
+            cells = [_unquote(cell) for cell in cells]
+        yield lines.number, cells
 
 
-def _joined(line: str, following: Iterator[str], width: int) -> tuple[list[str] | None, list[str]]:
-    """Reads a line, and lines that follow, as cells of which some are quoted.
+def _read_quoted_row(line: str, lines: _Lines, cell_count: int) -> list[str] | None:
+    """Reads a row with quoted cells that may go on over the following lines.
+
+    Args:
+        line: its first line.
+        lines: the following lines. Those that are no part of the row are put back.
+        cell_count: number of cells that the row must have.
 
     Returns:
-        The `width` cells, or None where there are more or fewer; and the lines that were taken from
-        `following`.
+        The cells with their quotes. None if the quotes are part of the text: `line` is a row by
+        itself then.
     """
-    is_row = line.count("\t") + 1 == width
+    is_complete_row = line.count("\t") + 1 == cell_count
     lines_taken: list[str] = []
     text = line
     cells = _split(text)
-    while cells is None and len(lines_taken) < _MOST_LINES:
-        next_line = next(following, None)
+    while cells is None and len(lines_taken) < _MAX_FURTHER_LINES:
+        next_line = next(lines, None)
         if next_line is None:
             break
         lines_taken.append(next_line)
-        if is_row and next_line.count("\t") + 1 == width:
-            break  # both lines are rows as they stand: the quote belongs to the text
+        if is_complete_row and next_line.count("\t") + 1 == cell_count:
+            break  # both lines are complete rows: the quote is part of the text
         text += "\n" + next_line
         cells = _split(text)
-    if cells is None or len(cells) != width:
-        return None, lines_taken
-    return cells, lines_taken
+    if cells is None or len(cells) != cell_count:
+        lines.put_back(lines_taken)
+        return None
+    return cells
+
+
+# A cell at some position of a text, up to a tab or the end of the text: between quotes, with a
+# quote that is not closed, or without quotes around it.
+_QUOTED_CELL = re.compile(r'"(?:[^"]|"")*"(?=\t|\Z)')
+_UNCLOSED_CELL = re.compile(r'"(?:[^"]|"")*\Z')
+_PLAIN_CELL = re.compile(r"[^\t\n]*(?=\t|\Z)")
 
 
 def _split(text: str) -> list[str] | None:
-    """Splits a text into cells, with their quotes.
+    """Splits a text into cells, and keeps their quotes.
 
     Returns:
-        The cells; none where a line ends outside of quotes; None where a quote is still open.
+        The cells; an empty list if a line ends outside quotes; None if a quote is not closed.
     """
     cells: list[str] = []
-    place = 0
+    position = 0
     while True:
-        match = _QUOTED.match(text, place)
-        if match is None and _OPEN.match(text, place):
+        match = _QUOTED_CELL.match(text, position)
+        if match is None and _UNCLOSED_CELL.match(text, position):
             return None
-        match = match or _PLAIN.match(text, place)
-        if match is None:  # a line break outside quotes
+        match = match or _PLAIN_CELL.match(text, position)
+        if match is None:
             return []
         cells.append(match[0])
-        place = match.end() + 1
-        if place > len(text):
+        position = match.end() + 1
+        if position > len(text):
             return cells
 
 
-def _unquoted(cell: str) -> str:
-    if len(cell) < 3 or not cell[0] == cell[-1] == '"':
+# Characters that make programs quote a cell.
+_NEEDS_QUOTES_IN_TSV = re.compile(r'["\t\r\n]')
+_NEEDS_QUOTES_IN_CSV = re.compile(r'[",\r\n]')
+
+
+def _unquote(cell: str) -> str:
+    """Returns a cell of a table with plain tabs without its quotes, if they are no part of the
+    text; see `iter_cells`."""
+    if len(cell) < 3 or not (cell.startswith('"') and cell.endswith('"')):
         return cell
     inner = cell[1:-1]
     has_lone_quote = '"' in inner.replace('""', "")
-    is_quoted = not has_lone_quote and _SPECIAL.search(inner)
+    is_quoted = not has_lone_quote and _NEEDS_QUOTES_IN_TSV.search(inner)
     return inner.replace('""', '"') if is_quoted else cell
+
+
+def join_tabs(texts: Iterable[str]) -> str:
+    """Joins texts to a line of cells between tabs; quotes texts that `iter_cells` would change.
+
+    No text may hold a tab or a line break: the caller refuses those.
+    """
+    cells = []
+    for text in texts:
+        # Readers take a carriage return at the end of a line for a part of the line end.
+        would_change = text.endswith("\r") or _unquote(text) != text
+        cells.append(_quote(text) if would_change else text)
+    return "\t".join(cells)
+
+
+def join_commas(texts: Iterable[str]) -> str:
+    """Joins texts to a line of CSV."""
+    # Python's `csv` is not used: it does not quote a carriage return, which readers take for a line
+    # end.
+    cells = [_quote(text) if _NEEDS_QUOTES_IN_CSV.search(text) else text for text in texts]
+    return ",".join(cells) or '""'  # a single empty cell would be a blank line
+
+
+def _quote(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'

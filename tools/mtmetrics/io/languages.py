@@ -1,5 +1,7 @@
-"""Languages of texts: tokens of a sentence, scripts, and whether texts are in the language that they
-should be in."""
+"""Tokenisation, scripts and language identification: splits sentences into tokens, and tells
+whether texts are in the language that they should be in.
+
+A script is named by the first word of the Unicode names of its letters, such as ``LATIN``."""
 
 import collections
 import functools
@@ -12,14 +14,75 @@ from typing import TypeVar
 from mtmetrics.checks import language_of, script_of_code, split_pair, warn
 from mtmetrics.errors import InputError
 
-_Row = TypeVar("_Row", bound=Sequence[str | Sequence[str]])
-# Languages that are written with spaces and in letters that Moses' rules know. (Sinhala, for example,
-# would be taken apart at joiners in words.)
-_MOSES = (
+# Languages that are written with spaces, and whose letters the Moses rules cover. (The rules would
+# split Sinhala words, for example, at joiners.)
+_MOSES_LANGUAGES = (
     "bg ca cs da de el en es et fi fr ga hr hu is it lt lv nl no pl pt ro ru sk sl sq sr sv tr uk"
 )
-# Scripts that are written without spaces: there a SentencePiece entry without the space mark is no
-# continuation.
+
+
+def tokeniser(language: str) -> Callable[[str], list[str]]:
+    """Returns a function that splits a sentence into tokens: with the Moses rules for European
+    languages, with jieba for Chinese, with `words_and_marks` for others.
+
+    Args:
+        language: an ISO 639 code, such as `mtmetrics.checks.language_of` returns.
+    """
+    if language == "zh":
+        import logging
+
+        import jieba
+
+        # Otherwise jieba logs to standard error while it loads its dictionary.
+        jieba.setLogLevel(logging.WARNING)
+        return lambda sentence: [token for token in jieba.cut(sentence) if token.strip()]
+    if language in _MOSES_LANGUAGES.split():
+        from sacremoses import MosesTokenizer
+
+        moses = MosesTokenizer(lang=language)
+        return lambda sentence: moses.tokenize(sentence, escape=False)
+    return words_and_marks
+
+
+def detokeniser(language: str) -> Callable[[str], str]:
+    """Returns a function that undoes the tokenisation of Moses, including its HTML entities and
+    ``@-@`` hyphens.
+
+    Texts in languages that the Moses rules do not cover stay as they are.
+    """
+    if language not in _MOSES_LANGUAGES.split():
+        return lambda text: text
+    from sacremoses import MosesDetokenizer
+
+    moses = MosesDetokenizer(lang=language)
+    return lambda text: moses.detokenize(text.split())
+
+
+def words_and_marks(sentence: str) -> list[str]:
+    """Splits a sentence into words and single marks.
+
+    A word is a run of letters, digits, combining marks and joiners; a mark is any other character.
+    A character of an unspaced script (Thai, Japanese) is a token of its own, see `is_unspaced`.
+
+    Example:
+        >>> words_and_marks("(a b1)--c")
+        ['(', 'a', 'b1', ')', '-', '-', 'c']
+    """
+    tokens: list[str] = []
+    for chunk in sentence.split():
+        for is_word, group in itertools.groupby(chunk, _belongs_to_word):
+            characters = list(group)
+            tokens += ["".join(characters)] if is_word else characters
+    return tokens
+
+
+def _belongs_to_word(character: str) -> bool:
+    category = unicodedata.category(character)
+    return (category[0] in "LMN" or category == "Cf") and not is_unspaced(character)
+
+
+# Beginnings of the Unicode names of unspaced characters. IDEOGRAPHIC begins the names of marks,
+# such as the ideographic full stop.
 _UNSPACED = (
     "CJK",
     "HIRAGANA",
@@ -32,7 +95,15 @@ _UNSPACED = (
     "TIBETAN",
     "IDEOGRAPHIC",
 )
-# Script, as the names of its characters begin -> languages that are written in no other.
+
+
+def is_unspaced(character: str) -> bool:
+    """Whether a character belongs to a script without spaces between words, or to Hangul, which is
+    treated like one although Korean has spaces."""
+    return unicodedata.name(character, "").startswith(_UNSPACED)
+
+
+# Script -> languages that are written in no other script.
 _SCRIPTS = {
     "LATIN": (
         "af ca cs cy da de en es et eu fi fr ga gl hr hu id is it lt lv ms mt nl no pl pt ro sk "
@@ -61,7 +132,7 @@ _SCRIPTS = {
 _SCRIPT_OF = {
     language: script for script, languages in _SCRIPTS.items() for language in languages.split()
 }
-# ISO 15924 code of a script -> how the names of its characters begin.
+# ISO 15924 code of a script -> script.
 _SCRIPT_CODES = {
     "Latn": "LATIN",
     "Cyrl": "CYRILLIC",
@@ -92,149 +163,49 @@ _SCRIPT_CODES = {
     "Tfng": "TIFINAGH",
     "Olck": "OL",
 }
+# Scripts that are mixed in Japanese, and count as the script CJK.
 _CJK = {"CJK", "HIRAGANA", "KATAKANA"}
-# From this length on py3langid is sure where another language is e^20 times as likely: it is wrong
-# about 4 of 12,000 human translations into English, and sees 994 of 1,000 German texts that are
-# taken for English.
-_LONG, _SURE = 40, 20.0
-# Languages that it mistakes for each other.
-_ALIKE = ("bs hr sr", "da nb nn no", "id ms", "wuu yue zh")
-_FEWEST_TEXTS = 5  # that can contradict a language
-_SHORTEST_TEXT = 15  # that py3langid is asked about, in characters
-_MOST_TEXTS = 100  # that are looked at
-
-
-def tokeniser(language: str) -> Callable[[str], list[str]]:
-    """Returns a function that splits a sentence into tokens: by Moses' rules for European languages,
-    jieba for Chinese, else `words_and_marks`."""
-    if language == "zh":
-        import logging
-
-        import jieba
-
-        # It would report on standard error how it loads its dictionary.
-        jieba.setLogLevel(logging.WARNING)
-        return lambda sentence: [token for token in jieba.cut(sentence) if token.strip()]
-    if language in _MOSES.split():
-        from sacremoses import MosesTokenizer
-
-        moses = MosesTokenizer(lang=language)
-        return lambda sentence: moses.tokenize(sentence, escape=False)
-    return words_and_marks
-
-
-def detokeniser(language: str) -> Callable[[str], str]:
-    """Returns a function that undoes Moses' tokenisation, its entities and joined hyphens, too.
-
-    Texts in languages that Moses does not know stay as they are.
-    """
-    if language not in _MOSES.split():
-        return lambda text: text
-    from sacremoses import MosesDetokenizer
-
-    moses = MosesDetokenizer(lang=language)
-    return lambda text: moses.detokenize(text.split())
-
-
-def words_and_marks(sentence: str) -> list[str]:
-    """Runs of letters, digits and what joins or modifies them, and every other mark alone.
-
-    A character of a script that is written without spaces (Thai, Japanese) counts as a token of its
-    own.
-
-    Example:
-        >>> words_and_marks("(a b1)--c")
-        ['(', 'a', 'b1', ')', '-', '-', 'c']
-    """
-    tokens: list[str] = []
-    for chunk in sentence.split():
-        for is_word, group in itertools.groupby(chunk, _belongs_to_word):
-            characters = list(group)
-            tokens += ["".join(characters)] if is_word else characters
-    return tokens
-
-
-def _belongs_to_word(character: str) -> bool:
-    category = unicodedata.category(character)
-    return (category[0] in "LMN" or category == "Cf") and not is_unspaced(character)
-
-
-def language_identifier(language: str) -> Callable[[str], str]:
-    """Returns a function that tells the ISO 639 code of a sentence's language, by py3langid.
-
-    Raises:
-        InputError: py3langid does not know `language`.
-    """
-    import py3langid
-
-    languages = sorted({code for code, _ in py3langid.rank("")})
-    if language not in languages:
-        advice = f"so do without the language filter; it knows: {' '.join(languages)}"
-        raise InputError(f"language {language!r}: py3langid does not know it, {advice}")
-    return lambda sentence: py3langid.classify(sentence)[0]
-
-
-def is_unspaced(character: str) -> bool:
-    """Whether a character belongs to a script that is written without spaces between words."""
-    return unicodedata.name(character, "").startswith(_UNSPACED)
-
-
-def language_checked(
-    lang_pair: str | None, columns: Sequence[str], rows: Iterable[_Row]
-) -> Iterator[_Row]:
-    """Yields the rows, and gives one warning if most texts at the beginning of a column contradict
-    the language pair.
-
-    They do by their script or, where py3langid is installed and knows the language, by being in one
-    other language.
-
-    Args:
-        lang_pair: such as ``de-en``; None for no check.
-        columns: ``sources``, ``references`` or ``predictions`` for each column.
-        rows: of texts; of a list of texts the first one counts.
-    """
-    rows = iter(rows)
-    beginning = []
-    for row in itertools.islice(rows, _MOST_TEXTS if lang_pair is not None else 0):
-        beginning.append([text if isinstance(text, str) else text[0] for text in row])
-        yield row
-    if len(beginning) >= _FEWEST_TEXTS:
-        _warn_once(str(lang_pair), columns, beginning)
-    beginning.clear()
-    yield from rows
-
-
-def _warn_once(lang_pair: str, columns: Sequence[str], rows: list[list[str]]) -> None:
-    """Warns of the first column whose texts contradict the language pair."""
-    source, target = split_pair(lang_pair)
-    for column, texts in zip(columns, zip(*rows, strict=True), strict=True):
-        language = source if column == "sources" else target
-        contradiction = _contradiction(language, [text for text in texts if text.strip()])
-        if contradiction:
-            advice = f"is --lp {lang_pair} right, and is each file where it belongs?"
-            warn(f"{column} are to be {language!r}, but {contradiction}; {advice}")
-            return
 
 
 def expected_script(code: str) -> str | None:
-    """Returns the script of texts in a language, as the names of its characters begin.
+    """Returns the script of texts in a language: the one that the code names, else the one that the
+    language is always written in; None if there is no such script in the tables.
 
-    It is the script that the code names, else the one that the language is always written in; None
-    where that is not known.
+    Args:
+        code: a code of a language, see `mtmetrics.checks.language_of`.
 
     Example:
         >>> expected_script("de"), expected_script("sr_Cyrl")
         ('LATIN', 'CYRILLIC')
     """
-    script = script_of_code(code)
-    if script is None:
+    script_code = script_of_code(code)
+    if script_code is None:
         return _SCRIPT_OF.get(language_of(code))
-    return _SCRIPT_CODES.get(script)
+    return _SCRIPT_CODES.get(script_code)
+
+
+def is_in_other_script(text: str, code: str | None) -> bool:
+    """Whether most letters of a text are not in the script of a language; False if the language is
+    None, or `expected_script` has no script for its code."""
+    expected = None if code is None else expected_script(code)
+    return expected is not None and _script(text) not in ("", expected)
+
+
+def _script(text: str) -> str:
+    """Returns the script of most letters of a text; an empty string if it has no letters."""
+    scripts = collections.Counter(map(_script_of_letter, filter(str.isalpha, text)))
+    return scripts.most_common(1)[0][0] if scripts else ""
+
+
+@functools.lru_cache(maxsize=4096)
+def _script_of_letter(letter: str) -> str:
+    name = unicodedata.name(letter, "").split(" ")[0]
+    return "CJK" if name in _CJK else name
 
 
 def standard_pair(lang_pair: str) -> str:
-    """Returns a language pair by the codes of its languages, each with its script where that is not
-    the usual one. Scores depend on nothing else of it.
+    """Returns a language pair in its standard form: the ISO 639 codes of its languages, each with a
+    script only if that is not the usual one. Scores depend on nothing else in the pair.
 
     Example:
         >>> standard_pair("deu_Latn-eng_Latn"), standard_pair("en-sr_Cyrl_RS")
@@ -244,76 +215,139 @@ def standard_pair(lang_pair: str) -> str:
 
 
 def _standard_code(code: str) -> str:
-    language, script = language_of(code), script_of_code(code)
-    is_usual = script is None or _SCRIPT_OF.get(language) == _SCRIPT_CODES.get(script, script)
-    return language if is_usual else f"{language}_{script}"
-
-
-def _contradiction(code: str, texts: Sequence[str]) -> str:
-    """Says how texts contradict the language of a code; an empty string where they do not."""
-    expected = expected_script(code)
-    scripts = [script for text in texts if (script := _script(text))]
-    wrong_scripts = [script for script in scripts if script != expected]
-    is_most = 2 * len(wrong_scripts) > len(scripts)
-    if expected is not None and len(scripts) >= _FEWEST_TEXTS and is_most:
-        [(script, _)] = collections.Counter(wrong_scripts).most_common(1)
-        return f"{len(wrong_scripts)} of {len(scripts)} segments are in {script.title()} letters"
-    language = language_of(code)
-    texts = [text for text in texts if len(text) >= _SHORTEST_TEXT]
-    if len(texts) < _FEWEST_TEXTS:
-        return ""
-    try:
-        identified = language_identifier(language)
-    except (ImportError, InputError):  # py3langid is absent, or does not know the language
-        return ""
-    [(other, count)] = collections.Counter(map(identified, texts)).most_common(1)
-    if other == language or 2 * count <= len(texts):
-        return ""
-    return f"{count} of {len(texts)} segments look like {other!r}"
-
-
-def is_of_other_script(text: str, code: str | None) -> bool:
-    """Whether most letters of a text are of another script than that of a language, by its code;
-    False where the language or its script is not known."""
-    expected = None if code is None else expected_script(code)
-    return expected is not None and _script(text) not in ("", expected)
+    language, script_code = language_of(code), script_of_code(code)
+    is_usual = script_code is None or _SCRIPT_OF.get(language) == _SCRIPT_CODES.get(
+        script_code, script_code
+    )
+    return language if is_usual else f"{language}_{script_code}"
 
 
 @functools.cache
-def tells_languages() -> bool:
-    """Whether py3langid, which tells the language of a text, is installed."""
+def has_py3langid() -> bool:
+    """Whether py3langid, which identifies languages, is installed."""
     return importlib.util.find_spec("py3langid") is not None
 
 
-def is_of_other_language(text: str, language: str) -> bool:
-    """Whether a text of 40 characters or more is surely not in a language that py3langid knows."""
-    return len(text) >= _LONG and is_surely_foreign(text, language)
+def language_identifier(language: str) -> Callable[[str], str]:
+    """Checks that py3langid knows a language, and returns a function that identifies the language
+    of any sentence by its ISO 639 code.
+
+    Raises:
+        InputError: py3langid does not know `language`.
+    """
+    import py3langid
+
+    languages = sorted({code for code, _ in py3langid.rank("")})  # ranks all that it knows
+    if language not in languages:
+        advice = f"so do without the language filter; it knows: {' '.join(languages)}"
+        raise InputError(f"language {language!r}: py3langid does not know it, {advice}")
+    return lambda sentence: py3langid.classify(sentence)[0]
+
+
+# A text is surely foreign if another language is e^20 times as likely. Among texts of 40 characters
+# or more, this is wrong about 4 of 12,000 human translations into English, and right about 994 of
+# 1,000 German texts that should be English.
+_MIN_LENGTH, _MIN_LOG_RATIO = 40, 20.0
+# Languages that py3langid confuses.
+_CONFUSABLE = tuple(group.split() for group in ("bs hr sr", "da nb nn no", "id ms", "wuu yue zh"))
+
+
+def is_long_and_foreign(text: str, language: str) -> bool:
+    """Whether a text of 40 characters or more is surely not in a language; False for shorter
+    texts."""
+    return len(text) >= _MIN_LENGTH and is_surely_foreign(text, language)
 
 
 @functools.lru_cache(maxsize=4096)
 def is_surely_foreign(text: str, language: str) -> bool:
-    """Whether a text of any length is surely not in a language; hardly ever true of a short one."""
+    """Whether a text of any length is surely not in a language, which is rarely true of short
+    texts; False if py3langid does not know the language."""
     import py3langid
 
-    ranks = dict(py3langid.rank(text))
-    if language not in ranks:
+    log_probabilities = dict(py3langid.rank(text))
+    if language not in log_probabilities:
         return False
-    alike = [language]
-    for group in _ALIKE:
-        if language in group.split():
-            alike = group.split()
-    rank = max(ranks[code] for code in alike if code in ranks)
-    return max(ranks.values()) - rank > _SURE
+    confusable = [language]
+    for group in _CONFUSABLE:
+        if language in group:
+            confusable = group
+    likeliest = max(log_probabilities[code] for code in confusable if code in log_probabilities)
+    return max(log_probabilities.values()) - likeliest > _MIN_LOG_RATIO
 
 
-def _script(text: str) -> str:
-    """Returns the script of most letters, as the names of its characters begin; an empty string
-    where there are no letters."""
-    scripts = collections.Counter(map(_script_of_letter, filter(str.isalpha, text)))
-    return scripts.most_common(1)[0][0] if scripts else ""
+_Row = TypeVar("_Row", bound=Sequence[str | Sequence[str]])
+# Texts of a column that a warning is based on: at least and at most.
+_MIN_TEXTS, _MAX_TEXTS = 5, 100
+# Characters of the shortest text whose language is identified for a warning.
+_MIN_LENGTH_IN_WARNINGS = 15
 
 
-@functools.lru_cache(maxsize=4096)
-def _script_of_letter(letter: str) -> str:
-    name = unicodedata.name(letter, "").split(" ")[0]
-    return "CJK" if name in _CJK else name
+def with_language_warning(
+    lang_pair: str | None, columns: Sequence[str], rows: Iterable[_Row]
+) -> Iterator[_Row]:
+    """Yields the rows unchanged. Warns once if most texts at the beginning of a column contradict
+    the language pair.
+
+    A text contradicts it if most of its letters are in another script, or if py3langid, where that
+    is installed and knows the language, identifies another language, the same one for most texts.
+
+    Args:
+        lang_pair: such as ``de-en``; None for no warning.
+        columns: ``sources``, ``references`` or ``predictions`` for each column.
+        rows: rows of texts. If a cell is a list of texts, only its first text is checked.
+    """
+    if lang_pair is None:
+        yield from rows
+        return
+    rows = iter(rows)
+    first_rows = []
+    for row in itertools.islice(rows, _MAX_TEXTS):
+        first_rows.append([text if isinstance(text, str) else text[0] for text in row])
+        yield row
+    if len(first_rows) >= _MIN_TEXTS:
+        _warn_of_wrong_language(lang_pair, columns, first_rows)
+    first_rows.clear()
+    yield from rows
+
+
+def _warn_of_wrong_language(lang_pair: str, columns: Sequence[str], rows: list[list[str]]) -> None:
+    """Warns about the first column whose texts contradict the language pair."""
+    source, target = split_pair(lang_pair)
+    for column, texts in zip(columns, zip(*rows, strict=True), strict=True):
+        code = source if column == "sources" else target
+        texts_with_words = [text for text in texts if text.strip()]
+        contradiction = _other_script(code, texts_with_words) or _other_language(
+            language_of(code), texts_with_words
+        )
+        if contradiction:
+            advice = f"is --lp {lang_pair} right, and is each file where it belongs?"
+            warn(f"{column} are to be {code!r}, but {contradiction}; {advice}")
+            return
+
+
+def _other_script(code: str, texts: Sequence[str]) -> str:
+    """Describes how many texts are in another script than that of a language; returns an empty
+    string if most of them are not."""
+    expected = expected_script(code)
+    scripts = [script for text in texts if (script := _script(text))]
+    wrong_scripts = [script for script in scripts if script != expected]
+    if expected is None or len(scripts) < _MIN_TEXTS or 2 * len(wrong_scripts) <= len(scripts):
+        return ""
+    [(script, _)] = collections.Counter(wrong_scripts).most_common(1)
+    return f"{len(wrong_scripts)} of {len(scripts)} segments are in {script.title()} letters"
+
+
+def _other_language(language: str, texts: Sequence[str]) -> str:
+    """Describes how many texts are in one other language; returns an empty string if most of them
+    are not."""
+    long_texts = [text for text in texts if len(text) >= _MIN_LENGTH_IN_WARNINGS]
+    if len(long_texts) < _MIN_TEXTS:
+        return ""
+    try:
+        identify = language_identifier(language)
+    except (ImportError, InputError):  # py3langid is absent, or does not know the language
+        return ""
+    [(other, count)] = collections.Counter(map(identify, long_texts)).most_common(1)
+    if other == language or 2 * count <= len(long_texts):
+        return ""
+    return f"{count} of {len(long_texts)} segments look like {other!r}"

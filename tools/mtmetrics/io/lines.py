@@ -1,13 +1,12 @@
-"""Lines of text and of JSON, in and out: plain or compressed files, standard input, parallel
-files."""
+"""Reads lines of text and objects of JSON from files, compressed files and standard input."""
 
 import bz2
+import codecs
 import gzip
 import io
 import itertools
 import json
 import lzma
-import stat
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,7 +15,9 @@ from typing import Any, BinaryIO, cast
 
 from mtmetrics import checks
 from mtmetrics.errors import InputError
-from mtmetrics.io.file_kinds import HEAD_SIZE, Layout, check_head
+from mtmetrics.io.file_kinds import HEAD_SIZE, LineContent, check_head
+
+JsonObject = dict[str, Any]
 
 
 def _gunzip(stream: BinaryIO) -> gzip.GzipFile:
@@ -29,9 +30,9 @@ _UNPACKERS: dict[bytes, Callable[[BinaryIO], io.BufferedIOBase]] = {
     b"BZh": bz2.BZ2File,
     b"\xfd7zXZ\0": lzma.LZMAFile,
 }
-_ZSTANDARD = b"\x28\xb5\x2f\xfd"
-# Errors of reading a file that cannot be read, or is damaged.
-UNREADABLE = (OSError, EOFError, zlib.error, lzma.LZMAError)
+_ZSTANDARD = b"\x28\xb5\x2f\xfd"  # the standard library unpacks it from Python 3.14 on
+# Errors that reading a damaged or unreadable file may raise.
+READ_ERRORS = (OSError, EOFError, zlib.error, lzma.LZMAError)
 
 
 class _Unpacked(io.BufferedReader):
@@ -49,8 +50,8 @@ class _Unpacked(io.BufferedReader):
 
 
 def open_bytes(path: str | Path) -> BinaryIO:
-    """Opens a file, or for ``-`` standard input, and unpacks gzip, bzip2 and xz, whatever its name
-    is.
+    """Opens a file, or standard input for ``-``. Unpacks gzip, bzip2 and xz, which the first bytes
+    show.
 
     Raises:
         InputError: the file is missing or unreadable, or compressed in another way.
@@ -58,17 +59,18 @@ def open_bytes(path: str | Path) -> BinaryIO:
     stream = _opened(path)
     try:
         head = _head(stream)
-        if head.startswith(_ZSTANDARD):
-            _close(stream)
-            raise InputError(f"{path}: is compressed with Zstandard; unpack it: zstd -d {path}")
     except OSError as error:
         _close(stream)
         raise InputError(f"{path}: {error.strerror or error}") from error
+    if head.startswith(_ZSTANDARD):
+        _close(stream)
+        raise InputError(f"{path}: is compressed with Zstandard; unpack it: zstd -d {path}")
     for start, unpack in _UNPACKERS.items():
         if head.startswith(start):
             return _Unpacked(unpack(stream), stream)
     if head and str(path).lower().endswith(".gz"):
-        return _Unpacked(_gunzip(stream), stream)  # reading raises an error that says what is wrong
+        # Not gzip, but its name says so: unpacking it raises an error that tells the user.
+        return _Unpacked(_gunzip(stream), stream)
     return stream
 
 
@@ -94,67 +96,69 @@ def _close(stream: BinaryIO) -> None:
 
 
 def _head(stream: BinaryIO) -> bytes:
-    """Returns the next bytes of a stream, without taking them off."""
+    """Returns the next bytes of a stream, without consuming them."""
     if isinstance(stream, io.BufferedReader):
         return stream.peek(HEAD_SIZE)
-    place = stream.tell()
+    # Standard input that a program has replaced by bytes in memory.
+    position = stream.tell()
     head = stream.read(HEAD_SIZE)
-    stream.seek(place)
+    stream.seek(position)
     return head
 
 
-def check_file(path: str | Path, layout: Layout) -> None:
-    """Checks the first bytes of a regular file, before anything is read of it; see `check_head`.
-    Pipes are checked when they are read."""
-    if Path(path).is_file() and stat.S_ISREG(Path(path).stat().st_mode):
+def check_file(path: str | Path, content: LineContent) -> None:
+    """Checks the first bytes of a regular file before a command reads it; see `check_head`. Pipes
+    are checked when they are read."""
+    if Path(path).is_file():
         with open_bytes(path) as stream:
-            _check_stream(stream, path, layout)
+            _check_stream(stream, path, content)
 
 
-def iter_lines(path: str | Path, layout: Layout = "any") -> Iterator[str]:
+def iter_lines(path: str | Path, content: LineContent = "any") -> Iterator[str]:
     """Yields the lines of a UTF-8 file without their line ends; only ``\\n`` and ``\\r\\n`` end a
     line.
 
     Args:
         path: a file, plain or compressed, or ``-`` for standard input.
-        layout: what its lines should hold.
+        content: the content that the lines must have.
 
     Raises:
-        InputError: the file is missing, unreadable, damaged, of another layout, not UTF-8 or holds
-            a NUL (with the line's number).
+        InputError: the file is missing, unreadable or damaged, has another content, is not UTF-8 or
+            holds a NUL (with the line's number).
     """
     stream = open_bytes(path)
     try:
-        _check_stream(stream, path, layout)
+        _check_stream(stream, path, content)
     except InputError:
         _close(stream)
         raise
     yield from decoded_lines(stream, path)
 
 
-def _check_stream(stream: BinaryIO, path: str | Path, layout: Layout) -> None:
+def _check_stream(stream: BinaryIO, path: str | Path, content: LineContent) -> None:
     try:
-        check_head(path, _head(stream), layout)
-    except UNREADABLE as error:
+        check_head(path, _head(stream), content)
+    except READ_ERRORS as error:
         raise InputError(f"{path}, after line 0: cannot be read ({error})") from error
 
 
 def decoded_lines(stream: BinaryIO, path: str | Path) -> Iterator[str]:
-    """Yields the lines of an open stream like `iter_lines`, and closes all but standard input.
+    """Yields the lines of an open stream of bytes like `iter_lines`, and closes the stream unless
+    it is standard input.
 
     Args:
-        stream: the stream.
-        path: its name for messages.
+        stream: unpacked bytes.
+        path: name of the stream for messages.
     """
     number = 0
     try:
         for number, raw in enumerate(stream, 1):
             if number == 1:
-                raw = raw.removeprefix(b"\xef\xbb\xbf")
+                raw = raw.removeprefix(codecs.BOM_UTF8)
             if b"\0" in raw:
                 raise InputError(
-                    f"{path}, line {number}: holds a NUL byte, so this is no text, or not in UTF-8 "
-                    "(UTF-16?); convert it to UTF-8"
+                    f"{path}, line {number}: holds a NUL byte, so this is not UTF-8 text (perhaps "
+                    "UTF-16); convert it to UTF-8"
                 )
             yield raw.decode("utf-8").removesuffix("\n").removesuffix("\r")
     except UnicodeDecodeError as error:
@@ -162,36 +166,66 @@ def decoded_lines(stream: BinaryIO, path: str | Path) -> Iterator[str]:
         raise InputError(
             f"{path}, line {number}: {byte} is not valid UTF-8; convert the file to UTF-8"
         ) from None
-    except UNREADABLE as error:
+    except READ_ERRORS as error:
         raise InputError(f"{path}, after line {number}: cannot be read ({error})") from error
     finally:
         _close(stream)
 
 
-def json_object(line: str, place: str) -> dict[str, Any]:
+def refuse_repeated_stdin(paths: Sequence[str | Path]) -> None:
+    """Refuses files to read side by side if standard input is named more than once."""
+    if sum(str(path) == "-" for path in paths) > 1:
+        raise InputError("-: standard input can be read only once; name a file for the others")
+
+
+def iter_parallel(paths: Sequence[str | Path]) -> Iterator[list[str]]:
+    """Yields the lines of parallel files side by side.
+
+    Raises:
+        InputError: standard input is named more than once; one file ends before another (names both
+            and the line); or `iter_lines` raises it.
+    """
+    refuse_repeated_stdin(paths)
+    streams = [iter_lines(path, "segments") for path in paths]
+    for number in itertools.count(1):
+        row = [next(stream, None) for stream in streams]
+        lines = [line for line in row if line is not None]
+        if not lines:
+            return
+        if len(lines) < len(row):
+            shorter = paths[row.index(None)]
+            longer = paths[row.index(lines[0])]
+            raise InputError(
+                f"{shorter} ends after {number - 1} lines, but {longer} goes on; parallel files need "
+                "equal lengths"
+            )
+        yield lines
+
+
+def parse_json_object(line: str, where: str) -> JsonObject:
     """Reads the object in a line of JSON Lines.
 
     Raises:
-        InputError: the line holds no object; names the place.
+        InputError: the line holds no object; the message names `where`.
     """
     try:
         row = json.loads(line)
     except json.JSONDecodeError as error:
-        raise InputError(f"{place}: not valid JSON ({error.msg} at column {error.colno})") from None
+        raise InputError(f"{where}: not valid JSON ({error.msg} at column {error.colno})") from None
     except ValueError:
-        raise InputError(f"{place}: holds a number that is too long to be read") from None
-    return _checked_object(row, place, may_hold_surrogates="\\ud" in line.lower())
+        raise _long_number_error(where) from None
+    return _checked_object(row, where, may_hold_surrogates="\\ud" in line.lower())
 
 
-def json_array(text: str, path: str) -> Iterator[dict[str, Any]]:
-    """Yields the objects of an array of JSON.
+def parse_json_array(text: str, path: str) -> Iterator[JsonObject]:
+    """Yields the objects of a JSON array.
 
     Args:
         text: the array.
         path: its name for messages.
 
     Raises:
-        InputError: the text is no JSON, or an item is no object.
+        InputError: the text is not JSON, or an item is not an object.
     """
     try:
         items = json.loads(text)
@@ -200,40 +234,51 @@ def json_array(text: str, path: str) -> Iterator[dict[str, Any]]:
             f"{path}, line {error.lineno}: not valid JSON ({error.msg} at column {error.colno})"
         ) from None
     except ValueError:
-        raise InputError(f"{path}: holds a number that is too long to be read") from None
+        raise _long_number_error(path) from None
     may_hold_surrogates = "\\ud" in text.lower()
     for number, item in enumerate(items, 1):
         yield _checked_object(item, f"{path}, item {number}", may_hold_surrogates)
 
 
-def _checked_object(row: object, place: str, may_hold_surrogates: bool) -> dict[str, Any]:
-    """Returns a value that is an object whose texts can be written again. Half a character, which
-    an escape of JSON can name, cannot."""
+def _long_number_error(where: str) -> InputError:
+    """Makes the error for a whole number with more digits than Python reads."""
+    return InputError(f"{where}: holds a number that is too long to be read")
+
+
+def _checked_object(row: object, where: str, may_hold_surrogates: bool) -> JsonObject:
+    """Returns `row` if it is an object whose strings can be encoded as UTF-8. A lone surrogate,
+    which an escape in JSON can stand for, cannot."""
     if not isinstance(row, dict):
-        raise InputError(f"{place}: a JSON object is needed, got {type(row).__name__}")
+        raise InputError(f"{where}: a JSON object is needed, got {type(row).__name__}")
     if may_hold_surrogates:
         try:
             json_line(row).encode("utf-8")
         except UnicodeEncodeError:
             raise InputError(
-                f"{place}: holds a lone surrogate (\\ud800 to \\udfff), not valid Unicode text"
+                f"{where}: holds a lone surrogate (\\ud800 to \\udfff), not valid Unicode text"
             ) from None
     return row
 
 
 def json_line(row: Mapping[str, object]) -> str:
-    """Writes a row as a line of JSON Lines."""
+    """Returns a row as a line of JSON Lines."""
     return json.dumps(row, ensure_ascii=False) + "\n"
 
 
-def shown(value: object) -> str:
-    """Shows a value of JSON in a message, cut where it is long."""
+def shown_json(value: object) -> str:
+    """Returns a JSON value for messages, cut if it is long."""
     return "null" if value is None else checks.shown(value)
 
 
 def first_difference(before: object, now: object, name: str = "") -> str | None:
-    """Returns the first entry that two objects of JSON do not have in common; None where they are
-    equal. Entries of objects inside them are named alone.
+    """Describes the first entry in which two JSON objects differ; None if they are equal.
+
+    A missing entry counts as null. An entry of a nested object is named by its own key alone.
+
+    Args:
+        before: an object, or a value in it.
+        now: the other object, or the value in its place.
+        name: key of the values, if they are not objects.
 
     Example:
         >>> first_difference({"steps": 60}, {"steps": 70})
@@ -245,41 +290,11 @@ def first_difference(before: object, now: object, name: str = "") -> str | None:
             if difference:
                 return difference
         return None
-    return None if before == now else f"{name} {shown(before)}, not {shown(now)}"
-
-
-def refuse_twice(paths: Sequence[str | Path]) -> None:
-    """Refuses files that are read side by side, two of which are standard input."""
-    if [*map(str, paths)].count("-") > 1:
-        raise InputError("-: standard input can be read only once; name a file for the others")
-
-
-def iter_parallel(paths: Sequence[str | Path]) -> Iterator[list[str]]:
-    """Yields the lines of parallel files side by side.
-
-    Raises:
-        InputError: two of them are standard input; one file ends before another (names both and the
-            line); or as `iter_lines`.
-    """
-    refuse_twice(paths)
-    streams = [iter_lines(path, "segments") for path in paths]
-    for number in itertools.count(1):
-        row = [next(stream, None) for stream in streams]
-        lines = [line for line in row if line is not None]
-        if not lines:
-            return
-        if len(lines) < len(row):
-            ended = paths[row.index(None)]
-            longer = paths[row.index(lines[0])]
-            raise InputError(
-                f"{ended} ends after {number - 1} lines, but {longer} goes on; parallel files need "
-                "equal lengths"
-            )
-        yield lines
+    return None if before == now else f"{name} {shown_json(before)}, not {shown_json(now)}"
 
 
 def short_name(path: str | Path) -> str:
-    """Returns folder and name of a file: enough to tell files of one name apart, without saying
-    where they lie."""
+    """Returns a file's name and its folder's name: enough to distinguish files of the same name
+    without the full path."""
     parts = Path(path).parts
     return "/".join(parts[-2:]) if len(parts) > 1 else str(path)

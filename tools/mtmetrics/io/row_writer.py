@@ -1,7 +1,8 @@
-"""Rows out: cells between tabs or commas, JSON Lines or Parquet, for all commands.
+"""Writes rows as TSV, CSV, JSON Lines or Parquet.
 
-A writer knows the names and types of all columns before it writes the first row. `Columns` refuses
-values that a format cannot hold; a command fills it before its work."""
+A `RowWriter` needs the names and types of all columns before it writes the first row. A command
+fills a `Columns` with them before it starts to compute, so that a value that the format cannot hold
+is refused early."""
 
 import itertools
 import json
@@ -12,32 +13,35 @@ from typing import IO, TYPE_CHECKING, Any
 from mtmetrics.errors import InputError
 from mtmetrics.io.atomic import atomic_text
 from mtmetrics.io.cells import join_commas, join_tabs
-from mtmetrics.io.lines import json_line, shown
+from mtmetrics.io.lines import json_line, shown_json
 from mtmetrics.io.tables import Row
 from mtmetrics.io.value_types import ValueType
 
 if TYPE_CHECKING:
     import pyarrow
 
-_ROWS_AT_ONCE = 10_000
-_MEND = "write .jsonl or .parquet"
+_PARQUET_BATCH = 10_000  # rows
+_ADVICE = "write .jsonl or .parquet"
 
 
 class Columns:
-    """Columns of rows that will be written: their names, in the order in which they come first,
-    and for Parquet their types.
+    """Names and Parquet types of the columns of rows that will be written. Columns stand in the
+    order of their first appearance.
 
     Args:
-        form: ``tsv``, ``csv``, ``jsonl`` or ``parquet``.
-        names: names of columns that come first, whether or not rows have them.
-        schema: types for Parquet of columns whose type need not be inferred.
+        file_format: ``tsv``, ``csv``, ``jsonl`` or ``parquet``.
+        names: the first columns, which are written even if no row has them.
+        known_types: Parquet types of some columns. The types of the others are inferred.
     """
 
     def __init__(
-        self, form: str, names: Iterable[str] = (), schema: "pyarrow.Schema | None" = None
+        self,
+        file_format: str,
+        names: Iterable[str] = (),
+        known_types: "pyarrow.Schema | None" = None,
     ) -> None:
-        self.form = form
-        self._schema = schema
+        self.file_format = file_format
+        self._known_fields = {field.name: field for field in known_types or ()}
         self._types: dict[str, ValueType] = {}
         for name in names:
             self._add_name(name, "")
@@ -47,44 +51,35 @@ class Columns:
         """The names, in their order."""
         return list(self._types)
 
-    def add(self, row: Row) -> None:
-        """Takes a row into account.
+    def add_row(self, row: Row) -> None:
+        """Adds the columns of a row and the types of its values.
 
         Raises:
-            InputError: the format cannot hold a value, with the file and row where it stands.
+            InputError: the format cannot hold a value; the message names the row.
         """
         for name, value in row.fields.items():
             if name not in self._types:
                 self._add_name(name, f"{row.where}: ")
-            if self.form == "jsonl":
-                _check_json(value, row, name)
-            elif self.form != "parquet":
-                _check_cell(self.form, cell_text(value), f"{row.where}, column {name!r}: ")
-            elif self._schema is None or name not in self._schema.names:
+            if self.file_format == "jsonl":
+                _check_json(value, f"{row.where}, column {name!r}")
+            elif self.file_format != "parquet":
+                _check_cell(self.file_format, cell_text(value), f"{row.where}, column {name!r}: ")
+            elif name not in self._known_fields:
                 self._types[name].add(value, row.where, name)
 
-    def add_numbers(self, names: Iterable[str]) -> None:
-        """Adds columns of numbers with a fraction."""
+    def add_floats(self, names: Iterable[str]) -> None:
+        """Adds columns of floats."""
         for name in names:
             self._add_name(name, "")
             self._types[name].add(0.0, "", name)
 
-    def check(self, values: Mapping[str, object], subject: str) -> None:
-        """Refuses values of future rows that the format cannot hold.
-
-        Args:
-            values: column -> value.
-            subject: name of the values in the message.
-        """
-        self.add(Row(subject, values))
-
     def check_types(self) -> None:
-        """Refuses columns that Parquet has no type for, where it is written; see `schema`."""
-        if self.form == "parquet":
+        """Refuses columns without a type in Parquet, if that is the format; see `schema`."""
+        if self.file_format == "parquet":
             self.schema()
 
     def schema(self) -> "pyarrow.Schema":
-        """Returns names and types for Parquet.
+        """Returns the Arrow schema of all columns.
 
         Raises:
             InputError: Parquet has no type for a column.
@@ -92,48 +87,47 @@ class Columns:
         import pyarrow
 
         fields = []
-        for name, kind in self._types.items():
-            if self._schema is not None and name in self._schema.names:
-                fields.append(self._schema.field(name))
+        for name, value_type in self._types.items():
+            if name in self._known_fields:
+                fields.append(self._known_fields[name])
             else:
-                fields.append(pyarrow.field(name, kind.arrow(name)))
+                fields.append(pyarrow.field(name, value_type.arrow(name)))
         return pyarrow.schema(fields)
 
     def _add_name(self, name: str, where: str) -> None:
-        if self.form in ("tsv", "csv"):
+        if self.file_format in ("tsv", "csv"):
             if not name.strip():
                 raise InputError(
-                    f"{where}a column has no name, which {self.form.upper()} needs; {_MEND}"
+                    f"{where}a column has no name, which {self.file_format.upper()} needs; {_ADVICE}"
                 )
-            _check_cell(self.form, name, f"{where}the name of a column: ")
+            _check_cell(self.file_format, name, f"{where}the name of a column: ")
         self._types[name] = ValueType()
 
 
-def _check_cell(form: str, text: str, place: str) -> None:
+def _check_cell(file_format: str, text: str, where: str) -> None:
+    """Refuses a text that a cell cannot hold. The message begins with `where`."""
     if "\0" in text:
-        raise InputError(f"{place}{text[:60]!r} holds a NUL character, which no text does")
-    if form == "tsv" and ("\t" in text or "\n" in text):
+        raise InputError(f"{where}{text[:60]!r} holds a NUL character, which no text does")
+    if file_format == "tsv" and ("\t" in text or "\n" in text):
         raise InputError(
-            f"{place}{text[:60]!r} holds a tab or a line break, which TSV cannot; {_MEND}"
+            f"{where}{text[:60]!r} holds a tab or a line break, which TSV cannot hold; {_ADVICE}"
         )
 
 
-def _check_json(value: object, row: Row, name: str) -> None:
-    if isinstance(value, list):
-        for item in value:
-            _check_json(item, row, name)
-    elif isinstance(value, dict):
-        for item in value.values():
-            _check_json(item, row, name)
+def _check_json(value: object, where: str) -> None:
+    """Refuses a value that JSON cannot hold. The message begins with `where`."""
+    if isinstance(value, list | dict):
+        for item in value.values() if isinstance(value, dict) else value:
+            _check_json(item, where)
     elif value is not None and not isinstance(value, str | int | float):
-        kind = type(value).__name__
         raise InputError(
-            f"{row.where}, column {name!r}: JSON has no {kind} ({shown(value)}); write .parquet"
+            f"{where}: JSON has no {type(value).__name__} ({shown_json(value)}); write .parquet"
         )
 
 
 def cell_text(value: object) -> str:
-    """Writes a value as a cell: None as an empty one; true, false, lists and objects as in JSON."""
+    """Returns the text of a cell for a value: an empty text for None; JSON for a bool, a list or a
+    dict. Values that JSON lacks, such as dates in Parquet, become their ``str`` in it."""
     if value is None:
         return ""
     if isinstance(value, bool | list | dict):
@@ -146,66 +140,73 @@ class RowWriter:
 
     Args:
         stream: a stream of bytes for Parquet, else of text.
-        columns: the columns of all rows. Cells and Parquet have each of them in every row, empty
-            where a row lacks it.
-        header: whether the first line of a table of cells holds the names.
+        columns: the columns of all rows. TSV, CSV and Parquet have all of them in every row; a
+            value that a row lacks is empty.
+        with_header: whether the first line of a TSV or CSV file holds the names.
     """
 
-    def __init__(self, stream: IO[Any], columns: Columns, *, header: bool = True) -> None:
+    def __init__(self, stream: IO[Any], columns: Columns, *, with_header: bool = True) -> None:
         self._stream = stream
         self._columns = columns
-        self._form = columns.form
+        self._format = columns.file_format
         self._parquet: Any = None
-        if self._form == "parquet":
+        if self._format == "parquet":
             from pyarrow import parquet
 
             self._parquet = parquet.ParquetWriter(stream, columns.schema())
-        elif self._form != "jsonl" and header:
+        elif self._format != "jsonl" and with_header:
             self._write_cells(columns.names)
 
     def write(self, rows: Iterable[Mapping[str, object]]) -> None:
         """Writes rows.
 
         Raises:
-            InputError: a cell holds what TSV cannot.
+            InputError: TSV or CSV cannot hold a text.
         """
-        if self._form == "parquet":
+        if self._format == "parquet":
             self._write_parquet(iter(rows))
-        elif self._form == "jsonl":
+        elif self._format == "jsonl":
             self._stream.writelines(map(json_line, rows))
         else:
             for row in rows:
                 self._write_cells([cell_text(row.get(name)) for name in self._columns.names])
 
-    def describe(self, key: str, text: str) -> None:
-        """Adds to the metadata of a Parquet file."""
-        self._parquet.add_key_value_metadata({key: text})
+    def add_metadata(self, key: str, value: str) -> None:
+        """Adds an entry to the metadata of a Parquet file; other formats have no metadata."""
+        self._parquet.add_key_value_metadata({key: value})
 
     def close(self) -> None:
-        """Ends a Parquet file; the stream stays open."""
+        """Finishes a Parquet file. The stream stays open."""
         if self._parquet is not None:
             self._parquet.close()
 
     def _write_cells(self, cells: Sequence[str]) -> None:
         for cell in cells:
-            _check_cell(self._form, cell, "")
-        line = join_tabs(cells) if self._form == "tsv" else join_commas(cells)
+            _check_cell(self._format, cell, "")
+        line = join_tabs(cells) if self._format == "tsv" else join_commas(cells)
         self._stream.write(line + "\n")
 
     def _write_parquet(self, rows: Iterator[Mapping[str, object]]) -> None:
         import pyarrow
 
-        while block := list(itertools.islice(rows, _ROWS_AT_ONCE)):
-            self._parquet.write_table(pyarrow.Table.from_pylist(block, schema=self._parquet.schema))
+        while batch := list(itertools.islice(rows, _PARQUET_BATCH)):
+            self._parquet.write_table(pyarrow.Table.from_pylist(batch, schema=self._parquet.schema))
 
 
-def write_rows(path: str | Path, rows: Iterable[Mapping[str, object]], form: str = "jsonl") -> None:
-    """Writes rows to a file of text, compressed where its name ends in .gz, that appears when all
-    are written."""
-    columns = Columns(form)
-    if form != "jsonl":
-        rows = list(rows)
+def write_rows(
+    path: str | Path, rows: Iterable[Mapping[str, object]], file_format: str = "jsonl"
+) -> None:
+    """Writes rows to a text file with `mtmetrics.io.atomic.atomic_text`.
+
+    Args:
+        path: the file. It is compressed if its name ends in ``.gz``.
+        rows: column -> value for each row.
+        file_format: ``tsv``, ``csv`` or ``jsonl``.
+    """
+    columns = Columns(file_format)
+    if file_format != "jsonl":
+        rows = list(rows)  # all columns must be known before the first row is written
         for number, row in enumerate(rows, 1):
-            columns.add(Row(f"{path}, row {number}", row))
+            columns.add_row(Row(f"{path}, row {number}", row))
     with atomic_text(path) as stream:
         RowWriter(stream, columns).write(rows)

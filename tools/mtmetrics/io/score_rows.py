@@ -1,5 +1,5 @@
-"""Rows of scores: ``mtmetrics score`` writes one for each segment of each system, and
-``scores:FILE`` reads them."""
+"""Rows of scores: ``mtmetrics score`` writes one for each segment of each system, and the metric
+``scores:FILE`` reads them, or the scores in a table of another tool."""
 
 import dataclasses
 import re
@@ -8,163 +8,164 @@ from typing import Any, Self
 
 from mtmetrics.errors import InputError
 from mtmetrics.io.columns import FIELDS
-from mtmetrics.io.lines import shown
+from mtmetrics.io.lines import shown_json
 from mtmetrics.io.row_writer import Columns
 from mtmetrics.io.tables import Row
 
-# Names of the column that numbers the segments, without case and marks: ours, then those of others.
-# An index of pandas is called index, indexlevel0 in Parquet, or stands in a first column without a
-# name.
-_SEGMENT_NAMES = (
-    "segment segmentid segmentnumber segmentindex segmentnr segid seg segnr segnum segidx segindex "
-    "globalsegid sentenceid sentid sentence sent line linenumber lineno row rowid index "
-    "indexlevel0 idx id sid item number nr no position column1"
-)
-_MARKS = re.compile(r"[\W_]+")
+# Names of columns.
 _KIND, _SYSTEM, _SEGMENT, _UNUSUAL = "kind", "system", "segment", "unusual"
+# Value of the column ``kind`` in rows about a segment.
+_SEGMENT_KIND = "segment"
 
 
 @dataclasses.dataclass(frozen=True)
 class ScoreRow:
     """The scores of one segment of one system.
 
-    In a file the fields stand in this order, each value in a column of its own. JSON Lines begin
-    each of these rows with ``"kind": "segment"``; rows of another kind are about whole systems.
+    A file has these attributes as columns in this order, and one column for each entry of `scores`.
+    In JSON Lines each of these rows begins with ``"kind": "segment"``; rows of another kind are
+    about whole systems.
 
     Attributes:
-        system: name of the system; ``""`` where there is one without a name.
-        segment: number of the segment, from 1; None where the file does not say it.
-        values: name of the column -> number, None where it was left out. Of one metric these are
-            ``score`` and the parts of the score by their names; of several metrics the score by
-            each, called as the metric, followed by its parts, ``METRIC PART``.
-        unusual: what is unusual, names joined by ``+``, ``""`` for nothing; None where nobody
-            looked.
+        system: name of the system; empty for a single system without a name.
+        segment: number of the segment, from 1; None if the file does not number segments.
+        scores: column -> score; None for a missing score. For one metric the columns are ``score``
+            and the names of the parts of the score. For several metrics they are ``METRIC`` and
+            ``METRIC PART``.
+        unusual: names of unusual traits of the segment, joined by ``+``, such as
+            ``looping+length``; empty for none, None if the segment was not checked.
     """
 
     system: str
     segment: int | None
-    values: Mapping[str, float | None]
+    scores: Mapping[str, float | None]
     unusual: str | None = None
 
-    def fields(self, form: str) -> dict[str, object]:
-        """Returns the row as it is written in a format."""
+    def to_dict(self, file_format: str) -> dict[str, object]:
+        """Returns the row as a file of this format holds it: column -> value."""
         row: dict[str, object] = {}
-        if form == "jsonl":
-            row[_KIND] = _SEGMENT
-        row |= {_SYSTEM: self.system, _SEGMENT: self.segment, **self.values}
+        if file_format == "jsonl":
+            row[_KIND] = _SEGMENT_KIND
+        row |= {_SYSTEM: self.system, _SEGMENT: self.segment, **self.scores}
         if self.unusual is not None:
             row[_UNUSUAL] = self.unusual
         return row
 
     @staticmethod
     def columns(
-        form: str, systems: Iterable[str], values: Iterable[str], *, unusual: bool
+        file_format: str, systems: Iterable[str], score_names: Iterable[str], *, with_unusual: bool
     ) -> Columns:
         """Makes the columns of a file of such rows.
 
         Args:
-            form: the format.
-            systems: their names.
-            values: names of the columns of numbers.
-            unusual: whether rows say what is unusual.
+            file_format: the format.
+            systems: names of the systems.
+            score_names: names of the columns of scores.
+            with_unusual: whether rows have the column ``unusual``.
 
         Raises:
             InputError: the format cannot hold one of the names.
         """
-        columns = Columns(form, [_KIND] if form == "jsonl" else [])
+        columns = Columns(file_format, [_KIND] if file_format == "jsonl" else [])
         for system in systems:
-            columns.check({_SYSTEM: system, _SEGMENT: 1}, "a system")
-        columns.add_numbers(values)
-        if unusual:
-            columns.check({_UNUSUAL: ""}, "a segment")
+            columns.add_row(Row("a system", {_SYSTEM: system, _SEGMENT: 1}))
+        columns.add_floats(score_names)
+        if with_unusual:
+            columns.add_row(Row("a segment", {_UNUSUAL: ""}))
         return columns
 
     @classmethod
-    def from_row(cls, row: Row, numbered_by: str | None = _SEGMENT) -> Self | None:
-        """Reads a row of a file, ours or that of another tool. Columns of texts are left out.
+    def from_row(cls, row: Row, number_column: str | None = _SEGMENT) -> Self | None:
+        """Reads a row of a file, ours or that of another tool. Values that are not numbers are no
+        scores, and left out.
 
         Args:
             row: the row.
-            numbered_by: the column that numbers the segments, see `segment_column`; None: none
-                does.
+            number_column: the column that numbers the segments, see `segment_column`; None if there
+                is no such column.
 
         Returns:
             The scores, or None for a row about a whole system.
 
         Raises:
-            InputError: the row has no whole number in the column that numbers the segments.
+            InputError: the row has no whole number in `number_column`.
         """
-        if row.fields.get(_KIND, _SEGMENT) != _SEGMENT:
+        if row.fields.get(_KIND, _SEGMENT_KIND) != _SEGMENT_KIND:
             return None
         system_column = next(
             (name for name in row.fields if name.lower() in FIELDS["system"]), None
         )
         segment = None
-        if numbered_by is not None:
-            number = row.fields.get(numbered_by)
+        if number_column is not None:
+            number = row.fields.get(number_column)
             segment = _whole_number(number)
             if segment is None:
                 raise InputError(
-                    f"{row.where}: the segment {shown(number)} is no number (column "
-                    f"{numbered_by!r})"
+                    f"{row.where}: the segment {shown_json(number)} is no whole number (column "
+                    f"{number_column!r})"
                 )
-        no_scores = (_KIND, system_column, numbered_by, _UNUSUAL)
-        values = {
-            name: _number(value)
-            for name, value in row.fields.items()
-            if name not in no_scores and _is_numeric(value)
-        }
+        other_columns = (_KIND, system_column, number_column, _UNUSUAL)
+        scores = {}
+        for name, value in row.fields.items():
+            is_missing = value is None or value == ""
+            score = None if is_missing else _number(value)
+            if name not in other_columns and (is_missing or score is not None):
+                scores[name] = score
         system = None if system_column is None else row.fields[system_column]
         unusual = row.fields.get(_UNUSUAL)
         return cls(
             system="" if system is None else str(system),
             segment=segment,
-            values=values,
+            scores=scores,
             unusual=None if unusual is None else str(unusual),
         )
 
 
-def segment_column(names: Mapping[str, object], but: str) -> str | None:
+# Names of the column that numbers the segments, in lower case and without punctuation: ours first,
+# then those of other tools. The index of a pandas table is called index, in Parquet
+# __index_level_0__. In CSV its column has no name, and is called column1 when it is read.
+_SEGMENT_NAMES = (
+    "segment segmentid segmentnumber segmentindex segmentnr segid seg segnr segnum segidx segindex "
+    "globalsegid sentenceid sentid sentence sent line linenumber lineno row rowid index "
+    "indexlevel0 idx id sid item number nr no position column1"
+)
+_PUNCTUATION = re.compile(r"[\W_]+")
+
+
+def segment_column(first_row: Mapping[str, object], score_column: str) -> str | None:
     """Finds the column that numbers the segments.
 
     Args:
-        names: column -> its value in the first row.
-        but: the column of the scores.
+        first_row: column -> value in the first row.
+        score_column: the column of the scores, which is left aside.
 
     Returns:
-        The column ``segment``, else the first one with a usual name and a whole number; or None.
+        The column ``segment`` if there is one. Otherwise the column with the most usual name that
+        holds a whole number; None if there is no such column.
     """
-    by_name = {_MARKS.sub("", name.lower()): name for name in reversed([*names]) if name != but}
-    if _SEGMENT in by_name:
-        return by_name[_SEGMENT]
+    columns: dict[str, str] = {}
+    for column in first_row:
+        if column != score_column:
+            columns.setdefault(_PUNCTUATION.sub("", column.lower()), column)
+    if _SEGMENT in columns:
+        return columns[_SEGMENT]
     for name in _SEGMENT_NAMES.split():
-        column = by_name.get(name)
-        if column is not None and _whole_number(names[column]) is not None:
-            return column
+        if name in columns and _whole_number(first_row[columns[name]]) is not None:
+            return columns[name]
     return None
 
 
 def _whole_number(value: object) -> int | None:
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
-    try:
-        number = float(value)
-    except ValueError:
-        return None
-    return int(number) if number.is_integer() else None
-
-
-def _is_numeric(value: Any) -> bool:
-    if value is None or value == "":
-        return True
-    if isinstance(value, bool):
-        return False
-    try:
-        float(value)
-    except (TypeError, ValueError):
-        return False
-    return True
+    """Returns a value as a whole number; None if it is no such number."""
+    number = _number(value)
+    return int(number) if number is not None and number.is_integer() else None
 
 
 def _number(value: Any) -> float | None:
-    return None if value is None or value == "" else float(value)
+    """Returns a number, or a text that holds one, as a float; None for any other value."""
+    if isinstance(value, bool):
+        return None
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None

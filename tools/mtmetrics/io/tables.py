@@ -1,9 +1,12 @@
-"""Rows of a file, whether it holds cells between tabs or commas, JSON Lines or Parquet.
+"""Reads rows from TSV, CSV, JSON Lines or Parquet.
 
-Every row is a `Row`. A *column* is a name in a file, such as ``mt``. A *field* is what a column means to
-us, such as ``translation``. Two tables of `mtmetrics.io.columns` say which columns stand for a field:
-`COLUMN_NAMES` for the texts (source, translation, reference), written in any case; `FIELDS` for the fields
-of judged rows, of which texts are some, written exactly so."""
+Every row is a `Row`. A *column* is a name in a file, such as ``mt``. A *field* is the meaning of a
+column, such as ``translation``. Two tables of `mtmetrics.io.columns` list the columns that stand
+for a field:
+
+- `COLUMN_NAMES` for source, translation and reference; upper and lower case do not matter.
+- `FIELDS` for all fields of rows with human judgements; names must match exactly.
+"""
 
 import contextlib
 import dataclasses
@@ -17,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mtmetrics.checks import language_pair, warn
 from mtmetrics.errors import InputError
-from mtmetrics.io.cells import Cells, Dialect, find_dialect, iter_cells
+from mtmetrics.io.cells import Dialect, NumberedCells, find_dialect, iter_cells
 from mtmetrics.io.columns import (
     COLUMN_NAMES,
     FIELDS,
@@ -26,8 +29,15 @@ from mtmetrics.io.columns import (
     is_header,
     look_like_names,
 )
-from mtmetrics.io.file_kinds import Layout, bare_name
-from mtmetrics.io.lines import UNREADABLE, iter_lines, json_array, json_object, open_bytes, shown
+from mtmetrics.io.file_kinds import LineContent, lowercase_unpacked_name
+from mtmetrics.io.lines import (
+    READ_ERRORS,
+    iter_lines,
+    open_bytes,
+    parse_json_array,
+    parse_json_object,
+    shown_json,
+)
 
 if TYPE_CHECKING:
     import pyarrow.parquet
@@ -40,7 +50,8 @@ class Row(NamedTuple):
 
     Attributes:
         where: file and number of the row, for messages.
-        fields: column -> value. Methods that take a `field` look for its columns in `FIELDS`.
+        fields: column -> value, for all columns of the file. Methods that take a `field` look for
+            its columns in `FIELDS`.
     """
 
     where: str
@@ -79,7 +90,7 @@ class Row(NamedTuple):
         """Returns the string in a column.
 
         Raises:
-            InputError: the value is no string.
+            InputError: the value is not a string.
         """
         value = self.fields[column]
         if not isinstance(value, str):
@@ -90,7 +101,7 @@ class Row(NamedTuple):
         """Returns the string or whole number in a column, as a string.
 
         Raises:
-            InputError: the value is neither of them.
+            InputError: the value is neither.
         """
         value = self.fields[column]
         if isinstance(value, int) and is_number(value):
@@ -101,7 +112,7 @@ class Row(NamedTuple):
         """Returns the finite number in a column.
 
         Raises:
-            InputError: the value is no finite number.
+            InputError: the value is not a finite number.
         """
         value = self.fields[column]
         # Python's JSON reader accepts NaN, Infinity, and whole numbers too large for a float. The
@@ -117,7 +128,8 @@ class Row(NamedTuple):
             systems: the systems that the object must have; () for any.
 
         Raises:
-            InputError: the column is missing, holds no object, or has other systems.
+            InputError: the column is missing, holds no object, or its object does not have exactly
+                these systems.
         """
         outputs = self.fields.get("outputs")
         where = f"{self.where}, field 'outputs'"
@@ -132,7 +144,7 @@ class Row(NamedTuple):
         """Checks a language pair that was read from the row, and returns it unchanged.
 
         Raises:
-            InputError: `pair` is no language pair; the message names the row.
+            InputError: `pair` is not a language pair; the message names the row.
         """
         try:
             language_pair(pair)
@@ -142,12 +154,13 @@ class Row(NamedTuple):
 
     def _type_error(self, column: str, needed: str) -> InputError:
         """Makes the error for a value of the wrong type."""
-        value = shown(self.fields[column])
+        value = shown_json(self.fields[column])
         return InputError(f"{self.where}, field {column!r}: {needed} is needed, got {value}")
 
 
 def is_number(value: object) -> bool:
-    """Whether a value is an int or a float. A bool does not count, though Python's bool is an int."""
+    """Whether a value is an int or a float. A bool does not count, although it is an int in
+    Python."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -157,20 +170,25 @@ def jsonl_rows(path: str | Path) -> Iterator[Row]:
     A file whose name ends in ``.json`` may hold an array of objects instead.
 
     Raises:
-        InputError: a line or item is no object, or `iter_lines` cannot read the file.
+        InputError: a line or item is not an object, or `iter_lines` cannot read the file.
     """
-    lines = iter_lines(path)
-    if bare_name(path).endswith(".json"):
+    lines: Iterable[str] = iter_lines(path)
+    if _may_be_array(path):
+        lines = list(lines)
         text = "\n".join(lines)
         if text.lstrip().startswith("["):
-            for item_number, item in enumerate(json_array(text, str(path)), 1):
+            for item_number, item in enumerate(parse_json_array(text, str(path)), 1):
                 yield Row(f"{path}, item {item_number}", item)
             return
-        lines = iter(text.split("\n"))
     for line_number, line in enumerate(lines, 1):
         if line.strip():
             where = f"{path}, line {line_number}"
-            yield Row(where, json_object(line, where))
+            yield Row(where, parse_json_object(line, where))
+
+
+def _may_be_array(path: str | Path) -> bool:
+    """Whether a file of JSON may hold an array instead of JSON Lines."""
+    return lowercase_unpacked_name(path).endswith(".json")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -181,16 +199,16 @@ class Table:
         path: the file.
         names: names of the columns, in their order. JSON Lines: the keys of the first object whose
             values are not null.
-        is_named: whether the names stand in the file; otherwise `open_table` chose them.
-        count: number of rows of Parquet; for other files the number of lines, of which some may be
-            blank. None if it is unknown before the rows are read.
+        has_names: whether the names stand in the file; otherwise `open_table` chose them.
+        max_rows: upper bound of the number of rows: the rows of Parquet, the lines of other files.
+            None if it is unknown before the rows are read.
         schema: the types of the columns of Parquet; None for other files.
     """
 
     path: str | Path
     names: list[str]
-    is_named: bool
-    count: int | None
+    has_names: bool
+    max_rows: int | None
     _read: Callable[[Sequence[str] | None], Iterator[Row]]
     schema: "pyarrow.Schema | None" = None
 
@@ -201,13 +219,13 @@ class Table:
             text_columns: columns that must hold a string.
 
         Raises:
-            InputError: a row is damaged, or lacks one of `text_columns`, or has no string there. The
-                message names file and line.
+            InputError: a row is damaged, or lacks one of `text_columns`, or has no string there.
+                The message names file and line.
         """
         return self._checked(self._read(None), text_columns)
 
     def texts(self, columns: Sequence[str]) -> Iterator[list[str]]:
-        """Yields for each row the strings in some columns. Raises as `rows`."""
+        """Yields for each row the strings in some columns. Raises the same errors as `rows`."""
         for row in self._checked(self._read(columns), columns):
             yield [row.fields[name] for name in columns]
 
@@ -220,7 +238,9 @@ class Table:
                     raise row.missing_error((column,))
                 text = row.fields[column]
                 if not isinstance(text, str):
-                    raise InputError(f"{row.where}: {column!r} must be a string, got {shown(text)}")
+                    raise InputError(
+                        f"{row.where}: {column!r} must be a string, got {shown_json(text)}"
+                    )
                 if "\0" in text:
                     raise InputError(
                         f"{row.where}: {column!r} holds a NUL character, which no text does"
@@ -237,16 +257,20 @@ def open_table(
         path: ``.parquet``, ``.jsonl``, or a table of cells with or without a header; all but
             Parquet may be compressed (``.gz``); ``-`` is standard input, for cells.
         default_names: names for the columns of cells without a header, from the first on. If there
-            are more columns, the others are called by their place, such as ``column3``.
+            are more columns, the others are named by their position, such as ``column3``.
 
     Returns:
-        The table. None if cells or JSON Lines hold nothing; an empty Parquet file still has columns,
-        so it gives a table without rows.
+        The table. None if a TSV, CSV or JSON Lines file is empty; an empty Parquet file still has
+        columns, so it gives a table without rows.
 
     Raises:
-        InputError: the file is missing, damaged or no table; two columns have the same name; only
-            one cell of the first line is a usual column name, so that the line may be a header or
-            texts; or there is no header and fewer than two columns.
+        InputError: in one of these cases:
+
+            - The file is missing, damaged or no table.
+            - Two columns have the same name.
+            - One cell of the first line is a usual column name, the others are not. The line may be
+              a header or texts.
+            - The file has no header and fewer than two columns.
     """
     if _is_parquet(path):
         return _table_of_parquet(path)
@@ -260,8 +284,8 @@ def _table_of_parquet(path: str | Path) -> Table:
     return Table(
         path,
         names=schema.names,
-        is_named=True,
-        count=count_rows(path),
+        has_names=True,
+        max_rows=count_rows(path),
         _read=functools.partial(_parquet_rows, path),
         schema=schema,
     )
@@ -272,79 +296,83 @@ def _table_of_objects(path: str | Path) -> Table | None:
     first = next(rows, None)
     if first is None:
         return None
-    # The lines of an array say nothing about the number of its items.
-    is_array_possible = bare_name(path).endswith(".json")
     return Table(
         path,
         names=[name for name, value in first.fields.items() if value is not None],
-        is_named=True,
-        count=None if is_array_possible else count_rows(path),
+        has_names=True,
+        # The lines of an array say nothing about the number of its items.
+        max_rows=None if _may_be_array(path) else count_rows(path),
         _read=lambda _: itertools.chain([first], rows),
     )
 
 
 def _table_of_cells(path: str | Path, default_names: Sequence[str]) -> Table | None:
-    has_table_suffix = bare_name(path).endswith((".csv", ".tsv"))
-    layout: Layout = "any" if has_table_suffix else "cells"
-    dialect, lines = find_dialect(path, iter_lines(path, layout))
+    has_table_suffix = lowercase_unpacked_name(path).endswith((".csv", ".tsv"))
+    content: LineContent = "any" if has_table_suffix else "cells"
+    dialect, lines = find_dialect(path, iter_lines(path, content))
     numbered_cells = iter_cells(path, lines, dialect)
-    no_row: Cells = (0, [])
-    line_number, first = next((row for row in numbered_cells if row[1]), no_row)
-    if not first:
+    no_row: NumberedCells = (0, [])
+    line_number, first_cells = next((row for row in numbered_cells if row[1]), no_row)
+    if not first_cells:
         return None
     line_count = count_rows(path)
-    if dialect is not Dialect.TABS or is_header(path, first):
-        header = header_names(path, first)
+    if dialect is not Dialect.TABS or is_header(path, first_cells):
+        header = header_names(path, first_cells)
         return Table(
             path,
             names=header,
-            is_named=True,
-            count=line_count - line_number if line_count else line_count,
+            has_names=True,
+            max_rows=None if line_count is None else line_count - line_number,
             _read=lambda _: named_rows(path, header, numbered_cells),
         )
-    if line_number > 1 or len(first) < 2:
+    # Without a header every line is a row, so a blank line before the first row is one, too.
+    if line_number > 1 or len(first_cells) < 2:
         raise InputError(
             f"{path}, line 1: 1 column(s), but {' TAB '.join(default_names)} are needed"
         )
-    names = [*default_names[: len(first)]]
-    names += [f"column{place}" for place in range(len(names) + 1, len(first) + 1)]
-    rows_read = [(line_number, first)]
-    if could_be_names(first):
-        rows_read += itertools.islice(numbered_cells, 1)
-        _, following = rows_read[-1]
-        if look_like_names(first, following):
+    names = [*default_names[: len(first_cells)]]
+    names += [f"column{number}" for number in range(len(names) + 1, len(first_cells) + 1)]
+    first_rows = [(line_number, first_cells)]
+    if could_be_names(first_cells):
+        first_rows += itertools.islice(numbered_cells, 1)
+        _, next_cells = first_rows[-1]
+        if look_like_names(first_cells, next_cells):
             advice = "if it names the columns, call them source and translation (or reference)"
-            warn(f"{path}, line 1: {' TAB '.join(first)!r} is read as texts; {advice}")
+            warn(f"{path}, line 1: {' TAB '.join(first_cells)!r} is read as texts; {advice}")
     return Table(
         path,
         names=names,
-        is_named=False,
-        count=line_count,
-        _read=lambda _: _unnamed_rows(path, names, rows_read, numbered_cells),
+        has_names=False,
+        max_rows=line_count,
+        _read=lambda _: _unnamed_rows(path, names, itertools.chain(first_rows, numbered_cells)),
     )
 
 
 def header_names(path: str | Path, cells: Sequence[str]) -> list[str]:
-    """Returns the names of the columns in a header. An empty cell gets the name of its place, such
+    """Returns the names of the columns in a header. An empty cell gets a name by its position, such
     as ``column3``.
 
     Raises:
         InputError: two columns have the same name.
     """
-    names = [cell.strip() or f"column{place}" for place, cell in enumerate(cells, 1)]
-    twice = [name for name in names if names.count(name) > 1]
-    if twice:
-        raise InputError(f"{path}, line 1: the column {twice[0]!r} stands there twice")
+    names = [cell.strip() or f"column{number}" for number, cell in enumerate(cells, 1)]
+    _refuse_repeated_names(f"{path}, line 1", names)
     return names
 
 
+def _refuse_repeated_names(where: str, names: Sequence[str]) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"{where}: the column {name!r} stands there twice")
+
+
 def named_rows(
-    path: str | Path, header: Sequence[str], numbered_cells: Iterable[Cells]
+    path: str | Path, header: Sequence[str], numbered_cells: Iterable[NumberedCells]
 ) -> Iterator[Row]:
     """Yields the rows below a header.
 
-    Blank lines are skipped, if the table has several columns. In a table of one column a blank line
-    may be an empty value, so it is refused.
+    In a table of several columns blank lines are skipped. In a table of one column a blank line may
+    be an empty value, so it is refused.
 
     Args:
         path: the file, for messages.
@@ -352,38 +380,35 @@ def named_rows(
         numbered_cells: the rows below the header, as `iter_cells` yields them.
 
     Raises:
-        InputError: a row has more or fewer cells than the header, or a line in a table of one column
-            is blank.
+        InputError: a row has more or fewer cells than the header, or a line in a table of one
+            column is blank.
     """
-    for line_number, values in numbered_cells:
-        if not values and len(header) > 1:
+    for line_number, cells in numbered_cells:
+        if not cells and len(header) > 1:
             continue
         where = f"{path}, line {line_number}"
-        if len(values) != len(header):
+        if len(cells) != len(header):
             raise InputError(
-                f"{where}: {len(values)} field(s), but the header has {len(header)}: "
+                f"{where}: {len(cells)} field(s), but the header has {len(header)}: "
                 f"{', '.join(header)}"
             )
-        yield Row(where, dict(zip(header, values, strict=True)))
+        yield Row(where, dict(zip(header, cells, strict=True)))
 
 
 def _unnamed_rows(
-    path: str | Path, names: Sequence[str], rows_read: list[Cells], following: Iterator[Cells]
+    path: str | Path, names: Sequence[str], numbered_cells: Iterable[NumberedCells]
 ) -> Iterator[Row]:
     """Yields the rows of a table without a header.
 
     Args:
         path: the file, for messages.
         names: names of the columns.
-        rows_read: the rows that were read already. Rows are removed from this list, so that none of
-            them stays in memory.
-        following: the other rows.
+        numbered_cells: all rows, as `iter_cells` yields them.
 
     Raises:
         InputError: a row has more or fewer cells than the first one.
     """
-    while row := rows_read.pop(0) if rows_read else next(following, None):
-        line_number, cells = row
+    for line_number, cells in numbered_cells:
         where = f"{path}, line {line_number}"
         if len(cells) != len(names):
             # A blank line has no cells, but looks like one empty cell.
@@ -397,8 +422,9 @@ def _is_parquet(path: str | Path) -> bool:
 
 
 def is_json(path: str | Path) -> bool:
-    """Whether the name of a file ends in ``.jsonl`` or ``.json``, before ``.gz`` if there is one."""
-    return bare_name(path).endswith((".jsonl", ".json"))
+    """Whether the name of a file, without the suffix of a compressed file, ends in ``.jsonl`` or
+    ``.json``."""
+    return lowercase_unpacked_name(path).endswith((".jsonl", ".json"))
 
 
 @contextlib.contextmanager
@@ -420,14 +446,13 @@ def _opened_parquet(path: str | Path) -> "Iterator[pyarrow.parquet.ParquetFile]"
 def _parquet_schema(path: str | Path) -> "pyarrow.Schema":
     with _opened_parquet(path) as file:
         schema = file.schema_arrow.remove_metadata()
-    twice = [name for name in schema.names if schema.names.count(name) > 1]
-    if twice:
-        raise InputError(f"{path}: the column {twice[0]!r} stands there twice")
+    _refuse_repeated_names(str(path), schema.names)
     return schema
 
 
 def _parquet_rows(path: str | Path, columns: Sequence[str] | None) -> Iterator[Row]:
     """Yields rows with these columns, or with all if None. Reads a thousand rows at a time."""
+    read_columns = None if columns is None else list(columns)
     row_number = 0
     with _opened_parquet(path) as file:
         missing = [name for name in columns or () if name not in file.schema_arrow.names]
@@ -436,7 +461,7 @@ def _parquet_rows(path: str | Path, columns: Sequence[str] | None) -> Iterator[R
                 f"{path}: no column {missing[0]!r}; the file has: "
                 f"{', '.join(file.schema_arrow.names)}"
             )
-        for batch in file.iter_batches(batch_size=1000, columns=columns and list(columns)):
+        for batch in file.iter_batches(batch_size=1000, columns=read_columns):
             for row in batch.to_pylist():
                 row_number += 1
                 yield Row(f"{path}, row {row_number}", row)
@@ -447,18 +472,17 @@ class TextTable:
     """An opened file of rows with a translation, and a source, a reference or both.
 
     Attributes:
-        fields: those of source, translation and reference that the file has.
-        read: takes some of these fields; yields for each row their texts.
-        count: number of rows; None if it is unknown.
-        has_distinct_columns: whether it is clear what each column holds. It is not clear for two
-            columns without names: the first may be the source or the reference, and both are in
-            `fields`.
+        fields: which of the fields source, translation and reference the file has.
+        read: a function from some of these fields to an iterator over the texts of each row.
+        max_rows: upper bound of the number of rows; None if it is unknown.
+        is_unambiguous: whether each column stands for one field. In a table of two columns without
+            names the first may be the source or the reference, and both are in `fields`.
     """
 
     fields: list[str]
     read: Callable[[Sequence[str]], Iterator[list[str]]]
-    count: int | None
-    has_distinct_columns: bool
+    max_rows: int | None
+    is_unambiguous: bool
 
 
 def open_texts(path: str | Path) -> TextTable | None:
@@ -468,7 +492,7 @@ def open_texts(path: str | Path) -> TextTable | None:
     order source, translation, reference.
 
     Returns:
-        The table; None as for `open_table`.
+        The table, or None if the file is empty; see `open_table`.
 
     Raises:
         InputError: a column is missing, two columns hold the same field, or `open_table` raises it.
@@ -476,20 +500,21 @@ def open_texts(path: str | Path) -> TextTable | None:
     table = open_table(path, ("source", "translation", "reference"))
     if table is None:
         return None
-    if table.is_named:
-        required_columns(table, [("translation",), ("source", "reference")])
+    if table.has_names:
         column_of_field = column_names(path, table.names)
+        for fields in (("translation",), ("source", "reference")):
+            _preferred_column(table, column_of_field, fields)  # refuses a table without one
     else:
-        column_of_field = _columns_by_place(table)
+        column_of_field = _columns_by_position(table)
 
     def read(fields: Sequence[str]) -> Iterator[list[str]]:
         return table.texts([column_of_field[field] for field in fields])
 
-    has_distinct_columns = table.is_named or len(table.names) == 3
-    return TextTable(list(column_of_field), read, table.count, has_distinct_columns)
+    is_unambiguous = table.has_names or len(table.names) == 3
+    return TextTable(list(column_of_field), read, table.max_rows, is_unambiguous)
 
 
-def _columns_by_place(table: Table) -> dict[str, str]:
+def _columns_by_position(table: Table) -> dict[str, str]:
     """Returns the columns of a table without a header: field -> name that `open_texts` gave the
     column."""
     column_of_field = {"source": "source", "translation": "translation"}
@@ -505,7 +530,7 @@ def _columns_by_place(table: Table) -> dict[str, str]:
     )
 
 
-def required_columns(table: Table, needed: Sequence[Sequence[str]]) -> list[str]:
+def find_text_columns(table: Table, needed: Sequence[Sequence[str]]) -> list[str]:
     """Finds the columns of the texts that a command needs, in a table whose columns have names.
 
     Args:
@@ -521,27 +546,35 @@ def required_columns(table: Table, needed: Sequence[Sequence[str]]) -> list[str]
             the same field.
     """
     column_of_field = column_names(table.path, table.names)
-    found_columns = []
-    for fields in needed:
-        columns = [column_of_field[field] for field in fields if field in column_of_field]
-        if not columns:
-            readable = "; ".join(
-                f"{field} ({', '.join(synonyms)})" for field, synonyms in COLUMN_NAMES.items()
-            )
-            raise InputError(
-                f"{table.path}: no {' or '.join(fields)}; the first row has "
-                f"{', '.join(table.names)}; what is read is {readable}"
-            )
-        found_columns.append(columns[0])
-    return found_columns
+    return [_preferred_column(table, column_of_field, fields) for fields in needed]
+
+
+def _preferred_column(
+    table: Table, column_of_field: Mapping[str, str], fields: Sequence[str]
+) -> str:
+    """Returns the column of the first of these fields that the table has.
+
+    Raises:
+        InputError: the table has none of them.
+    """
+    for field in fields:
+        if field in column_of_field:
+            return column_of_field[field]
+    readable = "; ".join(
+        f"{field} ({', '.join(synonyms)})" for field, synonyms in COLUMN_NAMES.items()
+    )
+    raise InputError(
+        f"{table.path}: no {' or '.join(fields)}; the first row has {', '.join(table.names)}; what "
+        f"is read is {readable}"
+    )
 
 
 def count_rows(path: str | Path) -> int | None:
     """Counts the lines of a regular file, or the rows of a Parquet file.
 
     Returns:
-        The number; None for a pipe, and for a file that cannot be read. Whoever reads such a file
-        gets the error.
+        The number; None for a pipe, and for a file that cannot be read. Its error is raised when
+        the rows are read.
     """
     try:
         if not stat.S_ISREG(Path(path).stat().st_mode):
@@ -557,17 +590,17 @@ def count_rows(path: str | Path) -> int | None:
             while block := stream.read(2**20):
                 line_ends += block.count(b"\n")
                 last = block[-1:]
-    except (*UNREADABLE, ValueError):
+    except (*READ_ERRORS, ValueError):
         return None
     return line_ends if last == b"\n" else line_ends + 1
 
 
-def word_rows(path: str | Path) -> Iterator[Row]:
-    """Yields the rows of a list of words, with the columns ``source``, ``target`` and, if a line has
-    a third cell, ``origin``.
+def word_pair_rows(path: str | Path) -> Iterator[Row]:
+    """Yields the rows of a bilingual word list. Their columns are ``source`` and ``target``, and
+    ``origin`` (the collection that a pair comes from) if a line has a third cell.
 
-    Without a header further cells are ignored. With a header the columns may have another order;
-    the header names source and translation as in `COLUMN_NAMES`.
+    Without a header, cells after the third one are ignored. With a header the columns may have
+    another order; the header names source and translation as in `COLUMN_NAMES`.
 
     Raises:
         InputError: a line has one cell, or `iter_lines` cannot read the file.
@@ -589,14 +622,19 @@ def word_rows(path: str | Path) -> Iterator[Row]:
 
 
 def read_word_pairs(path: str | Path) -> list[tuple[str, str]]:
-    """Reads a list of words as pairs of a word and its translation; see `word_rows`."""
+    """Reads a bilingual word list as pairs of a word and its translation; see `word_pair_rows`.
+
+    Raises:
+        InputError: the list is empty, a word or its translation is blank, or `word_pair_rows`
+            raises it.
+    """
     pairs = []
-    for where, fields in word_rows(path):
+    for where, fields in word_pair_rows(path):
         word = fields["source"].strip()
         translation = fields.get("target", "").strip()
         if not word or not translation:
             raise InputError(
-                f"{where}: a word and its translation are needed, one of them is blank"
+                f"{where}: a word and its translation are needed; one of them is blank"
             )
         pairs.append((word, translation))
     if not pairs:

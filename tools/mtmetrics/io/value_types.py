@@ -4,7 +4,7 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from mtmetrics.errors import InputError
-from mtmetrics.io.lines import shown
+from mtmetrics.io.lines import shown_json
 
 if TYPE_CHECKING:
     import pyarrow
@@ -65,7 +65,7 @@ class ValueType:
         if kind != self.kind:
             first = f"{self.kind} in {self.where}" if self.where else self.kind
             raise InputError(
-                f"{where}: column {name!r} holds {kind} ({shown(value)}), but {first}; a column of "
+                f"{where}: column {name!r} holds {kind} ({shown_json(value)}), but {first}; a column of "
                 f"Parquet has one type; {_MEND}"
             )
         if isinstance(value, list):
@@ -85,15 +85,15 @@ class ValueType:
             most_allowed = 2**63 if self.least < 0 else 2**64
             if self.least < -(2**63) or self.most >= most_allowed:
                 raise InputError(
-                    f"{where}: column {name!r}: {shown(value)} has more than 64 bits; {_MEND}"
+                    f"{where}: column {name!r}: {shown_json(value)} has more than 64 bits; {_MEND}"
                 )
             if abs(value) > _EXACT:
-                self.inexact = self.inexact or f"{shown(value)} in {where}"
+                self.inexact = self.inexact or f"{shown_json(value)} in {where}"
         else:
             self.has_fraction = True
         if self.has_fraction and self.inexact:
             raise InputError(
-                f"{where}: column {name!r} holds numbers with a fraction ({shown(value)}) and "
+                f"{where}: column {name!r} holds numbers with a fraction ({shown_json(value)}) and "
                 f"{self.inexact}, which has too many digits beside them; {_MEND}"
             )
 

@@ -15,7 +15,8 @@ from mtmetrics.artifacts.download import (
     remote_size,
 )
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.io.atomic import filled_folder, git_blob_file, make_folder, sha256_file, write_atomic
+from mtmetrics.io.atomic import make_folder, output_folder, write_atomic
+from mtmetrics.io.checksums import git_blob_sha1_of_file, sha256_file
 from mtmetrics.io.lines import iter_lines
 from mtmetrics.judgements.plain_pickles import convert
 
@@ -104,7 +105,7 @@ class Dataset:
                 "fetch it"
             )
         if fetched:
-            with filled_folder(folder), http_client() as client:
+            with output_folder(folder), http_client() as client:
                 for name in fetched:
                     file, path = self.files[name], folder / name
                     make_folder(path.parent)
@@ -131,7 +132,7 @@ def _check_present(path: Path, digest: str | None, git_blob: str | None) -> None
     if digest:
         is_right = sha256_file(path) == digest
     elif git_blob:
-        is_right = git_blob_file(path) == git_blob
+        is_right = git_blob_sha1_of_file(path) == git_blob
     else:
         is_right = False
     if not is_right:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from mtmetrics.artifacts.catalog import CatalogEntry
 from mtmetrics.checks import language_pair
-from mtmetrics.io.atomic import sha256_file, write_atomic, write_json
+from mtmetrics.io.atomic import write_atomic, write_json
+from mtmetrics.io.checksums import sha256_file
 from mtmetrics.matching.remapping_files import ENCODER, PublishedMap, layered_file
 
 INDEX = "index.json"

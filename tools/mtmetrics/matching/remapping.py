@@ -149,14 +149,15 @@ class Remapping:
         `meta`."""
         from safetensors.numpy import save
 
-        from mtmetrics.io.atomic import in_one_order, write_atomic
+        from mtmetrics.io.atomic import write_atomic
+        from mtmetrics.io.checksums import with_sorted_metadata
 
         sides = {"source": self.source, "target": self.target}
         tensors = {
             f"{side}.{step}": array for side in sides for step, array in enumerate(sides[side])
         }
         meta = {"format": _FORMAT, "kind": self.kind, "fingerprint": self.fingerprint, **self.meta}
-        write_atomic(path, in_one_order(save(tensors, metadata=meta)))
+        write_atomic(path, with_sorted_metadata(save(tensors, metadata=meta)))
 
     @classmethod
     def load(cls, path: str | Path) -> "Remapping":

@@ -25,7 +25,8 @@ from mtmetrics.artifacts.places import (
 )
 from mtmetrics.checks import PAIR_IN_NAMES, choice, language_pair, names_of_pair, warn
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.io.atomic import git_blob_sha1, make_folder
+from mtmetrics.io.atomic import make_folder
+from mtmetrics.io.checksums import git_blob_sha1
 from mtmetrics.matching.remapping import LEVELS, Remapping
 from mtmetrics.models.packed import Encoder, Level
 

@@ -1,12 +1,17 @@
 """The page that compares systems, as a gradio app: with all metrics, or with a single one.
 
-`build_page` makes the app. Its components are made from top to bottom by `_Page.build`: texts,
-metrics, result. `_Page._connect` then says which handler an event of a component calls.
+`build_page` makes the app. `_Page.build` makes its components from top to bottom: texts, metrics,
+result. `_Page._connect` then says which handler an event of a component calls.
+
+The page offers metrics with their presets (ready-made settings and models), grouped by the side
+that they compare translations with: source, reference or both. Each offer is a
+`mtmetrics.page.offers.MetricChoice`. A signature sums up the settings of a metric in one line.
 """
 
 import contextlib
 import functools
 import html
+import math
 import tempfile
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -37,9 +42,9 @@ Keywords = dict[str, Any]
 
 # Seconds for which results and files are kept.
 _KEEP_SECONDS = 3600
-# Boxes for pasted systems: how many there are, and how many are shown before a visitor adds one.
-_MOST_PASTED = 6
-_SHOWN_AT_FIRST = 2
+# Boxes for pasted systems: how many there are, and how many are shown until a visitor adds one.
+_MAX_PASTED = 6
+_INITIALLY_SHOWN = 2
 _LANGUAGE_NAMES = {
     "cs": "Czech",
     "de": "German",
@@ -60,25 +65,29 @@ _TITLE = "Which translation is better?"
 _INTRODUCTION = (
     "Compare the translations of several systems, with or without references: scores with "
     "intervals, the differences that are more than chance, and the segments and words that they "
-    "come from. Everything is computed where this page is served; nothing is sent elsewhere."
+    "come from. Everything is computed on the machine that serves this page; nothing is sent elsewhere."
 )
-_FOOT = (
+_FOOTER = (
     '<p class="mt-foot">mtmetrics: evaluation metrics for machine translation. The presets called mini are small '
     "stand-ins that run anywhere; look at the segments before you trust a number.</p>"
 )
-# Keywords of events and endpoints that run models: only one of them runs at a time, the others wait.
+# Keywords of events and endpoints that run models: one of them runs at a time, the others wait.
 _ONE_AT_A_TIME: Keywords = {"concurrency_limit": 1, "concurrency_id": "model"}
-# Keywords of all handlers: they are no endpoints for programs, and show no progress of gradio's.
-_OF_HANDLERS: Keywords = {"api_visibility": "private", "show_progress": "hidden"}
+# Keywords of all handlers: hides them from the API for programs, and hides gradio's progress bar.
+_HANDLER_KEYWORDS: Keywords = {"api_visibility": "private", "show_progress": "hidden"}
+# Keywords of handlers that run models.
+_MODEL_HANDLER_KEYWORDS: Keywords = _ONE_AT_A_TIME | _HANDLER_KEYWORDS
+# Languages that are chosen at first, those of the example.
+_SOURCE_LANGUAGE, _TARGET_LANGUAGE = "de", "en"
 # Side to compare with -> label of its metrics.
 _GROUPS = {
     "source": "Against the source, without references",
     "reference": "Against references",
     "both": "Against source and reference together",
 }
-# Runs in the browser. A click on a translation becomes a `click` event of the list of segments, with
-# the numbers of the segment and of the system; `_Page._open` handles it.
-_CLICKS = """
+# Runs in the browser. A click on a translation becomes a `click` event of the list of segments,
+# with the numbers of the segment and of the system; `_Page._toggle_heatmap` handles it.
+_CLICK_SCRIPT = """
 element.addEventListener('click', event => {
   const output = event.target.closest('[data-segment]');
   if (output) trigger('click', {segment: Number(output.dataset.segment), system: Number(output.dataset.system)});
@@ -119,20 +128,20 @@ class _Page:
 
     A new box of the result is made in `_build_result`, and filled in `_result_values`. It is also
     one of the outputs in `_connect_comparison`, and, if it changes the list of segments, one of the
-    inputs in `_listing`.
+    inputs in `_list_event_keywords`.
 
     Args:
         metric: the only metric that the page offers; None for all.
-        added: names of metrics to offer besides.
+        extra_metrics: names of further metrics to offer.
     """
 
-    def __init__(self, metric: str | None, added: Sequence[str]) -> None:
+    def __init__(self, metric: str | None, extra_metrics: Sequence[str]) -> None:
         import gradio
 
         self.gr = gradio
         self.offers = [
-            *named(added),
-            *(offer for offer in offers() if metric in (None, offer.spec.metric)),
+            *named(extra_metrics),
+            *(offer for offer in offers() if metric is None or offer.spec.metric == metric),
         ]
         self.title, self.introduction = _TITLE, _INTRODUCTION
         self.has_one_metric = metric is not None
@@ -140,19 +149,19 @@ class _Page:
             description = about(metric)
             if not self.offers:
                 advice = f"mtmetrics list {metric} says what they lack"
-                raise MTMetricsError(f"{metric}: none of its presets works here; {advice}")
+                raise MTMetricsError(
+                    f"{metric}: none of its presets can run on this machine; {advice}"
+                )
             self.title = description["title"]
             scale = f"Higher is better; a segment's score is {description['range']}."
             self.introduction = f"{description['about']} {scale}"
         sides = {offer.side for offer in self.offers}
-        # While there are no texts, metrics are shown as if these columns of text were filled in.
-        self.columns_without_texts = next(side for side in Side if side in sides).columns
+        # While no texts are filled in, metrics are shown as if these columns were: those of the
+        # source if a metric compares with it, else those of the references, else both.
+        self.default_columns = next(side for side in Side if side in sides).columns
         self.comparer = Comparer()
         # Components of the texts, see `_add_input`.
         self.inputs: list[Component] = []
-        # Keywords of events whose handlers run models, and of those whose handlers are fast.
-        self.model_events: Keywords = _ONE_AT_A_TIME | _OF_HANDLERS
-        self.fast_events: Keywords = _OF_HANDLERS
 
     def build(self) -> "gradio.Blocks":
         """Makes all components, and connects their events."""
@@ -165,7 +174,7 @@ class _Page:
             self._build_input()
             self._build_metrics()
             self._build_result()
-            gr.HTML(_FOOT)
+            gr.HTML(_FOOTER)
             self._connect()
             endpoints = Endpoints(self.offers, self.comparer)
             endpoints.publish(**_ONE_AT_A_TIME, api_visibility="public")
@@ -174,14 +183,14 @@ class _Page:
     def _add_input(self, component: "Component") -> Any:
         """Adds a component to the form, and returns it.
 
-        When its value changes, the facts about the texts and the metrics are shown anew. Handlers of
+        When its value changes, the summary of the texts and the metrics are updated. Handlers of
         the form can read it.
         """
         self.inputs.append(component)
         return component
 
     def _languages(self) -> list[tuple[str, str]]:
-        """Returns label and code of the languages that some metric names."""
+        """Returns label and code of the languages that at least one metric supports."""
         pairs = {pair for offer in self.offers for pair in offer.languages}
         codes = {code for pair in pairs for code in pair.split("-")} - {"any"}
         return sorted((f"{_LANGUAGE_NAMES.get(code, code)} ({code})", code) for code in codes)
@@ -192,46 +201,48 @@ class _Page:
         languages = self._languages()
         gr.HTML("<h2><span>1</span>Texts</h2>", elem_classes="mt-step")
         with gr.Row():
-            style: Keywords = {"allow_custom_value": True, "min_width": 150}
+            menu_style: Keywords = {"allow_custom_value": True, "min_width": 150}
             self.source_language = self._add_input(
-                gr.Dropdown(languages, label="From", value="de", **style)
+                gr.Dropdown(languages, label="From", value=_SOURCE_LANGUAGE, **menu_style)
             )
             self.target_language = self._add_input(
-                gr.Dropdown(languages, label="Into", value="en", **style)
+                gr.Dropdown(languages, label="Into", value=_TARGET_LANGUAGE, **menu_style)
             )
         with gr.Tab("Upload"), gr.Row():
-            style = {"height": 120, "min_width": 240}
-            self.source_file = self._add_input(gr.File(label="Source, a segment per line", **style))
+            file_style: Keywords = {"height": 120, "min_width": 240}
+            self.source_file = self._add_input(
+                gr.File(label="Source, a segment per line", **file_style)
+            )
             self.system_files = self._add_input(
-                gr.File(label="Systems, a file for each", file_count="multiple", **style)
+                gr.File(label="Systems, a file for each", file_count="multiple", **file_style)
             )
             self.reference_file = self._add_input(
-                gr.File(label="References, if there are any", **style)
+                gr.File(label="References, if there are any", **file_style)
             )
         with gr.Tab("Paste"):
             with gr.Row():
-                style = {"lines": 5, "max_lines": 12, "min_width": 280}
+                text_style: Keywords = {"lines": 5, "max_lines": 12, "min_width": 280}
                 self.source_text = self._add_input(
-                    gr.Textbox(label="Source, a segment per line", **style)
+                    gr.Textbox(label="Source, a segment per line", **text_style)
                 )
                 self.reference_text = self._add_input(
-                    gr.Textbox(label="References, if there are any", **style)
+                    gr.Textbox(label="References, if there are any", **text_style)
                 )
             with gr.Row():
                 self.system_boxes = [
-                    self._system_box(number) for number in range(1, _MOST_PASTED + 1)
+                    self._system_box(number) for number in range(1, _MAX_PASTED + 1)
                 ]
             self.add_system_button = gr.Button("Add a system", size="sm")
-        self.boxes_shown = gr.State(_SHOWN_AT_FIRST)
+        self.shown_count = gr.State(_INITIALLY_SHOWN)
         with gr.Row():
-            self.text_facts = gr.HTML(_facts_of(None), elem_classes="mt-facts")
+            self.text_summary = gr.HTML(_summary(None), elem_classes="mt-facts")
             self.example_button = gr.Button("Try the example", size="sm", scale=0, min_width=150)
 
     def _system_box(self, number: int) -> "_SystemBox":
-        """Makes the boxes for the name and the translations of a pasted system; systems are numbered
-        from 1."""
+        """Makes the boxes for the name and the translations of a pasted system; systems are
+        numbered from 1."""
         gr = self.gr
-        with gr.Column(min_width=280, visible=number <= _SHOWN_AT_FIRST) as container:
+        with gr.Column(min_width=280, visible=number <= _INITIALLY_SHOWN) as container:
             name = gr.Textbox(f"system-{number}", label=f"Name of system {number}")
             text = gr.Textbox(label=f"Translations of system {number}", lines=5, max_lines=12)
         return _SystemBox(container, self._add_input(name), self._add_input(text))
@@ -240,28 +251,35 @@ class _Page:
         """Makes the boxes to tick metrics, and the buttons below them."""
         gr = self.gr
         gr.HTML("<h2><span>2</span>Metrics</h2>", elem_classes="mt-step")
+        lang_pair = f"{_SOURCE_LANGUAGE}-{_TARGET_LANGUAGE}"
         self.groups: dict[str, _MetricGroup] = {}
         for side, label in _GROUPS.items():
-            choices, ticked = self._choices(side, self.columns_without_texts, "de-en", [])
+            choices, ticked = self._choices(side, self.default_columns, lang_pair, [])
             with gr.Column(visible=bool(choices)) as container:
                 gr.HTML(f'<p class="mt-group">{label}</p>')
-                style = {"show_label": False, "container": False, "elem_classes": "mt-metrics"}
-                boxes = gr.CheckboxGroup(choices, value=ticked, **style)
+                boxes = gr.CheckboxGroup(
+                    choices,
+                    value=ticked,
+                    show_label=False,
+                    container=False,
+                    elem_classes="mt-metrics",
+                )
             self.groups[side] = _MetricGroup(container, boxes)
         with gr.Row():
             self.start_button = gr.Button("Compare", variant="primary", scale=3)
             self.stop_button = gr.Button("Stop", visible=False, scale=1)
         self.status = gr.HTML("", elem_id="mt-status")
-        # A list that the running comparison shares with the button Stop. It is empty until the
+        # A list that the running comparison shares with the Stop button. It is empty until the
         # button is pressed: then `_stop` appends to it, and `_run` sees that and ends.
         self.stop_signal = gr.State([])
 
     def _build_result(self) -> None:
         """Makes the components of the result, hidden at first."""
         gr = self.gr
-        # The result, a `Compared`, and the segment whose heatmap is shown, a `views.Opened`.
+        # The result, a `Compared`.
         self.compared = gr.State(time_to_live=_KEEP_SECONDS)
-        self.opened = gr.State()
+        # The heatmap that is shown, a `views.Opened`.
+        self.open_heatmap = gr.State()
         with gr.Column(visible=False, elem_classes="mt-result") as self.result_container:
             gr.HTML("<h2>Result</h2>")
             self.overview = gr.HTML("")
@@ -273,23 +291,28 @@ class _Page:
             gr.HTML("<h3>Segments</h3>")
             with gr.Row():
                 self.metric_menu = gr.Dropdown(
-                    label="By", info="scores, words and heatmaps", min_width=180
+                    label="Metric", info="of scores, marked words and heatmaps", min_width=180
                 )
                 self.order_menu = gr.Dropdown(
-                    label="Order", info="what stands first", min_width=240
+                    label="Order", info="which segments come first", min_width=240
                 )
                 self.page_number = gr.Number(
-                    1, label="Page", info="ten segments each", precision=0, minimum=1, min_width=90
+                    1,
+                    label="Page",
+                    info=f"{views.PAGE} segments each",
+                    precision=0,
+                    minimum=1,
+                    min_width=90,
                 )
-            self.segments = gr.HTML("", js_on_load=_CLICKS, elem_id="mt-segments")
+            self.segments = gr.HTML("", js_on_load=_CLICK_SCRIPT, elem_id="mt-segments")
             with gr.Row():
                 self.previous_button = gr.Button("Previous", size="sm")
                 self.next_button = gr.Button("Next", size="sm")
-            with gr.Accordion("Signatures, and the same in the shell", open=False):
+            with gr.Accordion("Signatures, and the command for the shell", open=False):
                 self.details = gr.HTML("", elem_classes="mt-signatures")
 
     def _connect(self) -> None:
-        """Has the events of the components call their handlers."""
+        """Connects the events of the components with their handlers."""
         self._connect_form()
         self._connect_comparison()
         self._connect_segments()
@@ -297,35 +320,37 @@ class _Page:
     def _connect_form(self) -> None:
         """Connects the boxes for texts, and the buttons beside them.
 
-        A change of a text shows the facts and the metrics anew. One button shows the boxes of one
-        more system, the other fills in the example.
+        A change of a text updates the summary of the texts and the metrics. One button shows the
+        boxes of one more system, the other fills in the example.
         """
         gr = self.gr
-        changes = []
+        change_events = []
         for component in self.inputs:
-            # A text counts when the visitor leaves its box, not at every key.
+            # A text is read when the visitor leaves its box, not at every keystroke.
             is_text = isinstance(component, gr.Textbox)
-            changes.append(component.blur if is_text else component.change)
-        containers = [group.container for group in self.groups.values()]
-        outputs = [self.text_facts, *containers, *self._checkboxes()]
-        gr.on(changes, self._update_form, self._form(), outputs, **self.fast_events)
+            change_events.append(component.blur if is_text else component.change)
+        group_containers = [group.container for group in self.groups.values()]
+        form_outputs = [self.text_summary, *group_containers, *self._checkboxes()]
+        gr.on(change_events, self._update_form, self._form(), form_outputs, **_HANDLER_KEYWORDS)
 
-        containers = [box.container for box in self.system_boxes]
-        outputs = [self.boxes_shown, *containers]
+        system_containers = [box.container for box in self.system_boxes]
         self.add_system_button.click(
-            self._add_system, self.boxes_shown, outputs, **self.fast_events
+            self._add_system,
+            self.shown_count,
+            [self.shown_count, *system_containers],
+            **_HANDLER_KEYWORDS,
         )
-        outputs = [
+        example_outputs = [
             self.source_language,
             self.target_language,
             self.source_file,
             self.reference_file,
             self.system_files,
         ]
-        self.example_button.click(self._show_example, None, outputs, **self.fast_events)
+        self.example_button.click(self._show_example, None, example_outputs, **_HANDLER_KEYWORDS)
 
     def _connect_comparison(self) -> None:
-        """Connects the buttons Compare and Stop. After a comparison the segments are listed."""
+        """Connects the Compare and Stop buttons. After a comparison its segments are listed."""
         outputs = [
             self.status,
             self.result_container,
@@ -338,22 +363,22 @@ class _Page:
             self.page_number,
             self.details,
             self.compared,
-            self.opened,
+            self.open_heatmap,
             *self.downloads.values(),
         ]
-        run = self.start_button.click(self._run, self._form(), outputs, **self.model_events)
-        run.success(**self._listing())
-        self.stop_button.click(self._stop, self.stop_signal, self.stop_button, **self.fast_events)
+        run = self.start_button.click(self._run, self._form(), outputs, **_MODEL_HANDLER_KEYWORDS)
+        run.success(**self._list_event_keywords())
+        self.stop_button.click(self._stop, self.stop_signal, self.stop_button, **_HANDLER_KEYWORDS)
 
     def _connect_segments(self) -> None:
-        """Connects the boxes and buttons around the list of segments, and clicks into it. Each event
-        changes what is shown, and then lists the segments anew."""
-        listing = self._listing()
+        """Connects the boxes and buttons around the list of segments, and clicks into it. Each
+        event changes the page or the heatmap, and then updates the list."""
+        list_keywords = self._list_event_keywords()
         # Another metric or order begins at page 1, without a heatmap.
         for component in (self.metric_menu, self.order_menu):
-            outputs = [self.page_number, self.opened]
-            change = component.input(lambda: (1, None), None, outputs, **self.fast_events)
-            change.then(**listing)
+            outputs = [self.page_number, self.open_heatmap]
+            reset = component.input(lambda: (1, None), None, outputs, **_HANDLER_KEYWORDS)
+            reset.then(**list_keywords)
         page_steps = {
             self.page_number.submit: 0,
             self.page_number.blur: 0,
@@ -361,14 +386,15 @@ class _Page:
             self.next_button.click: 1,
         }
         for event, step in page_steps.items():
-            turn = functools.partial(_turned_page, step=step)
-            change = event(
-                turn, [self.page_number, self.compared], self.page_number, **self.fast_events
-            )
-            change.then(**listing)
-        inputs = [self.compared, self.metric_menu, self.opened]
-        click = self.segments.click(self._open, inputs, self.opened, **self.model_events)
-        click.then(**listing)
+            turn_page = functools.partial(_page_after, step=step)
+            inputs = [self.page_number, self.compared]
+            turn = event(turn_page, inputs, self.page_number, **_HANDLER_KEYWORDS)
+            turn.then(**list_keywords)
+        inputs = [self.compared, self.metric_menu, self.open_heatmap]
+        click = self.segments.click(
+            self._toggle_heatmap, inputs, self.open_heatmap, **_MODEL_HANDLER_KEYWORDS
+        )
+        click.then(**list_keywords)
 
     def _form(self) -> "set[Component]":
         """Returns the components of the form, as inputs of an event."""
@@ -378,20 +404,30 @@ class _Page:
         """Returns the boxes of all metrics."""
         return [group.boxes for group in self.groups.values()]
 
-    def _listing(self) -> Keywords:
-        """Returns the keywords of an event that shows a page of the list of segments."""
-        inputs = [self.compared, self.metric_menu, self.order_menu, self.page_number, self.opened]
-        return {"fn": self._list, "inputs": inputs, "outputs": self.segments, **self.model_events}
+    def _list_event_keywords(self) -> Keywords:
+        """Returns the keywords of an event that updates the list of segments."""
+        inputs = [
+            self.compared,
+            self.metric_menu,
+            self.order_menu,
+            self.page_number,
+            self.open_heatmap,
+        ]
+        return {
+            "fn": self._segments_page,
+            "inputs": inputs,
+            "outputs": self.segments,
+            **_MODEL_HANDLER_KEYWORDS,
+        }
 
     def _lang_pair(self, form: Values) -> str:
-        """Reads the language pair from the two boxes; underscores keep a code such as zh-CN in one
-        piece."""
+        """Reads the language pair from the two boxes. A hyphen inside a code, as in ``zh-CN``,
+        becomes an underscore."""
         codes = [form[self.source_language], form[self.target_language]]
         return "-".join(str(code or "").strip().replace("-", "_") for code in codes)
 
     def _text_columns(self, form: Values) -> dict[Column, TextInput]:
-        """Reads the source and the references; an InputError says that one is both uploaded and
-        pasted."""
+        """Reads the source and the references, see `_uploaded_or_pasted`."""
         source = _uploaded_or_pasted("source", form[self.source_file], form[self.source_text])
         references = _uploaded_or_pasted(
             "reference", form[self.reference_file], form[self.reference_text]
@@ -399,7 +435,7 @@ class _Page:
         return {"sources": source, "references": references}
 
     def _systems(self, form: Values) -> list[TextInput]:
-        """Reads the uploaded systems, then the boxes of pasted systems, which may be empty."""
+        """Reads the uploaded systems, then the boxes of pasted systems, empty boxes included."""
         paths = [Path(path) for path in form[self.system_files] or []]
         stems = [path.stem for path in paths]
         systems = []
@@ -412,25 +448,27 @@ class _Page:
         return systems
 
     def _texts(self, form: Values) -> Texts:
-        """Reads all texts; an InputError says what is wrong with them."""
+        """Reads and checks all texts, see `mtmetrics.page.texts.read`."""
         return read(self._lang_pair(form), self._text_columns(form), self._systems(form))
 
     def _update_form(self, form: Values) -> Values:
-        """Shows facts about the texts, or what is wrong with them, and the metrics that can score
+        """Shows a summary of the texts, or the problem with them, and the metrics that can score
         them."""
-        texts, problem, columns = None, None, set()
+        columns: set[Column] = set()
+        texts = None
+        error_html = None
         try:
             inputs = self._text_columns(form)
             columns = {column for column, text in inputs.items() if text.is_there}
             if columns and any(text.is_there for text in self._systems(form)):
                 texts = self._texts(form)
         except MTMetricsError as error:
-            problem = views.error_problem(error)
-        updates = {self.text_facts: problem or _facts_of(texts)}
+            error_html = views.error_problem(error)
+        updates = {self.text_summary: error_html or _summary(texts)}
         for side, group in self.groups.items():
             choices, ticked = self._choices(
                 side,
-                columns or self.columns_without_texts,
+                columns or self.default_columns,
                 self._lang_pair(form),
                 form[group.boxes],
             )
@@ -444,15 +482,15 @@ class _Page:
         """Finds the metrics of one group that can score texts.
 
         Args:
-            side: of the group.
-            columns: of text that the visitor gave.
-            lang_pair: of the texts.
-            ticked: keys of metrics that are ticked now.
+            side: the side that metrics of the group compare with.
+            columns: the columns of text that the visitor has filled in.
+            lang_pair: the language pair of the texts.
+            ticked: keys of the metrics that are ticked now.
 
         Returns:
-            Label and key of each metric that fits; and the keys to tick. Ticked metrics stay ticked.
-            If none of them fits, the default metrics are ticked, or in an app for one metric its
-            first preset.
+            Label and key of each metric that fits; and the keys to tick. Ticked metrics stay
+            ticked. If none of them fits, the default metrics are ticked, or in an app for one
+            metric its first preset.
         """
         fitting = [
             offer for offer in self.offers if offer.side == side and offer.fits(columns, lang_pair)
@@ -467,17 +505,17 @@ class _Page:
 
     def _add_system(self, shown: int) -> Values:
         """Shows the boxes of one more system."""
-        shown = min(shown + 1, _MOST_PASTED)
-        updates: Values = {self.boxes_shown: shown}
+        shown = min(shown + 1, _MAX_PASTED)
+        updates: Values = {self.shown_count: shown}
         for number, box in enumerate(self.system_boxes):
             updates[box.container] = self.gr.Column(visible=number < shown)
         return updates
 
     def _run(self, form: Values) -> Iterator[Values]:
-        """Compares the systems of the form, and yields changes of components.
+        """Compares the systems of the form, and yields updates of components.
 
-        The first change shows that a comparison runs, the next ones how far it is. The last one shows
-        the result, or hides it: after an error, or if the visitor pressed Stop.
+        The first update shows that a comparison runs, the following ones show its progress. The
+        last one shows the result, or hides it after an error, or if the visitor pressed Stop.
         """
         gr = self.gr
         ticked = [key for group in self.groups.values() for key in form[group.boxes]]
@@ -493,29 +531,29 @@ class _Page:
             self.start_button: gr.Button(interactive=True),
             self.stop_button: gr.Button("Stop", visible=False, interactive=True),
         }
-        idle_updates = {self.result_container: gr.Column(visible=False), **idle_buttons}
+        no_result_updates = {self.result_container: gr.Column(visible=False), **idle_buttons}
         try:
             texts = self._texts(form)
             metrics = chosen(self.offers, ticked, texts.columns, texts.lang_pair)
-            # Yields the progress several times, and at the end the result.
-            for state in self.comparer.compare(texts, metrics):
+            # The steps are the progress, several times, and at the end the result.
+            for step in self.comparer.compare(texts, metrics):
                 if stop_signal:
-                    yield {self.status: "Stopped.", **idle_updates}
+                    yield {self.status: "Stopped.", **no_result_updates}
                     return
-                if isinstance(state, Progress):
-                    yield {self.status: views.progress(state), **running_updates}
+                if isinstance(step, Progress):
+                    yield {self.status: views.progress(step), **running_updates}
                     # The buttons change once, with the first progress.
                     running_updates = {}
                     continue
-                with _shown_files() as folder:
+                with _folder_for_download() as folder:
                     yield {
                         self.status: "",
                         self.result_container: gr.Column(visible=True),
                         **idle_buttons,
-                        **self._result_values(state, folder),
+                        **self._result_values(step, folder),
                     }
         except MTMetricsError as error:
-            yield {self.status: views.error_problem(error), **idle_updates}
+            yield {self.status: views.error_problem(error), **no_result_updates}
 
     def _stop(self, stop_signal: list[bool]) -> "gradio.Button":
         """Tells the running comparison to end before its next step; see `_run`.
@@ -532,7 +570,7 @@ class _Page:
         gr = self.gr
         titles = [(metric.offer.title, number) for number, metric in enumerate(compared.metrics)]
         orders = compared.orders()
-        pages = _pages(compared)
+        pages = _page_count(compared)
         signatures = []
         for metric in compared.metrics:
             first_result = next(iter(metric.results.values()))
@@ -544,7 +582,7 @@ class _Page:
             self.page_number: gr.Number(1, maximum=pages, label=f"Page, of {pages:,}"),
             self.details: f"{''.join(signatures)}<code>{html.escape(command(compared))}</code>",
             self.compared: compared,
-            self.opened: None,
+            self.open_heatmap: None,
         }
         write_files(compared, folder)
         for name, button in self.downloads.items():
@@ -555,55 +593,57 @@ class _Page:
         """Fills in the form with the bundled example, as uploaded files."""
         texts = example()
         source, target = split_pair(texts.lang_pair)
-        with _shown_files() as folder:
+        with _folder_for_download() as folder:
             systems = []
             for name, lines in texts.systems.items():
-                systems.append(_written(folder / f"{name}.en", lines))
+                systems.append(_write_lines(folder / f"{name}.en", lines))
             yield {
                 self.source_language: source,
                 self.target_language: target,
-                self.source_file: _written(folder / "source.de", texts.sources),
-                self.reference_file: _written(folder / "reference.en", texts.references),
+                self.source_file: _write_lines(folder / "source.de", texts.sources),
+                self.reference_file: _write_lines(folder / "reference.en", texts.references),
                 self.system_files: systems,
             }
 
-    def _list(
+    def _segments_page(
         self,
         compared: Compared | None,
         metric_number: int,
         order: str,
         page_number: float | None,
-        opened: views.Opened | None,
+        open_heatmap: views.Opened | None,
     ) -> str:
         """Returns a page of segments as HTML.
 
         Args:
-            compared: the result; None if it was dropped, after an hour.
-            metric_number: place of the metric whose scores order the segments.
+            compared: the result; None if it has expired.
+            metric_number: number of the metric, from 0, whose scores order the segments.
             order: one of `Compared.orders`.
             page_number: number of the page of segments, from 1.
-            opened: the segment whose heatmap is shown.
+            open_heatmap: the heatmap that is shown.
         """
         if compared is None:
             return views.problem(
-                "The scores are not here any more: they are kept for an hour. Press Compare again."
+                "The scores have expired: they are kept for an hour. Press Compare again."
             )
-        first = (_turned_page(page_number, compared) - 1) * views.PAGE
-        rows = compared.order(metric_number, order)[first : first + views.PAGE].tolist()
-        words = _words(compared, metric_number, rows)
-        return views.segments(compared, metric_number, rows, words, opened)
+        first = (_page_after(page_number, compared) - 1) * views.PAGE
+        segments = compared.order(metric_number, order)[first : first + views.PAGE].tolist()
+        translations = _coloured_translations(compared, metric_number, segments)
+        return views.segments(compared, metric_number, segments, translations, open_heatmap)
 
-    def _open(
+    def _toggle_heatmap(
         self,
         compared: Compared | None,
         metric_number: int,
-        opened: views.Opened | None,
+        open_heatmap: views.Opened | None,
         event: "gradio.EventData",
     ) -> views.Opened | None:
-        """Returns the heatmap of the translation that was clicked; None to close the open one."""
+        """Returns the heatmap of the translation that was clicked. Returns None to show no heatmap:
+        if the one of this translation is shown already, or the result has expired."""
+        if compared is None:
+            return None
         segment, system = int(event.segment), int(event.system)
-        is_open = opened is not None and (opened.segment, opened.system) == (segment, system)
-        if compared is None or is_open:
+        if open_heatmap is not None and open_heatmap[:2] == (segment, system):
             return None
         scored_metric = compared.metrics[metric_number]
         system_name = list(compared.texts.systems)[system]
@@ -614,41 +654,46 @@ class _Page:
         return views.Opened(segment, system, picture)
 
 
-def build_page(metric: str | None = None, added: Sequence[str] = ()) -> "gradio.Blocks":
+def build_page(metric: str | None = None, extra_metrics: Sequence[str] = ()) -> "gradio.Blocks":
     """Makes the page that compares systems, for `mtmetrics.page.theme.serve`. It offers the metrics
-    that work here without a network.
+    whose models are on this machine, so that they need no network.
 
     Args:
         metric: the only metric to offer, one of `mtmetrics.layout.metric_names`; None for all.
-        added: metrics to offer besides, by their names on the command line.
+        extra_metrics: further metrics to offer, by their names on the command line.
 
     Raises:
         InputError: an unknown metric.
         MissingExtraError: gradio or matplotlib is not installed.
-        MTMetricsError: none of the metric's presets works here.
+        MTMetricsError: none of the metric's presets can run on this machine.
     """
     if metric is not None:
         metric_path(metric)  # refuses an unknown metric
     require_extra("app", "the page")
     require_extra("plot", "the page")
-    # Gradio looks up the types of the handlers' arguments, such as ``gradio.EventData``, here.
+    # Gradio looks up the types of the handlers' arguments, such as ``gradio.EventData``, in the
+    # globals of this module. The late import has to put the name there.
     import gradio
 
     globals()["gradio"] = gradio
-    return _Page(metric, added).build()
+    return _Page(metric, extra_metrics).build()
 
 
 def _uploaded_or_pasted(name: str, path: str | None, text: str | None) -> TextInput:
-    """Returns a column of text from a file or from a box; an InputError says that it is in both."""
+    """Returns the source or the references, from a file or from a box.
+
+    Raises:
+        InputError: both hold a text.
+    """
     if path is None:
         return TextInput(name, None, text or "")
     if (text or "").strip():
-        raise InputError(f"{name}: uploaded and pasted; remove one of the two")
+        raise InputError(f"{name}: both uploaded and pasted; remove one of the two")
     return TextInput(Path(path).name, path)
 
 
-def _facts_of(texts: Texts | None) -> str:
-    """Describes the texts in HTML; asks for some where there are none."""
+def _summary(texts: Texts | None) -> str:
+    """Describes the texts in HTML; asks for texts if there are none."""
     if texts is None:
         return (
             "Upload or paste a source or references, and the translations of two or more systems."
@@ -660,44 +705,44 @@ def _facts_of(texts: Texts | None) -> str:
 
 
 @contextlib.contextmanager
-def _shown_files() -> Iterator[Path]:
-    """Makes a folder for files that a handler yields.
+def _folder_for_download() -> Iterator[Path]:
+    """Makes a temporary folder for files that a handler yields.
 
-    Gradio copies them for the visitor before it resumes the handler, and keeps the copies for the
-    time of ``delete_cache``.
+    Gradio copies the files for the visitor before it resumes the handler, and keeps the copies for
+    the time of ``delete_cache``.
     """
     with tempfile.TemporaryDirectory(prefix="mtmetrics-page-") as folder:
         yield Path(folder)
 
 
-def _written(path: Path, lines: Sequence[str]) -> str:
+def _write_lines(path: Path, lines: Sequence[str]) -> str:
     """Writes lines to a file, and returns its path."""
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return str(path)
 
 
-def _words(
-    compared: Compared, metric_number: int, rows: Sequence[int]
+def _coloured_translations(
+    compared: Compared, metric_number: int, segments: Sequence[int]
 ) -> dict[tuple[int, int], str]:
-    """Returns the coloured translations of some segments, by segment and place of the system; empty
-    where the metric blames no words."""
-    scored_metric, systems = compared.metrics[metric_number], list(compared.texts.systems.values())
-    places = [(row, place) for row in rows for place in range(len(systems))]
+    """Returns the translations of some segments in HTML, with their wrong words marked. The keys
+    are the numbers of segment and system. Empty if the metric marks no words."""
+    scorer = compared.metrics[metric_number].scorer
+    systems = list(compared.texts.systems.values())
+    keys = [(segment, system) for segment in segments for system in range(len(systems))]
     columns = {
-        name: [texts[row] for row, _ in places] for name, texts in compared.texts.columns.items()
+        name: [texts[segment] for segment, _ in keys]
+        for name, texts in compared.texts.columns.items()
     }
-    outputs = [systems[place][row] for row, place in places]
-    texts = coloured(scored_metric.scorer, columns, outputs)
-    return dict(zip(places, texts, strict=False))
+    translations = coloured(scorer, columns, [systems[system][segment] for segment, system in keys])
+    return dict(zip(keys, translations, strict=True)) if translations else {}
 
 
-def _pages(compared: Compared) -> int:
+def _page_count(compared: Compared) -> int:
     """Returns the number of pages of segments."""
-    return -(-compared.texts.segments // views.PAGE)
+    return math.ceil(compared.texts.segments / views.PAGE)
 
 
-def _turned_page(page_number: float | None, compared: Compared | None, step: int = 0) -> int:
-    """Returns the number of the page of segments that lies `step` pages further, from 1 to the
-    last."""
-    last = 1 if compared is None else _pages(compared)
+def _page_after(page_number: float | None, compared: Compared | None, step: int = 0) -> int:
+    """Returns the number of the page after `step` pages, limited to the pages that exist."""
+    last = 1 if compared is None else _page_count(compared)
     return min(max(int(page_number or 1) + step, 1), last)

@@ -16,7 +16,7 @@ import numpy as np
 from mtmetrics.artifacts.presets import extending, preset_toml
 from mtmetrics.checks import names_of_pair
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.io.atomic import new_folder, write_atomic
+from mtmetrics.io.atomic import atomic_folder, write_atomic
 from mtmetrics.judgements.judged import Judged
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.registry import find_metric
@@ -326,5 +326,5 @@ def write_preset(curve: AgreementCurve, spec: MetricSpec, folder: str | Path) ->
     }
     tables = {"options": plain_options} if plain_options else {}
     tables[f"{TABLE}.{side}"] = curve.as_table()
-    with new_folder(folder) as new:
+    with atomic_folder(folder) as new:
         write_atomic(new / "preset.toml", preset_toml(head, tables))

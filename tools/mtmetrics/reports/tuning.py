@@ -16,7 +16,7 @@ import numpy as np
 from mtmetrics.artifacts.presets import extending, preset_toml
 from mtmetrics.checks import choice
 from mtmetrics.errors import ArtifactError, InputError
-from mtmetrics.io.atomic import new_folder, write_atomic, write_json
+from mtmetrics.io.atomic import atomic_folder, write_atomic, write_json
 from mtmetrics.judgements.judged import Judged
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.reports.metric_runs import MetricRuns, run_metrics
@@ -634,6 +634,6 @@ def write_preset(tuning: Tuning, folder: str | Path, *, overwrite: bool = False)
     tables["options"] = {
         name: value for name, value in tuning.tuned.options if name not in ("against", "setting")
     }
-    with new_folder(folder, overwrite) as new:
+    with atomic_folder(folder, overwrite) as new:
         write_atomic(new / "preset.toml", preset_toml(preset_header, tables))
         write_json(new / "tuning.json", _document(tuning))

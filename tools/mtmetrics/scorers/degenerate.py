@@ -12,11 +12,11 @@ import regex
 
 from mtmetrics.checks import language_of
 from mtmetrics.io.languages import (
-    is_of_other_language,
-    is_of_other_script,
+    has_py3langid,
+    is_in_other_script,
+    is_long_and_foreign,
     is_surely_foreign,
     is_unspaced,
-    tells_languages,
 )
 
 # Counts of a report that say that an output is no translation.
@@ -74,7 +74,7 @@ def degenerate(
         pairs = [pairs[row] for row in rows]
     script = np.array([_is_of_other_script(*pair, other_code, code) for pair in pairs], dtype=bool)
     of_language = {"script": script}
-    if code is not None and tells_languages():
+    if code is not None and has_py3langid():
         foreign = np.array(
             [_is_of_other_language(*pair, other_code, code) for pair in pairs], dtype=bool
         )
@@ -232,20 +232,20 @@ def is_out_of_proportion(other: str, text: str) -> bool:
 def _is_of_other_script(other: str, text: str, other_code: str | None, code: str | None) -> bool:
     """Whether a text is in another script than its language is, but for what stays as it is in the
     other text, and though that one is not in another script than its own language is."""
-    if not is_of_other_script(text, code) or not is_of_other_script(_own_words(other, text), code):
+    if not is_in_other_script(text, code) or not is_in_other_script(_own_words(other, text), code):
         return False
-    return not is_of_other_script(other, other_code)
+    return not is_in_other_script(other, other_code)
 
 
 def _is_of_other_language(other: str, text: str, other_code: str | None, code: str) -> bool:
     """Whether a text is in another language than it should be, but for what stays as it is in the
     other text, and though that one is not in another language than its own."""
     language = language_of(code)
-    if not is_of_other_language(text, language) or not is_surely_foreign(
+    if not is_long_and_foreign(text, language) or not is_surely_foreign(
         _own_words(other, text), language
     ):
         return False
-    return other_code is None or not is_of_other_language(other, language_of(other_code))
+    return other_code is None or not is_long_and_foreign(other, language_of(other_code))
 
 
 def _own_words(other: str, text: str) -> str:

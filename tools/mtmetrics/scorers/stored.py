@@ -13,10 +13,10 @@ import numpy as np
 
 from mtmetrics.artifacts.presets import Preset
 from mtmetrics.errors import InputError
-from mtmetrics.io.atomic import sha256_file
 from mtmetrics.io.cells import find_dialect, iter_cells
+from mtmetrics.io.checksums import sha256_file
 from mtmetrics.io.columns import names_usual_columns
-from mtmetrics.io.lines import iter_lines, shown
+from mtmetrics.io.lines import iter_lines, shown_json
 from mtmetrics.io.score_rows import ScoreRow, segment_column
 from mtmetrics.io.tables import Row, header_names, jsonl_rows, named_rows, open_table
 from mtmetrics.io.visible_text import is_blank
@@ -209,7 +209,7 @@ def read_scores(
         except (TypeError, ValueError):
             of_system[segment] = math.nan
         if isinstance(value, bool) or not math.isfinite(of_system[segment]):
-            raise InputError(f"{place}: a finite number is needed, got {shown(value)}")
+            raise InputError(f"{place}: a finite number is needed, got {shown_json(value)}")
     longest = max(map(len, scores.values()))
     first = 0 if all(min(of_system) == 0 for of_system in scores.values()) else 1
     for system, of_system in scores.items():
@@ -281,7 +281,7 @@ def _named_rows(rows: Iterator[Row], column: str | None, in_order: bool) -> Iter
             yield (
                 scores.system,
                 scores.segment,
-                scores.values.get(name, row.fields[name]),
+                scores.scores.get(name, row.fields[name]),
                 row.where,
             )
 

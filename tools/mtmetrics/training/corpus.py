@@ -22,7 +22,7 @@ import numpy as np
 
 from mtmetrics.errors import InputError
 from mtmetrics.io.lines import iter_lines, short_name
-from mtmetrics.io.tables import jsonl_rows, word_rows
+from mtmetrics.io.tables import jsonl_rows, word_pair_rows
 from mtmetrics.judgements.judged import Judged, read_judged_segments
 from mtmetrics.statistics.correlation import pearson
 from mtmetrics.training.configs import DistilConfig, EncoderConfig
@@ -474,7 +474,7 @@ def training_split(
 def _iter_rows(path: str | Path, counts: Counts) -> Iterator[tuple[str, str, str]]:
     """Yields source, target and origin of every row; counts rows that have no reference."""
     row = None
-    rows = word_rows(path) if ".tsv" in Path(path).name else jsonl_rows(path)
+    rows = word_pair_rows(path) if ".tsv" in Path(path).name else jsonl_rows(path)
     for row in rows:
         fields = row.fields
         if "target" not in fields and "reference" in fields:

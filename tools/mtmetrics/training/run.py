@@ -29,7 +29,8 @@ from safetensors import SafetensorError
 
 from mtmetrics.artifacts.models import RECORD, model_fingerprint, model_label
 from mtmetrics.errors import InputError, MTMetricsError, require_extra
-from mtmetrics.io.atomic import make_folder, new_folder, sha256_file, write_atomic
+from mtmetrics.io.atomic import atomic_folder, make_folder, write_atomic
+from mtmetrics.io.checksums import sha256_file
 from mtmetrics.io.lines import first_difference, short_name
 from mtmetrics.io.row_writer import write_rows
 from mtmetrics.models.devices import Devices, pick_devices
@@ -206,7 +207,7 @@ class Run:
         folder = self.work / name
         with self.main_first():
             if not folder.exists():
-                with new_folder(folder) as temporary:
+                with atomic_folder(folder) as temporary:
                     produce(temporary)
         return folder
 
@@ -286,7 +287,7 @@ class Run:
                 yield Path(unused)
             return
         heading = {"kind": kind} if command is None else {"kind": kind, "command": command}
-        with new_folder(self.output, self.overwrite) as folder:
+        with atomic_folder(self.output, self.overwrite) as folder:
             yield folder
             document = {**heading, **self._record, **record, "versions": versions()}
             write_atomic(folder / RECORD, json.dumps(document, indent=2, ensure_ascii=False) + "\n")

@@ -18,7 +18,8 @@ from mtmetrics.artifacts.models import (
 from mtmetrics.artifacts.presets import load_preset, preset_toml
 from mtmetrics.checks import choice, for_language
 from mtmetrics.errors import ArtifactError, InputError, MTMetricsError
-from mtmetrics.io.atomic import sha256_file, write_atomic, write_json
+from mtmetrics.io.atomic import write_atomic, write_json
+from mtmetrics.io.checksums import sha256_file
 from mtmetrics.matching.remapping_files import map_file_name
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.translator import require_mbart

@@ -15,7 +15,8 @@ from filelock import FileLock, Timeout
 
 from mtmetrics._version import __version__
 from mtmetrics.errors import InputError, MTMetricsError
-from mtmetrics.io.atomic import make_folder, new_folder, sha256_file, write_json
+from mtmetrics.io.atomic import atomic_folder, make_folder, write_json
+from mtmetrics.io.checksums import sha256_file
 from mtmetrics.io.lines import json_line
 
 log = logging.getLogger("mtmetrics")
@@ -134,7 +135,7 @@ class Stages:
             del self._state[name]
             self._save()
         self._clear(name, but=self.unfinished)
-        with new_folder(folder, overwrite=True) as temporary:
+        with atomic_folder(folder, overwrite=True) as temporary:
             counts = dict(produce(temporary))
         digest = _digest([counts, _checksums(folder)])
         seconds = round(time.perf_counter() - started, 3)
