@@ -123,7 +123,9 @@ def models(
     model = SentenceTransformer(plain, device="cpu", local_files_only=True)
     model.save_pretrained(str(folder / "sentences"), create_model_card=False)
     torch.manual_seed(0)
-    config = configs.DenoisingConfig(layers=1, heads=2, inner=64, dropout=0.0)
+    config = configs.DenoisingConfig(
+        encoder_layers=1, decoder_layers=1, heads=2, inner=64, dropout=0.0
+    )
     texts = {"de": list(WORDS) * 2, "en": list(WORDS.values()) * 2}
     tokenizer, network = small_mbart(
         Run(folder / "made"), toy_encoder(folder / "wide", 32, 1), texts, config

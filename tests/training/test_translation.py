@@ -155,7 +155,9 @@ def test_a_new_small_model_begins_with_the_vectors_of_an_encoder_and_learns_from
     two_words: Path, models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        translation, "_NEW", DenoisingConfig(layers=1, heads=2, inner=64, dropout=0.0)
+        translation,
+        "_NEW",
+        DenoisingConfig(encoder_layers=1, decoder_layers=1, heads=2, inner=64, dropout=0.0),
     )
     config = TranslationConfig(epochs=300, pairs_per_step=32, learning_rate=1e-2, warmup=0.1)
     made = train_translation(

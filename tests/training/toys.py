@@ -59,7 +59,7 @@ _LM = {
     "rows_per_step": 8,
     "held_back": 40,
 }
-_SMALL = {"layers": 1, "heads": 2, "inner": 64, "rows_per_step": 16}
+_SMALL = {"encoder_layers": 1, "decoder_layers": 1, "heads": 2, "inner": 64, "rows_per_step": 16}
 CONFIGS = {
     "encoder": configs.EncoderConfig(
         learning_rate=1e-3,

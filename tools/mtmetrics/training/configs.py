@@ -251,10 +251,12 @@ class DenoisingConfig(Steps):
     (Liu et al., 2020)."""
 
     checkpoint_every: int = setting(200, "steps between checkpoints")
-    vocabulary: int = setting(8000, "entries of the WordPiece vocabulary of both languages")
-    layers: int = setting(2, "layers of the encoder, and of the decoder")
+    vocabulary: int = setting(6000, "entries of the WordPiece vocabulary of both languages")
+    encoder_layers: int = setting(2, "layers of the encoder")
+    decoder_layers: int = setting(1, "layers of the decoder")
     heads: int = setting(4, "attention heads")
-    inner: int = setting(768, "width of the feed-forward parts")
+    inner: int = setting(384, "width of the feed-forward parts")
+    positions: int = setting(256, "longer texts are cut at that many subwords")
     dropout: float = setting(0.1, "dropout of hidden states")
     masked: float = setting(0.35, "share of the subwords that are masked")
     span: float = setting(3.5, "mean length of a masked span, in subwords; each becomes one mask")

@@ -214,8 +214,8 @@ def small_mbart(
     texts: Mapping[str, Sequence[str]],
     config: DenoisingConfig,
 ) -> "tuple[PreTrainedTokenizerFast, PreTrainedModel]":
-    """A lower-casing tokenizer of two languages, and a new MBart of an encoder's width whose word
-    vectors begin as its.
+    """A tokenizer of two languages, and a new MBart of an encoder's width whose word vectors begin
+    as the encoder's.
 
     There are no language codes: a text is framed by [CLS] and [SEP] on both sides, so one model
     translates in one direction.
@@ -230,12 +230,12 @@ def small_mbart(
     from transformers import MBartConfig, MBartForConditionalGeneration
 
     encoder_tokenizer, model = pretrained("AutoModel", encoder, torch.float32)
-    length = model.config.max_position_embeddings
 
     def make_tokenizers() -> "dict[str, PreTrainedTokenizerFast]":
         lists = {language: list(sentences) for language, sentences in texts.items()}
         drawn = balanced(lists, _CHARACTERS, run.seed)
-        return {"small": as_pretrained(train_wordpiece(drawn, config.vocabulary), length)}
+        wordpieces = train_wordpiece(drawn, config.vocabulary)
+        return {"small": as_pretrained(wordpieces, config.positions)}
 
     tokenizer = run.tokenizers(make_tokenizers)["small"]
     readers = dict.fromkeys(texts, encoder_tokenizer) | language_tokenizers(encoder)
@@ -245,9 +245,9 @@ def small_mbart(
         MBartConfig(
             vocab_size=len(tokenizer),
             d_model=vectors.shape[1],
-            max_position_embeddings=length,
-            encoder_layers=config.layers,
-            decoder_layers=config.layers,
+            max_position_embeddings=config.positions,
+            encoder_layers=config.encoder_layers,
+            decoder_layers=config.decoder_layers,
             encoder_attention_heads=config.heads,
             decoder_attention_heads=config.heads,
             encoder_ffn_dim=config.inner,

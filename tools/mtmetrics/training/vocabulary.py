@@ -64,10 +64,10 @@ def _plain() -> list[normalizers.Normalizer]:
 
 
 def train_wordpiece(texts: Iterable[str], size: int) -> Tokenizer:
-    """Trains a lower-casing WordPiece vocabulary; accents are kept, Chinese characters stand
+    """Trains a WordPiece vocabulary. Capitals and accents are kept, Chinese characters stand
     alone."""
     texts = list(texts)
-    tokenizer = _lower_casing({})
+    tokenizer = _wordpiece_tokenizer({})
     most_characters = max(1000, size // 6)
 
     def trained(first: Sequence[str], size: int) -> dict[str, int]:
@@ -92,9 +92,9 @@ def train_wordpiece(texts: Iterable[str], size: int) -> Tokenizer:
 
 
 def wordpiece(vocabulary: dict[str, int]) -> Tokenizer:
-    """The lower-casing WordPiece tokenizer of a vocabulary, with special tokens at both ends of a
+    """The WordPiece tokenizer of a vocabulary, with special tokens at both ends of a
     text."""
-    tokenizer = _lower_casing(vocabulary)
+    tokenizer = _wordpiece_tokenizer(vocabulary)
     ends = [(token, vocabulary[token]) for token in ("[CLS]", "[SEP]")]
     tokenizer.post_processor = processors.TemplateProcessing(
         single="[CLS]:0 $A:0 [SEP]:0",
@@ -104,7 +104,7 @@ def wordpiece(vocabulary: dict[str, int]) -> Tokenizer:
     return tokenizer
 
 
-def _lower_casing(vocabulary: dict[str, int]) -> Tokenizer:
+def _wordpiece_tokenizer(vocabulary: dict[str, int]) -> Tokenizer:
     tokenizer = Tokenizer(
         models.WordPiece(vocabulary, unk_token="[UNK]", max_input_chars_per_word=100)
     )
@@ -112,7 +112,7 @@ def _lower_casing(vocabulary: dict[str, int]) -> Tokenizer:
         clean_text=True,
         handle_chinese_chars=True,
         strip_accents=False,
-        lowercase=True,
+        lowercase=False,
     )
     tokenizer.normalizer = normalizers.Sequence([*_plain(), bert])
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
