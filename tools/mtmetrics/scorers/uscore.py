@@ -542,7 +542,7 @@ def _word_level(
     encoder = models.encoder(**encoder_table(preset, None, None))
     masses = choice("masses", score_table.get("masses", "uniform"), ("uniform", "norm"))
     remapping = load_remapping(
-        preset, models, encoder, settings.lang_pair, kind=settings.map, artifact=settings.maps
+        preset, models, encoder, settings.lang_pair, kind=settings.map, location=settings.maps
     )
     return XMoverScore(
         encoder,
