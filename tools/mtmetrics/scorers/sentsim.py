@@ -146,6 +146,52 @@ class SentSim(WordScorer):
         "bounds.*": set(PARTS),
     }
 
+    def __init__(
+        self,
+        words: TokenEncoder,
+        sentences: Encoder,
+        bounds: Mapping[str, tuple[float, float]] | None = None,
+        *,
+        settings: Settings | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(settings=settings, **options)
+        settings = self.settings
+        self.words, self.sentences = words, sentences
+        self.encoder_layers, self.dtype = words.depth, words.dtype
+        self.parts = _part_names(settings)
+        self.weights = self._checked_weights(settings.w1, settings.w2)
+        self.side = resolve_side(self.side_choice(), _side_of_settings(settings), None, None)
+        self.setting = SETTING_OF_SIDE[self.side]
+        self.normalize, self.normalize_vectors = settings.normalize, settings.normalize_vectors
+        self.has_independent_segments = self.normalize == "fixed"
+        self.bounds = dict(bounds or {})
+        missing = [name for name in self.parts if name not in self.bounds]
+        if missing and self.normalize == "fixed":
+            raise InputError(
+                f"normalize='fixed': no bounds for {', '.join(missing)} against the {self.side}; "
+                "use normalize='batch'",
+                option="normalize",
+                mentions=["normalize='fixed'", "normalize='batch'"],
+            )
+        self.workers = worker_count(settings.workers)
+
+    def _checked_weights(self, *weights: float) -> list[float]:
+        """The weights of the parts: those of two parts as they are given, else equal ones."""
+        for name, weight in zip(("w1", "w2"), weights, strict=True):
+            if number(name, weight) < 0:
+                raise InputError(f"{name} {weight!r}: must be at least 0", option=name)
+        if len(self.parts) == len(weights):
+            if not any(weights):
+                raise InputError("w1 and w2 are both 0; one of them must be above", option="w1")
+            return list(weights)
+        if set(weights) != {_WEIGHT}:
+            raise InputError(
+                f"w1 and w2 weigh two parts, not {'+'.join(self.parts)}; leave them out",
+                option="w1",
+            )
+        return [1 / len(self.parts)] * len(self.parts)
+
     def compute(self, batch: Batch) -> list[PartScores]:
         compared, *systems = self._encoded(batch)
         results = []
@@ -284,36 +330,6 @@ class SentSim(WordScorer):
                 unrelated = float(np.sqrt(sum(squares)))
                 yield word_plan(_each(x_pieces), _each(y_pieces), flow, cost, unrelated)
 
-    def __init__(
-        self,
-        words: TokenEncoder,
-        sentences: Encoder,
-        bounds: Mapping[str, tuple[float, float]] | None = None,
-        *,
-        settings: Settings | None = None,
-        **options: Any,
-    ) -> None:
-        super().__init__(settings=settings, **options)
-        settings = self.settings
-        self.words, self.sentences = words, sentences
-        self.encoder_layers, self.dtype = words.depth, words.dtype
-        self.parts = _part_names(settings)
-        self.weights = self._checked_weights(settings.w1, settings.w2)
-        self.side = resolve_side(self.side_choice(), _side_of_settings(settings), None, None)
-        self.setting = SETTING_OF_SIDE[self.side]
-        self.normalize, self.normalize_vectors = settings.normalize, settings.normalize_vectors
-        self.has_independent_segments = self.normalize == "fixed"
-        self.bounds = dict(bounds or {})
-        missing = [name for name in self.parts if name not in self.bounds]
-        if missing and self.normalize == "fixed":
-            raise InputError(
-                f"normalize='fixed': no bounds for {', '.join(missing)} against the {self.side}; "
-                "use normalize='batch'",
-                option="normalize",
-                mentions=["normalize='fixed'", "normalize='batch'"],
-            )
-        self.workers = worker_count(settings.workers)
-
     @classmethod
     def from_preset(cls, preset: Preset, settings: Settings, models: ModelPool) -> Self:
         """A language pair is needed where the preset chooses its models by the target language, and
@@ -355,22 +371,6 @@ class SentSim(WordScorer):
         )
         settings = dataclasses.replace(settings, setting=None, against=side)
         return cls(words, sentences, tables.get("bounds", {}).get(place), settings=settings)
-
-    def _checked_weights(self, *weights: float) -> list[float]:
-        """The weights of the parts: those of two parts as they are given, else equal ones."""
-        for name, weight in zip(("w1", "w2"), weights, strict=True):
-            if number(name, weight) < 0:
-                raise InputError(f"{name} {weight!r}: must be at least 0", option=name)
-        if len(self.parts) == len(weights):
-            if not any(weights):
-                raise InputError("w1 and w2 are both 0; one of them must be above", option="w1")
-            return list(weights)
-        if set(weights) != {_WEIGHT}:
-            raise InputError(
-                f"w1 and w2 weigh two parts, not {'+'.join(self.parts)}; leave them out",
-                option="w1",
-            )
-        return [1 / len(self.parts)] * len(self.parts)
 
     def signature_fields(self) -> dict[str, object]:
         words = None if self.parts == ("sss",) else self.words
