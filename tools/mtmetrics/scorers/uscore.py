@@ -1,7 +1,7 @@
 """UScore: word level and sentence level, both without supervision (Belouadi and Eger, 2023).
 
-The class `UScore` reads from the top down: its settings, the formula, the steps of the formula, words
-at fault, and how a scorer is made."""
+The class `UScore` reads from the top down: its settings, `__init__`, the formula, the steps of the
+formula, word-level errors, and how a preset is loaded."""
 
 import dataclasses
 import functools
@@ -237,6 +237,47 @@ class UScore(WordScorer):
         "start": {"sentences", "translation", "aligner_layer"},
     }
 
+    def __init__(
+        self,
+        words: XMoverScore | None = None,
+        translator: Translator | None = None,
+        sentences: Encoder | None = None,
+        *,
+        back_translator: Translator | None = None,
+        settings: Settings | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(settings=settings, **options)
+        settings = self.settings
+        gone = _names(settings.without)
+        self.word_weights, self.level_weights = part_weights(
+            settings.weights, settings.combine, gone
+        )
+        self.without = sorted(name for name in gone if self.word_weights or OPTIONAL[name] == "snt")
+        self.words, self.sentences = words, sentences
+        # Of the translations that the parts "pseudo" and "back" compare with.
+        self.translator, self.back_translator = translator, back_translator
+        self.encoder_layers = None if words is None else words.encoder_layers
+        encoder = words.encoder if words is not None and self.word_weights else self._sentences
+        self.dtype = None if encoder is None else encoder.dtype
+        models = {
+            "wmd": words,
+            "pseudo": translator,
+            "lm": words and words.language_model,
+            "snt": sentences,
+        }
+        models["back"] = back_translator
+        for name in (*self.word_weights, *self.level_weights):
+            if name in models and models[name] is None:
+                advice = "pass it, or leave the part out by name (without=)"
+                raise InputError(
+                    f"the model of the part {name!r} is missing; {advice}", mentions=["without="]
+                )
+        if words is not None and words.variant != "uscore":
+            raise InputError(
+                f"words: XMoverScore's variant 'uscore' is needed, not {words.variant!r}"
+            )
+
     def compute(self, batch: Batch) -> list[PartScores]:
         translations = self._translated(batch)
         encoded = self._encoded(batch, translations)
@@ -369,47 +410,6 @@ class UScore(WordScorer):
     ) -> list[list[Evidence]]:
         weights = self.word_weights.get("wmd", 0.0), self.word_weights.get("lm", 0.0)
         return self._required_words().weighted_evidence(predictions, alignments, *weights)
-
-    def __init__(
-        self,
-        words: XMoverScore | None = None,
-        translator: Translator | None = None,
-        sentences: Encoder | None = None,
-        *,
-        back_translator: Translator | None = None,
-        settings: Settings | None = None,
-        **options: Any,
-    ) -> None:
-        super().__init__(settings=settings, **options)
-        settings = self.settings
-        gone = _names(settings.without)
-        self.word_weights, self.level_weights = part_weights(
-            settings.weights, settings.combine, gone
-        )
-        self.without = sorted(name for name in gone if self.word_weights or OPTIONAL[name] == "snt")
-        self.words, self.sentences = words, sentences
-        # Of the translations that the parts "pseudo" and "back" compare with.
-        self.translator, self.back_translator = translator, back_translator
-        self.encoder_layers = None if words is None else words.encoder_layers
-        encoder = words.encoder if words is not None and self.word_weights else self._sentences
-        self.dtype = None if encoder is None else encoder.dtype
-        models = {
-            "wmd": words,
-            "pseudo": translator,
-            "lm": words and words.language_model,
-            "snt": sentences,
-        }
-        models["back"] = back_translator
-        for name in (*self.word_weights, *self.level_weights):
-            if name in models and models[name] is None:
-                advice = "pass it, or leave the part out by name (without=)"
-                raise InputError(
-                    f"the model of the part {name!r} is missing; {advice}", mentions=["without="]
-                )
-        if words is not None and words.variant != "uscore":
-            raise InputError(
-                f"words: XMoverScore's variant 'uscore' is needed, not {words.variant!r}"
-            )
 
     @classmethod
     def options_without_pair(cls, options: Options) -> dict[str, Any]:
