@@ -170,7 +170,7 @@ def test_health(client: TestClient) -> None:
 
 def test_a_fault_of_the_service_is_json_too() -> None:
     class Broken(PredictionLength):
-        def value(self, compared: str, prediction: str) -> float:
+        def score_segment(self, compared: str, prediction: str) -> float:
             raise RuntimeError("broken")
 
     with TestClient(Service(Broken()).app(), raise_server_exceptions=False) as client:

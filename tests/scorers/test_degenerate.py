@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mtmetrics.io.languages import has_py3langid
-from mtmetrics.scorers.degenerate import degenerate, is_copy, is_looping, is_out_of_proportion
+from mtmetrics.scorers.degenerate import find_degenerate, is_copy, is_looping, is_out_of_proportion
 from mtmetrics.scorers.registry import load_scorer
 
 needs_langid = pytest.mark.skipif(not has_py3langid(), reason="needs the extra 'filter'")
@@ -96,7 +96,13 @@ def test_lengths():
 def test_what_is_right_is_not_unusual(source, translation):
     for column in ("sources", "references"):
         other, code = (source, "de") if column == "sources" else (translation, "en")
-        found = degenerate([other], [translation], None, column, other_code=code)
+        found = find_degenerate(
+            [other],
+            [translation],
+            None,
+            compares_sources=column == "sources",
+            compared_language=code,
+        )
         assert not any(values.any() for values in found.values())
 
 
@@ -120,8 +126,10 @@ def test_what_is_right_is_not_unusual(source, translation):
 )
 def test_copies_are_found_without_case_and_punctuation(source, translation):
     assert is_copy(source, translation)
-    assert degenerate([source], [translation], None, "sources")["identical"].tolist() == [True]
-    assert degenerate([source], [translation], None, "references")["identical"].tolist() == [False]
+    assert find_degenerate([source], [translation], None, compares_sources=True)[
+        "identical"
+    ].tolist() == [True]
+    assert find_degenerate([source], [translation], None)["identical"].tolist() == [False]
 
 
 @pytest.mark.parametrize(
@@ -136,9 +144,9 @@ def test_copies_are_found_without_case_and_punctuation(source, translation):
     ],
 )
 def test_a_translation_that_loops_more_than_its_source_is_unusual(source, translation):
-    assert degenerate([source], [translation], "en", "sources", other_code="de")[
-        "looping"
-    ].tolist() == [True]
+    assert find_degenerate(
+        [source], [translation], "en", compares_sources=True, compared_language="de"
+    )["looping"].tolist() == [True]
 
 
 @needs_langid
@@ -160,13 +168,15 @@ def test_a_translation_that_loops_more_than_its_source_is_unusual(source, transl
     ],
 )
 def test_names_and_texts_that_the_source_has_in_another_script(pair, source, translation, names):
-    found = degenerate([source], [translation or source], pair[1], "sources", other_code=pair[0])
+    found = find_degenerate(
+        [source], [translation or source], pair[1], compares_sources=True, compared_language=pair[0]
+    )
     assert [name for name, values in found.items() if values.any()] == names
 
 
 @needs_langid
 def test_what_is_found():
-    found = degenerate(SOURCES, BAD, "en")
+    found = find_degenerate(SOURCES, BAD, "en")
     assert {name: values.tolist() for name, values in found.items()} == {
         "identical": [False, False, False, False],
         "looping": [True, False, False, False],
@@ -174,8 +184,8 @@ def test_what_is_found():
         "language": [False, False, False, False],
         "length": [False, False, True, False],
     }
-    assert not degenerate(SOURCES, BAD, None)["script"].any()
-    assert not degenerate(["a"], ["你好"], "zh")["script"].any()
+    assert not find_degenerate(SOURCES, BAD, None)["script"].any()
+    assert not find_degenerate(["a"], ["你好"], "zh")["script"].any()
 
 
 GERMAN = "Das Haus ist klein, und der Hund schläft nicht gut."
@@ -204,7 +214,7 @@ GERMAN = "Das Haus ist klein, und der Hund schläft nicht gut."
     ],
 )
 def test_other_languages_of_the_same_script(text, language, found):
-    assert degenerate(["x"], [text], language)["language"].tolist() == [found]
+    assert find_degenerate(["x"], [text], language)["language"].tolist() == [found]
 
 
 @needs_langid

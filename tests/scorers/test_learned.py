@@ -70,7 +70,7 @@ def test_each_segment_scores_as_if_alone(
     ]
     assert together == pytest.approx(alone, abs=1e-5)
     assert np.ptp(together) > 0.01
-    monkeypatch.setattr("mtmetrics.scorers.learned._LINES", 3)
+    monkeypatch.setattr("mtmetrics.scorers.learned._SLICE_SEGMENTS", 3)
     results = scorer.score_systems({"a": PREDICTIONS, "b": REFERENCES}, references=REFERENCES)
     assert results["a"].segments == pytest.approx(together, abs=1e-5)
     assert results["b"].segments[2] == pytest.approx(together[2], abs=1e-5)

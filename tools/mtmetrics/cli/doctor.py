@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from packaging.requirements import Requirement
 
     from mtmetrics.models.pool import ModelPool
-    from mtmetrics.scorers.available import Listed
+    from mtmetrics.scorers.available import PresetListing
 
 # Differences of scores in float32 that other processors, numbers of threads and versions cause.
 _ROUNDING = 1e-5
@@ -212,7 +212,7 @@ def _check_presets() -> Iterator[_Finding]:
     """Scores with each metric and preset without a network. Those whose models ship with the
     package must work."""
     from mtmetrics.models.pool import ModelPool
-    from mtmetrics.scorers.available import NAMED_BY_USER, listed
+    from mtmetrics.scorers.available import USER_SUPPLIED_METRICS, list_presets
 
     try:
         installed_plugins()
@@ -220,10 +220,10 @@ def _check_presets() -> Iterator[_Finding]:
         yield _Finding(_FAIL, str(error))
     pool = ModelPool(local_files_only=True)
     for metric in METRICS.values():
-        if metric.name in NAMED_BY_USER:
+        if metric.name in USER_SUPPLIED_METRICS:
             continue
         try:
-            rows = list(listed(metric))
+            rows = list(list_presets(metric))
         except MTMetricsError as error:
             yield _Finding(_FAIL, f"presets of {metric.name}: {error}")
             continue
@@ -231,7 +231,7 @@ def _check_presets() -> Iterator[_Finding]:
             yield from _check_preset(row, pool)
 
 
-def _check_preset(row: "Listed", pool: "ModelPool") -> Iterator[_Finding]:
+def _check_preset(row: "PresetListing", pool: "ModelPool") -> Iterator[_Finding]:
     """Scores with each side that a metric can compare with; yields a line for those that give the
     same result."""
     columns_of_finding: dict[_Finding, list[str]] = {}
@@ -243,7 +243,7 @@ def _check_preset(row: "Listed", pool: "ModelPool") -> Iterator[_Finding]:
         yield _Finding(state, f"{name}, against {' or '.join(columns)}: {text}")
 
 
-def _try_scoring(row: "Listed", side: str, pool: "ModelPool") -> _Finding:
+def _try_scoring(row: "PresetListing", side: str, pool: "ModelPool") -> _Finding:
     """Scores a pair of texts with the files of this machine."""
     problem = row.lacks.get(side)
     must_score = row.bundled
@@ -255,7 +255,7 @@ def _try_scoring(row: "Listed", side: str, pool: "ModelPool") -> _Finding:
     return _Finding(_FAIL if must_score else _NOTE, f"does not load offline: {problem}")
 
 
-def _problem_in_scoring(row: "Listed", side: str, pool: "ModelPool") -> str | None:
+def _problem_in_scoring(row: "PresetListing", side: str, pool: "ModelPool") -> str | None:
     metric = METRICS[row.metric]
     options = {"against": side} if len(metric.sides) > 1 else {}
     # A plug-in is code of others, which may raise anything.

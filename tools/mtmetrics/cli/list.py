@@ -27,10 +27,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from mtmetrics.reports.styles import Grid, Report
-    from mtmetrics.scorers.available import listed
+    from mtmetrics.scorers.available import list_presets
 
     installed_plugins()
-    rows = [row for name in args.names or METRICS for row in listed(find_metric(name))]
+    rows = [row for name in args.names or METRICS for row in list_presets(find_metric(name))]
     table = [
         ["metric", "preset", "compares with", "languages", "offline", "needs", "MB", "licence"]
     ]

@@ -12,7 +12,7 @@ from mtmetrics.artifacts.presets import load_preset, preset_names
 from mtmetrics.checks import language_pair
 from mtmetrics.errors import InputError
 from mtmetrics.layout import metric_names
-from mtmetrics.scorers.available import artifacts_of, listed
+from mtmetrics.scorers.available import list_presets, named_models
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.metric import METRICS
 from mtmetrics.scorers.registry import find_metric, installed_plugins
@@ -34,7 +34,7 @@ class MetricChoice(NamedTuple):
         about: sentence that describes the metric.
         default: whether it is ticked at first.
         languages: codes or pairs that it can score, or ``any``; see
-            `mtmetrics.scorers.available.Listed`.
+            `mtmetrics.scorers.available.PresetListing`.
     """
 
     spec: MetricSpec
@@ -113,7 +113,7 @@ def pull_models(metric: str | None = None) -> None:
     pinned = {name for name, entry in catalog().items() if entry.repository}
     for name in [metric] if metric else METRICS:
         for preset in preset_names(name):
-            models = {model for _, model in artifacts_of(load_preset(name, preset).settings)}
+            models = {model for _, model in named_models(load_preset(name, preset).settings)}
             for model in sorted(models if models <= pinned else ()):
                 model_folder(model)
 
@@ -125,7 +125,7 @@ def offers() -> tuple[MetricChoice, ...]:
     installed_plugins()
     choices = []
     for name, description in _descriptions().items():
-        for row in listed(find_metric(name)):
+        for row in list_presets(find_metric(name)):
             preset = row.preset.removeprefix(name.replace("_", "-") + "-")
             label = f"{description['title']} {preset}".strip()
             is_usual = description.get("default", False) and row.preset in ("", "mini")

@@ -1,5 +1,5 @@
-"""Lists the metrics with their presets: what each compares with, its languages, whether it works
-here."""
+"""Lists the presets of each metric: the sides that it compares translations with, its languages, its
+models, and whether it can score on this machine without a network."""
 
 import contextlib
 import dataclasses
@@ -19,28 +19,28 @@ from mtmetrics.matching.remapping_files import is_local, mapped_pairs
 from mtmetrics.scorers.metric import Metric
 from mtmetrics.scorers.side import SETTING_OF_SIDE, Table
 
-# Metrics of a file or a program that the user names; it is not known here.
-NAMED_BY_USER = ("scores", "cmd")
+# The user supplies the file or the program of these metrics, so there is nothing to check before.
+USER_SUPPLIED_METRICS = ("scores", "cmd")
 
 
-class Listed(NamedTuple):
-    """A metric with one of its presets.
+class PresetListing(NamedTuple):
+    """A metric with one of its presets. ``mtmetrics list`` prints the fields.
 
     Attributes:
-        metric: its name.
-        preset: the preset's name, empty where the metric has none.
-        compares_with: ``source``, ``reference`` or both.
-        languages: directions such as ``de-en``, or languages; ``any``, or none where the preset
-            does not say.
-        offline: ``yes``; ``no:`` and what is missing on this machine; or the sides that work, and
-            what others lack.
-        needs: the models and maps that the preset names, encoders of regressors included where
-            these are here.
-        megabytes: of those that are here, on disk; None where none is.
-        licences: of them, as their cards say; of published checkpoints that are not here, as the
-            preset says.
-        bundled: all of them ship with the package.
-        lacks: side that does not work on this machine -> the reason, and what mends it.
+        metric: name of the metric.
+        preset: name of the preset, empty if the metric has none.
+        compares_with: the sides that translations can be compared with, see
+            `mtmetrics.scorers.side.Side`.
+        languages: directions such as ``de-en``, or languages; ``any``; empty if the preset does not
+            say.
+        offline: text for the user: ``yes``, ``no: REASON``, or ``SIDE only: REASON``.
+        needs: names of the models and maps that the preset uses, and of the encoders of its
+            regressors (trained networks) that are on this machine.
+        megabytes: size of those models that are on this machine; None if none is.
+        licences: licences of these, from their cards; of a COMET checkpoint that is not on this
+            machine, the licence that the preset states.
+        bundled: whether all models and maps ship with the package.
+        lacks: side that cannot be used on this machine -> the reason and how to mend it.
     """
 
     metric: str
@@ -56,198 +56,234 @@ class Listed(NamedTuple):
 
     @property
     def works_with(self) -> list[str]:
-        """The sides that work on this machine."""
+        """The sides that can be used on this machine."""
         return [side for side in self.compares_with if side not in self.lacks]
 
 
-class Lack(NamedTuple):
-    """A reason why a metric cannot score: in a few words, and with the remedy."""
+class Problem(NamedTuple):
+    """The reason why a metric cannot score: in a few words, and in a sentence that says how to mend
+    it."""
 
-    short: str
+    summary: str
     remedy: str
 
 
-def lacking(metric: Metric, bundle: Preset | None, side: str) -> Lack | None:
-    """Finds out why a metric cannot score on this machine without a network; None where it can.
+def list_presets(metric: Metric) -> Iterator[PresetListing]:
+    """Lists a metric with each of its presets, or alone if it has none.
 
-    This is the one answer to whether a metric works here. No model is loaded: files may still be
-    damaged.
+    Loads no models. Metrics without models are made, to see whether a dependency is missing.
+    """
+    if metric.name in USER_SUPPLIED_METRICS:
+        placeholder = str(metric.usual_preset())
+        yield PresetListing(metric.name, placeholder, [*metric.sides], ["any"], "yes")
+        return
+    presets = _presets(metric)
+    loads_models = metric.made_by().loads_models()
+    if not presets and not loads_models:
+        offline, lacks = _availability(metric, None, metric.sides)
+        yield PresetListing(metric.name, "", [*metric.sides], ["any"], offline, lacks=lacks)
+    for preset in presets:
+        sides = metric.choices.sides_of_preset(preset.settings)
+        languages = _languages(preset)
+        if not languages and not loads_models:
+            languages = ["any"]
+        offline, lacks = _availability(metric, preset, sides)
+        needs, megabytes, licences = _model_details(preset)
+        yield PresetListing(
+            metric.name,
+            preset.name,
+            sides,
+            languages,
+            offline,
+            needs=needs,
+            megabytes=megabytes,
+            licences=licences,
+            bundled=_is_bundled(preset),
+            lacks=lacks,
+        )
+
+
+def _presets(metric: Metric) -> list[Preset]:
+    if metric.name != "fluency":
+        return [load_preset(metric.name, name) for name in preset_names(metric.name)]
+    # Fluency has no presets of its own: it uses the language models of XMoverScore's presets.
+    presets = []
+    for name in preset_names("xmoverscore"):
+        preset = load_preset("xmoverscore", name)
+        language_models = preset.settings.get("language_models", {})
+        settings = {"language_models": language_models, "languages": [*language_models]}
+        presets.append(dataclasses.replace(preset, settings=settings))
+    return presets
+
+
+def _availability(
+    metric: Metric, preset: Preset | None, sides: Sequence[str]
+) -> tuple[str, dict[str, str]]:
+    """Returns `PresetListing.offline` and `PresetListing.lacks`."""
+    problems: dict[str, Problem] = {}
+    for side in sides:
+        problem = find_problem(metric, preset, side)
+        if problem is not None:
+            problems[side] = problem
+    usable_sides = [side for side in sides if side not in problems]
+    reasons = "; ".join(dict.fromkeys(problem.summary for problem in problems.values()))
+    if not problems:
+        offline = "yes"
+    elif usable_sides:
+        offline = f"{' and '.join(usable_sides)} only: {reasons}"
+    else:
+        offline = f"no: {reasons}"
+    return offline, {side: problem.remedy for side, problem in problems.items()}
+
+
+def find_problem(metric: Metric, preset: Preset | None, side: str) -> Problem | None:
+    """Finds out why a metric cannot score on this machine without a network. Returns None if it can.
+
+    Loads no model, so a damaged file is not noticed.
 
     Args:
         metric: a metric.
-        bundle: its preset; None where it has none.
-        side: what it is to compare with.
+        preset: its preset; None if it has none.
+        side: the side to compare translations with.
     """
-    if metric.name in NAMED_BY_USER:
+    if metric.name in USER_SUPPLIED_METRICS:
         return None
-    if bundle is None or not metric.made_by().loads_models():
-        return _lacking_code(metric, bundle)
-    models = [*artifacts_of(_tables_of_side(side, bundle.settings))]
+    if preset is None or not metric.made_by().loads_models():
+        return _problem_in_making(metric, preset)
+    models = [*named_models(_tables_of_side(side, preset.settings))]
     if not models:
-        return Lack(
+        return Problem(
             "names no model; train one",
-            f"preset {bundle.name} names no model: train one (mtmetrics train), or pass one",
+            f"preset {preset.name} names no model: train one (mtmetrics train), or pass one",
         )
     for key, name in models:
         try:
-            _folder_here(bundle, key, name)
+            _local_folder_of(preset, key, name)
         except ArtifactError as error:
-            return Lack(f"lacks {name}", str(error))
+            return Problem(f"lacks {name}", str(error))
     return None
 
 
 def _tables_of_side(side: str, tables: Table) -> Table:
-    """The tables of a preset without those that are read for other sides alone."""
-    of_other_sides = {
-        table
-        for other, setting in SETTING_OF_SIDE.items()
-        if other != side
-        for table in (setting, f"{setting}s")
-    }
-    kept = {name: value for name, value in tables.items() if name not in of_other_sides}
+    """Returns the tables of a preset without those that only other sides use."""
+    tables_of_other_sides = set()
+    for other_side, setting in SETTING_OF_SIDE.items():
+        if other_side != side:
+            # The second one holds a table for each target language.
+            tables_of_other_sides |= {setting, f"{setting}s"}
+    kept = {name: value for name, value in tables.items() if name not in tables_of_other_sides}
     if "regressors" in kept:
         regressors = kept["regressors"]
         kept["regressors"] = {side: regressors[side]} if side in regressors else {}
     return kept
 
 
-def _lacking_code(metric: Metric, bundle: Preset | None) -> Lack | None:
-    """Makes a metric without models, to find out why it cannot score; None where it can."""
-    # A plug-in is code of others, which may raise anything.
+def _problem_in_making(metric: Metric, preset: Preset | None) -> Problem | None:
+    """Makes a scorer. Returns the error as a problem, None if there is none."""
+    # A plug-in, whose file or package is `where`, is code of others: it may raise any exception.
     expected = MTMetricsError if metric.where is None else Exception
     try:
-        metric.made_by().load(None if bundle is None else bundle.name)
+        metric.made_by().load(None if preset is None else preset.name)
     except expected as error:
-        return Lack(str(error), str(error))
+        return Problem(str(error), str(error))
     return None
 
 
-def _folder_here(bundle: Preset, key: str, name: str) -> Path | None:
-    """The folder of a model that a preset names; None of maps, which are here too. An
-    `ArtifactError` if it is not."""
-    place = bundle.path(name)
+def _local_folder_of(preset: Preset, key: str, name: str) -> Path | None:
+    """Returns the folder of a model that a preset names; None for maps, which are only checked.
+
+    Args:
+        preset: the preset.
+        key: the key of the preset that names the model, or ``artifact``, which names maps.
+        name: name of the model or of the maps.
+
+    Raises:
+        ArtifactError: the model is not on this machine, or the maps are not.
+    """
+    path = preset.path(name)
     if key != "artifact":
-        return model_folder(place, local_files_only=True)
-    if not is_local(place):
+        return model_folder(path, local_files_only=True)
+    if not is_local(path):
         raise ArtifactError(
             f"the maps {name!r} are not on this machine; they are fetched when they are first used"
         )
     return None
 
 
-def listed(metric: Metric) -> Iterator[Listed]:
-    """A metric with each of its presets; loads nothing but what says that an extra is missing."""
-    if metric.name in NAMED_BY_USER:
-        yield Listed(metric.name, str(metric.usual_preset()), [*metric.sides], ["any"], "yes")
-        return
-    # Fluency is the language models of another metric's presets.
-    owner = "xmoverscore" if metric.name == "fluency" else metric.name
-    names = preset_names(owner)
-    if not names and not metric.made_by().loads_models():
-        offline, lacks = _answers(metric, None, metric.sides)
-        yield Listed(metric.name, "", [*metric.sides], ["any"], offline, lacks=lacks)
-    for name in names:
-        bundle = load_preset(owner, name)
-        if metric.name == "fluency":
-            models = bundle.settings.get("language_models", {})
-            bundle = dataclasses.replace(
-                bundle, settings={"language_models": models, "languages": [*models]}
-            )
-        sides = metric.choices.sides_of_preset(bundle.settings)
-        languages = _languages(bundle)
-        if not languages and not metric.made_by().loads_models():
-            languages = ["any"]
-        offline, lacks = _answers(metric, bundle, sides)
-        yield Listed(
-            metric.name,
-            name,
-            sides,
-            languages,
-            offline,
-            *_models(bundle),
-            _is_bundled(bundle),
-            lacks,
-        )
-
-
-def _answers(
-    metric: Metric, bundle: Preset | None, sides: Sequence[str]
-) -> tuple[str, dict[str, str]]:
-    """`Listed.offline` and `Listed.lacks`."""
-    answers = {side: lacking(metric, bundle, side) for side in sides}
-    lacks = {side: lack for side, lack in answers.items() if lack is not None}
-    works_with = [side for side in sides if side not in lacks]
-    reasons = "; ".join(dict.fromkeys(lack.short for lack in lacks.values()))
-    if not lacks:
-        offline = "yes"
-    elif works_with:
-        offline = f"{' and '.join(works_with)} only: {reasons}"
-    else:
-        offline = f"no: {reasons}"
-    return offline, {side: lack.remedy for side, lack in lacks.items()}
-
-
-def _is_bundled(bundle: Preset) -> bool:
+def _is_bundled(preset: Preset) -> bool:
     """Whether all models and maps that a preset names ship with the package."""
     shipped = {name for name, entry in catalog().items() if entry.bundled}
-    models = [name for _, name in artifacts_of(bundle.settings)]
-    return bool(models) and all(name in shipped or bundle.path(name) != name for name in models)
+    models = [name for _, name in named_models(preset.settings)]
+    # `path` returns another name if the model lies in the folder of the preset.
+    return bool(models) and all(name in shipped or preset.path(name) != name for name in models)
 
 
-def _languages(bundle: Preset) -> list[str]:
-    """The directions that have maps or language models or that a preset was made for, else its
-    languages; none where it does not say."""
-    settings = bundle.settings
+def _languages(preset: Preset) -> list[str]:
+    """Returns the directions that a preset is made for, or has maps or language models for. If there
+    are none, returns its languages, as far as it names any."""
+    settings = preset.settings
     if "lang_pair" in settings:
         return ["-".join(language_pair(settings["lang_pair"]))]
-    maps = settings.get("maps", {})
-    kind = maps.get("kind", "none")
-    mapped = mapped_pairs(bundle.path(maps.get("artifact", ".")), kind) if kind != "none" else []
-    pairs = list(dict.fromkeys("-".join(language_pair(pair)) for pair in mapped))
     languages = [*map(language_of, settings.get("languages", []))]
-    if bundle.metric == "uscore" and languages:
-        # It needs a language model of the target, unless that is left out by name.
-        pairs = [
+    if preset.metric == "uscore" and languages:
+        # UScore needs a language model of the target, unless the user leaves it out by the option
+        # `without`.
+        return [
             f"{source}-{target}"
             for target in map(language_of, settings["language_models"])
             for source in languages
             if source != target
-        ]
-    return pairs or languages
+        ] or languages
+    maps = settings.get("maps", {})
+    kind = maps.get("kind", "none")
+    mapped = mapped_pairs(preset.path(maps.get("artifact", ".")), kind) if kind != "none" else []
+    directions = dict.fromkeys("-".join(language_pair(pair)) for pair in mapped)
+    return [*directions] or languages
 
 
-def _models(bundle: Preset) -> tuple[list[str], float | None, list[str]]:
-    """`Listed.needs`, `megabytes` and `licences`."""
-    needs = dict.fromkeys(name for _, name in artifacts_of(bundle.settings))
+def _model_details(preset: Preset) -> tuple[list[str], float | None, list[str]]:
+    """Returns the names, the size in MB and the licences of the models and maps of a preset."""
+    needs: dict[str, None] = {}
     folders: dict[str, Path] = {}
-    for key, name in artifacts_of(bundle.settings):
+    for key, name in named_models(preset.settings):
+        needs[name] = None
         with contextlib.suppress(ArtifactError):
-            folder = _folder_here(bundle, key, name)
-            folders |= {} if folder is None else {name: folder}
+            folder = _local_folder_of(preset, key, name)
+            if folder is not None:
+                folders[name] = folder
     for folder in list(folders.values()):
-        config = folder / "config.json"
-        encoder = (
-            json.loads(config.read_text(encoding="utf-8")).get("encoder")
-            if config.is_file()
-            else None
-        )
-        if isinstance(encoder, str) and (encoder_folder := local_folder(encoder, "config.json")):
+        encoder = _encoder_of_regressor(folder)
+        if encoder is None:
+            continue
+        encoder_folder = local_folder(encoder, "config.json")
+        if encoder_folder is not None:
             needs[encoder] = None
             folders[encoder] = encoder_folder
     files = [
         file for folder in set(folders.values()) for file in folder.rglob("*") if file.is_file()
     ]
-    size = round(sum(file.stat().st_size for file in files) / 1e6, 1) if files else None
+    megabytes = round(sum(file.stat().st_size for file in files) / 1e6, 1) if files else None
     licences = {licence: None for folder in folders.values() if (licence := licence_of(folder))}
-    if not licences and bundle.metric == "comet":
-        licences = {str(bundle.settings["description"]).rpartition("; ")[2].removesuffix("."): None}
-    return [*needs], size, [*licences]
+    if not licences and preset.metric == "comet":
+        # The description of a COMET preset ends in "; LICENCE."
+        licences = {str(preset.settings["description"]).rpartition("; ")[2].removesuffix("."): None}
+    return [*needs], megabytes, [*licences]
 
 
-def artifacts_of(table: Table) -> Iterator[tuple[str, str]]:
-    """The models and maps that the tables of a preset name, with the key that names each."""
-    for key, value in table.items():
+def _encoder_of_regressor(folder: Path) -> str | None:
+    """Returns the name of the encoder that a regressor records; None for any other model."""
+    config = folder / "config.json"
+    if not config.is_file():
+        return None
+    encoder = json.loads(config.read_text(encoding="utf-8")).get("encoder")
+    return encoder if isinstance(encoder, str) else None
+
+
+def named_models(tables: Table) -> Iterator[tuple[str, str]]:
+    """Yields the models and maps that the tables of a preset name: the key (one of `MODEL_KEYS`),
+    and the name."""
+    for key, value in tables.items():
         if isinstance(value, dict):
-            yield from artifacts_of(value)
+            yield from named_models(value)
         elif key in MODEL_KEYS:
             yield key, value

@@ -24,7 +24,7 @@ from mtmetrics.models.packed import Encoder, PackedTokens
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.progress import report_progress
 from mtmetrics.scorers.batch import Batch, Languages, References
-from mtmetrics.scorers.degenerate import any_degenerate, degenerate, policy
+from mtmetrics.scorers.degenerate import any_degenerate, find_degenerate, signature_field
 from mtmetrics.scorers.preset_tables import refuse_other_languages
 from mtmetrics.scorers.reloading import Origin, shared_pool
 from mtmetrics.scorers.results import (
@@ -575,14 +575,14 @@ class Scorer(abc.ABC):
         compares_sources = rows.sources is not None
         # A copy, because `scores.empty` changes below.
         unusual = {"blank": scores.empty.copy(), "truncated": scores.truncated}
-        unusual |= degenerate(
+        unusual |= find_degenerate(
             rows.compared,
             predictions,
             target_language,
-            column="sources" if compares_sources else "references",
-            rows=first_rows,
+            compares_sources=compares_sources,
             # References are written in the language of the translations.
-            other_code=source_language if compares_sources else target_language,
+            compared_language=source_language if compares_sources else target_language,
+            rows=first_rows,
         )
         # These segments are counted as blank already.
         unusual["identical"] &= ~scores.empty
@@ -590,7 +590,7 @@ class Scorer(abc.ABC):
         result_signature = batch_signature
         if self.floor_degenerate:
             scores.set_floor(any_degenerate(unusual), floor, floor_parts)
-            result_signature = extended(batch_signature, policy("floor", unusual))
+            result_signature = extended(batch_signature, signature_field("floor", unusual))
         return MetricResult(
             scores.segments, scores.parts, scores.empty, report, result_signature, unusual
         )

@@ -26,58 +26,68 @@ from mtmetrics.scorers.side import Options, Side
 from mtmetrics.scorers.signature import model_name, signature
 from mtmetrics.scorers.xmoverscore import XMoverScore
 
-# A segment with a blank side counts as a text of so many characters, which is longer than nearly
-# every segment.
-BLANK_LENGTH = 1000
+# Length, in characters, of a segment with a blank side. Nearly all real segments are shorter, so they
+# score higher.
+_BLANK_LENGTH = 1000
 
 
 class Baseline(Scorer):
-    """A number that needs no model, of a segment's source or reference and its translation; higher
-    is better."""
+    """A score without a model, from a translation and its source or reference. Higher is better.
+
+    A subclass writes `score_segment`. A segment with a blank side gets the score `floor`."""
 
     usual_preset = None
     takes_presets = False
     floor = 0.0
 
-    def value(self, compared: str, prediction: str) -> float:
-        """The score of a segment without a blank side, of the text that the translation is compared
-        with, and the translation."""
+    def score_segment(self, compared: str, prediction: str) -> float:
+        """Scores one segment without a blank side.
+
+        Args:
+            compared: the source or the reference.
+            prediction: the translation.
+        """
         raise NotImplementedError
 
     def compute(self, batch: Batch) -> list[PartScores]:
         scores = []
         for predictions in batch.predictions:
             pairs = zip(batch.compared, predictions, strict=True)
-            scores.append(PartScores.plain([self.value(*pair) for pair in pairs]))
+            scores.append(PartScores.plain([self.score_segment(*pair) for pair in pairs]))
         return scores
 
 
-class SourceLength(Baseline):
-    """Minus the number of characters of the source: long sentences are translated worse."""
+class Length(Baseline):
+    """Minus a number of characters: long sentences are translated worse."""
 
-    metric = "source_length"
-    floor = -BLANK_LENGTH
+    floor = -_BLANK_LENGTH
 
     @property
     def signature(self) -> str:
         return signature(self.metric, {"unit": "characters"})
 
-    def value(self, compared: str, prediction: str) -> float:
+
+class SourceLength(Length):
+    """Minus the number of characters of the source."""
+
+    metric = "source_length"
+
+    def score_segment(self, compared: str, prediction: str) -> float:
         return -len(compared)
 
 
-class PredictionLength(SourceLength):
+class PredictionLength(Length):
     """Minus the number of characters of the translation."""
 
     metric = "prediction_length"
 
-    def value(self, compared: str, prediction: str) -> float:
+    def score_segment(self, compared: str, prediction: str) -> float:
         return -len(prediction)
 
 
 class Chance(Baseline):
-    """Uniform random numbers in [0, 1) that depend on the segment's texts and the seed alone, not
-    on its place or its neighbours."""
+    """Uniform random numbers in [0, 1). The number of a segment depends on its texts and the seed
+    only, not on other segments."""
 
     @dataclasses.dataclass(frozen=True, kw_only=True)
     class Settings(settings.Settings):
@@ -93,29 +103,35 @@ class Chance(Baseline):
     def signature(self) -> str:
         return signature(self.metric, {"seed": self.settings.seed})
 
-    def value(self, compared: str, prediction: str) -> float:
+    def score_segment(self, compared: str, prediction: str) -> float:
         digest = hashlib.sha256(f"{self.settings.seed}\0{compared}\0{prediction}".encode()).digest()
         # As many bits as a float64 holds; more would round the largest numbers up to 1.
         return (int.from_bytes(digest[:8]) >> 11) / 2**53
 
 
 class Overlap(Baseline):
-    """Sentence BLEU, chrF, chrF++ or TER by sacrebleu, divided by 100; TER with a minus, so that
-    higher is better.
+    """Sentence BLEU, chrF, chrF++ or TER by sacrebleu, divided by 100. TER is negated, so that higher
+    is better.
 
-    The system score is the mean of the segments, not sacrebleu's corpus score. Of several
-    references each is compared by itself and the best one counts, as with all metrics here.
-    sacrebleu does the same for chrF, while its BLEU and TER pool the references of a segment. BLEU
-    takes sacrebleu's tokeniser of the target language, without `lang_pair` that of mteval, 13a.
+    The system score is the mean of the segments, not sacrebleu's corpus score. With several
+    references, the translation is compared with each one, and the best score counts, as for all
+    metrics in this package. sacrebleu does the same for chrF, but its BLEU and TER pool the
+    references of a segment. BLEU uses sacrebleu's tokeniser for the target language, or 13a (that of
+    mteval) without `lang_pair`.
+
+    Attributes:
+        sacrebleu_class: name of a class in `sacrebleu.metrics`.
+        sacrebleu_options: its keywords, besides the options of the user.
+        scale_factor: number that sacrebleu's score is multiplied by.
 
     Raises:
         MTMetricsError: sacrebleu, or what it needs for the language, is not installed.
     """
 
     sides = (Side.REFERENCE,)
-    kind: ClassVar[str]  # of a class of `sacrebleu.metrics`
-    options: ClassVar[Options] = {}
-    factor: ClassVar[float] = 0.01
+    sacrebleu_class: ClassVar[str]
+    sacrebleu_options: ClassVar[Options] = {}
+    scale_factor: ClassVar[float] = 0.01
 
     def __init__(
         self,
@@ -127,110 +143,134 @@ class Overlap(Baseline):
         super().__init__(lang_pair, settings=settings, **options)
         if importlib.util.find_spec("sacrebleu") is None:
             raise MTMetricsError(f"{self.metric} needs sacrebleu; {install_command('baselines')}")
-        arguments = dict(self.options)
-        for name in self.settings.options():
-            arguments[name] = getattr(self.settings, name)
-        if self.lang_pair is not None and self.kind == "BLEU":
-            arguments["trg_lang"] = language_pair(self.lang_pair)[1]
         try:
-            metric_class = getattr(importlib.import_module("sacrebleu.metrics"), self.kind)
-            self._made = metric_class(**arguments)
+            module = importlib.import_module("sacrebleu.metrics")
+            metric_class = getattr(module, self.sacrebleu_class)
+            self.sacrebleu_metric = metric_class(**self.sacrebleu_arguments())
         except (ImportError, RuntimeError) as error:
             raise MTMetricsError(
                 f"{self.metric} for {self.lang_pair}: {' '.join(str(error).split())}"
             ) from error
-        self._made.sentence_score("", [""])  # sacrebleu knows its signature only then
+        # sacrebleu has a signature only after its first score.
+        self.sacrebleu_metric.sentence_score("", [""])
+
+    def sacrebleu_arguments(self) -> dict[str, Any]:
+        """Returns the keywords of the class of sacrebleu."""
+        user_options = {name: getattr(self.settings, name) for name in self.settings.options()}
+        return {**self.sacrebleu_options, **user_options}
 
     @property
     def signature(self) -> str:
-        fields = dict(field.split(":", 1) for field in str(self._made.get_signature()).split("|"))
-        return signature(
-            self.metric,
-            fields
-            | {"version": None, "sacrebleu": fields["version"], "system": "mean-of-segments"},
-        )
+        return self.extended_signature(self.metric, "mean-of-segments")
 
-    def value(self, compared: str, prediction: str) -> float:
-        return self.factor * self._made.sentence_score(prediction, [compared]).score
+    def extended_signature(self, metric: str, system: str) -> str:
+        """Returns sacrebleu's signature in our form, with the name of the metric, and with the way in
+        which the score of a system is computed."""
+        sacrebleu_signature = str(self.sacrebleu_metric.get_signature())
+        fields = dict(field.split(":", 1) for field in sacrebleu_signature.split("|"))
+        version = fields.pop("version")
+        return signature(metric, fields | {"sacrebleu": version, "system": system})
+
+    def score_segment(self, compared: str, prediction: str) -> float:
+        return (
+            self.scale_factor * self.sacrebleu_metric.sentence_score(prediction, [compared]).score
+        )
 
 
 class SentBLEU(Overlap):
-    """Sentence BLEU; without effective order it is 0, or by smoothing almost, for most texts of
-    fewer than four words."""
+    """Sentence BLEU. Without effective order, most texts of fewer than four words score 0, or almost
+    0 because of smoothing."""
 
     @dataclasses.dataclass(frozen=True, kw_only=True)
     class Settings(settings.Settings):
         """The options of sentence BLEU."""
 
         effective_order: bool = option(
-            True, "leave out n-grams that are longer than the text; papers often do not"
+            True, "ignore n-grams that are longer than the text; many papers do not"
         )
 
-    metric, kind = "sentbleu", "BLEU"
+    metric = "sentbleu"
+    sacrebleu_class = "BLEU"
+
+    def sacrebleu_arguments(self) -> dict[str, Any]:
+        arguments = super().sacrebleu_arguments()
+        if self.lang_pair is not None:
+            arguments["trg_lang"] = language_pair(self.lang_pair)[1]
+        return arguments
 
 
 def corpus_bleu(
     predictions: Sequence[str], references: Sequence[str], lang_pair: str
 ) -> tuple[float, str]:
-    """Corpus BLEU of sacrebleu, divided by 100, and its signature.
+    """Returns corpus BLEU of sacrebleu, divided by 100, and its signature.
 
     Raises:
         MTMetricsError: sacrebleu, or what it needs for the language, is not installed.
     """
     bleu = SentBLEU(lang_pair, effective_order=False)
-    score = bleu.factor * bleu._made.corpus_score(list(predictions), [list(references)]).score
-    return score, bleu.signature.replace("system:mean-of-segments", "system:corpus").replace(
-        "sentbleu|", "bleu|", 1
-    )
+    score = bleu.sacrebleu_metric.corpus_score(list(predictions), [list(references)]).score
+    return bleu.scale_factor * score, bleu.extended_signature("bleu", "corpus")
 
 
 class ChrF(Overlap):
-    """The F score of character n-grams."""
+    """The F score of character n-grams.
 
-    metric, kind = "chrf", "CHRF"
-    options: ClassVar = {"word_order": 0}
+    Calls private methods of sacrebleu, because they let the n-grams of a text be counted once for
+    all of its comparisons."""
+
+    metric = "chrf"
+    sacrebleu_class = "CHRF"
+    sacrebleu_options: ClassVar = {"word_order": 0}
 
     def __init__(self, lang_pair: str | None = None, **options: Any) -> None:
         super().__init__(lang_pair, **options)
-        # The n-grams of a text are taken once, not in each of its comparisons.
-        self._ngrams = functools.lru_cache(maxsize=512)(
-            lambda text: self._made._extract_reference_info([text])["ref_ngrams"][0]
+        # Text -> a counter of n-grams for each order.
+        self._ngrams_by_order = functools.lru_cache(maxsize=512)(
+            lambda text: self.sacrebleu_metric._extract_reference_info([text])["ref_ngrams"][0]
         )
 
-    def value(self, compared: str, prediction: str) -> float:
-        orders = zip(self._ngrams(prediction), self._ngrams(compared), strict=True)
-        counts = [count for order in orders for count in self._made._get_match_statistics(*order)]
-        return self.factor * self._made._compute_f_score(counts)
+    def score_segment(self, compared: str, prediction: str) -> float:
+        counters = zip(
+            self._ngrams_by_order(prediction), self._ngrams_by_order(compared), strict=True
+        )
+        statistics: list[int] = []
+        for prediction_ngrams, compared_ngrams in counters:
+            statistics += self.sacrebleu_metric._get_match_statistics(
+                prediction_ngrams, compared_ngrams
+            )
+        return self.scale_factor * self.sacrebleu_metric._compute_f_score(statistics)
 
 
 class ChrFPlusPlus(ChrF):
     """chrF with words and pairs of words."""
 
     metric = "chrfpp"
-    options: ClassVar = {"word_order": 2}
+    sacrebleu_options: ClassVar = {"word_order": 2}
 
 
 class TER(Overlap):
-    """Minus the translation edit rate; a translation that is missing has 100 %."""
+    """Minus the translation edit rate. A segment with a blank side scores -1, a rate of 100 %."""
 
-    metric, kind = "ter", "TER"
-    factor, floor = -0.01, -1.0
+    metric = "ter"
+    sacrebleu_class = "TER"
+    scale_factor = -0.01
+    floor = -1.0
 
 
 class Fluency(Scorer):
     """The language-model term of XMoverScore alone: the log-likelihood of the translation, at most
-    0, per token or as `LanguageModel` is told to normalise it.
+    0, per token or as `LanguageModel` normalises it.
 
-    The source is not looked at, except that a segment with a blank side gets the floor score,
+    The source changes no score, except that a segment with a blank side gets the score
     `LanguageModel.floor`.
 
     Args:
-        language_model: of the target language.
+        language_model: a language model of the target language.
     """
 
     @dataclasses.dataclass(frozen=True, kw_only=True)
     class Settings(settings.Settings):
-        """The options of the language model alone."""
+        """The options of fluency."""
 
         lm: str | None = loading_option(settings.LANGUAGE_MODEL, usage="MODEL")
 
@@ -252,7 +292,7 @@ class Fluency(Scorer):
     def open_preset(
         cls, preset: str | None, options: Options, *, local_files_only: bool = False
     ) -> Preset:
-        """Reads a preset of XMoverScore, of which only the language model counts."""
+        """Reads a preset of XMoverScore. Only its language models are used."""
         opened_preset = XMoverScore.open_preset(preset, {}, local_files_only=local_files_only)
         return dataclasses.replace(opened_preset, options={})
 
@@ -279,9 +319,11 @@ class Fluency(Scorer):
     def compute(self, batch: Batch) -> list[PartScores]:
         # One call for all systems, so that a text that several of them share is scored once.
         texts = [text for predictions in batch.predictions for text in predictions]
-        means, _, truncated = self.language_model.score(texts)
+        log_likelihoods, _, is_truncated = self.language_model.score(texts)
         shape = (len(batch.systems), len(batch))
-        columns = zip(means.reshape(shape), truncated.reshape(shape), strict=True)
+        columns = zip(log_likelihoods.reshape(shape), is_truncated.reshape(shape), strict=True)
+        is_empty = np.zeros(shape, dtype=bool)
         return [
-            PartScores(values, {}, cut, np.zeros(len(batch), dtype=bool)) for values, cut in columns
+            PartScores(segments, {}, truncated, empty)
+            for (segments, truncated), empty in zip(columns, is_empty, strict=True)
         ]

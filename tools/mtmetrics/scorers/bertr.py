@@ -30,18 +30,17 @@ class BERTR(WordScorer):
     """The mean over the word pieces of the reference of the highest cosine with a piece of the
     translation (Eq. 1 and 2).
 
-    A score is at most 1 and hardly ever below 0, which is the score of a segment with a blank side.
-    Against the source, which the paper leaves to future work, the encoder has to be a multilingual
-    one.
+    Scores are at most 1 and rarely negative. A segment with a blank side scores 0. A comparison with
+    the source, which the paper leaves to future work, needs a multilingual encoder.
 
     Args:
-        encoder: the encoder, opened at the layer to use.
-        remapping: linear map of the source side; only against the source.
-        **options: of `BERTR.Settings`; and `against`, compare with the ``"reference"`` or with the
-            ``"source"``.
+        encoder: the encoder, loaded with the layer to use.
+        remapping: linear map for the vectors of the sources; only for a comparison with the source.
+        **options: fields of `BERTR.Settings`; and `against`, the side to compare with:
+            ``"reference"`` (the default) or ``"source"``.
 
     Raises:
-        InputError: an unknown or impossible setting.
+        InputError: a setting is unknown or impossible.
     """
 
     @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -83,38 +82,44 @@ class BERTR(WordScorer):
         **options: Any,
     ) -> None:
         super().__init__(settings=settings, **options)
-        self.encoder, self.encoder_layers, self.dtype = encoder, encoder.depth, encoder.dtype
+        self.encoder = encoder
+        self.encoder_layers = encoder.depth
+        self.dtype = encoder.dtype
         self.set_side(self.settings.against or Side.REFERENCE)
-        if remapping is not None and self.side is Side.REFERENCE:
-            raise InputError(
-                "map: maps bring a source language closer, so they need against='source'; leave "
-                "it out",
-                option="map",
-                mentions=["against='source'"],
-            )
         self.remapping = remapping
         if remapping is not None:
+            _refuse_map(self.side)
+            # Raises an error if the map is made for vectors of another width.
             remapping.apply(np.zeros((0, encoder.dim), dtype=np.float32))
         self.special_tokens = self.settings.special_tokens
         self.workers = worker_count(self.settings.workers)
 
     @classmethod
     def from_preset(cls, preset: Preset, settings: Settings, models: ModelPool) -> Self:
-        """Against the source it needs a multilingual encoder: that of ``[encoder]``, whatever the
-        target language."""
+        """Loads the encoder and, for a comparison with the source, the map.
+
+        References may be read by an encoder for their language, ``[encoders.LANGUAGE]``. Sources
+        need a multilingual encoder, so they are always read by the one of ``[encoder]``."""
         side = cls.checked_side(preset, settings.against)
-        target = "" if side is Side.SOURCE else target_language(settings.lang_pair)
-        table = encoder_table(preset, settings.encoder, settings.layer, target)
+        if settings.map not in (None, "none"):
+            _refuse_map(side)
+        table = encoder_table(
+            preset,
+            settings.encoder,
+            settings.layer,
+            by_target=side is Side.REFERENCE,
+            target=target_language(settings.lang_pair),
+        )
         encoder = models.encoder(**table)
         remapping = None
-        if side is Side.SOURCE or settings.map not in (None, "none"):
+        if side is Side.SOURCE:
             remapping = load_remapping(
                 preset,
                 models,
                 encoder,
                 settings.lang_pair,
                 kind=settings.map,
-                artifact=settings.maps,
+                location=settings.maps,
             )
         return cls(encoder, remapping, settings=dataclasses.replace(settings, against=side))
 
@@ -138,7 +143,8 @@ class BERTR(WordScorer):
         return scores
 
     def _encoded(self, batch: Batch) -> list[PackedTokens]:
-        """The word pieces of the texts that are compared with, and of each system."""
+        """Encodes the sources or references, then the translations of each system: normalised
+        vectors of word pieces, those of sources mapped."""
         compared, *systems = encoded_columns(self.encoder, batch)
         if self.remapping is not None:
             compared = compared.with_vectors(self.remapping.apply)
@@ -146,7 +152,7 @@ class BERTR(WordScorer):
 
     @property
     def cells(self) -> Cells:
-        """Cosines."""
+        """Meaning of the values of alignments: cosines."""
         return "cosine"
 
     def align_batch(self, batch: Batch) -> Iterator[Alignment]:
@@ -154,8 +160,23 @@ class BERTR(WordScorer):
             pieces(self.encoder, tokens, *column, special_tokens=self.special_tokens)
             for tokens, column in zip(self._encoded(batch), batch.columns, strict=True)
         ]
-        for (x, x_pieces), (y, y_pieces) in zip(*sides, strict=True):
-            if x_pieces.words and y_pieces.words:
-                yield greedy_plan(x_pieces, y_pieces, x @ y.T, (0, np.ones(len(x))))
-            else:
+        for compared, prediction in zip(*sides, strict=True):
+            compared_vectors, compared_pieces = compared
+            prediction_vectors, prediction_pieces = prediction
+            if not compared_pieces.words or not prediction_pieces.words:
                 yield Alignment.nothing("cosine")
+                continue
+            cosines = compared_vectors @ prediction_vectors.T
+            # Recall: every piece of the reference or source (side 0) looks for its best match.
+            recall = (0, np.ones(len(compared_vectors)))
+            yield greedy_plan(compared_pieces, prediction_pieces, cosines, recall)
+
+
+def _refuse_map(side: Side) -> None:
+    """Raises an `InputError` if translations are compared with references, which need no map."""
+    if side is Side.REFERENCE:
+        raise InputError(
+            "map: maps move the vectors of sources, so they need against='source'; leave it out",
+            option="map",
+            mentions=["against='source'"],
+        )

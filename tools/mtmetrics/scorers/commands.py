@@ -1,5 +1,5 @@
-"""Scores that another program computes: a metric that needs an environment of its own, a language
-model that judges."""
+"""Runs another program as a metric, for instance a metric that needs an environment of its own, or a
+language model that judges translations."""
 
 import dataclasses
 import hashlib
@@ -31,38 +31,41 @@ from mtmetrics.scorers.settings import loading_option
 from mtmetrics.scorers.side import FIELDS, Options, Side
 from mtmetrics.scorers.stored import read_scores
 
-_FILE = "commands.toml"
-_INPUTS = ("jsonl", "tsv")
-_OUTPUTS = ("txt", "tsv", "csv", "json", "jsonl")
-_PLACES = re.compile(r"\{(source|translation|reference|rows|scores)\}")
-_SHOWN = 200
+_DEFAULT_FILE = "commands.toml"
+_INPUT_FORMATS = ("jsonl", "tsv")
+_OUTPUT_FORMATS = ("txt", "tsv", "csv", "json", "jsonl")
+_PLACEHOLDER = re.compile(r"\{(source|translation|reference|rows|scores)\}")
+_MAX_ERROR_CHARACTERS = 200
 
 
 @dataclasses.dataclass(frozen=True)
 class Command:
-    """A table of a file of commands.
+    """How to run one external metric: a table of the file of commands.
+
+    A row is one segment: the texts of some columns.
 
     Attributes:
-        command: the program and its arguments; ``{source}``, ``{translation}`` and ``{reference}``
-            stand for files with a text per line, ``{rows}`` for one of all rows, ``{scores}`` for
-            the file that it writes. Where it names no file to read, rows come on its standard
-            input.
-        columns: what it reads of each row, ``translation`` and one or both of ``source`` and
-            ``reference``; or a table of these names and of those that the program knows them by.
-        input: how rows are written: ``jsonl`` or ``tsv``, without a header.
-        output: what its output is: ``txt`` (a number per line), ``tsv``, ``csv``, ``json`` or
+        command: the program and its arguments, with placeholders: ``{source}``, ``{translation}``
+            and ``{reference}`` for a file with one text per line, ``{rows}`` for a file with all
+            rows, ``{scores}`` for the file that the program writes. If the command names no file to
+            read, the program gets the rows on standard input. Without ``{scores}``, its standard
+            output is read.
+        columns: the columns of a row in their order: ``translation``, and one or both of ``source``
+            and ``reference``; or a table that maps these names to the program's own names.
+        input: format of the rows: ``jsonl``, or ``tsv`` without a header.
+        output: format of the output: ``txt`` (a number per line), ``tsv``, ``csv``, ``json`` or
             ``jsonl``, each as `mtmetrics.scorers.stored.StoredScores` reads it.
-        key: the column or key of its output that is the score.
-        lower_is_better: its scores are turned round (multiplied by -1).
-        floor: score of a segment of which a side is blank, on its own scale; the program does not
-            see it.
-        environment: variables, besides those that are set already.
-        folder: where it is started; that of the file of commands by default.
+        key: the column or key of the score in the output.
+        lower_is_better: whether the scores have to be negated (multiplied by -1).
+        floor: score of a segment with a blank side, on the scale of the program. The program does
+            not get such segments.
+        environment: environment variables to add.
+        folder: the working directory, relative to the folder of the file of commands.
         timeout: seconds that a call may take.
-        lines: rows that one call is given at most.
-        keep: a folder where the scores of finished calls are kept, so that a later run goes on from
-            there.
-        version: stands in the signature.
+        lines: maximum number of rows per call.
+        keep: a folder that keeps the scores of finished calls, so that a broken run goes on from
+            there; relative to `folder`. None to keep none.
+        version: version of the program; a new one changes the fingerprint.
     """
 
     command: list[str] | str
@@ -83,10 +86,10 @@ class Command:
 
     @classmethod
     def read(cls, path: str | Path, name: str | None) -> "Command":
-        """The command of a name.
+        """Reads the command with a name from a file of commands.
 
         Raises:
-            InputError: there is no such file or table, or the table says something that cannot be.
+            InputError: there is no such file or table, or the table is invalid.
         """
         path = Path(path)
         try:
@@ -125,41 +128,48 @@ class Command:
         return dataclasses.replace(command, folder=str(path.resolve().parent / command.folder))
 
     def _check(self) -> None:
-        choice("input", self.input, _INPUTS)
-        choice("output", self.output, _OUTPUTS)
+        choice("input", self.input, _INPUT_FORMATS)
+        choice("output", self.output, _OUTPUT_FORMATS)
         positive("lines", self.lines)
         if self.timeout <= 0:
             raise InputError(f"timeout {self.timeout:g}: must be more than 0 seconds")
-        read = set(self.columns) - {"translation"}
-        if len(self.columns) != len(read) + 1 or not read or not read <= {*FIELDS.values()}:
+        compared_columns = set(self.columns) - {"translation"}
+        has_each_once = len(self.columns) == len(compared_columns) + 1
+        if not (has_each_once and compared_columns and compared_columns <= {*FIELDS.values()}):
             raise InputError(
                 f"columns {[*self.columns]}: translation and one or both of source and reference "
                 "are needed"
             )
-        unread = self.places - {*self.columns, "rows", "scores"}
-        if unread:
-            raise InputError(f"command: names {{{unread.pop()}}}, which columns does not")
+        missing_columns = self.placeholders - {*self.columns, "rows", "scores"}
+        if missing_columns:
+            raise InputError(f"command: names {{{missing_columns.pop()}}}, which columns does not")
 
     @property
     def arguments(self) -> list[str]:
+        """The program and its arguments, with placeholders."""
         return shlex.split(self.command) if isinstance(self.command, str) else list(self.command)
 
     @property
-    def places(self) -> set[str]:
-        """The files that the command line names."""
-        return {place for argument in self.arguments for place in _PLACES.findall(argument)}
+    def placeholders(self) -> set[str]:
+        """The names of the placeholders in the arguments."""
+        return {name for argument in self.arguments for name in _PLACEHOLDER.findall(argument)}
+
+    @property
+    def reads_files(self) -> bool:
+        """Whether the program reads its rows from files, not from standard input."""
+        return bool(self.placeholders - {"scores"})
 
     @property
     def side(self) -> Side:
-        """The side that it compares with."""
+        """The side that the program compares translations with."""
         if len(self.columns) > 2:
             return Side.BOTH
         return Side.SOURCE if "source" in self.columns else Side.REFERENCE
 
     @property
     def fingerprint(self) -> str:
-        """8 hexadecimal digits that pin what decides the scores."""
-        decides = [
+        """8 hexadecimal digits that change with everything that may change the scores."""
+        relevant = [
             self.arguments,
             self.columns,
             self.input,
@@ -168,16 +178,16 @@ class Command:
             self.environment,
             self.version,
         ]
-        return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:8]
+        return hashlib.sha256(json.dumps(relevant, sort_keys=True).encode()).hexdigest()[:8]
 
 
 def _check_type(key: str, value: object, default: object) -> None:
     if key == "command":
-        fits = isinstance(value, str) or _is_texts(value)
+        fits = isinstance(value, str) or _is_list_of_texts(value)
     elif key == "columns":
-        fits = _is_texts(list(value.values()) if isinstance(value, dict) else value)
+        fits = _is_list_of_texts(list(value.values()) if isinstance(value, dict) else value)
     elif key == "environment":
-        fits = isinstance(value, dict) and _is_texts(list(value.values()))
+        fits = isinstance(value, dict) and _is_list_of_texts(list(value.values()))
     elif isinstance(default, float):
         number(key, value)
         fits = True
@@ -187,21 +197,22 @@ def _check_type(key: str, value: object, default: object) -> None:
         raise InputError(f"{key} {value!r}: not of the kind that is needed")
 
 
-def _is_texts(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+def _is_list_of_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
 class CommandMetric(ForeignMetric):
-    """A metric that a program computes, which gets rows of texts and gives a number for each.
+    """A metric that another program computes. The program gets rows of texts, and returns a number
+    for each row.
 
-    Equal rows are sent once. Line breaks and tabs within a text become spaces, except in JSON
-    Lines.
+    The program gets equal rows once. Line breaks and tabs within a text become spaces, except in
+    JSON Lines.
 
     Args:
-        command: how it is run.
-        name: of the command, for messages and the signature.
+        command: how to run the program.
+        name: name of the command, for messages and the signature.
         **options: `lang_pair`, which the program gets as ``MTMETRICS_LANG_PAIR``; and `against`,
-            what it compares with, where `command` says the same.
+            which can only repeat the side of `command`.
     """
 
     @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -209,7 +220,7 @@ class CommandMetric(ForeignMetric):
         """The options of a command."""
 
         commands: str | None = loading_option(
-            f"the file that says how commands are run (default: {_FILE})",
+            f"the file that says how commands are run (default: {_DEFAULT_FILE})",
             usage="FILE",
         )
 
@@ -218,7 +229,7 @@ class CommandMetric(ForeignMetric):
     metric = "cmd"
     sides = tuple(Side)
     usual = Side.BOTH
-    usual_preset: ClassVar = "NAME"
+    usual_preset: ClassVar = "NAME"  # for help texts: the user writes cmd:NAME
 
     def __init__(
         self,
@@ -243,22 +254,26 @@ class CommandMetric(ForeignMetric):
 
     @classmethod
     def needs_preset(cls) -> bool:
-        """True: the name of the command stands where other metrics have a preset."""
+        """True: the name of the command takes the place of the name of a preset."""
         return True
 
     @classmethod
     def read_preset(
         cls, preset: str | None, options: Options, *, local_files_only: bool = False
     ) -> Preset:
-        """The side that a command compares with, whose name stands where other metrics have a preset:
-        ``cmd:NAME``; an `InputError` as of `Command.read`."""
-        side = Command.read(options.get("commands") or _FILE, preset).side
+        """Returns a preset that holds only the side of a command. The name of the command takes the
+        place of the name of a preset: ``cmd:NAME``.
+
+        Raises:
+            InputError: as `Command.read`.
+        """
+        side = Command.read(options.get("commands") or _DEFAULT_FILE, preset).side
         return Preset(str(preset), cls.metric, Path(), {"score": {"against": side}})
 
     @classmethod
     def from_preset(cls, preset: Preset, settings: Settings, models: ModelPool) -> Self:
-        """The name of the preset is that of the command."""
-        command = Command.read(settings.commands or _FILE, preset.name)
+        """Reads the command; the preset has its name."""
+        command = Command.read(settings.commands or _DEFAULT_FILE, preset.name)
         return cls(command, preset.name, settings=settings)
 
     @property
@@ -270,18 +285,17 @@ class CommandMetric(ForeignMetric):
 
     def compute(self, batch: Batch) -> list[PartScores]:
         rows_of_systems = [self._rows(batch, predictions) for predictions in batch.predictions]
-        # Equal rows are sent once; blank ones keep the floor score.
-        rows = dict.fromkeys(row for rows in rows_of_systems for row in rows)
-        distinct = [row for row in rows if not any(map(is_blank, row))]
-        number_of_row: dict[tuple[str, ...], float] = {}
-        for first in range(0, len(distinct), self.command.lines):
-            together = distinct[first : first + self.command.lines]
-            number_of_row |= zip(together, self._numbers(together), strict=True)
-        scores = []
-        for rows_of_system in rows_of_systems:
-            numbers = [number_of_row.get(row, self.floor) for row in rows_of_system]
-            scores.append(self._turned(np.array(numbers, dtype=np.float64)))
-        return scores
+        distinct_rows = dict.fromkeys(row for rows in rows_of_systems for row in rows)
+        filled_rows = [row for row in distinct_rows if not any(map(is_blank, row))]
+        score_of_row: dict[tuple[str, ...], float] = {}
+        for first in range(0, len(filled_rows), self.command.lines):
+            chunk = filled_rows[first : first + self.command.lines]
+            score_of_row |= zip(chunk, self._scores_of_chunk(chunk), strict=True)
+        results = []
+        for rows in rows_of_systems:
+            scores = [score_of_row.get(row, self.floor) for row in rows]
+            results.append(self._turned(np.array(scores, dtype=np.float64)))
+        return results
 
     def _rows(self, batch: Batch, predictions: Sequence[str]) -> list[tuple[str, ...]]:
         """The texts of each segment in the order of the command's columns."""
@@ -293,8 +307,8 @@ class CommandMetric(ForeignMetric):
         columns = [texts[name] or () for name in self.command.columns]
         return list(zip(*columns, strict=True))
 
-    def _numbers(self, rows: Sequence[tuple[str, ...]]) -> list[float]:
-        """Those of one call, or as a call before left them."""
+    def _scores_of_chunk(self, rows: Sequence[tuple[str, ...]]) -> list[float]:
+        """Scores rows in one call, or returns the scores that an earlier call kept."""
         if self.command.keep is None:
             return self._run(rows)
         folder = Path(self.command.folder, self.command.keep)
@@ -303,53 +317,62 @@ class CommandMetric(ForeignMetric):
         path = folder / f"{digest}.json"
         if path.is_file():
             return json.loads(path.read_text(encoding="utf-8"))
-        numbers = self._run(rows)
+        scores = self._run(rows)
         make_folder(folder)
-        write_atomic(path, json.dumps(numbers))
-        return numbers
+        write_atomic(path, json.dumps(scores))
+        return scores
 
     def _run(self, rows: Sequence[tuple[str, ...]]) -> list[float]:
+        """Scores rows in one call of the program.
+
+        Raises:
+            MTMetricsError: the program fails, or its output is not one number per row.
+        """
         command = self.command
+        row_lines = "".join(_input_line(command, row) for row in rows)
         with tempfile.TemporaryDirectory(prefix="mtmetrics-") as folder:
-            files = {name: str(Path(folder, f"{name}.txt")) for name in command.columns}
-            files["scores"] = str(Path(folder, f"scores.{command.output}"))
-            for column, texts in zip(command.columns, zip(*rows, strict=True), strict=True):
-                Path(files[column]).write_text(
-                    "".join(_line(text) + "\n" for text in texts), encoding="utf-8"
-                )
-            row_lines = "".join(_as_input(command, row) for row in rows)
-            files["rows"] = str(Path(folder, f"rows.{command.input}"))
-            Path(files["rows"]).write_text(row_lines, encoding="utf-8")
+            files = _write_input(command, rows, row_lines, Path(folder))
+            output_file = Path(folder, f"scores.{command.output}")
+            files["scores"] = output_file
             arguments = [
-                _PLACES.sub(lambda place: files[place[1]], argument)
+                _PLACEHOLDER.sub(lambda match: str(files[match[1]]), argument)
                 for argument in command.arguments
             ]
-            printed = self._call(arguments, "" if command.places - {"scores"} else row_lines)
-            output = Path(files["scores"])
-            if "scores" not in command.places:
-                output.write_text(printed, encoding="utf-8")
-            elif not output.is_file():
+            printed = self._call(arguments, "" if command.reads_files else row_lines)
+            if "scores" not in command.placeholders:
+                output_file.write_text(printed, encoding="utf-8")
+            elif not output_file.is_file():
                 raise MTMetricsError(
                     f"metric cmd:{self.name}: it ended well, but wrote no {{scores}}"
                 )
-            try:
-                systems = read_scores(output, command.key, in_order=True)
-            except InputError as error:
-                what = str(error).replace(str(output), "its output")
-                raise MTMetricsError(f"metric cmd:{self.name}: {what}") from error
-        numbers = next(iter(systems.values())) if len(systems) == 1 else []
-        if len(numbers) != len(rows):
+            scores = self._read_output(output_file)
+        if len(scores) != len(rows):
             raise MTMetricsError(
                 f"metric cmd:{self.name}: {len(rows)} numbers are needed, one for each row; its "
-                f"output has {len(numbers)}"
+                f"output has {len(scores)}"
             )
-        return numbers
+        return scores
 
-    def _call(self, arguments: list[str], rest: str) -> str:
-        """Runs the command, and returns what it prints on standard output."""
+    def _read_output(self, file: Path) -> list[float]:
+        try:
+            systems = read_scores(file, self.command.key, in_order=True)
+        except InputError as error:
+            # The file is a temporary one, whose path would tell the user nothing.
+            reason = str(error).replace(str(file), "its output")
+            raise MTMetricsError(f"metric cmd:{self.name}: {reason}") from error
+        if len(systems) > 1:
+            raise MTMetricsError(
+                f"metric cmd:{self.name}: its output has the scores of {len(systems)} systems; the "
+                "scores of one are needed"
+            )
+        [scores] = systems.values()
+        return scores
+
+    def _call(self, arguments: list[str], standard_input: str) -> str:
+        """Runs the program. Returns its standard output."""
         pair = {} if self.lang_pair is None else {"MTMETRICS_LANG_PAIR": self.lang_pair}
         try:
-            started = subprocess.Popen(
+            process = subprocess.Popen(
                 arguments,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -359,37 +382,52 @@ class CommandMetric(ForeignMetric):
                 text=True,
                 encoding="utf-8",
                 errors="replace",
-                start_new_session=True,  # so that what it starts itself can be ended with it
+                start_new_session=True,  # so that the processes that it starts can be ended, too
             )
         except OSError as error:
-            what = f"{error.filename or arguments[0]}: {error.strerror or error}"  # the folder, or the program
-            raise MTMetricsError(f"metric cmd:{self.name}: cannot be started ({what})") from error
+            missing = error.filename or arguments[0]  # the folder or the program
+            reason = f"{missing}: {error.strerror or error}"
+            raise MTMetricsError(f"metric cmd:{self.name}: cannot be started ({reason})") from error
+        timeout = self.command.timeout
         try:
-            printed, complaints = started.communicate(rest, timeout=self.command.timeout)
+            standard_output, standard_error = process.communicate(standard_input, timeout=timeout)
         except subprocess.TimeoutExpired:
-            what = f"not done after {self.command.timeout:g} seconds; raise timeout, or lower lines"
-            raise MTMetricsError(f"metric cmd:{self.name}: {what}") from None
+            reason = f"not done after {timeout:g} seconds; raise timeout, or lower lines"
+            raise MTMetricsError(f"metric cmd:{self.name}: {reason}") from None
         finally:
-            if started.poll() is None:
-                os.killpg(started.pid, signal.SIGKILL)
-                started.wait()
-        if started.returncode:
-            last = next(
-                (line for line in reversed(complaints.splitlines()) if line.strip()),
-                "it said nothing",
-            )
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        if process.returncode:
+            error_lines = [line.strip() for line in standard_error.splitlines() if line.strip()]
+            reason = error_lines[-1] if error_lines else "it said nothing"
             raise MTMetricsError(
-                f"metric cmd:{self.name}: ended with {started.returncode} ({last.strip()[:_SHOWN]})"
+                f"metric cmd:{self.name}: ended with {process.returncode} "
+                f"({reason[:_MAX_ERROR_CHARACTERS]})"
             )
-        return printed
+        return standard_output
 
 
-def _as_input(command: Command, row: tuple[str, ...]) -> str:
+def _write_input(
+    command: Command, rows: Sequence[tuple[str, ...]], row_lines: str, folder: Path
+) -> dict[str, Path]:
+    """Writes the files that a command may name. Returns placeholder -> file."""
+    files = {"rows": folder / f"rows.{command.input}"}
+    files["rows"].write_text(row_lines, encoding="utf-8")
+    for column, texts in zip(command.columns, zip(*rows, strict=True), strict=True):
+        files[column] = folder / f"{column}.txt"
+        lines = [_as_one_line(text) + "\n" for text in texts]
+        files[column].write_text("".join(lines), encoding="utf-8")
+    return files
+
+
+def _input_line(command: Command, row: tuple[str, ...]) -> str:
+    """Returns a row in the input format of the command."""
     if command.input == "tsv":
-        return "\t".join(map(_line, row)) + "\n"
+        return "\t".join(map(_as_one_line, row)) + "\n"
     names = command.columns.values() if isinstance(command.columns, dict) else command.columns
     return json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False) + "\n"
 
 
-def _line(text: str) -> str:
+def _as_one_line(text: str) -> str:
     return re.sub(r"[\t\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+", " ", text)

@@ -1,5 +1,10 @@
 """BiLSTM, BiLSTM with attention, and ESIM: networks trained on human judgements (Mathur et al.,
-2019, Sec. 3.2)."""
+2019, Sec. 3.2).
+
+A trained network is called a regressor, `mtmetrics.models.regressor.Regressor`. It may consist of
+several members, networks whose scores are averaged. Each member reads a mix of its own, a learnt
+weighted sum of the layers of the encoder. A regressor with a composition instead reads one layer, and
+has transformer layers of its own, see `mtmetrics.models.composition`."""
 
 import dataclasses
 from collections.abc import Iterator, Sequence
@@ -34,20 +39,68 @@ if TYPE_CHECKING:
 
     from mtmetrics.models.regressor import Regressor
 
-# The vectors of several layers are wide, so that fewer lines than a chunk has are encoded at a
-# time.
-_LINES = 256
+# Segments that are encoded at a time: fewer than in a batch of other metrics, because the vectors of
+# several mixes are wide.
+_SLICE_SEGMENTS = 256
+# Word pieces that a network reads at a time.
 _BATCH_PIECES = 4096
+
+
+class _ReadTokens:
+    """The tokens that a network reads of S packed texts: the word pieces and, if wanted, the special
+    tokens.
+
+    Attributes:
+        tokens: all tokens of the texts.
+        lengths: (S,) number of tokens of each text that the network reads.
+        piece_counts: (S,) number of word pieces of each text.
+    """
+
+    def __init__(self, tokens: PackedTokens, *, with_special_tokens: bool) -> None:
+        self.tokens = tokens
+        piece_rows = np.flatnonzero(tokens.words >= 0)
+        self._rows = np.arange(len(tokens.words)) if with_special_tokens else piece_rows
+        self._bounds = np.searchsorted(self._rows, tokens.offsets)
+        self.lengths = np.diff(self._bounds)
+        self.piece_counts = np.diff(np.searchsorted(piece_rows, tokens.offsets))
+
+    def piece_positions(self, text: int) -> np.ndarray:
+        """Returns the positions of the word pieces among the tokens of a text that are read."""
+        return np.flatnonzero(self.tokens.words[self._rows_of(text)] >= 0)
+
+    def _rows_of(self, text: int) -> np.ndarray:
+        """Returns the rows of `tokens` that are read of a text."""
+        return self._rows[self._bounds[text] : self._bounds[text + 1]]
+
+    def padded(self, texts: np.ndarray, width: int) -> "torch.Tensor":
+        """Copies the vectors of texts into a padded batch.
+
+        Args:
+            texts: (m, B) indices of texts; the m texts of a column follow each other in a row of the
+                batch.
+            width: number of entries of a vector that are copied.
+
+        Returns:
+            (B, longest, width), with zeros after the end of shorter rows.
+        """
+        import torch
+
+        longest = int(self.lengths[texts].sum(0).max())
+        batch = np.zeros((texts.shape[1], longest, width), dtype=np.float32)
+        for row, texts_of_row in enumerate(texts.T):
+            token_rows = np.concatenate([self._rows_of(text) for text in texts_of_row])
+            batch[row, : len(token_rows)] = self.tokens.vectors[token_rows, :width]
+        return torch.from_numpy(batch)
 
 
 class _PaddedPairs(NamedTuple):
     """A batch of B pairs of texts, as the networks take them.
 
     Attributes:
-        pairs: numbers of the pairs.
+        pairs: indices of the pairs.
         compared: (B, n, width) vectors of the texts that translations are compared with.
         predictions: (B, m, width) vectors of the translations.
-        lengths: (B,) lengths of both.
+        lengths: the (B,) lengths of `compared`, and of `predictions`.
     """
 
     pairs: list[int]
@@ -59,43 +112,46 @@ class _PaddedPairs(NamedTuple):
 def pair_features(
     names: Sequence[str],
     layers: Sequence[PackedTokens],
-    others: np.ndarray,
+    compared: np.ndarray,
     predictions: np.ndarray,
     threads: int = 1,
 ) -> np.ndarray:
-    """Features of N pairs of texts.
+    """Computes features of N pairs of texts.
 
     Args:
-        names: some of `FEATURES`: greedy-match precision, recall and F1 (as BERTScore), cosine of
-            the mean vectors, and ``length``, the logarithm of the ratio of the lengths, translation
-            over the other side.
+        names: some of ``precision``, ``recall`` and ``f1`` (greedy matching, as in BERTScore),
+            ``cosine`` (of the mean vectors), and ``length``, the logarithm of the ratio of the
+            lengths, translation over the other side.
         layers: packed tokens of the texts at each layer that is read, not normalised, special
             tokens included.
-        others: (N,) numbers of the references or sources among the texts.
-        predictions: (N,) numbers of the translations.
+        compared: (N,) indices of the references or sources among the texts.
+        predictions: (N,) indices of the translations.
         threads: threads that share the pairs.
 
     Returns:
-        (N, `feature_count`) float32, layer by layer; NaN where a side has no tokens but special
-        ones.
+        (N, f) float32: layer by layer all features except ``length``, which comes once, at the end.
+        NaN where a side has only special tokens.
     """
     columns: list[np.ndarray] = []
     for tokens in layers:
         features: dict[str, np.ndarray] = {}
         if {"precision", "recall", "f1"} & set(names):
-            units = tokens.normalized()
-            sides = (dataclasses.replace(units, index=index) for index in (predictions, others))
-            scores = bertscore(*sides, threads=threads)
+            normalized = tokens.normalized()
+            scores = bertscore(
+                dataclasses.replace(normalized, index=predictions),
+                dataclasses.replace(normalized, index=compared),
+                threads=threads,
+            )
             features |= {"precision": scores.precision, "recall": scores.recall, "f1": scores.f1}
         if "cosine" in names:
             means = tokens.means()
-            features["cosine"] = cosines(means[others], means[predictions])
+            features["cosine"] = cosines(means[compared], means[predictions])
         columns += [features[name] for name in names if name != "length"]
     if "length" in names:
         lengths = layers[0].lengths
-        columns.append(np.log(lengths[predictions] / lengths[others]))
+        columns.append(np.log(lengths[predictions] / lengths[compared]))
     if not columns:
-        return np.zeros((len(others), 0), dtype=np.float32)
+        return np.zeros((len(compared), 0), dtype=np.float32)
     return np.stack(columns, axis=1).astype(np.float32)
 
 
@@ -103,20 +159,20 @@ class LearnedScore(Scorer):
     """The score that a trained network predicts for a translation, on the scale of the judgements
     that it was trained on.
 
-    The network reads the word pieces of both sides, without special tokens, as a learnt mix of the
-    encoder's layers; where transformer layers compose it, all tokens as one layer gives them. Of a
-    source and its reference the pieces follow each other as if they were one text. A segment with a
-    blank side gets the lowest judgement of the training data, which the checkpoint records.
+    The network reads the vectors of the word pieces, without special tokens. A network with a
+    composition reads those of special tokens, too. If the translation is compared with both source
+    and reference, the two follow each other as if they were one text. A segment with a blank side
+    gets the lowest judgement of the training data, which the network records.
 
     Args:
-        encoder: opened as the network reads it (`Regressor.reads`).
+        encoder: the encoder, loaded with the layers or mixes that `Regressor.reads` names.
         network: a trained regressor; it says whether translations are compared with references,
             sources, or both.
         fingerprint: 8 hexadecimal digits that pin the network in the signature.
-        label: how the signature calls it.
+        label: name of the network in the signature.
         device: where the network runs.
-        **options: of `LearnedScore.Settings`; and `against`, the side to compare with, where the
-            network can do several.
+        **options: fields of `LearnedScore.Settings`; and `against`, the side to compare with, if the
+            network supports several.
 
     Raises:
         ArtifactError: the network was trained on another encoder.
@@ -145,9 +201,9 @@ class LearnedScore(Scorer):
     usual = Side.REFERENCE
     scale = "on the scale of the judgements that the network was trained on"
     usual_preset = "mini"
-    # A preset has one table for each of what its networks compare with: [regressors.reference],
-    # [regressors.source], [regressors.both]; in them there may be tables of target languages:
-    # [regressors.reference.en].
+    # A preset has one table for each side that its networks compare with: [regressors.reference],
+    # [regressors.source], [regressors.both]. Such a table may hold one table for each target
+    # language: [regressors.reference.en].
     preset_keys: ClassVar = {
         name: {"model", "revision"} for name in ("regressors.*", "regressors.*.*")
     }
@@ -164,10 +220,10 @@ class LearnedScore(Scorer):
         **options: Any,
     ) -> None:
         if network.encoder_fingerprint != encoder.fingerprint:
-            needed = f"{network.encoder}#{network.encoder_fingerprint}"
             raise ArtifactError(
-                f"regressor {label}: it was trained on the encoder {needed}, not on "
-                f"{model_name(encoder)}; pass that encoder",
+                f"regressor {label}: it was trained on the encoder "
+                f"{network.encoder}#{network.encoder_fingerprint}, not on {model_name(encoder)}; "
+                "pass that encoder",
                 option="regressor",
             )
         super().__init__(settings=settings, **options)
@@ -181,11 +237,12 @@ class LearnedScore(Scorer):
 
     @classmethod
     def from_preset(cls, preset: Preset, settings: Settings, models: ModelPool) -> Self:
-        """`against` chooses among the networks of a preset, of which one may do one side only.
+        """Loads the network of the preset for the side to compare with, or the network of the user,
+        and its encoder.
 
         Raises:
-            InputError: the network compares with something else than asked.
-            ArtifactError: the network is of another kind.
+            InputError: the network cannot compare with the side that the user asks for.
+            ArtifactError: the network was trained for another metric.
         """
         wanted_side = cls.resolved_side(preset, settings.against)
         table: Table = {"model": settings.regressor}
@@ -226,44 +283,56 @@ class LearnedScore(Scorer):
         }
 
     def compute(self, batch: Batch) -> list[PartScores]:
-        results_of_slices = [self._scores_of_slice(part) for part in batch.slices(_LINES)]
+        results_of_slices = [self._scores_of_slice(part) for part in batch.slices(_SLICE_SEGMENTS)]
         return [joined_scores(results) for results in zip(*results_of_slices, strict=True)]
 
     def _scores_of_slice(self, batch: Batch) -> list[PartScores]:
-        """The scores of each system on a few segments."""
-        tokens = encoded_rows(self.encoder, batch)
-        pieces = Pieces(tokens, special=self.network.composition is not None)
-        # (columns, segments) numbers of the texts among those that are encoded: sources or
-        # references or both, then the translations of each system.
-        texts = tokens.index.reshape(-1, len(batch))
+        """Scores each system on a slice of a batch."""
+        tokens = self._read_tokens(batch)
+        # (columns, segments) indices into the distinct texts: sources or references or both, then
+        # the translations of each system.
+        texts = tokens.tokens.index.reshape(-1, len(batch))
         compared, systems = np.split(texts, [len(self.side.columns)])
-        # The systems follow each other, so that they are predicted together.
+        # All systems are joined, so that their scores are predicted together.
         pairs = np.concatenate([np.tile(compared, len(systems)), systems.reshape(1, -1)])
-        is_empty = (pieces.words[pairs] == 0).any(0)
-        is_truncated = tokens.truncated[pairs].any(0)
+        is_empty = (tokens.piece_counts[pairs] == 0).any(0)
+        is_truncated = tokens.tokens.truncated[pairs].any(0)
         scores = np.full(pairs.shape[1], np.nan)
-        scores[~is_empty] = self._predict(pieces, pairs[:, ~is_empty])
-        by_system = [
-            column.reshape(len(systems), len(batch)) for column in (scores, is_truncated, is_empty)
-        ]
+        scores[~is_empty] = self._predict(tokens, pairs[:, ~is_empty])
+        shape = len(systems), len(batch)
+        columns = zip(
+            scores.reshape(shape), is_truncated.reshape(shape), is_empty.reshape(shape), strict=True
+        )
         return [
-            PartScores(segments, {}, truncated, empty)
-            for segments, truncated, empty in zip(*by_system, strict=True)
+            PartScores(segments, {}, truncated, empty) for segments, truncated, empty in columns
         ]
 
-    def _predict(self, pieces: "Pieces", pairs: np.ndarray) -> np.ndarray:
-        """(n,) scores of (2, n) pairs of texts, or (3, n) of a source, its reference and the
-        translation."""
+    def _read_tokens(self, batch: Batch) -> _ReadTokens:
+        """Encodes all columns of a batch."""
+        tokens = encoded_rows(self.encoder, batch)
+        return _ReadTokens(tokens, with_special_tokens=self.network.composition is not None)
+
+    def _predict(self, tokens: _ReadTokens, pairs: np.ndarray) -> np.ndarray:
+        """Predicts scores.
+
+        Args:
+            tokens: the tokens of all texts.
+            pairs: (2, n) indices of n compared texts and translations; or (3, n) of sources,
+                references and translations.
+
+        Returns:
+            (n,) scores.
+        """
         import torch
 
         scores = np.empty(pairs.shape[1])
-        features = self._features(pieces.tokens, pairs)
+        features = self._features(tokens.tokens, pairs)
         with torch.inference_mode():
-            for batch in self._batches(pieces, pairs):
+            for batch in self._batches(tokens, pairs):
                 batch_features = None
                 if self.network.features:
                     batch_features = torch.from_numpy(features[batch.pairs]).to(self.device)
-                lengths = pieces.lengths[pairs[:-1, batch.pairs]]
+                lengths = tokens.lengths[pairs[:-1, batch.pairs]]
                 roles = self._roles(lengths, batch.compared.shape[1])
                 predicted = self.network(
                     batch.compared, batch.predictions, batch.lengths, batch_features, roles
@@ -272,8 +341,8 @@ class LearnedScore(Scorer):
         return scores
 
     def _roles(self, lengths: np.ndarray, longest: int) -> "torch.Tensor":
-        """Says of each position of the texts that translations are compared with whether it belongs
-        to a source or a reference, for networks with a composition.
+        """Marks each position of the compared texts as a part of a source or of a reference. Networks
+        with a composition read these marks.
 
         Args:
             lengths: (1, B) lengths of the texts, or (2, B) of sources and references, which follow
@@ -281,7 +350,7 @@ class LearnedScore(Scorer):
             longest: number of positions.
 
         Returns:
-            (B, longest) numbers of sides in `mtmetrics.models.composition.SIDES`.
+            (B, longest) indices into `mtmetrics.models.composition.SIDES`.
         """
         import torch
 
@@ -294,56 +363,56 @@ class LearnedScore(Scorer):
         roles = np.where(is_reference, SIDES.index("reference"), SIDES.index("source"))
         return torch.from_numpy(roles).to(self.device)
 
-    def _batches(self, pieces: "Pieces", pairs: np.ndarray) -> Iterator["_PaddedPairs"]:
-        """Yields batches of pairs of like length."""
+    def _batches(self, tokens: _ReadTokens, pairs: np.ndarray) -> Iterator[_PaddedPairs]:
+        """Yields batches of pairs of similar length. Takes the arguments of `_predict`."""
         import torch
 
-        lengths = np.stack([pieces.lengths[pairs[:-1]].sum(0), pieces.lengths[pairs[-1]]])
+        lengths = np.stack([tokens.lengths[pairs[:-1]].sum(0), tokens.lengths[pairs[-1]]])
         width = self.network.width * len(self.network.members)
-        for batch in length_batches(lengths.max(0).tolist(), lambda: _BATCH_PIECES):
+        for indices in length_batches(lengths.max(0).tolist(), lambda: _BATCH_PIECES):
             compared, predictions = (
-                pieces.padded(texts[:, batch], width).to(self.device)
+                tokens.padded(texts[:, indices], width).to(self.device)
                 for texts in (pairs[:-1], pairs[-1:])
             )
             compared_lengths, prediction_lengths = (
-                torch.from_numpy(row[batch]).to(self.device) for row in lengths
+                torch.from_numpy(row[indices]).to(self.device) for row in lengths
             )
-            yield _PaddedPairs(batch, compared, predictions, (compared_lengths, prediction_lengths))
+            yield _PaddedPairs(
+                indices, compared, predictions, (compared_lengths, prediction_lengths)
+            )
 
     def _features(self, tokens: PackedTokens, pairs: np.ndarray) -> np.ndarray:
-        """(n, f) features of (2, n) pairs of texts."""
+        """Returns (n, f) features of (2, n) pairs of texts; f is 0 for a network without features,
+        which may read (3, n) texts."""
         network = self.network
         if not network.features:
             return np.zeros((pairs.shape[1], 0), dtype=np.float32)
-        # Behind the mixes of the networks stand the layers that features are computed from.
-        firsts = [
-            (len(network.members) + number) * network.width
-            for number in range(len(network.feature_layers))
-        ]
-        columns = [slice(first, first + network.width) for first in firsts]
-        layers = [
-            dataclasses.replace(tokens, vectors=tokens.vectors[:, column]) for column in columns
-        ]
+        # A vector holds one mix for each member, then each layer that features are computed from.
+        layers = []
+        for layer in range(len(network.feature_layers)):
+            start = (len(network.members) + layer) * network.width
+            vectors = tokens.vectors[:, start : start + network.width]
+            layers.append(dataclasses.replace(tokens, vectors=vectors))
         return pair_features(network.features, layers, pairs[0], pairs[1], threads=self.workers)
 
 
 def _network_table(preset: Preset, side: Side, target: str | None) -> Table:
-    """The table of the network for a side and, where there are several, a target language.
+    """Returns the table of the network for a side and, if the side has several, a target language.
 
     Raises:
         InputError: the preset holds networks for other sides or languages only.
         ArtifactError: it holds none.
     """
     regressors = preset.settings.get("regressors", {})
-    of_side = regressors.get(side, {})
-    table = for_language(of_side, target) or of_side
+    side_table = regressors.get(side, {})
+    table = for_language(side_table, target) or side_table
     if "model" in table:
         return table
     problem = f"holds no network that compares with the {side.label}"
-    if of_side:
-        problem += f" in {target or 'an unknown language'}, only in {' '.join(of_side)}"
-    error = InputError if regressors else ArtifactError
-    raise error(
+    if side_table:
+        problem += f" in {target or 'an unknown language'}, only in {' '.join(side_table)}"
+    error_class = InputError if regressors else ArtifactError
+    raise error_class(
         f"preset {preset.name}: {problem}; train one with 'mtmetrics train regressor', and pass "
         "its folder as regressor=DIR",
         option="preset",
@@ -354,10 +423,16 @@ def _network_table(preset: Preset, side: Side, target: str | None) -> Table:
 def _side_of_network(
     name: str, network: "Regressor", against: str | None, wanted_side: Side
 ) -> str | None:
-    """The side that a network is to compare with; None for the one that it was trained for.
+    """Returns the side that a network is to compare with; None for the one that it was trained for.
+
+    Args:
+        name: name of the network, for the error.
+        network: the network.
+        against: the side that the user asks for; None if the user asks for none.
+        wanted_side: the side without a request of the user.
 
     Raises:
-        InputError: it cannot compare with the side that the user asks for, `against`.
+        InputError: the network cannot compare with the side that the user asks for.
     """
     from mtmetrics.models.composition import KNOWN_SIDES
 
@@ -365,7 +440,7 @@ def _side_of_network(
     side = against or wanted_side
     if len(network_sides) > 1 and side in network_sides:
         return side
-    if against in (None, network.against):
+    if against is None or against == network.against:
         return against
     columns = " or ".join(" and ".join(Side(side).columns) for side in network_sides)
     needed = "against='both' with them" if "both" in network_sides else columns
@@ -378,7 +453,7 @@ def _side_of_network(
 
 
 class BiLSTM(LearnedScore):
-    """Each side is read by itself."""
+    """A network that reads each side by itself, without attention between the sides."""
 
     metric = "bilstm"
     why_no_words = "BiLSTM reads each side by itself; use bilstm_attention or esim"
@@ -394,7 +469,11 @@ class AttentiveScore(LearnedScore, WordScorer):
 
     @property
     def cells(self) -> Cells:
-        """Attention; an `InputError` where two texts are compared with."""
+        """Meaning of the values of alignments: attention.
+
+        Raises:
+            InputError: translations are compared with both source and reference.
+        """
         if self.side is Side.BOTH:
             raise InputError(
                 "alignments: are of two texts; compare with the source or the reference"
@@ -402,34 +481,50 @@ class AttentiveScore(LearnedScore, WordScorer):
         return "attention"
 
     def align_batch(self, batch: Batch) -> Iterator[Alignment]:
-        import torch
-
-        tokens = encoded_rows(self.encoder, batch)
-        read = Pieces(tokens, special=self.network.composition is not None)
-        pairs = tokens.index.reshape(2, -1)
-        filled = np.flatnonzero((read.words[pairs] > 0).all(0))
-        attentions: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-        with torch.inference_mode():
-            for batch_of_pairs in self._batches(read, pairs[:, filled]):
-                attention = self.network.attentions(
-                    batch_of_pairs.compared, batch_of_pairs.predictions, batch_of_pairs.lengths
-                )
-                forth, back = (weights.cpu().numpy() for weights in attention)
-                for place, pair in enumerate(batch_of_pairs.pairs):
-                    segment = int(filled[pair])
-                    x, y = (read.places(text) for text in pairs[:, segment])
-                    attentions[segment] = forth[place][np.ix_(x, y)], back[place][np.ix_(y, x)]
-        columns = zip(tokens.split(len(batch)), batch.columns, strict=True)
-        units = [pieces(self.encoder, packed, *column) for packed, column in columns]
-        for segment, ((_, x), (_, y)) in enumerate(zip(*units, strict=True)):
-            if x.words and y.words:
-                yield attention_plan(x, y, *attentions[segment])
+        tokens = self._read_tokens(batch)
+        attentions = self._attentions(tokens)
+        columns = zip(tokens.tokens.split(len(batch)), batch.columns, strict=True)
+        sides = [pieces(self.encoder, packed, *column) for packed, column in columns]
+        for segment, (compared, prediction) in enumerate(zip(*sides, strict=True)):
+            _, compared_pieces = compared
+            _, prediction_pieces = prediction
+            if compared_pieces.words and prediction_pieces.words:
+                yield attention_plan(compared_pieces, prediction_pieces, *attentions[segment])
             else:
                 yield Alignment.nothing("attention")
 
+    def _attentions(self, tokens: _ReadTokens) -> dict[int, tuple[np.ndarray, np.ndarray]]:
+        """Computes how much the word pieces of a segment's two texts attend to each other.
+
+        Returns:
+            Segment -> the attention of n compared pieces to m pieces of the translation, (n, m), and
+            of these to those, (m, n). Segments with an empty side are left out.
+        """
+        import torch
+
+        pairs = tokens.tokens.index.reshape(2, -1)
+        filled_segments = np.flatnonzero((tokens.piece_counts[pairs] > 0).all(0))
+        attentions = {}
+        with torch.inference_mode():
+            for batch in self._batches(tokens, pairs[:, filled_segments]):
+                to_predictions, to_compared = (
+                    attention.cpu().numpy()
+                    for attention in self.network.attentions(
+                        batch.compared, batch.predictions, batch.lengths
+                    )
+                )
+                for row, pair in enumerate(batch.pairs):
+                    segment = int(filled_segments[pair])
+                    x, y = (tokens.piece_positions(text) for text in pairs[:, segment])
+                    attentions[segment] = (
+                        to_predictions[row][np.ix_(x, y)],
+                        to_compared[row][np.ix_(y, x)],
+                    )
+        return attentions
+
 
 class BiLSTMAttention(AttentiveScore):
-    """The words of each side attend to those of the other."""
+    """A BiLSTM whose states attend to those of the other side."""
 
     metric = "bilstm_attention"
 
@@ -438,41 +533,3 @@ class ESIM(AttentiveScore):
     """The Enhanced Sequential Inference Model."""
 
     metric = "esim"
-
-
-class Pieces:
-    """The word pieces of packed texts; nothing is copied until a batch is made.
-
-    Attributes:
-        lengths: (S,) tokens of each text that a network reads, `special` ones among them or not.
-        words: (S,) those that are not special.
-    """
-
-    def __init__(self, tokens: PackedTokens, *, special: bool = False) -> None:
-        self.tokens = tokens
-        kept = np.flatnonzero(tokens.words >= 0)
-        self._rows = np.arange(len(tokens.words)) if special else kept
-        self._bounds = np.searchsorted(self._rows, tokens.offsets)
-        self.lengths = np.diff(self._bounds)
-        self.words = np.diff(np.searchsorted(kept, tokens.offsets))
-
-    def places(self, text: int) -> np.ndarray:
-        """The pieces of a text that are not special, counted among those that are read."""
-        return np.flatnonzero(self.tokens.words[self._rows_of(text)] >= 0)
-
-    def _rows_of(self, text: int) -> np.ndarray:
-        """The tokens of a text that are read, by their places in `tokens`."""
-        return self._rows[self._bounds[text] : self._bounds[text + 1]]
-
-    def padded(self, texts: np.ndarray, width: int) -> "torch.Tensor":
-        """(B, longest, width) first entries of the vectors of some (m, B) texts, m of which follow
-        each other, zeros behind their ends."""
-        import torch
-
-        batch = np.zeros(
-            (texts.shape[1], int(self.lengths[texts].sum(0).max()), width), dtype=np.float32
-        )
-        for number, texts_in_a_row in enumerate(texts.T):
-            rows = np.concatenate([self._rows_of(text) for text in texts_in_a_row])
-            batch[number, : len(rows)] = self.tokens.vectors[rows, :width]
-        return torch.from_numpy(batch)

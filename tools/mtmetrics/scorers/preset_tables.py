@@ -1,9 +1,9 @@
-"""Models and maps of a metric: reads them from the tables of a preset, or from the options of the user,
-which replace these tables.
+"""Loads the models and maps of a metric from the tables of a preset. Options of the user replace these
+tables.
 
 A map is a linear transformation that moves vectors of the source language closer to those of the target
 language, see `mtmetrics.matching.remapping.Remapping`. It is made for one language pair, one encoder and
-one layer."""
+one layer. A map artifact is a folder of maps with a name; it may hold maps of several kinds."""
 
 from typing import Any
 
@@ -17,15 +17,15 @@ from mtmetrics.models.packed import Encoder, Level
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers.side import Table
 
-# Keys of a table of a language model that determine how the model scores texts.
+# Keys of a table ``[language_models.LANGUAGE]`` that determine how the model scores texts.
 _LM_SCORING_KEYS = ("start_token", "end_token", "length_power")
 
 
 def refuse_other_languages(preset: Preset, lang_pair: str) -> None:
-    """Checks that a preset is made for a language pair.
+    """Checks that a preset supports a language pair.
 
     Raises:
-        InputError: the preset was made for another pair, or does not know one of the languages.
+        InputError: the preset was made for another pair, or does not support one of the languages.
     """
     label = f"language pair {lang_pair}"
     only_pair, languages = preset.settings.get("lang_pair"), preset.settings.get("languages")
@@ -43,7 +43,7 @@ def required_pair(lang_pair: str | None) -> tuple[str, str]:
     """Returns the languages of source and translation.
 
     Raises:
-        InputError: `lang_pair` is None, or no language pair.
+        InputError: `lang_pair` is None or not a language pair.
     """
     if lang_pair is None:
         raise InputError(
@@ -58,30 +58,38 @@ def target_language(lang_pair: str | None) -> str | None:
 
 
 def encoder_table(
-    preset: Preset, encoder: str | None, layer: int | None, target: str | None = None
+    preset: Preset,
+    encoder: str | None,
+    layer: int | None,
+    *,
+    by_target: bool = False,
+    target: str | None = None,
 ) -> dict[str, Any]:
     """Returns model, layer and revision of the encoder: keywords of `ModelPool.encoder`.
 
     Args:
-        preset: has a table ``[encoders.LANGUAGE]`` for the target, or else ``[encoder]``.
+        preset: has a table ``[encoder]``, or tables ``[encoders.LANGUAGE]``.
         encoder: name or folder of the user's encoder, which replaces the table; None for the table.
         layer: the user's layer; None for the one of the table.
-        target: language of the translations, by which ``[encoders.LANGUAGE]`` is chosen. The empty
-            text skips these tables, so that ``[encoder]`` counts. None means unknown.
+        by_target: whether the table ``[encoders.LANGUAGE]`` of the target, if the preset has one,
+            replaces ``[encoder]``.
+        target: language of the translations; None if it is unknown.
 
     Raises:
-        InputError: the preset has tables ``[encoders.LANGUAGE]``, and the target is unknown.
+        InputError: the preset chooses its encoder by the target, and the target is unknown.
         ArtifactError: the table names no model.
     """
-    tables = preset.settings.get("encoders", {})
+    tables_by_language = preset.settings.get("encoders", {}) if by_target else {}
     if encoder:
         table = {"model": encoder}
-    elif tables and target is None:
+    elif tables_by_language and target is None:
         reason = f"preset {preset.name} chooses its encoder by the target language"
         raise InputError(f"lang_pair is missing; {reason}", option="lang_pair")
     else:
-        table = for_language(tables, target) or preset.settings.get("encoder", {})
-        table = model_table(preset, "encoder", table)
+        table_name, preset_table = f"encoders.{target}", for_language(tables_by_language, target)
+        if not preset_table:
+            table_name, preset_table = "encoder", preset.settings.get("encoder", {})
+        table = model_table(preset, table_name, preset_table)
     return {
         "revision": None,
         **table,
@@ -93,9 +101,9 @@ def model_table(preset: Preset, name: str, table: Table) -> dict[str, Any]:
     """Returns a table of a preset with the path of its model, which may be relative to the preset.
 
     Args:
-        preset: the preset.
+        preset: the preset that the table belongs to.
         name: name of the table, for the error.
-        table: the table.
+        table: one table of the preset, which names a model under the key ``model``.
 
     Raises:
         ArtifactError: the table names no model.
@@ -114,40 +122,44 @@ def load_remapping(
     lang_pair: str | None,
     *,
     kind: str | None,
-    artifact: str | None,
+    location: str | None,
     level: Level = "word",
 ) -> Remapping | None:
     """Loads the map of a language pair; None if neither the user nor the preset wants one.
 
-    Two options of the user belong to it: ``map`` is the kind of the map, ``maps`` is where maps lie.
+    The user controls it with two options: ``map`` is the kind of the map, ``maps`` is the place of
+    the maps.
 
     Args:
         preset: its table ``[maps]`` has the kind and the artifact, unless the user passes them.
-        models: the pool that knows whether the Hub may be asked.
+        models: the model pool; it says whether downloads are allowed.
         encoder: the loaded encoder, whose vectors are mapped.
         lang_pair: such as ``"de-en"``.
         kind: the user's ``map``, such as ``"clp"`` or ``"none"``; None for the preset's.
-        artifact: the user's ``maps``, a file, folder or artifact; None for the preset's.
+        location: the user's ``maps``: a file, a folder or the name of a map artifact; None for the
+            preset's artifact.
         level: whether the vectors are those of words or of sentences.
 
     Raises:
-        InputError: there is no such kind, or `lang_pair` is no language pair.
+        InputError: there is no such kind, or `lang_pair` is not a language pair.
         ArtifactError: the map cannot be loaded, or belongs to another encoder.
     """
     table = preset.settings.get("maps", {})
-    kind = choice("map", kind or table.get("kind", "none"), ("none", *KINDS))
-    if kind == "none":
+    map_kind = choice("map", kind or table.get("kind", "none"), ("none", *KINDS))
+    if map_kind == "none":
         return None
-    language_pair(lang_pair)
+    language_pair(lang_pair)  # refuses a missing or malformed pair
     load_options: dict[str, Any] = {"level": level, "local_files_only": models.local_files_only}
-    if not artifact:
-        # All maps of an artifact have one revision. But the fingerprint pins the numbers of a single
-        # map, the one of the preset's kind, so that a map of another kind has another fingerprint.
-        load_options["revision"] = table.get("revision")
-        is_pinned_kind = kind == table.get("kind")
-        load_options["fingerprint"] = table.get("fingerprint") if is_pinned_kind else None
-    map_source = artifact or preset.path(table.get("artifact", "."))
-    return load_map(map_source, str(lang_pair), kind, encoder, **load_options)
+    if location:
+        return load_map(location, str(lang_pair), map_kind, encoder, **load_options)
+    # All maps of an artifact have one revision. But the fingerprint belongs to a single map, the one
+    # of the preset's kind, so a map of another kind is loaded without a check of its fingerprint.
+    load_options["revision"] = table.get("revision")
+    if map_kind == table.get("kind"):
+        load_options["fingerprint"] = table.get("fingerprint")
+    # Without the key, the maps lie in the folder of the preset.
+    artifact = preset.path(table.get("artifact", "."))
+    return load_map(artifact, str(lang_pair), map_kind, encoder, **load_options)
 
 
 def load_language_model(
@@ -163,20 +175,23 @@ def load_language_model(
 
     Returns:
         The language model, None if there is none; and the weight of its log-likelihood in the score
-        of a segment, beside the similarity, whose weight is 1.
+        of a segment, in which the similarity has the weight 1.
 
     Raises:
-        InputError: `lang_pair` is None, or no language pair.
+        InputError: `lang_pair` is None or not a language pair.
+        ArtifactError: the table of the preset names no model.
     """
     target = required_pair(lang_pair)[1]
     preset_table = for_language(preset.settings.get("language_models", {}), target) or {}
+    weight: float = preset_table.get("weight", 0.1)
     table: dict[str, Any] = {"model": "none"}
-    if preset_table:
-        table = model_table(preset, f"language_models.{target}", preset_table)
-    weight: float = table.pop("weight", 0.1)
     if model:
         table = user_language_model_table(model, preset_table)
-    return (None if table["model"] == "none" else models.language_model(**table)), weight
+    elif preset_table:
+        table = model_table(preset, f"language_models.{target}", preset_table)
+        table.pop("weight", None)
+    language_model = None if table["model"] == "none" else models.language_model(**table)
+    return language_model, weight
 
 
 def user_language_model_table(model: str, table: Table) -> dict[str, Any]:

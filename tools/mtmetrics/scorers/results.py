@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mtmetrics.checks import InputReport
-from mtmetrics.scorers.degenerate import any_degenerate, policy
+from mtmetrics.scorers.degenerate import any_degenerate, signature_field
 from mtmetrics.scorers.signature import extended, with_references
 
 CHUNK_LINES = 1024
@@ -56,7 +56,7 @@ class MetricResult:
             name: np.where(is_degenerate, np.nan, values) for name, values in self.parts.items()
         }
         segments = np.where(is_degenerate, np.nan, self.segments)
-        signature = extended(self.signature, policy("null", self.unusual))
+        signature = extended(self.signature, signature_field("null", self.unusual))
         return dataclasses.replace(self, segments=segments, parts=parts, signature=signature)
 
     def unusual_names(self) -> list[str]:

@@ -27,59 +27,62 @@ from mtmetrics.scorers.side import SETTING_OF_SIDE, Side, Table, requested_side,
 from mtmetrics.scorers.signature import model_name
 from mtmetrics.scorers.words import WordScorer
 
-# Cosine of sentence vectors (Sec. 3.3), F1 of BERTScore (Sec. 3.2), Word Mover's Distance between
-# contextual vectors (Sec. 3.1), Sentence Mover's Distance between mean token vectors (App. A.1).
-PARTS = ("sss", "bertscore", "wmd", "smd")
-# Of these a better translation has a lower value.
+PARTS = (
+    "sss",  # sentence semantic similarity: cosine of sentence vectors (Sec. 3.3)
+    "bertscore",  # F1 of BERTScore (Sec. 3.2)
+    "wmd",  # Word Mover's Distance between contextual vectors (Sec. 3.1)
+    "smd",  # Sentence Mover's Distance between mean token vectors (App. A.1)
+)
+# A better translation has a lower value of these parts.
 _DISTANCES = ("wmd", "smd")
-# Values of a segment with a blank side; a distance has no worst value.
+# Values of the other parts for a segment with a blank side. A distance has no worst value.
 _FLOORS = {"sss": -1.0, "bertscore": 0.0}
-_MODELS = {"words", "words_revision", "layer", "sentences", "sentences_revision"}
-# Vectors are float32: what differs by less is equal.
+_MODEL_TABLE_KEYS = {"words", "words_revision", "layer", "sentences", "sentences_revision"}
+# Smaller differences are rounding noise, because vectors are float32.
 _NOISE = 1e-6
-# Of the first and the second part, as in the paper.
-_WEIGHT = 0.5
+# Weight of each of two parts, as in the paper.
+_DEFAULT_WEIGHT = 0.5
 # The two combinations that the paper recommends.
 VARIANTS = {"bertscore": "sss+bertscore", "wmd": "sss+wmd"}
 
 
 def min_max(values: np.ndarray, low: float, high: float) -> np.ndarray:
-    """(n,) values scaled and cut so that `low` becomes 0 and `high` 1; all 0.5 where these differ
-    by noise alone."""
+    """Scales (n,) values so that `low` becomes 0 and `high` becomes 1, and clips them to [0, 1].
+    Returns 0.5 for all values if `low` and `high` are equal up to rounding noise."""
     noise = _NOISE * max(1.0, abs(low), abs(high))
-    return (
-        np.full(len(values), 0.5)
-        if high - low <= noise
-        else np.clip((values - low) / (high - low), 0.0, 1.0)
-    )
+    if high - low <= noise:
+        return np.full(len(values), 0.5)
+    return np.clip((values - low) / (high - low), 0.0, 1.0)
 
 
 class SentSim(WordScorer):
     """``w1 e^A + w2 e^B`` of sentence similarity A and word similarity B, both normalised (Eq. 7 of
     the paper).
 
-    Each part is scaled to [0, 1], and a distance turned round, before that, so a score lies between
-    1 and e where the weights sum to 1, as by default. ``normalize="batch"`` scales by the lowest
-    and highest value of the call, as the published code does: the score of a segment then depends
-    on its neighbours, and scores of two calls cannot be compared. ``"fixed"`` scales by bounds that
-    were stored with the preset. A segment with a blank side gets the lowest score, and takes no
-    part in that.
+    Normalised means: each part is scaled to [0, 1], and a distance is turned into a similarity,
+    ``1 - x``. So a score lies between 1 and e if the weights sum to 1, as they do by default.
+
+    ``normalize="batch"`` scales by the lowest and highest values of all segments that are scored
+    together (in one call, or from one file), as the published code does. The score of a segment then
+    depends on the other segments, and scores of two calls cannot be compared. ``"fixed"`` scales by
+    bounds that are stored with the preset. A segment with a blank side gets the lowest score, and
+    has no influence on the bounds.
 
     Args:
-        words: the encoder of tokens, opened at the layer to use.
-        sentences: the encoder of one vector per text.
+        words: the encoder of tokens, loaded with the layer to use.
+        sentences: the encoder that gives one vector per text.
         bounds: for ``normalize="fixed"``, part -> its lowest and highest value.
-        **options: of `SentSim.Settings`; and `against`, compare with the ``"source"`` or with a
-            ``"reference"``.
+        **options: fields of `SentSim.Settings`; and `against`, the side to compare with,
+            ``"source"`` or ``"reference"``.
 
     Raises:
-        InputError: an unknown or impossible setting, or ``"fixed"`` without bounds for a part.
+        InputError: a setting is unknown or impossible, or ``"fixed"`` has no bounds for a part.
     """
 
     @dataclasses.dataclass(frozen=True, kw_only=True)
     class Settings(settings.Settings):
-        """The options of SentSim; the bounds of a preset belong to its encoder, layer and
-        vectors."""
+        """The options of SentSim. The bounds of a preset are valid only for the words, layer and
+        normalize_vectors of the preset."""
 
         setting: str | None = option(
             None, "the paper's name for against: src-mt (source) or mt-ref (reference)"
@@ -101,13 +104,13 @@ class SentSim(WordScorer):
         )
         layer: int | None = loading_option(settings.LAYER)
         w1: float = option(
-            _WEIGHT,
+            _DEFAULT_WEIGHT,
             "weight of the first of two parts, the similarity of sentences",
             preset="w1",
             weighs=True,
         )
         w2: float = option(
-            _WEIGHT,
+            _DEFAULT_WEIGHT,
             "weight of the second of two parts, the similarity of words",
             preset="w2",
             weighs=True,
@@ -140,34 +143,83 @@ class SentSim(WordScorer):
     )
     preset_keys: ClassVar = {
         **dict.fromkeys(
-            (*SETTING_OF_SIDE.values(), f"{SETTING_OF_SIDE[Side.REFERENCE]}s.*"), _MODELS
+            (*SETTING_OF_SIDE.values(), f"{SETTING_OF_SIDE[Side.REFERENCE]}s.*"),
+            _MODEL_TABLE_KEYS,
         ),
         "bounds.*": set(PARTS),
     }
+
+    def __init__(
+        self,
+        words: TokenEncoder,
+        sentences: Encoder,
+        bounds: Mapping[str, tuple[float, float]] | None = None,
+        *,
+        settings: Settings | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(settings=settings, **options)
+        settings = self.settings
+        self.words, self.sentences = words, sentences
+        self.encoder_layers = words.depth
+        self.dtype = words.dtype
+        self.parts = _part_names(settings)
+        self.weights = self._checked_weights(settings.w1, settings.w2)
+        self.side = resolve_side(self.side_choice(), _side_of_settings(settings), None, None)
+        self.normalize = settings.normalize
+        self.normalize_vectors = settings.normalize_vectors
+        self.has_independent_segments = self.normalize == "fixed"
+        self.bounds = dict(bounds or {})
+        unbounded_parts = [name for name in self.parts if name not in self.bounds]
+        if unbounded_parts and self.normalize == "fixed":
+            raise InputError(
+                f"normalize='fixed': no bounds for {', '.join(unbounded_parts)} against the {self.side}; "
+                "use normalize='batch'",
+                option="normalize",
+                mentions=["normalize='fixed'", "normalize='batch'"],
+            )
+        self.workers = worker_count(settings.workers)
+
+    def _checked_weights(self, *weights: float) -> list[float]:
+        """Returns the weights of the parts: `weights` if there are two parts, else equal ones."""
+        for name, weight in zip(("w1", "w2"), weights, strict=True):
+            if number(name, weight) < 0:
+                raise InputError(f"{name} {weight!r}: must be at least 0", option=name)
+        if len(self.parts) == len(weights):
+            if not any(weights):
+                raise InputError("w1 and w2 are both 0; one of them must be above", option="w1")
+            return list(weights)
+        if set(weights) != {_DEFAULT_WEIGHT}:
+            raise InputError(
+                f"w1 and w2 weigh two parts, not {'+'.join(self.parts)}; leave them out",
+                option="w1",
+            )
+        return [1 / len(self.parts)] * len(self.parts)
 
     def compute(self, batch: Batch) -> list[PartScores]:
         compared, *systems = self._encoded(batch)
         results = []
         for predictions in systems:
             parts = {name: self._part(name, compared, predictions) for name in self.parts}
-            empty = np.any([np.isnan(values) for values in parts.values()], axis=0)
-            truncated = any_truncated(*compared.values(), *predictions.values())
+            is_empty = np.any([np.isnan(values) for values in parts.values()], axis=0)
+            is_truncated = any_truncated(*compared.values(), *predictions.values())
             if self.normalize == "fixed":
                 segments = self._combine(parts, self.bounds)
             else:
-                # The bounds of a call are known at its end; until then the plain values choose
-                # among references.
-                higher_is_better = [
+                # The bounds are known only after the last batch, and `score_batches` then computes
+                # the scores. Until then the sums of the unscaled parts choose the best reference.
+                oriented_parts = [
                     -values if name in _DISTANCES else values for name, values in parts.items()
                 ]
-                segments = np.array(self.weights) @ higher_is_better
-            results.append(PartScores(segments, parts, truncated, empty))
+                segments = np.array(self.weights) @ oriented_parts
+            results.append(PartScores(segments, parts, is_truncated, is_empty))
         return results
 
     def _combine(
         self, parts: Mapping[str, np.ndarray], bounds: Mapping[str, tuple[float, float]]
     ) -> np.ndarray:
-        """``w1 e^A + w2 e^B`` of (n,) parts, scaled by their lowest and highest values."""
+        """Returns ``w1 e^A + w2 e^B`` of (n,) parts, which are scaled by `bounds`: part -> lowest and
+        highest value."""
         score = np.zeros(1)
         for weight, (name, values) in zip(self.weights, parts.items(), strict=True):
             scaled = min_max(values, *bounds[name])
@@ -177,8 +229,12 @@ class SentSim(WordScorer):
         return score
 
     def _encoded(self, batch: Batch) -> list[dict[str, PackedTokens]]:
-        """Of the texts that are compared with, then of each system: ``words``, packed tokens, and
-        ``sentences``, packed text vectors, as far as the parts need them."""
+        """Encodes the sources or references, then the translations of each system.
+
+        Returns:
+            A dictionary for each of them: ``words`` -> tokens, and ``sentences`` -> vectors of texts,
+            as far as the parts need them.
+        """
         encoded: dict[str, list[PackedTokens]] = {}
         if self.parts != ("sss",):
             encoded["words"] = encoded_columns(self.words, batch)
@@ -193,13 +249,13 @@ class SentSim(WordScorer):
         compared: Mapping[str, PackedTokens],
         predictions: Mapping[str, PackedTokens],
     ) -> np.ndarray:
-        """(n,) values of a part; NaN where a side holds nothing that can be compared."""
+        """Returns (n,) values of a part; NaN where a side holds nothing that can be compared."""
         if name == "sss":
             return text_cosines(compared["sentences"], predictions["sentences"])
         x, y = compared["words"], predictions["words"]
         if name == "bertscore":
             return bertscore(y.normalized(), x.normalized(), threads=self.workers).f1
-        # Without special tokens, as the published code takes its distances.
+        # The published code computes its distances without special tokens.
         x, y = x.select(x.words >= 0), y.select(y.words >= 0)
         if self.normalize_vectors:
             x, y = x.normalized(), y.normalized()
@@ -208,41 +264,38 @@ class SentSim(WordScorer):
         return sentence_mover_distances(x, y)
 
     def score_batches(self, batches: Iterable[Batch]) -> Iterator[list[MetricResult]]:
-        """Scores batch by batch; with ``normalize="batch"`` gives everything at once, when the last
-        batch has come."""
+        """Scores batch by batch. With ``normalize="batch"``, yields the results of all segments at
+        once, after the last batch."""
         results = super().score_batches(batches)
         if self.normalize == "fixed":
             yield from results
             return
-        systems = list(zip(*results, strict=True))
-        if systems:
-            yield [self._scaled_by_itself(joined(batches)) for batches in systems]
+        results_of_systems = list(zip(*results, strict=True))
+        if results_of_systems:
+            yield [self._scaled_by_extremes(joined(chunks)) for chunks in results_of_systems]
 
-    def _scaled_by_itself(self, result: MetricResult) -> MetricResult:
-        """Scales the parts of a system by their own extremes. Blank segments take no part in these,
-        and get the lowest score."""
+    def _scaled_by_extremes(self, result: MetricResult) -> MetricResult:
+        """Returns the result of a system with the scores that the extremes of its parts give."""
         parts = {name: values.copy() for name, values in result.parts.items()}
-        bounds = {}
-        for name, values in parts.items():
-            filled_values = values[~result.empty]
-            bounds[name] = (0.0, 0.0)
-            if len(filled_values):
-                bounds[name] = (float(filled_values.min()), float(filled_values.max()))
+        bounds = {name: _extremes(values[~result.empty]) for name, values in parts.items()}
+        for name in parts:
             if name in _DISTANCES:
-                values[result.empty] = bounds[name][1]
+                # `_floor` could not set the worst distance. The other parts have their floor.
+                parts[name][result.empty] = bounds[name][1]
         segments = np.where(result.empty, sum(self.weights), self._combine(parts, bounds))
         return dataclasses.replace(result, segments=segments, parts=parts)
 
     def combined(self, parts: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Combines parts that are computed already, see `Scorer.combined`. With
+        ``normalize="batch"`` their extremes are the bounds."""
         if self.normalize == "fixed":
             return self._combine(parts, self.bounds)
-        extremes = {
-            name: (float(values.min()), float(values.max())) for name, values in parts.items()
-        }
-        return self._combine(parts, extremes)
+        return self._combine(parts, {name: _extremes(values) for name, values in parts.items()})
 
     def _floor(self) -> tuple[float, dict[str, float]]:
-        if self.normalize == "batch":  # `_scaled_by_itself` sets the final values
+        """Returns the score and the parts of a segment with a blank side. All of its scaled parts
+        are 0, so its score is the sum of the weights."""
+        if self.normalize == "batch":  # `_scaled_by_extremes` sets the final values
             return -np.inf, {name: _FLOORS.get(name, 0.0) for name in self.parts}
         worst = {
             name: self.bounds[name][1] if name in _DISTANCES else _FLOORS[name]
@@ -252,7 +305,12 @@ class SentSim(WordScorer):
 
     @property
     def cells(self) -> Cells:
-        """Cosines with the part ``bertscore``, costs with ``wmd``; an `InputError` without both."""
+        """Meaning of the values of alignments: cosines with the part ``bertscore``, else costs with
+        ``wmd``.
+
+        Raises:
+            InputError: neither part is combined.
+        """
         if "bertscore" in self.parts:
             return "cosine"
         if "wmd" in self.parts:
@@ -269,54 +327,28 @@ class SentSim(WordScorer):
             for tokens, column in zip(packed, batch.columns, strict=True)
         )
         for (x, x_pieces), (y, y_pieces) in zip(*sides, strict=True):
-            # Special tokens may be partners, but look for none.
-            masses = [(units.spans[:, 1] > 0).astype(np.float64) for units in (x_pieces, y_pieces)]
-            if not all(mass.any() for mass in masses):
+            # A special token, whose span is (0, 0), may be matched, but has no mass to be moved.
+            x_mass, y_mass = (
+                (units.spans[:, 1] > 0).astype(np.float64) for units in (x_pieces, y_pieces)
+            )
+            if not x_mass.any() or not y_mass.any():
                 yield Alignment.nothing(cells)
             elif cells == "cosine":
-                yield greedy_plan(x_pieces, y_pieces, x @ y.T, *enumerate(masses))
+                # Recall is a match of the pieces of x (side 0), precision of those of y (side 1).
+                yield greedy_plan(x_pieces, y_pieces, x @ y.T, (0, x_mass), (1, y_mass))
             else:
-                cost = euclidean_distances(x, y)
-                flow, _ = optimal_flow(cost, *(mass / mass.sum() for mass in masses))
-                # Two vectors at right angles are so far apart, of the mean lengths of both sides.
-                squares = [(side.astype(np.float64) ** 2).sum(1).mean() for side in (x, y)]
-                unrelated = float(np.sqrt(sum(squares)))
-                yield word_plan(_each(x_pieces), _each(y_pieces), flow, cost, unrelated)
-
-    def __init__(
-        self,
-        words: TokenEncoder,
-        sentences: Encoder,
-        bounds: Mapping[str, tuple[float, float]] | None = None,
-        *,
-        settings: Settings | None = None,
-        **options: Any,
-    ) -> None:
-        super().__init__(settings=settings, **options)
-        settings = self.settings
-        self.words, self.sentences = words, sentences
-        self.encoder_layers, self.dtype = words.depth, words.dtype
-        self.parts = _part_names(settings)
-        self.weights = self._checked_weights(settings.w1, settings.w2)
-        self.side = resolve_side(self.side_choice(), _side_of_settings(settings), None, None)
-        self.setting = SETTING_OF_SIDE[self.side]
-        self.normalize, self.normalize_vectors = settings.normalize, settings.normalize_vectors
-        self.has_independent_segments = self.normalize == "fixed"
-        self.bounds = dict(bounds or {})
-        missing = [name for name in self.parts if name not in self.bounds]
-        if missing and self.normalize == "fixed":
-            raise InputError(
-                f"normalize='fixed': no bounds for {', '.join(missing)} against the {self.side}; "
-                "use normalize='batch'",
-                option="normalize",
-                mentions=["normalize='fixed'", "normalize='batch'"],
-            )
-        self.workers = worker_count(settings.workers)
+                yield _transport_plan(x, x_pieces, x_mass, y, y_pieces, y_mass)
 
     @classmethod
     def from_preset(cls, preset: Preset, settings: Settings, models: ModelPool) -> Self:
-        """A language pair is needed where the preset chooses its models by the target language, and
-        `against` where it has models for both sides."""
+        """Loads the encoders of the preset for the side to compare with.
+
+        Raises:
+            InputError: `lang_pair` is missing, and the preset chooses its models by the target
+                language; `against` is missing, and the preset has models for both sides; or options
+                contradict each other or the preset.
+            ArtifactError: the preset names no models.
+        """
         tables = preset.settings
         if not any(name in tables or f"{name}s" in tables for name in SETTING_OF_SIDE.values()):
             raise ArtifactError(
@@ -325,70 +357,44 @@ class SentSim(WordScorer):
             )
         side = cls.checked_side(preset, _side_of_settings(settings))
         target = target_language(settings.lang_pair)
-        place, table = _models(preset, SETTING_OF_SIDE[side], target)
-        score_table = tables.get("score", {})
+        table_name, table = _model_table(preset, SETTING_OF_SIDE[side], target)
         if settings.combine is not None and "variant" in settings.requested:
             raise InputError(
                 f"variant {settings.variant!r} and combine {settings.combine!r} both say what is "
                 "combined; pass one of them",
                 option="variant",
             )
-        preset_variant = score_table.get("variant", cls.Settings.variant)
+        preset_variant = tables.get("score", {}).get("variant", cls.Settings.variant)
         if "combine" in settings.requested or settings.variant != preset_variant:
-            # The preset's weights are those of its own parts.
+            # The weights of the preset belong to the parts of the preset.
             settings = settings.without_preset_values(["w1", "w2"])
         if settings.normalize == "fixed":
             _refuse_other_bounds(preset, table, settings)
-        layer = table.get("layer")
-        if settings.words not in (None, table["words"]):
-            # The user's encoder has layers and revisions of its own.
-            layer = settings.layer
-            table = {**table, "words": settings.words, "words_revision": None}
-        elif settings.layer is not None:
-            layer = settings.layer
-        words = models.encoder(
-            preset.path(table["words"]), layer=layer, revision=table.get("words_revision")
-        )
+        words = models.encoder(**_word_encoder_table(preset, table, settings))
         sentences = models.sentence_encoder(
             preset.path(table["sentences"]), revision=table.get("sentences_revision")
         )
         settings = dataclasses.replace(settings, setting=None, against=side)
-        return cls(words, sentences, tables.get("bounds", {}).get(place), settings=settings)
-
-    def _checked_weights(self, *weights: float) -> list[float]:
-        """The weights of the parts: those of two parts as they are given, else equal ones."""
-        for name, weight in zip(("w1", "w2"), weights, strict=True):
-            if number(name, weight) < 0:
-                raise InputError(f"{name} {weight!r}: must be at least 0", option=name)
-        if len(self.parts) == len(weights):
-            if not any(weights):
-                raise InputError("w1 and w2 are both 0; one of them must be above", option="w1")
-            return list(weights)
-        if set(weights) != {_WEIGHT}:
-            raise InputError(
-                f"w1 and w2 weigh two parts, not {'+'.join(self.parts)}; leave them out",
-                option="w1",
-            )
-        return [1 / len(self.parts)] * len(self.parts)
+        return cls(words, sentences, tables.get("bounds", {}).get(table_name), settings=settings)
 
     def signature_fields(self) -> dict[str, object]:
         words = None if self.parts == ("sss",) else self.words
-        has_usual_weights = len(self.parts) != 2 or set(self.weights) == {_WEIGHT}
+        has_default_weights = len(self.parts) != 2 or set(self.weights) == {_DEFAULT_WEIGHT}
         weights = ",".join(f"{weight:g}" for weight in self.weights)
         return {
-            "set": self.setting,
+            "set": SETTING_OF_SIDE[self.side],
             "parts": "+".join(self.parts),
             "enc": model_name(words),
             "layer": words and words.layer,
             "sent": model_name(self.sentences) if "sss" in self.parts else None,
-            "weights": None if has_usual_weights else weights,
+            "weights": None if has_default_weights else weights,
             "norm": self._normalization(),
             "vectors": "unit" if self.normalize_vectors else None,
             **self.settings.signature_fields(),
         }
 
     def _normalization(self) -> str:
-        """How the parts are scaled, with the fixed bounds."""
+        """Returns ``batch``, or ``fixed`` with the bounds of the parts."""
         if self.normalize == "batch":
             return "batch"
         bounds = [self.bounds[name] for name in self.parts]
@@ -396,7 +402,7 @@ class SentSim(WordScorer):
 
 
 def _part_names(settings: SentSim.Settings) -> tuple[str, ...]:
-    """The parts that are combined; an `InputError` where one is unknown or comes twice."""
+    """Returns the parts that are combined. Raises an `InputError` if one is unknown or repeated."""
     combine = settings.combine
     if combine is None:
         combine = VARIANTS[settings.variant]
@@ -410,52 +416,102 @@ def _part_names(settings: SentSim.Settings) -> tuple[str, ...]:
 
 
 def _side_of_settings(settings: SentSim.Settings) -> str | None:
-    """The side that the user asks for, by `against` or by `setting`."""
+    """Returns the side that the user asks for, by `against` or by `setting`."""
     return requested_side({"against": settings.against, "setting": settings.setting})
 
 
 def _refuse_other_bounds(preset: Preset, table: Table, settings: SentSim.Settings) -> None:
-    """Raises an `InputError` where the bounds of a preset do not belong to the words, the layer or
-    the vectors that the user asks for."""
+    """Raises an `InputError` if the bounds of a preset do not belong to the words, the layer or the
+    vectors that the user asks for."""
     normalize_vectors = preset.settings.get("score", {}).get("normalize_vectors", False)
-    of_bounds = {
+    settings_of_bounds = {
         "words": table["words"],
         "layer": table.get("layer"),
         "normalize_vectors": normalize_vectors,
     }
-    for name, value in of_bounds.items():
-        wanted = getattr(settings, name)
-        if name in settings.requested and wanted != value:
+    for name, preset_value in settings_of_bounds.items():
+        user_value = getattr(settings, name)
+        if name in settings.requested and user_value != preset_value:
             raise InputError(
-                f"{name} {wanted!r}: the bounds of preset {preset.name} belong to {name} {value}; "
-                "pass normalize='batch' too",
+                f"{name} {user_value!r}: the bounds of preset {preset.name} belong to {name} "
+                f"{preset_value}; pass normalize='batch' too",
                 option=name,
                 mentions=["normalize='batch'"],
             )
 
 
-def _each(pieces: TextUnits) -> Units:
-    """Units of one piece each."""
-    return Units(pieces.words, pieces.spans, np.eye(len(pieces.words)))
+def _word_encoder_table(preset: Preset, table: Table, settings: SentSim.Settings) -> dict[str, Any]:
+    """Returns model, layer and revision of the encoder of tokens: keywords of `ModelPool.encoder`."""
+    user_model = settings.words
+    if user_model is not None and user_model != table["words"]:
+        # Layer and revision of the preset belong to the encoder of the preset.
+        return {"model": preset.path(user_model), "layer": settings.layer, "revision": None}
+    return {
+        "model": preset.path(table["words"]),
+        "layer": table.get("layer") if settings.layer is None else settings.layer,
+        "revision": table.get("words_revision"),
+    }
 
 
-def _models(preset: Preset, setting: str, target: str | None) -> tuple[str, Table]:
-    """Name and content of the table of the models: ``[mt-refs.LANGUAGE]`` of the target, where
-    there is one, else that of the setting."""
-    place, table = setting, preset.settings.get(setting, {})
-    by_language = preset.settings.get(f"{setting}s", {})
-    if by_language and target is None:
+def _extremes(values: np.ndarray) -> tuple[float, float]:
+    """Returns the lowest and the highest value; zeros if there are no values."""
+    return (float(values.min()), float(values.max())) if len(values) else (0.0, 0.0)
+
+
+def _transport_plan(
+    x: np.ndarray,
+    x_pieces: TextUnits,
+    x_mass: np.ndarray,
+    y: np.ndarray,
+    y_pieces: TextUnits,
+    y_mass: np.ndarray,
+) -> Alignment:
+    """Aligns the word pieces of two texts, x and y, by the transport of Word Mover's Distance.
+
+    Args:
+        x, y: (n, d) and (m, d) vectors.
+        x_pieces, y_pieces: the pieces that the vectors belong to.
+        x_mass, y_mass: (n,) and (m,) mass of the pieces.
+    """
+    cost = euclidean_distances(x, y)
+    flow, _ = optimal_flow(cost, x_mass / x_mass.sum(), y_mass / y_mass.sum())
+    # Distance of two vectors at right angles that have the mean lengths of both sides.
+    squared_lengths = [(side.astype(np.float64) ** 2).sum(1).mean() for side in (x, y)]
+    unrelated = float(np.sqrt(sum(squared_lengths)))
+    # Each piece is a unit of its own.
+    x_units, y_units = (
+        Units(units.words, units.spans, np.eye(len(units.words))) for units in (x_pieces, y_pieces)
+    )
+    return word_plan(x_units, y_units, flow, cost, unrelated)
+
+
+def _model_table(preset: Preset, setting: str, target: str | None) -> tuple[str, Table]:
+    """Returns name and content of the table of the encoders: ``[mt-refs.TARGET]`` if the preset has
+    it, else ``[src-mt]`` or ``[mt-ref]``.
+
+    Args:
+        preset: the preset.
+        setting: ``src-mt`` or ``mt-ref``.
+        target: language of the translations; None if it is unknown.
+
+    Raises:
+        InputError: the preset has tables of languages, and `target` is None.
+        ArtifactError: the table lacks an encoder.
+    """
+    table_name, table = setting, preset.settings.get(setting, {})
+    tables_by_language = preset.settings.get(f"{setting}s", {})
+    if tables_by_language and target is None:
         raise InputError(
             f"lang_pair is missing; preset {preset.name} chooses its models by the target language",
             option="lang_pair",
         )
-    of_target = for_language(by_language, target)
-    if of_target is not None:
-        place, table = f"{setting}s.{target}", of_target
+    target_table = for_language(tables_by_language, target)
+    if target_table is not None:
+        table_name, table = f"{setting}s.{target}", target_table
     for key in ("words", "sentences"):
         if key not in table:
             raise ArtifactError(
-                f"preset {preset.name}: names no model {key!r} in its [{place}] table",
+                f"preset {preset.name}: names no model {key!r} in its [{table_name}] table",
                 option="preset",
             )
-    return place, table
+    return table_name, table

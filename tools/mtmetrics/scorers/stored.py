@@ -1,13 +1,13 @@
-"""Scores that exist already, of another tool or of people: compared and tested like those of a
-metric."""
+"""Scores from a file, made by another tool or by people. They are compared and tested like the scores
+of a metric."""
 
 import dataclasses
 import itertools
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -28,29 +28,45 @@ from mtmetrics.scorers.results import MetricResult, PartScores
 from mtmetrics.scorers.settings import loading_option, option
 from mtmetrics.scorers.side import Options, Side
 
-# What a column of scores is called where the user does not say; COMET writes the second one.
-_COLUMNS = ("score", "COMET")
-# System, number of the segment (from 1; None where the order says it), the score as it is stored,
-# and where it stands.
-_Score = tuple[str, int | None, Any, str]
+# Names of the column of scores, unless the user passes one. COMET writes the second.
+_DEFAULT_COLUMNS = ("score", "COMET")
+
+
+class _StoredScore(NamedTuple):
+    """One score of a file.
+
+    Attributes:
+        system: name of the system; ``""`` if the file names none.
+        segment: number of the segment; None if the order of the scores says it.
+        value: the score as the file holds it.
+        location: file and line, for messages.
+    """
+
+    system: str
+    segment: int | None
+    value: Any
+    location: str
 
 
 class StoredScores(ForeignMetric):
-    """Numbers that a file holds, one for each segment of each system, in the order of the segments.
+    """Numbers in a file, one for each segment of each system.
 
-    The texts are not looked at, except that a segment with a blank side is counted; its score stays
-    what it is.
+    The texts change no score. They are only read for the report, which counts blank segments and
+    output that is not a translation.
 
-    A file holds one number a line; or a system and a number, separated by a tab (``.seg.score`` of
-    mt-metrics-eval); or what ``sacrebleu --sentence-level`` prints; or rows with names (a table
-    with a header, JSON Lines, Parquet), which are read as `mtmetrics.io.score_rows.ScoreRow`; or
-    the JSON of ``comet-score --to_json`` or of ``mtmetrics score``.
+    These files can be read: one number per line; a system and a number per line, separated by a tab
+    (``.seg.score`` of mt-metrics-eval); the output of ``sacrebleu --sentence-level``; rows with
+    named fields (a table with a header, JSON Lines, Parquet), which are read as
+    `mtmetrics.io.score_rows.ScoreRow`; the JSON of ``comet-score --to_json`` or of
+    ``mtmetrics score``.
 
     Args:
-        scores: system -> its scores; a single system may have the name ``""``.
-        name: of the file, for messages and the signature.
-        fingerprint: 8 hexadecimal digits that pin its content.
-        **options: of `StoredScores.Settings`; and `against`, the side whose texts come along.
+        scores: system -> its scores in the order of the segments; a single system may have the name
+            ``""``.
+        name: name of the file, for messages and the signature.
+        fingerprint: 8 hexadecimal digits that pin the content of the file.
+        **options: fields of `StoredScores.Settings`; and `against`, the side whose texts are read
+            for the report.
     """
 
     @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -62,7 +78,7 @@ class StoredScores(ForeignMetric):
             usage="NAME",
         )
         lower_is_better: bool = option(
-            False, "turn the scores round: lower ones are better", signed="turned"
+            False, "negate the scores, because lower ones are better", signed="turned"
         )
 
     settings: Settings
@@ -70,7 +86,7 @@ class StoredScores(ForeignMetric):
     metric = "scores"
     sides = (Side.SOURCE, Side.REFERENCE)
     usual = Side.SOURCE
-    usual_preset: ClassVar = "FILE"
+    usual_preset: ClassVar = "FILE"  # for help texts: the user writes scores:FILE
 
     def __init__(
         self,
@@ -91,21 +107,26 @@ class StoredScores(ForeignMetric):
 
     @classmethod
     def needs_preset(cls) -> bool:
-        """True: the name of the file stands where other metrics have a preset."""
+        """True: the name of the file takes the place of the name of a preset."""
         return True
 
     @classmethod
     def read_preset(
         cls, preset: str | None, options: Options, *, local_files_only: bool = False
     ) -> Preset:
-        """Nothing but the name of the file, which stands where other metrics have a preset:
-        ``scores:FILE``."""
+        """Returns a preset that holds only the name of the file, which takes the place of the name of
+        a preset: ``scores:FILE``."""
         return Preset(str(preset), cls.metric, Path(), {})
 
     @classmethod
     def from_preset(cls, preset: Preset, settings: Settings, models: ModelPool) -> Self:
-        """An `InputError` where there is no such file, or it holds anything else."""
+        """Reads the file.
+
+        Raises:
+            InputError: there is no such file, or it has another format than those of the class.
+        """
         path = Path(preset.name)
+        # The placeholder stands for a file that the user did not name.
         if preset.name == cls.usual_preset or not path.is_file():
             raise InputError(
                 f"metric scores: {path}: no such file; write scores:FILE", option="metric"
@@ -121,30 +142,33 @@ class StoredScores(ForeignMetric):
         return f"{metric}|file:{self.name}#{self.fingerprint}|{rest}"
 
     def score_batches(self, batches: Iterable[Batch]) -> Iterator[list[MetricResult]]:
-        """Takes the scores from the file, in the order of the segments; an `InputError` where there
-        are more segments than scores, or fewer."""
+        """Takes the scores from the file, in the order of the segments.
+
+        Raises:
+            InputError: there are more segments than scores, or fewer.
+        """
         first = 0
-        columns: list[np.ndarray] = []
+        scores_of_systems: list[np.ndarray] = []
         for batch in batches:
-            columns = columns or self._columns(list(batch.systems))
+            scores_of_systems = scores_of_systems or self._scores_of(list(batch.systems))
+            count = len(scores_of_systems[0])
             end = first + len(batch)
-            if end > len(columns[0]):
+            if end > count:
                 raise InputError(
-                    f"{self.name}: holds {len(columns[0])} scores of a system, there are more "
-                    "segments"
+                    f"{self.name}: holds {count} scores of a system, there are more segments"
                 )
-            scores = [self._turned(values[first:end]) for values in columns]
+            batch_scores = [self._turned(scores[first:end]) for scores in scores_of_systems]
             first = end
-            yield self._results(self._plain(batch), None, scores)
-        if columns and first < len(columns[0]):
+            yield self._results(self._report_texts(batch), None, batch_scores)
+        if scores_of_systems and first < len(scores_of_systems[0]):
             raise InputError(
-                f"{self.name}: holds {len(columns[0])} scores of a system, for only {first} "
-                "segments"
+                f"{self.name}: holds {len(scores_of_systems[0])} scores of a system, for only "
+                f"{first} segments"
             )
 
-    def _plain(self, batch: Batch) -> Batch:
-        """The texts that outputs of another length are told by: of several references the first
-        that is not blank."""
+    def _report_texts(self, batch: Batch) -> Batch:
+        """Returns the texts for the report: without invisible characters, and with one reference
+        per segment, the first that is not blank."""
         batch = self._read_columns(batch)
         if batch.references is not None:
             references = [
@@ -154,8 +178,9 @@ class StoredScores(ForeignMetric):
             batch = dataclasses.replace(batch, references=references)
         return batch.without_invisible()
 
-    def _columns(self, names: Sequence[str]) -> list[np.ndarray]:
-        """The scores of each system that is scored, by its name where it has one."""
+    def _scores_of(self, names: Sequence[str]) -> list[np.ndarray]:
+        """Returns the stored scores of the systems with these names. A single system gets the
+        scores of a single stored one, whatever its name."""
         if len(self.scores) == 1 and len(names) == 1:
             return list(self.scores.values())
         missing = [name for name in names if name not in self.scores]
@@ -171,7 +196,7 @@ class StoredScores(ForeignMetric):
         return None, {}
 
     def compute(self, batch: Batch) -> list[PartScores]:
-        raise NotImplementedError  # `score_batches` looks at no texts
+        raise NotImplementedError  # `score_batches` takes the scores from the file
 
 
 def _first_filled(texts: Iterable[str]) -> str:
@@ -181,113 +206,132 @@ def _first_filled(texts: Iterable[str]) -> str:
 def read_scores(
     path: Path, key: str | None = None, *, in_order: bool = False
 ) -> dict[str, list[float]]:
-    """The finite numbers of each system in the order of its segments; all systems have equally
-    many.
+    """Reads the scores of each system, in the order of its segments.
 
-    Segments are numbered from 1, or all from 0.
+    Segments are numbered from 1, or those of all systems from 0.
 
     Args:
-        path: see `StoredScores`.
-        key: the column or key of the score.
-        in_order: whether rows with names stand in the order of the segments where they have no
-            ``segment``; else rows that hold more than a score need the number of their segment.
+        path: a file in one of the formats of `StoredScores`.
+        key: the column or key of the score; None for a default one.
+        in_order: whether rows without a field ``segment`` stand in the order of the segments.
+            Otherwise such rows may hold only a score: with more fields they need a number of the
+            segment.
+
+    Returns:
+        System -> finite numbers, equally many for every system.
 
     Raises:
-        InputError: it holds anything else; the message names the line.
+        InputError: the file has another format, or a system lacks a score; the message names the
+            line or the system.
     """
-    rows = list(_rows(path, key, in_order))
-    if not rows:
-        raise InputError(f"{path}: empty; there are no scores")
     scores: dict[str, dict[int, float]] = {}
-    for system, number, value, place in rows:
-        of_system = scores.setdefault(system, {})
-        segment = len(of_system) + 1 if number is None else number
-        if segment in of_system:
-            raise InputError(f"{place}: segment {segment} of {system or 'the system'} comes twice")
-        try:
-            of_system[segment] = float(value)
-        except (TypeError, ValueError):
-            of_system[segment] = math.nan
-        if isinstance(value, bool) or not math.isfinite(of_system[segment]):
-            raise InputError(f"{place}: a finite number is needed, got {shown_json(value)}")
-    longest = max(map(len, scores.values()))
-    first = 0 if all(min(of_system) == 0 for of_system in scores.values()) else 1
-    for system, of_system in scores.items():
-        if set(of_system) != set(range(first, first + longest)):
-            what = (
-                f"{len(of_system)} scores of {system or 'a system'}, up to segment {max(of_system)}"
-            )
-            from_zero = (
-                "; its numbers begin with 0, those of others with 1"
-                if first > min(of_system) == 0
-                else ""
-            )
-            needed = f"where {longest} are needed, one for each segment"
-            raise InputError(
-                f"{path}: {what}, {needed}{from_zero}; segments are numbered from 1, or all from 0"
-            )
+    for stored in _read_file(path, key, in_order):
+        system_scores = scores.setdefault(stored.system, {})
+        segment = len(system_scores) + 1 if stored.segment is None else stored.segment
+        if segment in system_scores:
+            system = stored.system or "the system"
+            raise InputError(f"{stored.location}: segment {segment} of {system} comes twice")
+        system_scores[segment] = _finite_number(stored)
+    if not scores:
+        raise InputError(f"{path}: empty; there are no scores")
+    _refuse_gaps(path, scores)
     return {
-        system: [of_system[number] for number in sorted(of_system)]
-        for system, of_system in scores.items()
+        system: [system_scores[segment] for segment in sorted(system_scores)]
+        for system, system_scores in scores.items()
     }
 
 
-def _rows(path: Path, column: str | None, in_order: bool) -> Iterator[_Score]:
+def _finite_number(stored: _StoredScore) -> float:
+    try:
+        number = float(stored.value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if isinstance(stored.value, bool) or not math.isfinite(number):
+        raise InputError(
+            f"{stored.location}: a finite number is needed, got {shown_json(stored.value)}"
+        )
+    return number
+
+
+def _refuse_gaps(path: Path, scores: Mapping[str, Mapping[int, float]]) -> None:
+    """Raises an `InputError` if some system has no score for some segment."""
+    count = max(map(len, scores.values()))
+    first = 0 if all(min(system_scores) == 0 for system_scores in scores.values()) else 1
+    for system, system_scores in scores.items():
+        if set(system_scores) == set(range(first, first + count)):
+            continue
+        problem = (
+            f"{len(system_scores)} scores of {system or 'a system'}, up to segment "
+            f"{max(system_scores)}, where {count} are needed, one for each segment"
+        )
+        if first == 1 and min(system_scores) == 0:
+            problem += "; its numbers begin with 0, those of others with 1"
+        raise InputError(f"{path}: {problem}; segments are numbered from 1, or all from 0")
+
+
+def _read_file(path: Path, key: str | None, in_order: bool) -> Iterator[_StoredScore]:
+    """Reads a file by the ending of its name. Lines of a text file with a header have named fields;
+    without a header they are bare scores."""
     name = path.name.removesuffix(".gz")
     if name.endswith(".json"):
-        yield from _json_rows(path, column)
+        yield from _read_json(path, key)
     elif name.endswith(".jsonl"):
-        yield from _named_rows(jsonl_rows(path), column, in_order)
+        yield from _read_rows(jsonl_rows(path), key, in_order)
     elif name.endswith(".parquet"):
         table = open_table(path)
-        yield from _named_rows(table.rows() if table else iter(()), column, in_order)
+        yield from _read_rows(table.rows() if table else iter(()), key, in_order)
     else:
         dialect, lines = find_dialect(path, iter_lines(path))
         cells = (
             (number, [cell.strip() for cell in row])
             for number, row in iter_cells(path, lines, dialect)
         )
-        begin = list(itertools.islice(cells, 1))
-        header = begin[0][1] if begin else []
-        if _column(header, column) is None and not names_usual_columns(header):
-            yield from _bare_rows(path, itertools.chain(begin, cells))
+        first_line = list(itertools.islice(cells, 1))
+        header = first_line[0][1] if first_line else []
+        if _find_score_column(header, key) is None and not names_usual_columns(header):
+            yield from _read_bare_lines(path, itertools.chain(first_line, cells))
         else:
-            yield from _named_rows(
-                named_rows(path, header_names(path, header), cells), column, in_order
-            )
+            rows = named_rows(path, header_names(path, header), cells)
+            yield from _read_rows(rows, key, in_order)
 
 
-def _named_rows(rows: Iterator[Row], column: str | None, in_order: bool) -> Iterator[_Score]:
-    """Of rows with names, by the number of their segment; those about whole systems are left
-    out."""
-    numbered_by: str | None = None
-    is_first = True
-    for row in rows:
-        if row.fields.get("kind", "segment") != "segment":
-            continue
-        name = _required_column(row, column)
-        if is_first:
-            numbered_by = segment_column(row.fields, name)
-            if in_order and numbered_by != "segment":
-                numbered_by = None
-            elif numbered_by is None and row.fields.keys() - {name, "kind"}:
-                columns = ", ".join(map(repr, row.fields))
-                advice = "call it segment (from 1), or pass the scores alone, one a line"
-                what = f"no column is known to number the segments; there are: {columns}"
-                raise InputError(f"{row.where}: {what}; {advice}")
-            is_first = False
-        scores = ScoreRow.from_row(row, numbered_by)
+def _read_rows(rows: Iterable[Row], key: str | None, in_order: bool) -> Iterator[_StoredScore]:
+    """Reads rows with named fields. Leaves out rows about whole systems, which have another
+    ``kind`` than ``segment``."""
+    segment_rows = (row for row in rows if row.fields.get("kind", "segment") == "segment")
+    first_row = next(segment_rows, None)
+    if first_row is None:
+        return
+    number_column = _number_column(first_row, key, in_order)
+    for row in itertools.chain([first_row], segment_rows):
+        score_column = _required_score_column(row, key)
+        scores = ScoreRow.from_row(row, number_column)
         if scores is not None:
-            yield (
-                scores.system,
-                scores.segment,
-                scores.scores.get(name, row.fields[name]),
-                row.where,
-            )
+            value = scores.scores.get(score_column, row.fields[score_column])
+            yield _StoredScore(scores.system, scores.segment, value, row.where)
 
 
-def _bare_rows(path: Path, lines: Iterable[tuple[int, list[str]]]) -> Iterator[_Score]:
-    """Of numbers, or systems and numbers."""
+def _number_column(row: Row, key: str | None, in_order: bool) -> str | None:
+    """Returns the column that numbers the segments; None if the rows stand in their order.
+
+    Raises:
+        InputError: the rows need such a column and have none, see `read_scores`.
+    """
+    score_column = _required_score_column(row, key)
+    column = segment_column(row.fields, score_column)
+    if in_order:
+        return column if column == "segment" else None
+    if column is None and row.fields.keys() - {score_column, "kind"}:
+        columns = ", ".join(map(repr, row.fields))
+        raise InputError(
+            f"{row.where}: no column is known to number the segments; there are: {columns}; call it "
+            "segment (from 1), or pass the scores alone, one a line"
+        )
+    return column
+
+
+def _read_bare_lines(path: Path, lines: Iterable[tuple[int, list[str]]]) -> Iterator[_StoredScore]:
+    """Reads lines with a number, or with a system and a number."""
     for number, cells in lines:
         if len(cells) > 2 or not any(cells):
             needed = (
@@ -295,21 +339,24 @@ def _bare_rows(path: Path, lines: Iterable[tuple[int, list[str]]]) -> Iterator[_
                 "names the score"
             )
             raise InputError(f"{path}, line {number}: {needed}")
-        score = cells[-1].rpartition(" = ")[2]  # behind sacrebleu's signature
-        yield "".join(cells[:-1]), None, score, f"{path}, line {number}"
+        score = cells[-1].rpartition(" = ")[2]  # sacrebleu writes its signature before it
+        yield _StoredScore("".join(cells[:-1]), None, score, f"{path}, line {number}")
 
 
-def _json_rows(path: Path, column: str | None) -> Iterator[_Score]:
-    """Of ``comet-score --to_json``, system -> a row for each segment; or of ``mtmetrics score``."""
+def _read_json(path: Path, key: str | None) -> Iterator[_StoredScore]:
+    """Reads the JSON of ``mtmetrics score``, or of ``comet-score --to_json``: system -> a row for
+    each segment."""
     try:
         document = json.loads("\n".join(iter_lines(path)))
     except ValueError as error:
         raise InputError(f"{path}: no JSON ({error})") from error
     if isinstance(document, dict) and ("scores" in document or "systems" in document):
         for system in document.get("systems", [document]):
+            name = str(system.get("name", ""))
             for number, value in enumerate(system.get("scores") or (), 1):
-                yield str(system.get("name", "")), number, value, f"{path}, score {number}"
+                yield _StoredScore(name, number, value, f"{path}, score {number}")
         return
+    # sacrebleu writes an object with name and signature for one system, a list for several.
     first = document[0] if isinstance(document, list) and document else document
     if isinstance(first, dict) and (
         {"name", "signature"} <= first.keys() or isinstance(document, list)
@@ -327,31 +374,26 @@ def _json_rows(path: Path, column: str | None) -> Iterator[_Score]:
             "--format json write them"
         )
         raise InputError(f"{path}: {needed}")
-    for system, rows in document.items():
-        for number, row in enumerate(rows, 1):
-            named_row = Row(
-                f"{path}, {system}, segment {number}",
-                row if isinstance(row, dict) else {"score": row},
-            )
-            yield (
-                Path(system).stem,
-                number,
-                named_row.fields[_required_column(named_row, column)],
-                named_row.where,
-            )
+    for system_file, values in document.items():
+        system = Path(system_file).stem  # COMET names a system by the file of its translations
+        for number, value in enumerate(values, 1):
+            fields = value if isinstance(value, dict) else {"score": value}
+            row = Row(f"{path}, {system_file}, segment {number}", fields)
+            score = fields[_required_score_column(row, key)]
+            yield _StoredScore(system, number, score, row.where)
 
 
-def _column(names: Iterable[str], column: str | None) -> str | None:
-    """The name of the column of the score, among those of a file; None where there is none."""
-    wanted = _COLUMNS if column is None else (column,)
-    return next((name for name in wanted if name in list(names)), None)
+def _find_score_column(names: Collection[str], key: str | None) -> str | None:
+    """Returns the column of the score, one of the names; None if there is none."""
+    wanted = _DEFAULT_COLUMNS if key is None else (key,)
+    return next((name for name in wanted if name in names), None)
 
 
-def _required_column(row: Row, column: str | None) -> str:
-    """The column of the score in a row; refused where the row has none."""
-    name = _column(row.fields, column)
+def _required_score_column(row: Row, key: str | None) -> str:
+    """Returns the column of the score. Raises an `InputError` if the row has none."""
+    name = _find_score_column(row.fields, key)
     if name is None:
-        wanted = " or ".join(_COLUMNS) if column is None else column
+        wanted = " or ".join(_DEFAULT_COLUMNS) if key is None else key
         columns = ", ".join(map(str, row.fields)) or "none"
         raise InputError(
             f"{row.where}: no {wanted}; there are: {columns}; pass key=NAME", mentions=["key=NAME"]

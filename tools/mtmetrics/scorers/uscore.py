@@ -1,11 +1,11 @@
-"""UScore: word level and sentence level, both without supervision (Belouadi and Eger, 2023).
+"""UScore: an unsupervised metric that combines a word-level and a sentence-level score (Belouadi and
+Eger, 2023).
 
-The class `UScore` reads from the top down: its settings, the formula, the steps of the formula, words
-at fault, and how a scorer is made."""
+The class `UScore` reads from the top down: its settings, `__init__`, the formula, the steps of the
+formula, word-level errors, and how a preset is loaded."""
 
 import dataclasses
-import functools
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -38,17 +38,20 @@ from mtmetrics.scorers.signature import map_name, model_name
 from mtmetrics.scorers.words import WordScorer
 from mtmetrics.scorers.xmoverscore import VARIANTS, XMoverScore
 
+# Parts of the word level, and the levels; `UScore` defines them.
 WORD_PARTS = ("wmd", "pseudo", "back", "lm")
 LEVELS = ("wrd", "snt")
-# Weights of the word level's parts (Eq. 3) and of both levels (Eq. 6), from Sec. 4.2 and 4.3:
-# chosen on WMT16 de-en, chosen without looking at it, and uniform.
+# Weights of the word level's parts (Eq. 3) and of both levels (Eq. 6), from Sec. 4.2 and 4.3.
 WEIGHTS: dict[str, dict[str, float]] = {
+    # Tuned on WMT16 de-en.
     "tuned": {"wmd": 0.5, "pseudo": 0.4, "lm": 0.1, "wrd": 0.6, "snt": 0.4},
+    # Set without tuning data.
     "+": {"wmd": 0.45, "pseudo": 0.45, "lm": 0.1, "wrd": 0.5, "snt": 0.5},
+    # Uniform.
     "++": {"wmd": 1 / 3, "pseudo": 1 / 3, "lm": 1 / 3, "wrd": 0.5, "snt": 0.5},
 }
-# What can be left out by name -> the part that it makes.
-OPTIONAL = {
+# Models that the option `without` may name -> the part that each of them provides.
+PART_OF_MODEL = {
     "translation": "pseudo",
     "language_model": "lm",
     "sentences": "snt",
@@ -65,40 +68,43 @@ _TRANSLATOR_KEYS = {
 def part_weights(
     weights: str, combine: str, without: Collection[str] = ()
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Weights of what is computed, which sum to 1 on either level.
+    """Returns the weights of the word level's parts, and of the levels. Parts and levels with the
+    weight 0 are left out; the weights of the others sum to 1.
 
     Args:
-        weights: name of a set of `WEIGHTS`, or weights by the names of the parts, such as
-            ``wmd=0.6+lm=0.1``; a part that is not named there has none.
+        weights: a name in `WEIGHTS`, or weights by the names of the parts, such as
+            ``wmd=0.6+lm=0.1``; a part that is not named has the weight 0.
         combine: `LEVELS` joined by ``+``.
-        without: names of `OPTIONAL`; the weights of what remains are scaled up.
+        without: names in `PART_OF_MODEL`; the weights of the other parts are scaled up.
 
     Returns:
-        Weights of the parts of the word level, none where `combine` has no ``wrd``, and weights of
-        the levels.
+        Weights of the parts, none if `combine` has no ``wrd``; and weights of the levels.
 
     Raises:
-        InputError: an unknown name, or nothing is left.
+        InputError: a name is unknown, or no part is left.
     """
-    chosen = _named_weights(str(weights))
-    gone = {OPTIONAL[choice("without", name, tuple(OPTIONAL))] for name in without}
+    all_weights = _named_weights(str(weights))
+    model_names = tuple(PART_OF_MODEL)
+    excluded_parts = {PART_OF_MODEL[choice("without", name, model_names)] for name in without}
     wanted_levels = str(combine).split("+")
     if not set(wanted_levels) <= set(LEVELS) or len(set(wanted_levels)) != len(wanted_levels):
         raise InputError(f"combine {combine!r}: must be one of wrd, snt, wrd+snt", option="combine")
-    names = [name for name in LEVELS if name in wanted_levels and name not in gone]
-    if not names:
+    levels = [name for name in LEVELS if name in wanted_levels and name not in excluded_parts]
+    if not levels:
         raise InputError(
             f"combine {combine!r}: nothing is left without {' and '.join(without)}",
             option="combine",
         )
     # A level that stands alone is the score, whatever its weight.
-    levels = _scaled(chosen, names) if len(names) > 1 else {names[0]: 1.0}
-    return _scaled(
-        chosen, [name for name in WORD_PARTS if name not in gone and "wrd" in levels]
-    ), levels
+    level_weights = _scaled(all_weights, levels) if len(levels) > 1 else {levels[0]: 1.0}
+    parts: list[str] = []
+    if "wrd" in level_weights:
+        parts = [name for name in WORD_PARTS if name not in excluded_parts]
+    return _scaled(all_weights, parts), level_weights
 
 
 def _named_weights(text: str) -> dict[str, float]:
+    """Reads the option `weights`: a name in `WEIGHTS`, or ``PART=NUMBER+...``."""
     if "=" not in text:
         return WEIGHTS[choice("weights", text, tuple(WEIGHTS))]
     weights = dict.fromkeys((*WORD_PARTS, *LEVELS), 0.0)
@@ -108,7 +114,7 @@ def _named_weights(text: str) -> dict[str, float]:
         try:
             weights[name] = float(value)
         except ValueError:
-            weights[name] = np.nan
+            weights[name] = np.nan  # which is refused with numbers out of range
         if not 0 <= weights[name] < np.inf:
             raise InputError(
                 f"weights {text!r}: {item!r} cannot be used; PART=NUMBER is needed, at least 0",
@@ -118,6 +124,7 @@ def _named_weights(text: str) -> dict[str, float]:
 
 
 def _scaled(weights: Mapping[str, float], names: Collection[str]) -> dict[str, float]:
+    """Returns the weights of some names, scaled to the sum 1, without those that are 0."""
     total = sum(weights.get(name, 0.0) for name in names)
     if names and not total:
         raise InputError(
@@ -127,59 +134,63 @@ def _scaled(weights: Mapping[str, float], names: Collection[str]) -> dict[str, f
 
 
 def weighted_sum(parts: Mapping[str, np.ndarray], weights: Mapping[str, float]) -> np.ndarray:
-    """(n,) sum of the parts that have a weight: Eq. 3 with those of the word level, Eq. 6 with
-    those of the levels."""
+    """Returns the (n,) weighted sum of parts: Eq. 3 with the weights of the word level, Eq. 6 with
+    the weights of the levels."""
     return np.sum([weight * parts[name] for name, weight in weights.items()], axis=0)
 
 
 @dataclasses.dataclass
 class _Encoded:
-    """Packed texts of a batch.
+    """The encoded texts of a batch.
 
     Attributes:
-        words: n-grams of the remapped sources, then of each system; empty without the word level.
-        unmapped_sources: n-grams of the sources as the encoder gives them, for ``back``.
-        translations: part -> n-grams of the pseudo-references, or of the pseudo sources of each
-            system.
+        ngrams: n-grams of the remapped sources, then of each system; empty without the word level.
+        translated_pairs: ``pseudo`` -> for each system, the n-grams of the pseudo-references and of
+            the translations; ``back`` -> for each system, the n-grams of the pseudo sources and of
+            the sources. No n-grams are remapped.
         sentences: vectors of the sources, then of each system; empty without the sentence level.
     """
 
-    words: list[PackedTokens] = dataclasses.field(default_factory=list)
-    unmapped_sources: PackedTokens | None = None
-    translations: dict[str, list[PackedTokens]] = dataclasses.field(default_factory=dict)
+    ngrams: list[PackedTokens] = dataclasses.field(default_factory=list)
+    translated_pairs: dict[str, list[tuple[PackedTokens, PackedTokens]]] = dataclasses.field(
+        default_factory=dict
+    )
     sentences: list[PackedTokens] = dataclasses.field(default_factory=list)
 
-    @property
-    def levels(self) -> list[list[PackedTokens]]:
-        """The levels that there are, each with the sources first."""
-        return [level for level in (self.words, self.sentences) if level]
+    def sides(self, system: int) -> list[PackedTokens]:
+        """Returns the sources and the translations of a system, on each level that is computed."""
+        levels = [level for level in (self.ngrams, self.sentences) if level]
+        return [side for level in levels for side in (level[0], level[1 + system])]
 
 
 class UScore(WordScorer):
-    """``w_wrd wrd + w_snt snt`` (Eq. 6), where ``wrd = w_xlng wmd + w_pseudo pseudo + w_lm lm``
-    (Eq. 3).
+    """``w_wrd wrd + w_snt snt`` (Eq. 6), where ``wrd = w_wmd wmd + w_pseudo pseudo + w_lm lm``
+    (Eq. 3, in which the first weight is called ``w_xlng``).
 
-    ``wmd`` is the negative Word Mover's Distance between the remapped source and the translation,
-    from -4 to 0, as the published code has it; ``pseudo`` the same between a machine translation of
-    the source (the pseudo-reference) and the translation, where nothing is remapped; ``lm`` the
-    mean log-likelihood of the translation, at most 0; ``snt`` the cosine of the sentence vectors of
-    source and translation. All of them, and ``wrd``, are parts of the result. A segment with a
-    blank side gets the lowest value of every part, one whose pseudo-reference comes out blank that
-    of ``pseudo`` alone. Weights by name may ask for ``back``, too: as ``pseudo``, between the
-    source and the translation translated back (the pseudo source of Sec. 7, which the paper leaves
-    to later work).
+    - ``wmd``: the negative Word Mover's Distance between the remapped source and the translation. As
+      in the published code, it lies between -4 and 0.
+    - ``pseudo``: the negative distance between the pseudo-reference, a machine translation of the
+      source, and the translation. Nothing is remapped.
+    - ``lm``: the mean log-likelihood of the translation, at most 0.
+    - ``snt``: the cosine of the sentence vectors of source and translation.
+    - ``back``, only with a weight by name: the negative distance between the source and the pseudo
+      source, the translation translated back (Sec. 7, which leaves it to later work).
+
+    All of them, and ``wrd``, are parts of the result. A segment with a blank side gets the lowest
+    value of every part. If only the pseudo-reference is blank, only ``pseudo`` gets its lowest value;
+    so does ``back`` if only the pseudo source is blank.
 
     Args:
         words: the variant ``uscore`` of XMoverScore, with the map and the language model; None
-            where the word level is not asked for.
+            without the word level.
         translator: makes the pseudo-references.
-        sentences: the encoder of one vector per text.
-        back_translator: makes the pseudo sources of ``back``.
-        **options: of `UScore.Settings`.
+        sentences: the encoder that gives one vector per text.
+        back_translator: makes the pseudo sources.
+        **options: fields of `UScore.Settings`.
 
     Raises:
-        InputError: an unknown setting, another variant, or a model is missing whose part was not
-            left out by name.
+        InputError: a setting is unknown, `words` has another variant, or the model of a part with a
+            weight is missing.
     """
 
     @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -228,148 +239,13 @@ class UScore(WordScorer):
         "encoder": {"model", "revision", "layer"},
         "maps": {"artifact", "kind", "revision", "fingerprint"},
         "sentences": {"model", "revision"},
-        **{
-            f"{back}translation": {"model", "revision", "beams", "max_length"}
-            for back in ("", "back_")
-        },
+        "translation": {"model", "revision", "beams", "max_length"},
+        "back_translation": {"model", "revision", "beams", "max_length"},
         "language_models.*": {"model", "revision", "start_token", "end_token", "length_power"},
         "score": {"without", "pieces", "masses"},
         # Read by `mtmetrics.uscore`, which makes presets from this one.
         "start": {"sentences", "translation", "aligner_layer"},
     }
-
-    def compute(self, batch: Batch) -> list[PartScores]:
-        translations = self._translated(batch)
-        encoded = self._encoded(batch, translations)
-        results = []
-        for system, predictions in enumerate(batch.predictions):
-            parts: dict[str, np.ndarray] = {}
-            sides = [side for level in encoded.levels for side in (level[0], level[1 + system])]
-            truncated = any_truncated(*sides)
-            if encoded.words:
-                words, cut = self._word_parts(encoded, translations, system, predictions)
-                parts |= words
-                truncated |= cut
-            if encoded.sentences:
-                source, target = encoded.sentences[0], encoded.sentences[1 + system]
-                parts["snt"] = text_cosines(source, target)
-            segments = self.combined(parts)
-            results.append(PartScores(segments, parts, truncated, np.isnan(segments)))
-        return results
-
-    def _word_parts(
-        self,
-        encoded: _Encoded,
-        translations: Mapping[str, list[list[Translation]]],
-        system: int,
-        predictions: list[str],
-    ) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """The parts of the word level for one system, and an (n,) mask of translations of
-        `translations` or of texts that a model cut."""
-        scorer = self._required_words()
-        parts: dict[str, np.ndarray] = {}
-        truncated = np.zeros(len(predictions), dtype=bool)
-        source, prediction = encoded.words[0], encoded.words[1 + system]
-        parts["wmd"] = scorer.mover(source, prediction)
-        for part, translated in translations.items():
-            # All systems share the pseudo-references.
-            place, compared = 0, prediction
-            if part == "back" and encoded.unmapped_sources is not None:
-                place, compared = system, encoded.unmapped_sources
-            values = scorer.mover(encoded.translations[part][place], compared)
-            # The encoder frames blank text, too, so it would come out close to everything.
-            is_blank = np.array([not item.text.strip() for item in translated[place]])
-            parts[part] = np.where(is_blank, scorer._floor()[1]["mover"], values)
-            truncated |= np.array([item.cut for item in translated[place]])
-        if "lm" in self.word_weights:
-            parts["lm"], is_cut = scorer.lm_part(predictions)
-            truncated |= is_cut
-        parts["wrd"] = weighted_sum(parts, self.word_weights)
-        return parts, truncated
-
-    def combined(self, parts: Mapping[str, np.ndarray]) -> np.ndarray:
-        words = {"wrd": weighted_sum(parts, self.word_weights)} if self.word_weights else {}
-        return weighted_sum({**parts, **words}, self.level_weights)
-
-    def _floor(self) -> tuple[float, dict[str, float]]:
-        floors = {"snt": -1.0}
-        if self.words is not None:
-            words = self.words._floor()[1]
-            floors |= dict.fromkeys(("wmd", "pseudo", "back"), words["mover"]) | {"lm": words["lm"]}
-        arrays = {name: np.array([value]) for name, value in floors.items()}
-        if self.word_weights:
-            arrays["wrd"] = weighted_sum(arrays, self.word_weights)
-        kept = {name: float(arrays[name][0]) for name in (*self.word_weights, *self.level_weights)}
-        return float(weighted_sum(arrays, self.level_weights)[0]), kept
-
-    def _translated(self, batch: Batch) -> dict[str, list[list[Translation]]]:
-        """Part -> translations: of the sources, once, for ``pseudo``, of the translations of each
-        system for ``back``."""
-        translations = {}
-        for part, translator in self._translators.items():
-            columns = [batch.compared] if part == "pseudo" else batch.predictions
-            translations[part] = [translator.translate(texts) for texts in columns]
-        return translations
-
-    @property
-    def _translators(self) -> dict[str, Translator]:
-        """By the part that it makes."""
-        both = {"pseudo": self.translator, "back": self.back_translator}
-        return {
-            part: translator
-            for part, translator in both.items()
-            if translator is not None and part in self.word_weights
-        }
-
-    def _encoded(
-        self, batch: Batch, translations: Mapping[str, list[list[Translation]]]
-    ) -> _Encoded:
-        """Encodes all texts, each once per encoder."""
-        encoded = _Encoded()
-        words = self.words if self.word_weights else None
-        if words is not None:
-            source, *systems = encoded_columns(words.encoder, batch)
-            encoded.words.append(words.ngrams_of(source, "source"))
-            encoded.words += [words.ngrams_of(system, "target") for system in systems]
-            if "back" in translations:
-                encoded.unmapped_sources = words.ngrams_of(source, "target")
-            for part, columns in translations.items():
-                language = (
-                    self.iso_languages.target if part == "pseudo" else self.iso_languages.source
-                )
-                tokens = [
-                    words.encoder.encode([item.text for item in column], language)
-                    for column in columns
-                ]
-                encoded.translations[part] = [words.ngrams_of(side, "target") for side in tokens]
-        if self._sentences is not None:
-            encoded.sentences = encoded_columns(self._sentences, batch)
-        return encoded
-
-    @property
-    def _sentences(self) -> Encoder | None:
-        return self.sentences if "snt" in self.level_weights else None
-
-    @property
-    def cells(self) -> Cells:
-        """Costs; an `InputError` without the word level."""
-        return self._required_words().cells
-
-    def _required_words(self) -> XMoverScore:
-        """The scorer of the word level; an `InputError` without it."""
-        if self.words is None:
-            raise InputError(f"alignments: {self.why_no_words}")
-        return self.words
-
-    def align_batch(self, batch: Batch) -> Iterator[Alignment]:
-        """Aligns with the sources, not with the pseudo-references."""
-        return self._required_words().align_batch(batch)
-
-    def evidence(
-        self, predictions: list[str], alignments: Sequence[Alignment]
-    ) -> list[list[Evidence]]:
-        weights = self.word_weights.get("wmd", 0.0), self.word_weights.get("lm", 0.0)
-        return self._required_words().weighted_evidence(predictions, alignments, *weights)
 
     def __init__(
         self,
@@ -383,26 +259,32 @@ class UScore(WordScorer):
     ) -> None:
         super().__init__(settings=settings, **options)
         settings = self.settings
-        gone = _names(settings.without)
+        without = _name_set(settings.without)
         self.word_weights, self.level_weights = part_weights(
-            settings.weights, settings.combine, gone
+            settings.weights, settings.combine, without
         )
-        self.without = sorted(name for name in gone if self.word_weights or OPTIONAL[name] == "snt")
-        self.words, self.sentences = words, sentences
-        # Of the translations that the parts "pseudo" and "back" compare with.
-        self.translator, self.back_translator = translator, back_translator
+        # For the signature. Without the word level, nothing of it is left out.
+        self.without = sorted(
+            name for name in without if self.word_weights or PART_OF_MODEL[name] == "snt"
+        )
+        self.word_scorer = words
+        self.translator = translator
+        self.sentence_encoder = sentences
+        self.back_translator = back_translator
         self.encoder_layers = None if words is None else words.encoder_layers
-        encoder = words.encoder if words is not None and self.word_weights else self._sentences
+        encoder = self._used_sentence_encoder
+        if words is not None and self.word_weights:
+            encoder = words.encoder
         self.dtype = None if encoder is None else encoder.dtype
-        models = {
+        model_of_part = {
             "wmd": words,
             "pseudo": translator,
-            "lm": words and words.language_model,
+            "back": back_translator,
+            "lm": None if words is None else words.language_model,
             "snt": sentences,
         }
-        models["back"] = back_translator
         for name in (*self.word_weights, *self.level_weights):
-            if name in models and models[name] is None:
+            if name in model_of_part and model_of_part[name] is None:
                 advice = "pass it, or leave the part out by name (without=)"
                 raise InputError(
                     f"the model of the part {name!r} is missing; {advice}", mentions=["without="]
@@ -412,48 +294,198 @@ class UScore(WordScorer):
                 f"words: XMoverScore's variant 'uscore' is needed, not {words.variant!r}"
             )
 
+    def compute(self, batch: Batch) -> list[PartScores]:
+        translations = self._translated(batch)
+        encoded = self._encoded(batch, translations)
+        results = []
+        for system, predictions in enumerate(batch.predictions):
+            parts: dict[str, np.ndarray] = {}
+            is_truncated = any_truncated(*encoded.sides(system))
+            if encoded.ngrams:
+                parts, is_cut = self._word_parts(encoded, translations, system, predictions)
+                is_truncated |= is_cut
+            if encoded.sentences:
+                parts["snt"] = text_cosines(encoded.sentences[0], encoded.sentences[1 + system])
+            segments = weighted_sum(parts, self.level_weights)
+            results.append(PartScores(segments, parts, is_truncated, np.isnan(segments)))
+        return results
+
+    def _word_parts(
+        self,
+        encoded: _Encoded,
+        translations: Mapping[str, list[list[Translation]]],
+        system: int,
+        predictions: list[str],
+    ) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        """Computes the parts of the word level for one system.
+
+        Args:
+            encoded: the encoded texts of the batch.
+            translations: the machine translations, see `_translated`.
+            system: index of the system.
+            predictions: its n translations.
+
+        Returns:
+            Name of a part -> (n,) values; and an (n,) mask of the segments of which a model cut a
+            text or a machine translation.
+        """
+        scorer = self._required_word_scorer()
+        parts = {"wmd": scorer.mover(encoded.ngrams[0], encoded.ngrams[1 + system])}
+        is_cut = np.zeros(len(predictions), dtype=bool)
+        for part, translations_of_systems in translations.items():
+            translated = translations_of_systems[system]
+            values = scorer.mover(*encoded.translated_pairs[part][system])
+            # Even blank text gets special tokens from the encoder, which are close to any text.
+            is_blank = np.array([not item.text.strip() for item in translated])
+            parts[part] = np.where(is_blank, _word_floors(scorer)[part], values)
+            is_cut |= np.array([item.cut for item in translated])
+        if "lm" in self.word_weights:
+            parts["lm"], is_cut_by_model = scorer.lm_part(predictions)
+            is_cut |= is_cut_by_model
+        parts["wrd"] = weighted_sum(parts, self.word_weights)
+        return parts, is_cut
+
+    def combined(self, parts: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Combines parts that are computed already, see `Scorer.combined`. Computes ``wrd`` anew,
+        because the parts may come from other weights."""
+        if not self.word_weights:
+            return weighted_sum(parts, self.level_weights)
+        wrd = weighted_sum(parts, self.word_weights)
+        return weighted_sum({**parts, "wrd": wrd}, self.level_weights)
+
+    def _floor(self) -> tuple[float, dict[str, float]]:
+        floors = {"snt": np.array([-1.0])}
+        if self.word_scorer is not None:
+            for name, value in _word_floors(self.word_scorer).items():
+                floors[name] = np.array([value])
+        if self.word_weights:
+            floors["wrd"] = weighted_sum(floors, self.word_weights)
+        computed_parts = (*self.word_weights, *self.level_weights)
+        floor_parts = {name: float(floors[name][0]) for name in computed_parts}
+        return float(weighted_sum(floors, self.level_weights)[0]), floor_parts
+
+    def _translated(self, batch: Batch) -> dict[str, list[list[Translation]]]:
+        """Translates the sources for ``pseudo``, and the translations of each system for ``back``.
+
+        Returns:
+            Part -> the machine translations for each system. All systems share the
+            pseudo-references.
+        """
+        translators = self._used_translators
+        translations = {}
+        if "pseudo" in translators:
+            pseudo_references = translators["pseudo"].translate(batch.compared)
+            translations["pseudo"] = [pseudo_references] * len(batch.systems)
+        if "back" in translators:
+            translations["back"] = [
+                translators["back"].translate(predictions) for predictions in batch.predictions
+            ]
+        return translations
+
+    @property
+    def _used_translators(self) -> dict[str, Translator]:
+        """Part with a weight -> the translator that it needs."""
+        translators = {"pseudo": self.translator, "back": self.back_translator}
+        return {
+            part: translator
+            for part, translator in translators.items()
+            if translator is not None and part in self.word_weights
+        }
+
+    @property
+    def _used_sentence_encoder(self) -> Encoder | None:
+        """The encoder of sentences; None without the sentence level."""
+        return self.sentence_encoder if "snt" in self.level_weights else None
+
+    def _encoded(
+        self, batch: Batch, translations: Mapping[str, list[list[Translation]]]
+    ) -> _Encoded:
+        """Encodes all texts, each once per encoder."""
+        encoded = _Encoded()
+        words = self.word_scorer
+        if words is not None and self.word_weights:
+            sources, *systems = encoded_columns(words.encoder, batch)
+            # Only the role "source" is remapped.
+            system_ngrams = [words.ngrams_of(system, "target") for system in systems]
+            encoded.ngrams = [words.ngrams_of(sources, "source"), *system_ngrams]
+            languages = self.iso_languages
+            if "pseudo" in translations:
+                pseudo_references = _ngrams(words, translations["pseudo"][0], languages.target)
+                encoded.translated_pairs["pseudo"] = [
+                    (pseudo_references, predictions) for predictions in system_ngrams
+                ]
+            if "back" in translations:
+                unmapped_sources = words.ngrams_of(sources, "target")
+                encoded.translated_pairs["back"] = [
+                    (_ngrams(words, pseudo_sources, languages.source), unmapped_sources)
+                    for pseudo_sources in translations["back"]
+                ]
+        if self._used_sentence_encoder is not None:
+            encoded.sentences = encoded_columns(self._used_sentence_encoder, batch)
+        return encoded
+
+    @property
+    def cells(self) -> Cells:
+        """Meaning of the values of alignments: costs.
+
+        Raises:
+            InputError: there is no word level.
+        """
+        return self._required_word_scorer().cells
+
+    def _required_word_scorer(self) -> XMoverScore:
+        """Returns the scorer of the word level; raises an `InputError` without it."""
+        if self.word_scorer is None:
+            raise InputError(f"alignments: {self.why_no_words}")
+        return self.word_scorer
+
+    def align_batch(self, batch: Batch) -> Iterator[Alignment]:
+        """Aligns with the sources, not with the pseudo-references."""
+        return self._required_word_scorer().align_batch(batch)
+
+    def evidence(
+        self, predictions: list[str], alignments: Sequence[Alignment]
+    ) -> list[list[Evidence]]:
+        """Collects the evidence against the words of each translation, from ``wmd`` and ``lm``."""
+        return self._required_word_scorer().weighted_evidence(
+            predictions,
+            alignments,
+            mover_weight=self.word_weights.get("wmd", 0.0),
+            lm_weight=self.word_weights.get("lm", 0.0),
+        )
+
     @classmethod
     def options_without_pair(cls, options: Options) -> dict[str, Any]:
-        return {
-            "map": "none",
-            "without": "+".join(sorted({*_names(options.get("without")), "translation"})),
-        }
+        """Returns options that leave out the map and the translation model."""
+        without = _name_set(options.get("without")) | {"translation"}
+        return {"map": "none", "without": "+".join(sorted(without))}
 
     @classmethod
     def from_preset(cls, preset: Preset, settings: Settings, models: ModelPool) -> Self:
-        """A preset may be one that ``mtmetrics train uscore`` makes; one that was made for a language
-        pair needs none.
+        """Loads the models of the parts that have a weight.
+
+        ``mtmetrics train uscore`` makes presets for one language pair. With such a preset the user
+        need not name the pair.
 
         Raises:
-            ArtifactError: a part that was not left out has no model.
+            InputError: the language pair is missing.
+            ArtifactError: a part with a weight has no model.
         """
-        lang_pair = settings.lang_pair or preset.settings.get("lang_pair")
-        without = _names(settings.without) | {*preset.settings.get("score", {}).get("without", [])}
-        if settings.lm == "none":
-            without.add("language_model")
-        settings = dataclasses.replace(
-            settings, lang_pair=lang_pair, without="+".join(sorted(without)) or None
+        settings = _settings_with_preset(preset, settings)
+        word_weights, level_weights = part_weights(
+            settings.weights, settings.combine, _name_set(settings.without)
         )
-        word_weights, level_weights = part_weights(settings.weights, settings.combine, without)
-        pair = required_pair(lang_pair) if word_weights else ("", target_language(lang_pair) or "")
+        if word_weights:
+            required_pair(settings.lang_pair)
+        weighted_parts = {*word_weights, *level_weights}
+        needed = [name for name, part in PART_OF_MODEL.items() if part in weighted_parts]
         tables = _model_tables(preset, settings)
-        needed = [
-            name for name, part in OPTIONAL.items() if part in word_weights or part in level_weights
-        ]
-        _refuse_missing_models([name for name in needed if name not in tables], preset, pair[1])
-        # Only the models of parts that have a weight are loaded.
-        loaders: dict[str, Callable[..., Any]] = {
-            "translation": functools.partial(models.translator, lang_pair="-".join(pair)),
-            "language_model": models.language_model,
-            "sentences": models.sentence_encoder,
-            "back_translation": functools.partial(
-                models.translator, lang_pair="-".join(reversed(pair))
-            ),
-        }
-        loaded = {name: loaders[name](**tables[name]) for name in needed}
+        missing = [name for name in needed if name not in tables]
+        _refuse_missing_models(missing, preset, target_language(settings.lang_pair))
+        loaded = {name: _load(name, tables[name], settings, models) for name in needed}
         words = None
         if word_weights:
-            words = _word_level(preset, settings, models, loaded.get("language_model"))
+            words = _load_word_scorer(preset, settings, models, loaded.get("language_model"))
         return cls(
             words,
             loaded.get("translation"),
@@ -468,22 +500,22 @@ class UScore(WordScorer):
             "weights": self.settings.weights,
             "without": "+".join(self.without) or None,
         }
-        if self.words is not None and self.word_weights:
-            fields |= self._word_fields(self.words)
-        fields["sent"] = model_name(self._sentences)
+        if self.word_scorer is not None and self.word_weights:
+            fields |= self._word_fields(self.word_scorer)
+        fields["sent"] = model_name(self._used_sentence_encoder)
         return fields | self.settings.signature_fields()
 
     def _word_fields(self, words: XMoverScore) -> dict[str, object]:
-        """The fields of the signature for the word level."""
-        has_usual_pieces = words.pieces == VARIANTS["uscore"].pieces
+        """Returns the fields of the signature for the word level."""
+        has_default_pieces = words.pieces == VARIANTS["uscore"].pieces
         fields: dict[str, object] = {
             "enc": model_name(words.encoder),
             "layer": words.encoder.layer,
-            "pieces": None if has_usual_pieces else words.pieces,
+            "pieces": None if has_default_pieces else words.pieces,
             "mass": words.weights,
             "map": map_name(words.remapping),
         }
-        for part, translator in self._translators.items():
+        for part, translator in self._used_translators.items():
             model, beams, length = _TRANSLATOR_KEYS[part]
             fields[model] = model_name(translator)
             fields[beams], fields[length] = translator.beams, translator.max_length
@@ -494,12 +526,41 @@ class UScore(WordScorer):
         return fields
 
 
-def _names(listed: str | Collection[str] | None) -> set[str]:
-    return set(listed.split("+") if isinstance(listed, str) else listed or ())
+def _name_set(names: str | Collection[str] | None) -> set[str]:
+    """Returns the names in the option `without`, which may be joined by ``+``."""
+    return set(names.split("+") if isinstance(names, str) else names or ())
+
+
+def _word_floors(scorer: XMoverScore) -> dict[str, float]:
+    """Returns part of the word level -> its value for a segment with a blank side."""
+    _, floors = scorer._floor()
+    mover = floors["mover"]
+    return {"wmd": mover, "pseudo": mover, "back": mover, "lm": floors["lm"]}
+
+
+def _ngrams(
+    scorer: XMoverScore, translations: Sequence[Translation], language: str | None
+) -> PackedTokens:
+    """Encodes machine translations. Returns their n-grams, which are not remapped."""
+    tokens = scorer.encoder.encode([item.text for item in translations], language)
+    return scorer.ngrams_of(tokens, "target")
+
+
+def _settings_with_preset(preset: Preset, settings: UScore.Settings) -> UScore.Settings:
+    """Returns the settings with the language pair of the preset, unless the user names one, and with
+    the models that the user or the preset leaves out."""
+    without = _name_set(settings.without) | {*preset.settings.get("score", {}).get("without", [])}
+    if settings.lm == "none":
+        without.add("language_model")
+    return dataclasses.replace(
+        settings,
+        lang_pair=settings.lang_pair or preset.settings.get("lang_pair"),
+        without="+".join(sorted(without)) or None,
+    )
 
 
 def _model_tables(preset: Preset, settings: UScore.Settings) -> dict[str, dict[str, Any]]:
-    """By the names of `OPTIONAL`, the models that the user or the preset names."""
+    """Returns name in `PART_OF_MODEL` -> the table of the model that the user or the preset names."""
     language_models = preset.settings.get("language_models", {})
     tables = {
         name: preset.settings.get(name, {})
@@ -517,33 +578,44 @@ def _model_tables(preset: Preset, settings: UScore.Settings) -> dict[str, dict[s
     }
 
 
-def _refuse_missing_models(missing: Sequence[str], preset: Preset, target: str) -> None:
-    """Raises an `ArtifactError` where the preset lacks models of parts that are not left out."""
+def _refuse_missing_models(missing: Sequence[str], preset: Preset, target: str | None) -> None:
+    """Raises an `ArtifactError` if the preset lacks models of parts that have a weight."""
     if not missing:
         return
     labels = [f"{name} ({target})" if name == "language_model" else name for name in missing]
     without = f"without={'+'.join(missing)!r}"
     raise ArtifactError(
         f"preset {preset.name}: names no model for {' and '.join(labels)}; 'mtmetrics train "
-        "uscore' makes a preset that does, from text of both languages; or leave out by name: "
-        f"{without}",
+        f"uscore' makes a preset that does, from text of both languages; or pass {without}",
         option="preset",
         mentions=[without],
     )
 
 
-def _word_level(
+def _load(name: str, table: Mapping[str, Any], settings: UScore.Settings, models: ModelPool) -> Any:
+    """Loads a model by its name in `PART_OF_MODEL` and its table."""
+    if name == "language_model":
+        return models.language_model(**table)
+    if name == "sentences":
+        return models.sentence_encoder(**table)
+    source, target = required_pair(settings.lang_pair)
+    pair = f"{target}-{source}" if name == "back_translation" else f"{source}-{target}"
+    return models.translator(**table, lang_pair=pair)
+
+
+def _load_word_scorer(
     preset: Preset,
     settings: UScore.Settings,
     models: ModelPool,
     language_model: LanguageModel | None,
 ) -> XMoverScore:
-    """The scorer of the parts of the word level."""
+    """Loads the scorer of the word level."""
     score_table = preset.settings.get("score", {})
     encoder = models.encoder(**encoder_table(preset, None, None))
+    # XMoverScore calls the masses of n-grams weights; here weights are those of the parts.
     masses = choice("masses", score_table.get("masses", "uniform"), ("uniform", "norm"))
     remapping = load_remapping(
-        preset, models, encoder, settings.lang_pair, kind=settings.map, artifact=settings.maps
+        preset, models, encoder, settings.lang_pair, kind=settings.map, location=settings.maps
     )
     return XMoverScore(
         encoder,

@@ -526,7 +526,7 @@ class XMoverScore(WordScorer):
             encoder,
             settings.lang_pair,
             kind=settings.map,
-            artifact=settings.maps,
+            location=settings.maps,
             level="sentence" if is_cosine else "word",
         )
         language_model, lm_weight = load_language_model(
