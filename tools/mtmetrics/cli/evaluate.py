@@ -276,7 +276,7 @@ def _check_agreement(args: argparse.Namespace, specs: "list[MetricSpec]") -> Non
         raise InputError(
             f"--agreement: {specs[0].metric} has no presets, where it could be written"
         )
-    check_target(args.agreement, "--agreement", overwrite=False, mend="choose another name")
+    check_target(args.agreement, "--agreement", overwrite=False, advice="choose another name")
 
 
 def _check_plot(args: argparse.Namespace, measure: "Measure") -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mtmetrics.checks import language_pair
 from mtmetrics.cli import messages, options
-from mtmetrics.cli.output import Document, check_target, opened, write_report
+from mtmetrics.cli.output import Document, check_target, open_output, write_report
 from mtmetrics.cli.pairs_input import Pairs, open_pairs, refuse_columns
 from mtmetrics.cli.ray import (
     absolute_paths,
@@ -200,7 +200,7 @@ def _filter_here(args: argparse.Namespace, filtering: "Filtering") -> _Filtered:
         below: dict[str, Any] = {"pairs": int((~is_kept).sum()), "examples": []}
         if scanned.report["pairs"]:
             with (
-                opened(args.out, binary=form == "parquet") as stream,
+                open_output(args.out, binary=form == "parquet") as stream,
                 contextlib.closing(RowWriter(stream, columns, header=pairs.is_named)) as writer,
             ):
                 writer.write(_kept_rows(pairs, scanned, is_kept, filtering.names, below))

@@ -354,7 +354,7 @@ def _load_metric(args: argparse.Namespace, pool: "ModelPool") -> _ProbedMetric:
     """Loads the metric, to compare with the source where it can."""
     from mtmetrics.scorers.registry import find_metric, load_scorer
 
-    loader = options.single_metric_options(args)
+    loader = options.single_scorer_keywords(args)
     metric = find_metric(loader["metric"])
     if "source" in metric.sides:
         loader["against"] = metric.side_of_options(loader, ["sources"])

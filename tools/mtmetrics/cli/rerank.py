@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mtmetrics.checks import positive
 from mtmetrics.cli import messages, options
-from mtmetrics.cli.output import Document, check_target, opened, write_report
+from mtmetrics.cli.output import Document, check_target, open_output, write_report
 from mtmetrics.errors import InputError
 from mtmetrics.io.lines import iter_lines, iter_parallel, json_line
 from mtmetrics.io.nbest import read_candidates
@@ -198,7 +198,7 @@ def _write_choices(
     """Writes the chosen translation of each list, as a row or as plain text."""
     names_text_file = args.out is not None and not args.out.removesuffix(".gz").endswith(".jsonl")
     is_text = args.format == "text" or (args.format is None and names_text_file)
-    with opened(args.out) as stream:
+    with open_output(args.out) as stream:
         lists, lists_to_rerank = itertools.tee(lists)
         choices = reranker.choose(item.candidates for item in lists_to_rerank)
         for item, choice in zip(lists, choices, strict=True):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from mtmetrics.checks import warn
-from mtmetrics.cli.options import LoaderOptions
+from mtmetrics.cli.options import ScorerKeywords
 from mtmetrics.errors import InputError
 from mtmetrics.io.columns import column_names
 from mtmetrics.io.languages import language_checked
@@ -78,7 +78,7 @@ class _OpenedInput:
     count: int | None
 
 
-def open_rows(args: argparse.Namespace, loaders: Sequence[LoaderOptions]) -> InputRows:
+def open_rows(args: argparse.Namespace, loaders: Sequence[ScorerKeywords]) -> InputRows:
     """Opens the input that the options of `mtmetrics.cli.options.add_row_options` name.
 
     Reads the first row at once, so that a missing or empty file is reported before any model is
@@ -170,7 +170,7 @@ def _empty(path: str) -> InputError:
 
 
 def _choose_side(
-    metric: Metric, loader: LoaderOptions, available_columns: Sequence[Column] | None
+    metric: Metric, loader: ScorerKeywords, available_columns: Sequence[Column] | None
 ) -> Side:
     """Returns the side that a metric compares with.
 
