@@ -61,10 +61,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Prints the findings; returns 1 if one of them is a FAIL, else 0."""
+    findings = _check_installation()
     if args.scores:
         findings = _guarded("scores", lambda: _check_scores(args))
-    else:
-        findings = _check_installation()
     has_failed = False
     for finding in findings:
         print(f"{finding.state:<4}  {finding.text}", flush=True)
