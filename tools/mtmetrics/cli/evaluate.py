@@ -27,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Scores translations that people have judged, and prints how well the scores agree with "
         "the judgements. One metric gives a row per file and the mean. Several metrics, --column, "
-        "--recipe, --level system, --ci, --significance or --draw give a table as in the papers: a "
+        "--recipe, --level system, --ci, --significance or --plot give a table as in the papers: a "
         "row per metric, a column per language pair, the average, and the best value in bold."
     )
     inputs = parser.add_argument_group("input")
@@ -199,7 +199,8 @@ def run(args: argparse.Namespace) -> None:
 
         run_recipe(args)
         return
-    _require_data(args)
+    if not args.data:
+        raise InputError("--data is missing: which judgements?")
     _refuse_options_of_recipes(args)
     coefficient = args.coefficient or "pearson"
     measure = Measure(coefficient, args.group)
@@ -237,11 +238,6 @@ def _list_recipes() -> None:
     from mtmetrics.reports.styles import terminal
 
     print(terminal(list_recipes(), ()))
-
-
-def _require_data(args: argparse.Namespace) -> None:
-    if not args.data:
-        raise InputError("--data is missing: which judgements?")
 
 
 def _refuse_options_of_recipes(args: argparse.Namespace) -> None:
@@ -291,7 +287,7 @@ def _check_plot(args: argparse.Namespace, measure: "Measure") -> None:
 
     check_plot_file(args.plot, "--plot")
     if args.level != "segment":
-        raise InputError(f"--plot: {args.draw} need judged segments; leave out --level system")
+        raise InputError(f"--draw {args.draw} needs judged segments; leave out --level system")
     if args.draw == "weights":
         choice("coefficient", measure.name, COEFFICIENTS)
         if args.group != "none" or args.column:

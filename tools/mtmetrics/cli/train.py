@@ -301,7 +301,8 @@ def _add_regressor(models: options.Subparsers) -> None:
         metavar="FILE",
         **options.REPEATABLE_LIST,
         required=True,
-        help="JSON Lines: reference or ref (source or src), translation or mt, human or score; or "
+        help="JSON Lines: reference or ref, source or src (as --against needs), translation or mt, "
+        "human or score; or "
         "judged segments in the layout of a shared task",
     )
     options.add_where(data)
@@ -360,7 +361,7 @@ def _add_composition(group: options.Container) -> None:
     group.add_argument(
         "--original",
         metavar="MODEL",
-        help="transformer composition only: the encoder whose upper layers it begins with "
+        help="transformer composition only: the encoder whose layers it begins with "
         "(default: --encoder)",
     )
     group.add_argument(
