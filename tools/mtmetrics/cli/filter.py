@@ -195,6 +195,7 @@ def _filter_here(args: argparse.Namespace, filtering: "Filtering") -> _FilterRes
         texts = messages.progress(pairs.texts(), unit=" pairs", desc="scoring")
         scanned = scan(texts, filtering.checks(), mixture, count_tokens=args.tokens is not None)
         is_kept = filtering.selection.mask(scanned.scores, scanned.tokens)
+        # `_kept_rows` adds the examples, while the kept rows are written.
         not_selected: dict[str, Any] = {"pairs": int((~is_kept).sum()), "examples": []}
         if scanned.report["pairs"]:  # `run` reports empty input, for which no file is written
             with (
