@@ -129,7 +129,7 @@ def _run(argv: Sequence[str]) -> int:
     if hasattr(arguments, "renamed"):
         old_name, new_name = arguments.renamed
         note = f"'mtmetrics {old_name}' is now 'mtmetrics {new_name}'"
-        print(f"mtmetrics: {note}; 2.1 will remove the old name", file=sys.stderr)
+        print(f"mtmetrics: {note}; the old name goes in 2.1", file=sys.stderr)
     # A training keeps freed blocks of memory to reuse them; other commands return them to the system.
     if getattr(arguments, "large_blocks", False):
         keep_large_blocks()
