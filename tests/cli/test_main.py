@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mtmetrics.cli.main import RENAMED, build_parser, leaves, main
+from mtmetrics.cli.main import RENAMED, build_parser, main, runnable_commands
 from mtmetrics.cli.parser import EXAMPLES
 
 PLUGIN = """
@@ -51,7 +51,7 @@ def test_every_command_and_action_has_a_help(parser: argparse.ArgumentParser) ->
     [commands] = [
         action for action in parser._actions if isinstance(action, argparse._SubParsersAction)
     ]
-    for command in (*commands.choices.values(), *leaves(parser)):
+    for command in (*commands.choices.values(), *runnable_commands(parser)):
         assert command.description
         assert "--help" in command.format_help()
 
@@ -123,11 +123,11 @@ def test_the_beginning_of_a_name_is_no_option(
 
 
 def test_no_parser_takes_the_beginning_of_a_name(parser: argparse.ArgumentParser) -> None:
-    assert not any(command.allow_abbrev for command in (parser, *leaves(parser)))
+    assert not any(command.allow_abbrev for command in (parser, *runnable_commands(parser)))
 
 
 def test_all_commands_can_be_quiet(parser: argparse.ArgumentParser) -> None:
-    assert all("--quiet" in command._option_string_actions for command in leaves(parser))
+    assert all("--quiet" in command._option_string_actions for command in runnable_commands(parser))
 
 
 @pytest.mark.parametrize("argv", [["evaluate", "--recipes"], ["score", "--help"], ["--version"]])

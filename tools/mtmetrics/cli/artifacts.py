@@ -1,4 +1,7 @@
-"""``mtmetrics artifacts``: lists, verifies, pulls, imports, converts and pushes models and maps.
+"""``mtmetrics artifacts``: lists, verifies, fetches, converts and publishes models and maps.
+
+An artifact is a folder with a model, or with maps: matrices that remap the word vectors of one
+language. The catalog lists the artifacts, with a checksum for each file.
 
 Each action has a function that adds its options, and one that runs it."""
 
@@ -33,7 +36,7 @@ if TYPE_CHECKING:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Models and maps: what there is, whether its files are whole, getting and publishing them."
+        "Lists, verifies, fetches, converts and publishes models and remapping matrices (maps)."
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     _add_list(actions)
@@ -58,8 +61,8 @@ def _add_verify(actions: options.Subparsers) -> None:
         "verify",
         help="compare files with the catalog",
         description=(
-            "Compares files with the checksums of the catalog, and prints a line per problem; "
-            "the exit code is 1 if there is one."
+            "Compares files with the checksums of the catalog. Prints one line per problem, "
+            "and exits with code 1 if there are any."
         ),
     )
     parser.add_argument(
@@ -67,10 +70,10 @@ def _add_verify(actions: options.Subparsers) -> None:
         metavar="NAME|DIR",
         nargs="*",
         default=[],
-        help="artifacts, or a folder of artifacts that were pulled (default: all that are bundled)",
+        help="artifacts, or a folder of artifacts that were pulled (default: all bundled artifacts)",
     )
     parser.add_argument(
-        "--folder", metavar="DIR", help="where the files of the one NAME lie, if not in the package"
+        "--folder", metavar="DIR", help="folder with the files of NAME; takes exactly one NAME"
     )
     options.add_table_or_json(parser)
     parser.set_defaults(run=run_verify)
@@ -83,9 +86,9 @@ def _add_pull(actions: options.Subparsers) -> None:
         description=(
             "Fetches artifacts from the Hub at the revision that the catalog pins, and "
             "compares them with its checksums; or gets the maps that the authors of "
-            "XMoverScore published (xmoverscore-published), and converts them. Prints as JSON "
-            "what was fetched and what was there already. Scoring fetches what it needs by "
-            "itself, and takes what is bundled first."
+            "XMoverScore published (xmoverscore-published), and converts them. Prints what was "
+            "fetched and what was already there, as JSON. Scoring fetches artifacts by itself, and "
+            "prefers bundled ones."
         ),
     )
     parser.add_argument("names", metavar="NAME", nargs="*", default=[], help="artifacts")
@@ -115,19 +118,19 @@ def _add_pull(actions: options.Subparsers) -> None:
 def _add_import_published(actions: options.Subparsers) -> None:
     parser = actions.add_parser(
         "import-published",
-        help="make a folder of the published maps, to publish",
+        help="convert all maps that the authors published into a folder to push",
         description=(
             "Fetches the matrices that the authors of XMoverScore published, each with a "
-            "known hash, converts them to maps, and adds an index and a card: a folder for "
-            "artifacts push. The preset paper takes one map at a time from the repository "
-            "xmoverscore-maps of MTMETRICS_NAMESPACE, and from the authors where that fails."
+            "known hash, converts them to maps, and adds an index and a card. 'artifacts push' "
+            "publishes this folder. The preset 'paper' takes single maps from the repository "
+            "xmoverscore-maps of MTMETRICS_NAMESPACE, or else from the authors."
         ),
     )
     parser.add_argument(
         "--out",
         metavar="DIR",
         required=True,
-        help="the folder to make; what it holds already is not fetched again",
+        help="the folder to make; files that are already in it are not fetched again",
     )
     parser.add_argument(
         "--lp",
@@ -144,25 +147,26 @@ def _add_import(actions: options.Subparsers) -> None:
         help="convert the authors' matrices to maps",
         description=(
             "Converts matrices that the authors of XMoverScore published (.BAM, .GBDD) to "
-            "maps. What a file is, is known by its content or its name "
-            "(CORPUS.XX-YY.2k.LAYER.BAM); the options override that."
+            "maps. Kind, language pair and layer are read from the file or its name "
+            "(CORPUS.XX-YY.2k.LAYER.BAM); the options override them."
         ),
     )
     parser.add_argument(
         "files",
         metavar="FILE",
         nargs="+",
-        help="*.BAM, *.GBDD, or a map made of one, to bind it with --encoder",
+        help="*.BAM, *.GBDD, or a converted map, which --encoder binds to a model",
     )
     parser.add_argument(
         "--encoder",
         metavar="MODEL",
-        help="folder or Hub repository of the model that the maps are for",
+        help="folder or Hub repository of the model that the maps are for; its fingerprint is "
+        "written into them",
     )
     parser.add_argument("--layer", metavar="N", type=int, help="layer of the encoder")
     parser.add_argument("--lp", metavar="XX-YY", help="language pair")
     parser.add_argument(
-        "--out", metavar="DIR", required=True, help="folder for the maps; other maps in it stay"
+        "--out", metavar="DIR", required=True, help="folder for the maps; other maps in it are kept"
     )
     parser.add_argument("--overwrite", action="store_true", help="replace maps of the same name")
     parser.set_defaults(run=run_import)
@@ -175,12 +179,12 @@ def _add_convert(actions: options.Subparsers) -> None:
         description=(
             "Converts the weights of a model that exist only as pytorch_model.bin to "
             "safetensors, which run no code when they are loaded, and copies its other files. "
-            "Reads tensors alone, in a process of its own, and compares their shapes and "
-            "types with what was written. A checkpoint of COMET (hparams.yaml, "
-            "checkpoints/model.ckpt) becomes a preset: --metric comet:DIR. Adapters of an encoder "
-            "become the encoder with them merged, which sentence-transformers loads. Pass DIR in place "
-            "of the model then, or make it NAME in the folder of MTMETRICS_ARTIFACTS, and "
-            "presets that name the model find it."
+            "Loads only tensors, in a separate process, and compares their shapes and types "
+            "with the written ones. A checkpoint of COMET (hparams.yaml, "
+            "checkpoints/model.ckpt) becomes a preset: --metric comet:DIR. Adapters are "
+            "merged into their encoder, which sentence-transformers then loads. Pass DIR wherever "
+            "a model is expected. Presets that name the model find DIR if it is the folder of "
+            "that name in MTMETRICS_ARTIFACTS."
         ),
     )
     parser.add_argument(
@@ -195,8 +199,8 @@ def _add_convert(actions: options.Subparsers) -> None:
         "--encoder",
         metavar="MODEL",
         help=(
-            "of a checkpoint of COMET, where configuration and tokenizer of its encoder lie "
-            "(default: as it says)"
+            "for a COMET checkpoint: model with the configuration and tokenizer of its encoder "
+            "(default: the one that the checkpoint names)"
         ),
     )
     parser.add_argument("--local-files-only", action="store_true", help="never ask the Hub")
@@ -209,8 +213,8 @@ def _add_push(actions: options.Subparsers) -> None:
         help="publish artifacts on the Hub",
         description=(
             "Publishes artifacts on the Hub, one repository each: creates it, sends the files "
-            "that differ, and tags it, from v1.0.0 up. The card's metadata must be complete. "
-            "Without --execute it prints what would be done."
+            "that differ, and tags it with the next version, beginning with v1.0.0. The card's "
+            "metadata must be complete. Without --execute it only prints the plan."
         ),
     )
     parser.add_argument(
@@ -218,15 +222,15 @@ def _add_push(actions: options.Subparsers) -> None:
         metavar="NAME|DIR",
         nargs="*",
         default=[],
-        help="bundled artifacts, or folders; a folder 'work' in one is left out",
+        help="bundled artifacts, or folders; a sub-folder 'work' is skipped",
     )
     parser.add_argument("--all", action="store_true", help="all bundled artifacts")
     parser.add_argument(
         "--catalog",
         metavar="FILE",
         help=(
-            "catalog to record what was published in (default: that of the checkout, for bundled "
-            "artifacts; else the entry is printed)"
+            "catalog that records the published artifacts (default: the one of the source tree "
+            "for bundled artifacts; else the entry is printed)"
         ),
     )
     parser.add_argument("--private", action="store_true", help="create private repositories")
@@ -244,18 +248,20 @@ def run_list(args: argparse.Namespace) -> None:
         document = dataclasses.asdict(entry) | {"files": len(entry.files), "bytes": size}
         documents.append(document)
         megabytes = "-" if size is None else f"{size / 1e6:.1f}"
-        table.append((entry.name, entry.kind, _place(entry), str(len(entry.files)), megabytes))
+        table.append(
+            (entry.name, entry.kind, _origin_text(entry), str(len(entry.files)), megabytes)
+        )
     print_report(Report({"artifacts": documents}, [Grid(table, (3, 4))]), args)
 
 
 def _bundled_bytes(entry: CatalogEntry) -> int:
-    """Returns the size of those files of an artifact that are bundled."""
+    """Returns the total size of the bundled files of an artifact."""
     paths = [bundled_artifacts() / entry.name / file for file in entry.files]
     return sum(path.stat().st_size for path in paths if path.is_file())
 
 
-def _place(entry: CatalogEntry) -> str:
-    """Returns where an artifact comes from."""
+def _origin_text(entry: CatalogEntry) -> str:
+    """Returns "bundled", or the address and version that an artifact comes from."""
     if entry.bundled:
         return "bundled"
     if entry.origin:
@@ -264,45 +270,45 @@ def _place(entry: CatalogEntry) -> str:
 
 
 def run_verify(args: argparse.Namespace) -> int:
-    """Prints the problems of artifacts, and returns 1 if there is one."""
+    """Prints the problems of artifacts; returns 1 if there are any, else 0."""
     entries = catalog()
     folders = _folders_to_verify(args, entries)
-    problems_of = {name: list(verify(name, folder)) for name, folder in folders.items()}
-    is_whole = not any(problems_of.values())
+    problems_by_name = {name: list(verify(name, folder)) for name, folder in folders.items()}
+    all_match = not any(problems_by_name.values())
     if args.format == "json":
-        print_json({"whole": is_whole, "problems": problems_of})
+        print_json({"whole": all_match, "problems": problems_by_name})
     else:
-        for name, problems in problems_of.items():
+        for name, problems in problems_by_name.items():
             files = len(entries[name].files)
-            as_listed = f"{name}: {files} files as in the catalog ({folders[name]})"
-            print("\n".join(problems or [as_listed]))
-    return 0 if is_whole else 1
+            success_line = f"{name}: all {files} files match the catalog ({folders[name]})"
+            print("\n".join(problems or [success_line]))
+    return 0 if all_match else 1
 
 
 def _folders_to_verify(
     args: argparse.Namespace, entries: dict[str, CatalogEntry]
 ) -> dict[str, Path]:
-    """Returns name of an artifact -> the folder with its files."""
-    if args.folder is None:
-        bundled_names = [name for name, entry in entries.items() if entry.bundled]
-        folders = {}
-        for name_or_folder in args.names or bundled_names:
-            folders |= _folders(name_or_folder, entries)
-        return folders
-    if len(args.names) != 1:
-        raise InputError(
-            f"--folder holds one artifact; pass its NAME with it, got {len(args.names)} names"
-        )
-    if not Path(args.folder).is_dir():
-        raise InputError(f"--folder {args.folder}: no such folder")
-    return {args.names[0]: Path(args.folder)}
+    """Returns the folders to verify: name of an artifact -> the folder with its files."""
+    if args.folder is not None:
+        if len(args.names) != 1:
+            raise InputError(
+                f"--folder holds one artifact; pass its NAME with it, got {len(args.names)} names"
+            )
+        if not Path(args.folder).is_dir():
+            raise InputError(f"--folder {args.folder}: no such folder")
+        return {args.names[0]: Path(args.folder)}
+    bundled_names = [name for name, entry in entries.items() if entry.bundled]
+    folders = {}
+    for name_or_folder in args.names or bundled_names:
+        folders |= _folders(name_or_folder, entries)
+    return folders
 
 
 def _folders(name_or_folder: str, entries: dict[str, CatalogEntry]) -> dict[str, Path]:
     """Returns the folders of a bundled artifact, or of all artifacts in a folder, by name.
 
     Raises:
-        InputError: it is neither.
+        InputError: `name_or_folder` is neither.
     """
     if name_or_folder in entries:
         if not entries[name_or_folder].bundled:
@@ -350,7 +356,7 @@ def run_pull(args: argparse.Namespace) -> None:
 
 
 def _pull(name: str, namespace: str | None, out: Path | None) -> Document:
-    """Fetches an artifact, and describes what was fetched and what was present."""
+    """Fetches an artifact; returns which files were fetched and which were already present."""
     source = hub_source(name, namespace=namespace)
     folder, fetched_files = pull(name, source, out)
     return {
@@ -363,7 +369,7 @@ def _pull(name: str, namespace: str | None, out: Path | None) -> Document:
 
 
 def _wanted_maps(entry: CatalogEntry, pairs: list[str]) -> "list[PublishedMap]":
-    """Returns the published maps of some language pairs; all maps where there are none.
+    """Returns the published maps of the language pairs; all maps if `pairs` is empty.
 
     Raises:
         InputError: there is no map for a pair.
@@ -371,29 +377,33 @@ def _wanted_maps(entry: CatalogEntry, pairs: list[str]) -> "list[PublishedMap]":
     from mtmetrics.matching.remapping_files import published_maps
 
     maps = list(published_maps(entry).values())
-    mapped_pairs = sorted({item.lang_pair for item in maps})
+    mapped_pairs = sorted({published.lang_pair for published in maps})
     wanted_pairs: set[str] = set()
     for pair in pairs:
-        names = names_of_pair(pair, mapped_pairs)
-        if not names:
+        # The same languages may be written in several ways, such as de-en and deu_Latn-eng_Latn.
+        matching_pairs = names_of_pair(pair, mapped_pairs)
+        if not matching_pairs:
             raise InputError(
                 f"--lp {pair}: {entry.name} has no map for it; it has: {', '.join(mapped_pairs)}"
             )
-        wanted_pairs.update(names)
-    return [item for item in maps if not pairs or item.lang_pair in wanted_pairs]
+        wanted_pairs.update(matching_pairs)
+    return [published for published in maps if not pairs or published.lang_pair in wanted_pairs]
 
 
 def _pull_maps(entry: CatalogEntry, maps: "list[PublishedMap]", out: Path | None) -> Document:
-    """Fetches published maps, and describes what was fetched and what was present."""
+    """Fetches published maps; returns which files were fetched and which were already present."""
     from mtmetrics.matching.remapping_files import cache_folder, pull_maps
 
-    wrap = functools.partial(messages.progress, desc=entry.name, unit=" files")
-    fetched_bytes = pull_maps(entry, maps, out, wrap=wrap)
+    show_progress = functools.partial(messages.progress, desc=entry.name, unit=" files")
+    fetched_bytes = pull_maps(entry, maps, out, wrap=show_progress)
     folder = out or cache_folder(entry)
     fetched, present = [], []
     for path, size in fetched_bytes.items():
-        files = fetched if size else present
-        files.append(path.relative_to(folder).as_posix())
+        file = path.relative_to(folder).as_posix()
+        if size:
+            fetched.append(file)
+        else:  # the file was there, and no bytes were fetched
+            present.append(file)
     return {"folder": str(folder), "fetched": fetched, "present": present}
 
 
@@ -412,23 +422,24 @@ def run_import(args: argparse.Namespace) -> None:
     from mtmetrics.matching.remapping_files import import_map, map_file_name
 
     if args.lp is not None:
-        language_pair(args.lp)
+        language_pair(args.lp)  # raises InputError
     if args.layer is not None and args.layer < 0:
         raise InputError(f"--layer {args.layer}: must be a whole number of at least 0")
-    # Options by which the user replaces the maps of a preset.
-    values = {"lp": args.lp, "layer": args.layer}
-    meta = {name: str(value) for name, value in values.items() if value is not None}
-    size = None
+    # Values that replace what each file says.
+    meta = {
+        name: str(value) for name, value in options.passed_values(args, ("lp", "layer")).items()
+    }
+    model_dimensions = None
     if args.encoder:
         folder = model_folder(args.encoder)
         meta["encoder"] = model_label(args.encoder)
         meta["encoder_fingerprint"] = model_fingerprint(folder)
-        size = model_size(folder)
+        model_dimensions = model_size(folder)
     maps: dict[Path, tuple[str, Remapping]] = {}
     for file in args.files:
         remapping = import_map(Path(file), meta)
-        if size is not None:
-            _check_size(file, remapping, args.encoder, *size)
+        if model_dimensions is not None:
+            _check_dimensions(file, remapping, args.encoder, *model_dimensions)
         name = map_file_name(remapping.meta["lp"], remapping.kind, remapping.level)
         target = Path(args.out) / name
         if target in maps:
@@ -442,14 +453,25 @@ def run_import(args: argparse.Namespace) -> None:
     documents = []
     for target, (file, remapping) in maps.items():
         remapping.save(target)
-        about = {"kind": remapping.kind, "fingerprint": remapping.fingerprint, **remapping.meta}
-        documents.append({"file": str(target), "from": file, **about})
+        document = {
+            "file": str(target),
+            "from": file,
+            "kind": remapping.kind,
+            "fingerprint": remapping.fingerprint,
+            **remapping.meta,
+        }
+        documents.append(document)
     print_json(documents)
 
 
-def _check_size(file: str, remapping: "Remapping", encoder: str, width: int, layers: int) -> None:
-    """Refuses a map that is for wider or narrower vectors, or for a higher layer, than the encoder
-    has."""
+def _check_dimensions(
+    file: str, remapping: "Remapping", encoder: str, width: int, layers: int
+) -> None:
+    """Checks that a map fits an encoder.
+
+    Raises:
+        InputError: the encoder has vectors of another width, or no layer of this number.
+    """
     map_width, layer = remapping.source[0].shape[0], remapping.meta["layer"]
     if map_width != width:
         raise InputError(
@@ -464,7 +486,7 @@ def _check_size(file: str, remapping: "Remapping", encoder: str, width: int, lay
 def run_convert(args: argparse.Namespace) -> None:
     from mtmetrics.artifacts.convert import convert_model
 
-    about = convert_model(
+    conversion = convert_model(
         args.model,
         args.out,
         revision=args.revision,
@@ -472,7 +494,7 @@ def run_convert(args: argparse.Namespace) -> None:
         local_files_only=args.local_files_only,
         overwrite=args.overwrite,
     )
-    print_json({"folder": args.out, **about})
+    print_json({"folder": args.out, **conversion})
 
 
 def run_push(args: argparse.Namespace) -> None:
@@ -484,18 +506,19 @@ def run_push(args: argparse.Namespace) -> None:
     folders = [artifact_folder(name) for name in names]
     publications = [artifact_publication(folder, args.namespace) for folder in folders]
     plans = pushed(publications, args, private=args.private)
-    for plan, folder in zip(plans, folders, strict=True):
-        if args.execute:
+    if args.execute:
+        for plan, folder in zip(plans, folders, strict=True):
             _record(published_entry(folder, plan), args.catalog)
 
 
 def _record(entry: CatalogEntry, catalog_path: str | None) -> None:
-    """Writes what was published into a catalog, by default that of the checkout; prints it where
-    there is none."""
+    """Records a published artifact in a catalog, by default the one of the source tree.
+
+    Prints the entry if there is no catalog to write to."""
     target = Path(catalog_path) if catalog_path else None
     if target is None and entry.bundled and source_tree():
         target = bundled_artifacts() / "catalog.toml"
     if target is None:
-        print(f"mtmetrics: for the catalog:\n{entry_toml(entry)}", file=sys.stderr)
+        print(f"mtmetrics: add this entry to the catalog:\n{entry_toml(entry)}", file=sys.stderr)
     elif update_catalog(target, entry):
         print(f"mtmetrics: {entry.name} recorded in {target}", file=sys.stderr)

@@ -27,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "FILE of rows."
     )
     keys = "source, reference or both, and outputs, an object: system name -> translation"
-    options.add_row_options(parser, one_file=f"JSON Lines, plain or .gz, with the keys {keys}")
+    options.add_row_options(parser, file_help=f"JSON Lines, plain or .gz, with the keys {keys}")
 
     test = parser.add_argument_group("test")
     test.add_argument(

@@ -153,7 +153,7 @@ def run_score(args: argparse.Namespace) -> None:
     wanted_pairs = []
     for pair in args.pairs:
         wanted_pairs += names_of_pair(pair, available_pairs) or [pair]
-    loader = options.single_metric_options(args)
+    loader = options.single_scorer_keywords(args)
     jobs = []
     for pair in wanted_pairs or available_pairs:
         eval_set = EvalSet.read(args.folder, pair)
@@ -183,7 +183,7 @@ def run_score(args: argparse.Namespace) -> None:
 
 
 def _reference_and_side(
-    reference_name: str | None, loader: options.LoaderOptions, eval_set: "EvalSet"
+    reference_name: str | None, loader: options.ScorerKeywords, eval_set: "EvalSet"
 ) -> "tuple[str, Side]":
     """Returns what the metric compares with: mt-metrics-eval's name for it, and the side.
 

@@ -25,9 +25,10 @@ if TYPE_CHECKING:
     from mtmetrics.models.pool import ModelPool
     from mtmetrics.scorers.available import PresetListing
 
-# Differences of scores in float32 that other processors, numbers of threads and versions cause.
+# Largest difference of float32 scores that another processor, number of threads or version of a
+# library explains.
 _ROUNDING = 1e-5
-# Those that are too small to be seen in the cards.
+# Largest difference that the rounded numbers in the cards of the metrics do not show.
 _INVISIBLE = 5e-4
 _OK, _NOTE, _FAIL = "ok", "note", "FAIL"
 
@@ -36,8 +37,8 @@ class _Finding(NamedTuple):
     """A line of the report.
 
     Attributes:
-        state: ``ok``, ``note`` for what may be intended, or ``FAIL``.
-        text: what was found.
+        state: ``ok``, ``note`` for something that may be intended, or ``FAIL``.
+        text: describes the state of one thing, such as a package or a preset.
     """
 
     state: str
@@ -46,12 +47,12 @@ class _Finding(NamedTuple):
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Checks the installation a line per check: ok, note (may be intended) or FAIL; the exit "
-        "code is 1 after a FAIL."
+        "Checks the installation, and prints its findings, one per line: ok, note (may be "
+        "intended) or FAIL. The exit code is 1 after a FAIL."
     )
     scores_help = (
-        "check instead whether the bundled metrics give the scores here that are stored of "
-        "them, in any number format"
+        "check instead that the bundled metrics reproduce their stored scores on this machine, in "
+        "any number format"
     )
     parser.add_argument("--scores", action="store_true", help=scores_help)
     add_model_options(parser)
@@ -59,10 +60,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints the findings, and returns 1 after a failure."""
-    scores = _guarded("scores", lambda: _check_scores(args))
+    """Prints the findings; returns 1 if one of them is a FAIL, else 0."""
+    findings = _check_installation()
+    if args.scores:
+        findings = _guarded("scores", lambda: _check_scores(args))
     has_failed = False
-    for finding in scores if args.scores else _check_installation():
+    for finding in findings:
         print(f"{finding.state:<4}  {finding.text}", flush=True)
         has_failed |= finding.state == _FAIL
     return int(has_failed)
@@ -75,16 +78,16 @@ def _check_installation() -> Iterator[_Finding]:
         "device": _check_device,
         "artifacts": _check_artifacts,
         "presets": _check_presets,
-        "module cache": _check_module_cache,
-        "network": _check_network,
+        "module cache": _check_registration,
+        "offline": _check_offline_variables,
     }
     for name, check in checks.items():
         yield from _guarded(name, check)
 
 
 def _guarded(name: str, check: Callable[[], Iterator[_Finding]]) -> Iterator[_Finding]:
-    """Yields the findings of a check, which may stop because of a package that is absent or
-    broken."""
+    """Yields the findings of a check. An ImportError, of an absent or broken package, ends the
+    check with a FAIL."""
     try:
         yield from check()
     except ImportError as error:
@@ -95,15 +98,15 @@ def _check_scores(args: argparse.Namespace) -> Iterator[_Finding]:
     """Compares scores of the bundled metrics with stored ones."""
     from mtmetrics.reports.reproduction import reproduced
 
-    # Other number formats differ more.
-    most = _INVISIBLE if args.dtype in (None, "float32") else 100 * _INVISIBLE
+    # The stored scores are in float32; formats with fewer digits differ more.
+    tolerance = _INVISIBLE if args.dtype in (None, "float32") else 100 * _INVISIBLE
     for name, difference, is_same_metric in reproduced(model_pool(args)):
         if not is_same_metric:
             yield _Finding(_FAIL, f"{name}: is not the metric that scores are stored of")
             continue
         if difference <= _ROUNDING:
             state = _OK
-        elif difference <= most:
+        elif difference <= tolerance:
             state = _NOTE
         else:
             state = _FAIL
@@ -121,59 +124,64 @@ def _check_packages() -> Iterator[_Finding]:
 
     from packaging.requirements import Requirement
 
-    name = f"mtmetrics {mtmetrics._version.__version__}"
+    name_and_version = f"mtmetrics {mtmetrics._version.__version__}"
     try:
         package = metadata.metadata("mtmetrics")
     except metadata.PackageNotFoundError:
         yield _Finding(
             _NOTE,
-            f"{name}: used from its source folder, not installed; requirements are not known",
+            f"{name_and_version}: used from its source folder, not installed; requirements are not known",
         )
         return
-    yield _Finding(_OK, name)
+    yield _Finding(_OK, name_and_version)
     requirements = [Requirement(line) for line in package.get_all("Requires-Dist") or ()]
-    always_required = _of_extra("", requirements)
+    always_required = _requirements_of_extra("", requirements)
     for requirement in always_required:
         problem = _problem_with(requirement)
         version = "" if problem else f"{requirement.name} {metadata.version(requirement.name)}"
         yield _Finding(_FAIL if problem else _OK, f"package {problem or version}")
     for extra in package.get_all("Provides-Extra") or ():
-        further = [item for item in _of_extra(extra, requirements) if item not in always_required]
-        problems = ", ".join(dict.fromkeys(filter(None, map(_problem_with, further))))
+        problems = []
+        for requirement in _requirements_of_extra(extra, requirements):
+            problem = _problem_with(requirement)
+            # Requirements of the package also count as those of each extra.
+            if problem and problem not in problems and requirement not in always_required:
+                problems.append(problem)
         if problems:
             advice = install_command(extra)
-            yield _Finding(_NOTE, f"extra {extra}: lacks {problems}; {advice}")
+            yield _Finding(_NOTE, f"extra {extra}: lacks {', '.join(problems)}; {advice}")
         else:
             yield _Finding(_OK, f"extra {extra}: installed")
 
 
-def _of_extra(
-    extra: str, requirements: "Sequence[Requirement]", outer: frozenset[str] = frozenset()
+def _requirements_of_extra(
+    extra: str, requirements: "Sequence[Requirement]", enclosing: frozenset[str] = frozenset()
 ) -> "list[Requirement]":
-    """Returns the requirements of an extra and of the extras that it consists of.
+    """Returns the requirements of an extra, and those of the extras that it includes.
 
     Args:
-        extra: its name; "" for the requirements without extras.
-        requirements: those of the package.
-        outer: the extras that it is part of.
+        extra: name of the extra; "" for the requirements without extras.
+        requirements: all requirements of the package.
+        enclosing: the extras that include this one; they are not looked up again.
     """
-    of_extra = []
+    requirements_of_extra = []
     for requirement in requirements:
-        is_required = requirement.marker is None and not extra
-        if requirement.marker is not None:
-            is_required = requirement.marker.evaluate({"extra": extra})
+        marker = requirement.marker
+        is_required = marker.evaluate({"extra": extra}) if marker else not extra
         if not is_required:
             continue
         if requirement.name != "mtmetrics":
-            of_extra.append(requirement)
+            requirements_of_extra.append(requirement)
             continue
-        for inner in sorted(requirement.extras - outer - {extra}):
-            of_extra += _of_extra(inner, requirements, outer | {extra})
-    return of_extra
+        for inner in sorted(requirement.extras - enclosing - {extra}):
+            requirements_of_extra += _requirements_of_extra(
+                inner, requirements, enclosing | {extra}
+            )
+    return requirements_of_extra
 
 
 def _problem_with(requirement: "Requirement") -> str:
-    """Returns a requirement that is not met, with the version that is there; "" where it is met."""
+    """Describes how a requirement is not met, with the installed version; returns "" if it is met."""
     from importlib import metadata
 
     try:
@@ -190,8 +198,8 @@ def _check_device() -> Iterator[_Finding]:
 
     from mtmetrics.models.devices import pick_device
 
-    about = f"torch {torch.__version__}, {torch.get_num_threads()} threads"
-    yield _Finding(_OK, f"device 'auto' is {pick_device('auto')} here ({about})")
+    torch_info = f"torch {torch.__version__}, {torch.get_num_threads()} threads"
+    yield _Finding(_OK, f"device 'auto' is {pick_device('auto')} here ({torch_info})")
 
 
 def _check_artifacts() -> Iterator[_Finding]:
@@ -202,20 +210,20 @@ def _check_artifacts() -> Iterator[_Finding]:
         return
     for entry in entries:
         problems = "; ".join(verify(entry.name))
-        as_listed = f"{len(entry.files)} files as in the catalog"
+        all_match = f"all {len(entry.files)} files match the catalog"
         yield _Finding(
-            _FAIL if problems else _OK, f"artifact {entry.name}: {problems or as_listed}"
+            _FAIL if problems else _OK, f"artifact {entry.name}: {problems or all_match}"
         )
 
 
 def _check_presets() -> Iterator[_Finding]:
-    """Scores with each metric and preset without a network. Those whose models ship with the
-    package must work."""
+    """Tries each preset of each metric offline. Presets whose models ship with the package must
+    work."""
     from mtmetrics.models.pool import ModelPool
     from mtmetrics.scorers.available import USER_SUPPLIED_METRICS, list_presets
 
     try:
-        installed_plugins()
+        installed_plugins()  # adds their metrics to METRICS
     except MTMetricsError as error:
         yield _Finding(_FAIL, str(error))
     pool = ModelPool(local_files_only=True)
@@ -232,22 +240,24 @@ def _check_presets() -> Iterator[_Finding]:
 
 
 def _check_preset(row: "PresetListing", pool: "ModelPool") -> Iterator[_Finding]:
-    """Scores with each side that a metric can compare with; yields a line for those that give the
-    same result."""
+    """Scores with each side that a metric can compare with: source, reference or both. Sides with
+    the same outcome share one line."""
     columns_of_finding: dict[_Finding, list[str]] = {}
     for side in row.compares_with:
+        finding = _try_scoring(row, side, pool)
         columns = " and ".join(Side(side).columns)
-        columns_of_finding.setdefault(_try_scoring(row, side, pool), []).append(columns)
+        columns_of_finding.setdefault(finding, []).append(columns)
     name = f"preset {row.metric}/{row.preset}" if row.preset else f"metric {row.metric}"
     for (state, text), columns in columns_of_finding.items():
         yield _Finding(state, f"{name}, against {' or '.join(columns)}: {text}")
 
 
 def _try_scoring(row: "PresetListing", side: str, pool: "ModelPool") -> _Finding:
-    """Scores a pair of texts with the files of this machine."""
-    problem = row.lacks.get(side)
+    """Scores a pair of texts, with only the files that are already on this machine."""
     must_score = row.bundled
-    if problem is None:  # nothing is missing
+    # `lacks`: side -> what this machine has not. `needs`: all that the preset has to download.
+    problem = row.lacks.get(side)
+    if problem is None:
         problem = _problem_in_scoring(row, side, pool)
         must_score = row.bundled or not row.needs
     if problem is None:
@@ -256,9 +266,10 @@ def _try_scoring(row: "PresetListing", side: str, pool: "ModelPool") -> _Finding
 
 
 def _problem_in_scoring(row: "PresetListing", side: str, pool: "ModelPool") -> str | None:
+    """Loads a preset and scores with it. Returns the error message, or None on success."""
     metric = METRICS[row.metric]
     options = {"against": side} if len(metric.sides) > 1 else {}
-    # A plug-in is code of others, which may raise anything.
+    # `where` is set for plug-ins. They are third-party code, which may raise any exception.
     expected = MTMetricsError if metric.where is None else Exception
     try:
         scorer = load_scorer(
@@ -275,7 +286,9 @@ def _problem_in_scoring(row: "PresetListing", side: str, pool: "ModelPool") -> s
 
 
 def _usable_pair(languages: Sequence[str]) -> str:
-    """Returns a language pair that a preset knows, from German into English where it may be."""
+    """Returns a language pair that a preset supports, de-en if possible.
+
+    `languages` has language pairs, or single languages that may be combined."""
     directions = [language for language in languages if "-" in language]
     if directions:
         return "de-en" if "de-en" in directions else directions[0]
@@ -284,7 +297,8 @@ def _usable_pair(languages: Sequence[str]) -> str:
     return "-".join(languages[:2])
 
 
-def _check_module_cache() -> Iterator[_Finding]:
+def _check_registration() -> Iterator[_Finding]:
+    """Checks that `evaluate.load` finds this version of each metric."""
     for name in metric_names():
         try:
             path = registered(name)
@@ -298,13 +312,14 @@ def _check_module_cache() -> Iterator[_Finding]:
         yield _Finding(state, f"evaluate.load({name!r}): {text}")
 
 
-def _check_network() -> Iterator[_Finding]:
+def _check_offline_variables() -> Iterator[_Finding]:
+    """Checks that the variables that turn the network off agree with each other."""
     values = {name: os.environ.get(name) for name in ("HF_HUB_OFFLINE", "HF_EVALUATE_OFFLINE")}
     shown = ", ".join(
         f"{name} unset" if value is None else f"{name}={value}" for name, value in values.items()
     )
-    are_on = {(value or "").upper() in {"1", "ON", "YES", "TRUE"} for value in values.values()}
-    if len(are_on) > 1:
+    states = {(value or "").upper() in {"1", "ON", "YES", "TRUE"} for value in values.values()}
+    if len(states) > 1:  # one variable is on, the other is off
         note = "evaluate reads only HF_EVALUATE_OFFLINE, the model loaders both"
         yield _Finding(_NOTE, f"offline: {shown}; {note}")
     else:

@@ -1,7 +1,8 @@
 """``mtmetrics evaluate``: how well metrics agree with human judgements.
 
-One command, four uses: a table or figure of a paper (--recipe), a preset tuned by the judgements
-(--tune), the layers of an encoder (--layers), and else a table, perhaps with a picture of it."""
+The command has four uses: a table or figure of a paper (--recipe), a preset tuned on the judgements
+(--tune), a comparison of the layers of an encoder (--layers), and otherwise a table, optionally with
+a plot."""
 
 import argparse
 import sys
@@ -25,9 +26,9 @@ if TYPE_CHECKING:
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Scores translations that people have judged, and prints how well the scores agree with "
-        "the judgements. One metric gives a row per file and the mean. Several metrics, a "
-        "column of the data, a recipe, systems, intervals or a test give a table as the papers "
-        "print it: rows metrics, columns language pairs, average, the best in bold."
+        "the judgements. One metric gives a row per file and the mean. Several metrics, --column, "
+        "--recipe, --level system, --ci, --significance or --plot give a table as in the papers: a "
+        "row per metric, a column per language pair, the average, and the best value in bold."
     )
     inputs = parser.add_argument_group("input")
     inputs.add_argument(
@@ -37,9 +38,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help=(
             "JSON Lines, plain or .gz, with the fields lp, source, translation and human; or "
             "tables with a header, MLQE-PE, WMT's metrics tasks, mt-metrics-eval, or a folder; "
-            "for --level system judgements XX-YY.jsonl beside XX-YY.outputs.jsonl, "
-            "DA-syslevel.csv, or a folder of them; a table of a paper whose data is public needs "
-            "none"
+            "with --level system: XX-YY.jsonl (judgements) next to XX-YY.outputs.jsonl, "
+            "DA-syslevel.csv, or a folder of them; not needed for a --recipe with public data"
         ),
     )
     options.add_judged_options(inputs)
@@ -48,7 +48,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         action="append",
         default=[],
-        help="judge scores that stand in the data; repeatable",
+        help="evaluate scores that the data already contains; repeatable",
     )
     _add_agreement_options(parser)
     options.add_metric_options(parser, is_repeatable=True)
@@ -65,16 +65,16 @@ def _add_agreement_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--level",
         choices=("segment", "system"),
-        help="judged segments, or judged systems (default: segment, or as the recipe says)",
+        help="agreement on segments or on systems (default: segment, or that of the recipe)",
     )
     group.add_argument(
         "--coefficient",
         metavar="NAME",
         help=(
             "pearson, spearman, kendall-b or kendall-c; or, for several translations of each "
-            "source, darr (of raw scores, 25 points apart), acc23 (pairwise accuracy with tie "
-            "calibration) or spa (soft pairwise accuracy of systems) (default: pearson, or as the "
-            "recipe says)"
+            "source, darr (pairs whose raw scores differ by at least 25 points), acc23 (pairwise accuracy with tie "
+            "calibration) or spa (soft pairwise accuracy of systems) (default: pearson, or that of "
+            "the recipe)"
         ),
     )
     group.add_argument(
@@ -82,7 +82,7 @@ def _add_agreement_options(parser: argparse.ArgumentParser) -> None:
         metavar="none|item|system",
         default="none",
         help=(
-            "mean over the coefficients of each source segment, or of each system (default: "
+            "average the coefficients of each source segment (item) or of each system (default: "
             "%(default)s)"
         ),
     )
@@ -90,8 +90,8 @@ def _add_agreement_options(parser: argparse.ArgumentParser) -> None:
         "--significance",
         metavar="williams|perm-both|none",
         help=(
-            "test the others against the best metric of each column, at 5 %% (default: williams "
-            "for pearson, else none)"
+            "test at the 5 %% level whether the best metric of each column beats the others "
+            "(default: williams for pearson, else none)"
         ),
     )
     group.add_argument(
@@ -101,14 +101,14 @@ def _add_agreement_options(parser: argparse.ArgumentParser) -> None:
         "--agreement",
         metavar="DIR",
         help=(
-            "with --level system: fit how often people agree with a difference of two systems, "
-            "and write a preset that knows it, for mtmetrics compare"
+            "with --level system: fit how often people prefer the system with the higher score, by "
+            "the difference of the scores; write a preset with this curve for mtmetrics compare"
         ),
     )
     group.add_argument(
         "--layers",
         metavar="all|N,N,...",
-        help="compare layers of the encoder: the correlation at each (a map belongs to one layer)",
+        help="compare layers of the encoder by the correlation at each (maps fit a single layer)",
     )
 
 
@@ -119,8 +119,8 @@ def _add_recipe_options(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help=(
             "run a table or figure, such as zhao2020-table1, and print its numbers beside ours; "
-            "--metric NAME:PRESET says what its rows of that metric are run with, where {lp} "
-            "stands for the language pair: --metric uscore:made/{lp}"
+            "--metric NAME:PRESET replaces the preset in the rows of that metric; {lp} stands for "
+            "the language pair, as in --metric uscore:made/{lp}"
         ),
     )
     group.add_argument(
@@ -137,12 +137,12 @@ def _add_recipe_options(parser: argparse.ArgumentParser) -> None:
         "--text",
         metavar="FILE",
         **options.REPEATABLE_LIST,
-        help="with --recipe: text that a figure's models learn from; --recipes says which",
+        help="with --recipe: training text for the models of a figure; --recipes says which",
     )
     group.add_argument(
         "--report",
         metavar="DIR",
-        help="with --recipe: also write the report as Markdown there, with the pictures",
+        help="with --recipe: also write the report to this folder, as Markdown with pictures",
     )
     group.add_argument(
         "--recipes",
@@ -159,9 +159,9 @@ def _add_plot_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--draw",
         choices=PICTURES,
-        help="with --plot: scores against judgements; bars of the correlations with intervals; or "
-        "the correlation as a function of the weights of two or three parts of a score, whose "
-        "numbers are printed then (default: bars; with --layers the correlation against the layer)",
+        help="with --plot: scatter (scores against judgements), bars (the correlations with "
+        "intervals) or weights (the correlation at each weighting of two or three parts of a score, "
+        "which is also printed) (default: bars; --layers draws the correlation at each layer)",
     )
     group.add_argument("--weigh", metavar="A,B[,C]", help=f"with --draw weights: {WEIGH}")
     group.add_argument(
@@ -175,15 +175,20 @@ def _add_tuning_options(parser: argparse.ArgumentParser) -> None:
         "--tune",
         metavar="DIR",
         dest="tuned",
-        help="choose options of the metric by the judgements, at least 50 and no test set, such as "
-        "the layer of an encoder, the weights of parts, or one of several encoders, and write them "
-        "as a preset, a new folder for --preset; cross-validation says what the choice gains on "
-        "judgements that had no part in it, with its 95 %% interval",
+        help="choose the options of the metric that agree best with the judgements, such as the layer "
+        "of an encoder, the weights of parts, or one of several encoders; needs at least 50 "
+        "judgements, of no test set; writes the options as a preset, a new folder for --preset; "
+        "cross-validation says what the choice gains on held-out judgements, with a 95 %% interval",
     )
     add_tuning_options(group)
 
 
 def run(args: argparse.Namespace) -> None:
+    """Runs the use of the command that the arguments choose.
+
+    Raises:
+        InputError: arguments contradict each other, or data is missing.
+    """
     from mtmetrics.reports.agreement import Measure
 
     if args.recipes:
@@ -194,12 +199,15 @@ def run(args: argparse.Namespace) -> None:
 
         run_recipe(args)
         return
+    if not args.data:
+        raise InputError("--data is missing: which judgements?")
     _refuse_options_of_recipes(args)
-    measure = Measure(args.coefficient or "pearson", args.group)
+    coefficient = args.coefficient or "pearson"
+    measure = Measure(coefficient, args.group)
     args.level = args.level or "segment"
     if args.tuned is not None:
         _refuse_options_beside_tuning(args)
-        tune_metric(args, args.tuned, "--tune", args.coefficient or "pearson")
+        tune_metric(args, args.tuned, "--tune", coefficient)
         return
     if args.tried:
         raise InputError("--try says which values --tune tries; pass --tune too")
@@ -209,23 +217,20 @@ def run(args: argparse.Namespace) -> None:
         _check_agreement(args, specs)
     if args.plot is None and (args.draw or args.weigh):
         raise InputError("--draw and --weigh say what --plot draws; pass --plot too")
-    is_tested = args.significance not in (None, "none")
-    compares_metrics = (
-        len(specs) != 1
-        or args.column
-        or args.level == "system"
-        or args.ci
-        or is_tested
-        or args.draw
+    has_test = args.significance not in (None, "none")
+    needs_metric_table = any(
+        (len(specs) != 1, args.column, args.level == "system", args.ci, has_test, args.draw)
     )
-    if args.layers is not None and compares_metrics:
+    if args.layers is None:
+        by_file = not needs_metric_table and args.plot is None
+        _print_table(args, specs, measure, by_file=by_file)
+    elif needs_metric_table:
         raise InputError(
-            "--layers compares the layers of one metric; leave out what asks for a table of metrics"
+            "--layers compares the layers of one metric; leave out further metrics, --column, "
+            "--level system, --ci, --significance and --draw"
         )
-    if args.layers is not None:
-        _compare_layers(args, specs[0], measure)
     else:
-        _print_table(args, specs, measure, one=not compares_metrics and args.plot is None)
+        _compare_layers(args, specs[0], measure)
 
 
 def _list_recipes() -> None:
@@ -236,9 +241,6 @@ def _list_recipes() -> None:
 
 
 def _refuse_options_of_recipes(args: argparse.Namespace) -> None:
-    """Refuses what only --recipe needs, and no data."""
-    if not args.data:
-        raise InputError("--data is missing: which judgements?")
     if args.report is not None:
         raise InputError("--report is written of a table of a paper; pass --recipe too")
     if args.vectors:
@@ -248,7 +250,7 @@ def _refuse_options_of_recipes(args: argparse.Namespace) -> None:
 
 
 def _refuse_options_beside_tuning(args: argparse.Namespace) -> None:
-    are_used = {
+    value_of_option = {
         "--level system": args.level == "system",
         "--column": args.column,
         "--group": args.group != "none",
@@ -261,32 +263,31 @@ def _refuse_options_beside_tuning(args: argparse.Namespace) -> None:
         "--draw": args.draw,
         "--weigh": args.weigh,
     }
-    for option, is_used in are_used.items():
-        if is_used:
+    for option, value in value_of_option.items():
+        if value:
             raise InputError(
                 f"--tune chooses options of one metric by judged segments; leave out {option}"
             )
 
 
 def _check_agreement(args: argparse.Namespace, specs: "list[MetricSpec]") -> None:
-    """Refuses --agreement, before the work, where it could not be fitted or written."""
+    """Checks, before the scoring, that the curve of --agreement can be fitted and written."""
     if args.level != "system" or len(specs) != 1 or args.column:
         raise InputError("--agreement is fitted for one metric and --level system")
     if specs[0].preset is None:
         raise InputError(
-            f"--agreement: {specs[0].metric} has no presets, where it could be written"
+            f"--agreement: {specs[0].metric} has no presets, so the curve cannot be written to one"
         )
-    check_target(args.agreement, "--agreement", overwrite=False, mend="choose another name")
+    check_target(args.agreement, "--agreement", overwrite=False, advice="choose another name")
 
 
 def _check_plot(args: argparse.Namespace, measure: "Measure") -> None:
-    """Refuses a picture that cannot be drawn, before anything is scored."""
+    """Checks, before the scoring, that the plot of `args.draw` can be drawn and written."""
     from mtmetrics.reports.figures import check_plot_file
 
     check_plot_file(args.plot, "--plot")
-    args.draw = args.draw or "bars"
     if args.level != "segment":
-        raise InputError(f"--plot: {args.draw} are drawn of judged segments; leave out --level")
+        raise InputError(f"--draw {args.draw} needs judged segments; leave out --level system")
     if args.draw == "weights":
         choice("coefficient", measure.name, COEFFICIENTS)
         if args.group != "none" or args.column:
@@ -295,31 +296,35 @@ def _check_plot(args: argparse.Namespace, measure: "Measure") -> None:
 
 
 def _print_table(
-    args: argparse.Namespace, specs: "list[MetricSpec]", measure: "Measure", *, one: bool
+    args: argparse.Namespace, specs: "list[MetricSpec]", measure: "Measure", *, by_file: bool
 ) -> None:
-    """Prints a table: a row per metric, or a row per file where it is of `one` metric."""
+    """Prints a table with a row per metric; or, `by_file`, with a row per file of the only metric.
+
+    With --draw weights it only draws, which also prints the numbers of the plot."""
     from mtmetrics.reports.agreement import check_table, remarks, usual_test
     from mtmetrics.reports.agreement_report import report_files, report_metrics
     from mtmetrics.reports.metric_runs import Entry
 
     if args.plot is not None:
+        args.draw = args.draw or "bars"
         _check_plot(args, measure)
-    test = "none" if one else args.significance or usual_test(measure)
+    test = "none" if by_file else args.significance or usual_test(measure)
     intervals = args.ci or args.draw == "bars"
     check_table(measure, test, intervals=intervals)
     entries = [*(Entry(str(spec), spec) for spec in specs), *map(Entry.of_column, args.column)]
     files = judged_files(args)
     runs, table = judge(
-        args, entries, files, measure, parts=args.parts, one=one, test=test, intervals=intervals
+        args, entries, files, measure, parts=args.parts, one=by_file, test=test, intervals=intervals
     )
     warnings = [*runs.notes(), *remarks(table)]
     if args.draw == "weights":
         print_warnings(warnings)
         draw(args, args.plot, runs, entries, table)
         return
-    if one:
-        results = [systems[0] for systems in runs.results[specs[0]]]
-        report = report_files(table, results, _about(args, specs[0]))
+    if by_file:
+        [spec] = specs
+        results_per_file = [result_of_file for [result_of_file] in runs.results[spec]]
+        report = report_files(table, results_per_file, _metric_fields(args, spec))
     else:
         report = report_metrics(table, {"field": args.field})
     print_report(report, args)
@@ -331,7 +336,8 @@ def _print_table(
 
 
 def _write_agreement(args: argparse.Namespace, spec: "MetricSpec", table: "MetricTable") -> None:
-    """Fits how often people agree with the only row of a table of systems, and writes a preset."""
+    """Fits how often people prefer the system that the only metric of a table scores higher, and
+    writes a preset with the curve."""
     from mtmetrics.reports.human_agreement import (
         SystemMeans,
         bare_signature,
@@ -348,9 +354,8 @@ def _write_agreement(args: argparse.Namespace, spec: "MetricSpec", table: "Metri
         signature=bare_signature(row.scored.signatures[0]),
     )
     write_preset(curve, spec, args.agreement)
-    print(
-        f"mtmetrics: people's agreement: {curve.about}; {args.agreement} holds it", file=sys.stderr
-    )
+    message = f"people's agreement: {curve.about}; written to {args.agreement}"
+    print(f"mtmetrics: {message}", file=sys.stderr)
 
 
 def _compare_layers(args: argparse.Namespace, spec: "MetricSpec", measure: "Measure") -> None:
@@ -364,14 +369,14 @@ def _compare_layers(args: argparse.Namespace, spec: "MetricSpec", measure: "Meas
         check_plot_file(args.plot, "--plot")
     files = judged_files(args)
     studies = layer_studies(args, Entry(str(spec), spec), files, measure, intervals=is_drawn)
-    print_report(report_layers(studies, _about(args, spec)), args)
+    print_report(report_layers(studies, _metric_fields(args, spec)), args)
     for table in studies.values():
         print_warnings(remarks(table))
     if is_drawn:
         save_layers(args.plot, studies, f"{spec.metric}, preset {spec.preset}")
 
 
-def _about(args: argparse.Namespace, spec: "MetricSpec") -> dict[str, str]:
-    """Returns what was judged, for JSON."""
+def _metric_fields(args: argparse.Namespace, spec: "MetricSpec") -> dict[str, str]:
+    """Returns the metric, its preset and the field of the translations, for JSON."""
     preset = {} if spec.preset is None else {"preset": spec.preset}
     return {"metric": spec.metric, **preset, "field": args.field}

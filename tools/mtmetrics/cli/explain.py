@@ -1,7 +1,8 @@
 """``mtmetrics explain``: which words a score comes from, as text, JSON and heatmaps.
 
-`run` reads the chosen segments, scores all of them, and explains those that are shown, a block at a
-time: `_explain` finds the words, `_draw` makes heatmaps on the way, `_print` writes the rest."""
+`run` reads the chosen segments, scores them, and passes the segments to show through three steps, of
+which the first two are generators: `_explain` finds the words, `_draw` saves a heatmap of each segment
+that passes through, and `_print` writes the segments."""
 
 import argparse
 import itertools
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mtmetrics.checks import positive
 from mtmetrics.cli import messages, options
-from mtmetrics.cli.output import Document, check_new, machine_output, rounded
+from mtmetrics.cli.output import Document, check_new, rounded, utf8_output
 from mtmetrics.cli.rows import TextRow, open_rows
 from mtmetrics.errors import InputError
 from mtmetrics.io.atomic import make_folder
@@ -31,15 +32,15 @@ if TYPE_CHECKING:
     from mtmetrics.scorers.words import WordScorer
 
 _ALL_SEGMENTS = range(1, sys.maxsize)
-# More heatmaps than this are drawn only where the user chooses segments.
+# Without --segments or --worst, explain refuses to draw more heatmaps than this.
 _MOST_HEATMAPS = 100
 _BLOCK_SEGMENTS = 64
-_PICTURE_SUFFIXES = (".png", ".svg", ".pdf")
-# Marks before and behind a word that seems right, doubtful or wrong.
+_IMAGE_SUFFIXES = (".png", ".svg", ".pdf")
+# Marks before and after a word that seems right, doubtful or wrong.
 _PLAIN_MARKS = (("", ""), ("[", "]"), ("[[", "]]"))
-# Colours in their place: yellow and red.
+# The same marks as terminal colours: none, yellow and red.
 _COLOURED_MARKS = (("", ""), ("\x1b[30;43m", "\x1b[0m"), ("\x1b[97;41m", "\x1b[0m"))
-_MOST_WORST_WORDS = 5
+_WORST_WORDS_SHOWN = 5
 _LABEL_WIDTH = 15
 
 
@@ -47,30 +48,31 @@ class Segment(NamedTuple):
     """A row of the input.
 
     Attributes:
-        number: of the row, from 1.
-        compared: column -> the text that the prediction is compared with.
+        number: row number, counted from 1.
+        compared_texts: "sources" or "references" -> the text of this column, which the prediction
+            is compared with.
         prediction: the translation.
     """
 
     number: int
-    compared: dict[Column, str]
+    compared_texts: dict[Column, str]
     prediction: str
 
     @property
-    def compared_fields(self) -> dict[str, str]:
-        """The texts that the prediction is compared with, by the names of their fields."""
-        return {FIELDS[column]: text for column, text in self.compared.items()}
+    def texts_by_field(self) -> dict[str, str]:
+        """The compared texts by "source" or "reference", the names of their fields in the output."""
+        return {FIELDS[column]: text for column, text in self.compared_texts.items()}
 
 
-class Explained(NamedTuple):
+class Explanation(NamedTuple):
     """A segment, its score, and the words that the score comes from.
 
     Attributes:
-        segment: the texts.
-        score: of the segment.
+        segment: number and texts of the segment.
+        score: the score of the segment.
         parts: name of a part of the score -> its value.
-        alignment: which words were matched; None where the metric matches none.
-        faults: words at fault; None where the metric blames none.
+        alignment: which words were matched; None if the metric does not match words.
+        faults: words at fault; None if the metric does not look for them.
     """
 
     segment: Segment
@@ -88,18 +90,18 @@ class Explained(NamedTuple):
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Shows, for every segment, its score, the parts of the score, the words of the "
-        "translation that it suffers from, and the alignment behind it: what was matched with "
-        "what, at which cost, cosine or attention, and with how much of the mass. Metrics that "
-        "look for errors themselves give those alone. Words at fault have a severity from 0 to "
-        "1 and their share of all that the words take away from the score. Only the chosen "
-        "segments are scored, with --worst all."
+        "Shows, for every segment, its score, the parts of the score, the words at fault in the "
+        "translation, and the alignment behind the score: which words were matched, at which "
+        "cost, cosine or attention, and with how much of the words' weight. Metrics that predict "
+        "error spans show only these. Words at fault have a severity from 0 to 1, and a share: "
+        "their part of all that the words take away from the score. Only the chosen segments are "
+        "scored; --worst scores all of them first."
     )
     options.add_row_options(parser)
     options.add_metric_options(parser)
     format_help = (
-        "text, JSON, or a line of JSON per segment and one at the end (default: text on a "
-        "terminal, else json)"
+        "text, JSON, or JSON Lines with one line per segment and a last line with signature and "
+        "report (default: text on a terminal, else json)"
     )
     output = options.add_output_options(parser, ("text", "json", "jsonl"), format_help=format_help)
     segments = output.add_mutually_exclusive_group()
@@ -118,14 +120,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--plot",
         metavar="PATH",
         help=(
-            "also draw heatmaps: PATH/segment-0001.png and so on; or, where PATH ends in .png, "
-            ".svg or .pdf, that file, with the number of the segment before the ending if there "
-            f"are several; more than {_MOST_HEATMAPS} only where --segments or --worst asks for "
-            "them"
+            "also draw heatmaps as PATH/segment-0001.png and so on. If PATH ends in .png, .svg or "
+            ".pdf, draw that file; with several heatmaps, the number of the segment stands before "
+            f"the ending. More than {_MOST_HEATMAPS} heatmaps need --segments or --worst"
         ),
     )
     output.add_argument(
-        "--plot-special-tokens", action="store_true", help="such as [CLS] in the heatmaps too"
+        "--plot-special-tokens",
+        action="store_true",
+        help="also show special tokens, such as [CLS], in the heatmaps",
     )
     output.add_argument(
         "--overwrite", action="store_true", help="replace heatmaps that exist already"
@@ -134,55 +137,56 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Scores, aligns, draws and prints."""
+    """Explains the chosen segments, and draws and prints them."""
     _require_single_texts(args)
     ranges = _read_ranges(args.segments)
     if args.worst is not None:
         positive("--worst", args.worst)
-    loader = options.single_metric_options(args)
-    inputs = open_rows(args, [loader])
+    keywords = options.single_scorer_keywords(args)
+    inputs = open_rows(args, [keywords])
     [system], [side] = inputs.systems, inputs.sides
     segments = list(_chosen_segments(inputs.rows, ranges, system, side.columns))
     heatmap_paths = _heatmap_paths(args, segments)
     from mtmetrics.scorers.registry import load_scorer
     from mtmetrics.scorers.words import blames_words, word_scorer
 
-    scorer = load_scorer(pool=options.model_pool(args), **loader | {"against": side})
+    scorer = load_scorer(pool=options.model_pool(args), **keywords | {"against": side})
     if heatmap_paths or not blames_words(scorer):
-        # Raises an error where no words are matched, before anything is scored or drawn.
+        # Raises InputError, before anything is scored or drawn, if the metric does not match words.
         _ = word_scorer(scorer).cells
     if heatmap_paths:
         make_folder(heatmap_paths[0].parent)  # all are in one folder
     with messages.scoring(len(segments)):
         result = scorer.score([segment.prediction for segment in segments], **_columns(segments))
-    places = range(len(segments))
+    indices = list(range(len(segments)))
     if args.worst:
-        places = result.segments.argsort(kind="stable")[: args.worst].tolist()
-    explained = messages.progress(
-        _explain(word_scorer(scorer), segments, result, places),
-        total=len(places),
+        indices = result.segments.argsort(kind="stable")[: args.worst].tolist()
+    explanations = messages.progress(
+        _explain(word_scorer(scorer), segments, result, indices),
+        total=len(indices),
         desc="explaining",
         unit=" segments",
     )
     if heatmap_paths:
-        paths = [heatmap_paths[place] for place in places]
-        explained = _draw(explained, paths, scorer, special_tokens=args.plot_special_tokens)
-    _print(explained, scorer, result, args)
+        paths = [heatmap_paths[index] for index in indices]
+        explanations = _draw(explanations, paths, scorer, special_tokens=args.plot_special_tokens)
+    _print(explanations, scorer, result, args)
 
 
 def _require_single_texts(args: argparse.Namespace) -> None:
-    """Refuses several systems, and several references per segment."""
-    refusals = {
-        "-t: explain takes the translations of one system": args.predictions,
-        "-r: explain takes one reference per segment": args.references,
-    }
-    for refusal, paths in refusals.items():
-        if len(paths) > 1:
-            raise InputError(f"{refusal}, got {len(paths)} files")
+    """Raises InputError for several systems, and for several references per segment."""
+    if len(args.predictions) > 1:
+        raise InputError(
+            f"-t: explain takes the translations of one system, got {len(args.predictions)} files"
+        )
+    if len(args.references) > 1:
+        raise InputError(
+            f"-r: explain takes one reference per segment, got {len(args.references)} files"
+        )
 
 
 def _read_ranges(text: str | None) -> list[range]:
-    """Reads numbers and ranges of segments from 1 up, such as ``1,4-6``; None chooses all."""
+    """Reads segment numbers and ranges of them, such as ``1,4-6``; None chooses all segments."""
     if text is None:
         return [_ALL_SEGMENTS]
     ranges = []
@@ -200,34 +204,34 @@ def _read_ranges(text: str | None) -> list[range]:
 def _chosen_segments(
     rows: Iterator[TextRow], ranges: Sequence[range], system: str, columns: Sequence[Column]
 ) -> Iterator[Segment]:
-    """Yields the segments whose numbers are in one of the ranges. Reads no further than the last.
+    """Yields the segments whose numbers are in one of the ranges. Stops reading after the last one.
 
     Raises:
         InputError: the rows of the system end before the last of these segments.
     """
-    last = max(numbers.stop for numbers in ranges) - 1
+    last = max(segment_range.stop for segment_range in ranges) - 1
     number = 0
-    for number, (*compared, prediction) in enumerate(itertools.islice(rows, last), 1):
-        if any(number in numbers for numbers in ranges):
-            yield Segment(number, dict(zip(columns, compared, strict=True)), prediction)
-    has_last = last != _ALL_SEGMENTS.stop - 1
-    if has_last and number < last:
+    for number, (*compared_texts, prediction) in enumerate(itertools.islice(rows, last), 1):
+        if any(number in segment_range for segment_range in ranges):
+            yield Segment(number, dict(zip(columns, compared_texts, strict=True)), prediction)
+    is_bounded = _ALL_SEGMENTS not in ranges
+    if is_bounded and number < last:
         raise InputError(f"--segments: there is no segment {last}; {system} ends after {number}")
 
 
 def _columns(segments: Sequence[Segment]) -> dict[Column, list[str]]:
     """Returns the texts that segments are compared with, by column."""
     return {
-        column: [segment.compared[column] for segment in segments]
-        for column in segments[0].compared
+        column: [segment.compared_texts[column] for segment in segments]
+        for column in segments[0].compared_texts
     }
 
 
 def _heatmap_paths(args: argparse.Namespace, segments: Sequence[Segment]) -> list[Path]:
-    """Returns the file of each segment's heatmap; none without --plot.
+    """Returns the file of each segment's heatmap; an empty list without --plot.
 
     Raises:
-        InputError: there are too many, or a file exists already.
+        InputError: there are too many heatmaps, or a file exists already.
     """
     if args.plot is None:
         return []
@@ -239,10 +243,10 @@ def _heatmap_paths(args: argparse.Namespace, segments: Sequence[Segment]) -> lis
         raise InputError(f"--plot: {len(segments)} segments are many heatmaps; {advice}")
     path = Path(args.plot)
     heatmaps = min(args.worst or len(segments), len(segments))
-    if path.suffix.lower() not in _PICTURE_SUFFIXES:
+    if path.suffix.lower() not in _IMAGE_SUFFIXES:
         paths = [path / f"segment-{segment.number:04d}.png" for segment in segments]
     elif heatmaps == 1:
-        paths = [path] * len(segments)
+        paths = [path] * len(segments)  # --worst 1 draws one of them
     else:
         paths = [path.with_stem(f"{path.stem}-{segment.number:04d}") for segment in segments]
     check_new(paths, "--plot", overwrite=args.overwrite)
@@ -250,91 +254,104 @@ def _heatmap_paths(args: argparse.Namespace, segments: Sequence[Segment]) -> lis
 
 
 def _explain(
-    scorer: "WordScorer", segments: Sequence[Segment], result: "MetricResult", places: Sequence[int]
-) -> Iterator[Explained]:
+    scorer: "WordScorer",
+    segments: Sequence[Segment],
+    result: "MetricResult",
+    indices: Sequence[int],
+) -> Iterator[Explanation]:
     """Explains some of the segments, a block at a time.
 
     Args:
-        scorer: of the metric.
-        segments: all that were scored.
+        scorer: aligns words, or finds words at fault.
+        segments: all segments that were scored.
         result: the scores of `segments`.
-        places: index of each segment to explain.
+        indices: the indices of the segments to explain.
     """
-    for first in range(0, len(places), _BLOCK_SEGMENTS):
-        block_places = places[first : first + _BLOCK_SEGMENTS]
-        block = [segments[place] for place in block_places]
-        predictions, columns = [segment.prediction for segment in block], _columns(block)
+    for first in range(0, len(indices), _BLOCK_SEGMENTS):
+        block_indices = indices[first : first + _BLOCK_SEGMENTS]
+        block = [segments[index] for index in block_indices]
+        predictions = [segment.prediction for segment in block]
+        columns = _columns(block)
         alignments: Sequence[Alignment | None] = [None] * len(block)
         faults: Sequence[list[Fault] | None] = [None] * len(block)
         if scorer.aligns:
             alignments = scorer.align(predictions, **columns)
-        if scorer.aligns and scorer.blames:
-            faults = scorer.faults(predictions, alignments)
-        elif scorer.blames:
+            if scorer.blames:
+                faults = scorer.faults(predictions, alignments)
+        elif scorer.blames:  # finds faults without an alignment
             faults = scorer.blame(predictions, **columns)
-        for place, alignment, segment_faults in zip(block_places, alignments, faults, strict=True):
-            yield Explained(
-                segments[place],
-                score=result.segments[place].item(),
-                parts={name: values[place].item() for name, values in result.parts.items()},
+        for index, alignment, segment_faults in zip(block_indices, alignments, faults, strict=True):
+            yield Explanation(
+                segments[index],
+                score=result.segments[index].item(),
+                parts={name: values[index].item() for name, values in result.parts.items()},
                 alignment=alignment,
                 faults=segment_faults,
             )
 
 
 def _draw(
-    explained: Iterator[Explained], paths: Sequence[Path], scorer: "Scorer", *, special_tokens: bool
-) -> Iterator[Explained]:
-    """Draws the heatmap of each segment, and passes the segment on."""
+    explanations: Iterator[Explanation],
+    paths: Sequence[Path],
+    scorer: "Scorer",
+    *,
+    special_tokens: bool,
+) -> Iterator[Explanation]:
+    """Saves the heatmap of each segment, and yields the segment."""
     from mtmetrics.reports.figures import save_figure
     from mtmetrics.reports.heatmap import draw_alignment
 
-    names = scorer.side.fields[-1], "translation"
-    for item, path in zip(explained, paths, strict=True):
+    # The last field is the reference for a metric that compares with both sides.
+    axis_names = scorer.side.fields[-1], "translation"
+    for item, path in zip(explanations, paths, strict=True):
         if item.alignment is not None:
             figure = draw_alignment(
-                item.alignment, item.title, names=names, special_tokens=special_tokens
+                item.alignment, item.title, names=axis_names, special_tokens=special_tokens
             )
             save_figure(figure, path)
         yield item
 
 
 def _print(
-    explained: Iterator[Explained],
+    explanations: Iterator[Explanation],
     scorer: "Scorer",
     result: "MetricResult",
     args: argparse.Namespace,
 ) -> None:
-    """Prints the segments as --format says, with the signature of the scores."""
+    """Prints the segments in the format of --format, with the signature of the scores."""
     from mtmetrics.scorers.words import blames_words
 
-    form = args.format or ("text" if sys.stdout.isatty() else "json")
-    if form == "text":
-        for item in explained:
+    output_format = args.format or ("text" if sys.stdout.isatty() else "json")
+    if output_format == "text":
+        for item in explanations:
             print(_text(item) + "\n")
         if blames_words(scorer):
             print(_legend())
         print(result.signature)
         return
-    output = machine_output()
-    documents = (rounded(_document(item), full=args.full_precision) for item in explained)
-    lines = map(json_line, documents)
-    about = {"signature": result.signature, "report": result.report.as_dict()}
-    if form == "jsonl":
-        output.writelines(itertools.chain(lines, [json_line(about)]))
+    output = utf8_output()
+    documents = map(_document, explanations)
+    lines = (
+        json_line(rounded(document, full_precision=args.full_precision)) for document in documents
+    )
+    summary = {"signature": result.signature, "report": result.report.as_dict()}
+    if output_format == "jsonl":
+        output.writelines(itertools.chain(lines, [json_line(summary)]))
     else:
-        # A segment per line: spread out, the matrices would take a line per number.
-        head = json.dumps(about, ensure_ascii=False, indent=1).removesuffix("\n}")
-        print(f'{head},\n "segments": [\n  ' + ",\n  ".join(map(str.rstrip, lines)) + "\n ]\n}")
+        # Each segment is one line of the document. With indents, its matrices would take one line
+        # per number.
+        opening = json.dumps(summary, ensure_ascii=False, indent=1).removesuffix("\n}")
+        segment_lines = ",\n  ".join(map(str.rstrip, lines))
+        output.write(f'{opening},\n "segments": [\n  {segment_lines}\n ]\n}}\n')
 
 
-def _document(item: Explained) -> Document:
-    """Returns an explained segment as an object of JSON."""
+def _document(item: Explanation) -> Document:
+    """Returns an explained segment as a JSON object."""
     from mtmetrics.matching.word_errors import faults_as_dicts
 
     document = {
         "segment": item.segment.number,
-        **item.segment.compared_fields,
+        **item.segment.texts_by_field,
         "prediction": item.segment.prediction,
         "score": item.score,
         "parts": item.parts,
@@ -346,12 +363,13 @@ def _document(item: Explained) -> Document:
     return document
 
 
-def _text(item: Explained) -> str:
-    """Returns an explained segment for a terminal: its texts with the words at fault marked, what
-    words were matched with, and the worst words."""
-    texts = item.segment.compared_fields
+def _text(item: Explanation) -> str:
+    """Returns an explained segment for a terminal: its texts with the words at fault marked, the
+    matched words, and the worst words."""
+    texts = item.segment.texts_by_field
     texts["translation"] = _marked_prediction(item)
     if item.alignment is not None:
+        # `cells` names the numbers of the alignment: cost, cosine or attention.
         texts[item.alignment.cells] = _matched_words(item.alignment)
     lines = [item.title]
     for name, text in texts.items():
@@ -362,7 +380,7 @@ def _text(item: Explained) -> str:
             subsequent_indent=" " * _LABEL_WIDTH,
         )
         lines += wrapped_lines or [name]
-    worst_faults = sorted(item.faults or (), key=lambda fault: -fault.share)[:_MOST_WORST_WORDS]
+    worst_faults = sorted(item.faults or (), key=lambda fault: -fault.share)[:_WORST_WORDS_SHOWN]
     if worst_faults:
         words = []
         for fault in worst_faults:
@@ -373,7 +391,8 @@ def _text(item: Explained) -> str:
 
 
 def _matched_words(alignment: "Alignment") -> str:
-    """Returns each word of a translation with the word that it was matched with."""
+    """Returns each word of a translation with the word that it was matched with, such as
+    ``dog ← Hund 0.12``."""
     from mtmetrics.reports.styles import decimals
 
     matches = []
@@ -384,14 +403,14 @@ def _matched_words(alignment: "Alignment") -> str:
 
 
 def _legend() -> str:
-    """Returns what the marks and numbers of words at fault mean."""
+    """Returns the legend for the marks and numbers of words at fault."""
     from mtmetrics.matching.word_errors import LEVELS
 
     levels = []
-    for bound, name, (before, behind) in zip(
+    for bound, name, (before, after) in zip(
         LEVELS, ("doubtful", "wrong"), _marks()[1:], strict=True
     ):
-        levels.append(f"{before}{name}{behind} from {bound:g}")
+        levels.append(f"{before}{name}{after} from {bound:g}")
     return (
         "Most at fault: severity (0 to 1), share of all that the words take away from the "
         f"score; {' and '.join(levels)}."
@@ -404,15 +423,16 @@ def _marks() -> tuple[tuple[str, str], ...]:
     return _COLOURED_MARKS if has_colour else _PLAIN_MARKS
 
 
-def _marked_prediction(item: Explained) -> str:
-    """Returns the translation with its words at fault between marks."""
+def _marked_prediction(item: Explanation) -> str:
+    """Returns the translation with marks around its words at fault."""
     from mtmetrics.matching.word_errors import level
 
-    prediction, pieces, end = item.segment.prediction, [], 0
+    prediction = item.segment.prediction
     marks = _marks()
+    marked, end_before = "", 0
     for fault in item.faults or ():
-        before, behind = marks[level(fault.severity)]
-        pieces += [prediction[end : fault.start], before, prediction[fault.start : fault.end]]
-        pieces.append(behind)
-        end = fault.end
-    return "".join(pieces) + prediction[end:]
+        before, after = marks[level(fault.severity)]
+        word = prediction[fault.start : fault.end]
+        marked += prediction[end_before : fault.start] + before + word + after
+        end_before = fault.end
+    return marked + prediction[end_before:]

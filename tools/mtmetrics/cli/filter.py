@@ -1,7 +1,8 @@
 """``mtmetrics filter``: keeps the good sentence pairs of parallel text.
 
 `_filter_here` reads the input three times: for its columns, for checks and scores, and to write the
-pairs that are kept. `_filter_on_cluster` leaves the first two to Ray."""
+kept pairs. `_filter_on_cluster` has Ray check and score blocks of pairs, and then selects from the
+scored blocks."""
 
 import argparse
 import contextlib
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mtmetrics.checks import language_pair
 from mtmetrics.cli import messages, options
-from mtmetrics.cli.output import Document, check_target, opened, write_report
+from mtmetrics.cli.output import Document, check_target, open_output, write_report
 from mtmetrics.cli.pairs_input import Pairs, open_pairs, refuse_columns
 from mtmetrics.cli.ray import (
     absolute_paths,
@@ -36,13 +37,13 @@ if TYPE_CHECKING:
 _FORMATS = ("tsv", "jsonl", "parquet")
 
 
-class _Filtered(NamedTuple):
-    """Parallel text after it was filtered.
+class _FilterResult(NamedTuple):
+    """Counts of a filtered text, and the scores of its kept pairs.
 
     Attributes:
         report: how many pairs were read and removed, with examples; a dictionary for JSON.
-        scores: (n,) scores of the pairs that were kept.
-        tokens: number of tokens of their target sides; 0 where these were not counted.
+        scores: (n,) scores of the kept pairs.
+        tokens: number of target tokens in the kept pairs; 0 if tokens were not counted.
     """
 
     report: dict[str, Any]
@@ -64,20 +65,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("file", nargs="?", metavar="FILE", help=file_help)
     options.add_sources(parser)
-    parser.add_argument("-t", "--predictions", metavar="FILE", help="its translation, one per line")
+    parser.add_argument(
+        "-t", "--predictions", metavar="FILE", help="translations of the lines of -s, one per line"
+    )
     options.add_lang_pair(parser)
     parser.add_argument(
         "--out",
         metavar="FILE",
         help=(
-            "write there: .tsv, .jsonl or .parquet, appears when all is done (default: TSV on "
-            "standard output)"
+            "output file (.tsv, .jsonl or .parquet), which appears only once all pairs are processed "
+            "(default: TSV on standard output)"
         ),
     )
     parser.add_argument(
         "--report",
         metavar="FILE",
-        help="write what was dropped and kept, with examples, there as JSON",
+        help="write a JSON report of what was dropped and kept, with examples, to this file",
     )
     parser.add_argument(
         "--column",
@@ -86,19 +89,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="name of the column of scores (default: %(default)s)",
     )
     selection = parser.add_argument_group(
-        "what is kept of the pairs that pass the checks (one of these)"
+        "selection among the pairs that pass the checks (pass one)"
     )
     selection.add_argument(
-        "--threshold", metavar="SCORE", type=float, help="pairs with at least this score"
+        "--threshold", metavar="SCORE", type=float, help="keep pairs with at least this score"
     )
     selection.add_argument(
-        "--top", metavar="SHARE", type=float, help="the best share of them, such as 0.5"
+        "--top", metavar="SHARE", type=float, help="keep the best share of the pairs, such as 0.5"
     )
     selection.add_argument(
         "--tokens",
         metavar="NUMBER",
         type=int,
-        help="the best ones, of so many tokens on the target side",
+        help="keep the best pairs, up to this many target tokens",
     )
     checks = parser.add_argument_group("checks")
     checks.add_argument(
@@ -107,74 +110,65 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=lambda text: text.split("+"),
         action="extend",
         default=[],
-        help=(
-            "leave out checks: some of blank, length, copy, language, numbers and repeated, "
-            "joined by +"
-        ),
+        help=("checks to skip, joined by +: blank, length, copy, language, numbers, repeated"),
     )
     checks.add_argument(
         "--length-ratio",
         metavar="RATIO",
         type=float,
         default=3.0,
-        help="how many times as long one side may be as the other (default: %(default)s)",
+        help="largest allowed ratio of the lengths of the two sides (default: %(default)s)",
     )
     options.add_metric_options(parser, is_repeatable=True)
     options.add_mix_option(parser)
     add_engine_options(parser)
+    # The engine reads these two, which are options of score.
     parser.set_defaults(run=run, references=None, format=None)
 
 
 def run(args: argparse.Namespace) -> None:
     from mtmetrics.choosing.parallel_text import Filtering, Selection
 
-    selection = Selection(args.threshold, args.top, args.tokens)
     filtering = Filtering(
-        selection,
+        Selection(args.threshold, args.top, args.tokens),
         args.lp,
-        args.skip,
-        args.length_ratio,
-        options.metric_specs(args),
-        options.mix_weights(args),
-        args.column,
+        skip=args.skip,
+        length_ratio=args.length_ratio,
+        specs=options.metric_specs(args),
+        weights=options.mix_weights(args),
+        column=args.column,
     )
     checks = filtering.checks()
-    if args.engine is None:
-        if _output_format(args.out) not in _FORMATS:
-            endings = ", ".join("." + form for form in _FORMATS)
-            raise InputError(f"--out {args.out}: must end in one of {endings}")
-        check_target(args.out, "--out")
     check_target(args.report, "--report")
     run_filter = _filter_here if args.engine is None else _filter_on_cluster
-    filtered = run_filter(args, filtering)
-    if not filtered.report["pairs"]:
+    result = run_filter(args, filtering)
+    if not result.report["pairs"]:
         raise InputError(f"{args.file or args.sources}: empty; there is nothing to filter")
-    rule = {name: value for name, value in vars(selection).items() if value is not None}
     settings = {
-        **rule,
+        **options.passed_values(args, ("threshold", "top", "tokens")),
         "lang_pair": args.lp,
         "checks": checks.names,
         "length_ratio": args.length_ratio,
     }
-    kept_pairs = _describe_kept(filtered, has_tokens=args.tokens is not None)
-    write_report(args.report, {**filtered.report, "kept": kept_pairs, "settings": settings})
-    print(f"mtmetrics: {_summary(filtered)}", file=sys.stderr)
+    kept = _describe_kept(result, has_tokens=args.tokens is not None)
+    write_report(args.report, {**result.report, "kept": kept, "settings": settings})
+    print(f"mtmetrics: {_summary(result)}", file=sys.stderr)
 
 
-def _describe_kept(filtered: _Filtered, *, has_tokens: bool) -> Document:
-    """Returns counts and scores of the pairs that were kept."""
-    counts: Document = {"pairs": len(filtered.scores)}
+def _describe_kept(result: _FilterResult, *, has_tokens: bool) -> Document:
+    """Returns number, tokens and scores of the kept pairs, for JSON."""
+    document: Document = {"pairs": len(result.scores)}
     if has_tokens:
-        counts["tokens"] = filtered.tokens
-    if len(filtered.scores):
-        counts["lowest_score"] = float(filtered.scores.min())
-        counts["mean_score"] = float(filtered.scores.mean())
-    return counts
+        document["tokens"] = result.tokens
+    if len(result.scores):
+        document["lowest_score"] = float(result.scores.min())
+        document["mean_score"] = float(result.scores.mean())
+    return document
 
 
-def _summary(filtered: _Filtered) -> str:
-    """Returns what was read, removed, scored and kept, in one line."""
-    report, scores = filtered.report, filtered.scores
+def _summary(result: _FilterResult) -> str:
+    """Returns how many pairs were read, removed, scored and kept, in one line."""
+    report, scores = result.report, result.scores
     removed = ""
     for check, entry in report["removed"].items():
         if entry["pairs"]:
@@ -185,32 +179,38 @@ def _summary(filtered: _Filtered) -> str:
     )
 
 
-def _filter_here(args: argparse.Namespace, filtering: "Filtering") -> _Filtered:
+def _filter_here(args: argparse.Namespace, filtering: "Filtering") -> _FilterResult:
     """Filters in this process."""
     from mtmetrics.choosing.parallel_text import scan
 
+    output_format = Path(args.out).suffix.removeprefix(".") if args.out else "tsv"
+    if output_format not in _FORMATS:
+        endings = ", ".join("." + ending for ending in _FORMATS)
+        raise InputError(f"--out {args.out}: must end in one of {endings}")
+    check_target(args.out, "--out")
     with open_pairs(_input_paths(args)) as pairs:
-        form = _output_format(args.out)
-        columns = pairs.columns(form, filtering.names)
+        output_columns = pairs.columns(output_format, filtering.names)
         pool = options.model_pool(args, dtype="auto")
         mixture = filtering.mixture(pool)
         texts = messages.progress(pairs.texts(), unit=" pairs", desc="scoring")
         scanned = scan(texts, filtering.checks(), mixture, count_tokens=args.tokens is not None)
         is_kept = filtering.selection.mask(scanned.scores, scanned.tokens)
-        below: dict[str, Any] = {"pairs": int((~is_kept).sum()), "examples": []}
-        if scanned.report["pairs"]:
+        # `_kept_rows` adds the examples, while the kept rows are written.
+        not_selected: dict[str, Any] = {"pairs": int((~is_kept).sum()), "examples": []}
+        if scanned.report["pairs"]:  # `run` reports empty input, for which no file is written
             with (
-                opened(args.out, binary=form == "parquet") as stream,
+                open_output(args.out, binary=output_format == "parquet") as stream,
                 contextlib.closing(
-                    RowWriter(stream, columns, with_header=pairs.is_named)
+                    RowWriter(stream, output_columns, with_header=pairs.is_named)
                 ) as writer,
             ):
-                writer.write(_kept_rows(pairs, scanned, is_kept, filtering.names, below))
-    report = {**scanned.report, "below": below, "metrics": mixture.about(), **pool.about()}
-    return _Filtered(report, scanned.scores[is_kept], int(scanned.tokens[is_kept].sum()))
+                writer.write(_kept_rows(pairs, scanned, is_kept, filtering.names, not_selected))
+    report = {**scanned.report, "below": not_selected, "metrics": mixture.about(), **pool.about()}
+    return _FilterResult(report, scanned.scores[is_kept], int(scanned.tokens[is_kept].sum()))
 
 
 def _input_paths(args: argparse.Namespace) -> list[str]:
+    """Returns the path of the file of pairs, or those of sources and translations."""
     paths = [args.file] if args.file is not None else [args.sources, args.predictions]
     if None in paths or (args.file is not None and (args.sources or args.predictions)):
         raise InputError(
@@ -224,58 +224,58 @@ def _kept_rows(
     scanned: "Scan",
     is_kept: "np.ndarray",
     score_columns: list[str],
-    below: dict[str, Any],
+    not_selected: dict[str, Any],
 ) -> Iterator[Document]:
-    """Yields the rows that are kept, with their scores.
+    """Yields the kept rows with their scores, and collects examples of the others.
 
     Args:
         pairs: the input, read once more.
         scanned: the scores of the pairs that passed the checks.
-        is_kept: (n,) bool, of these pairs.
+        is_kept: (n,) bool, which of these pairs are kept.
         score_columns: names of the columns of scores.
-        below: gets examples of the pairs that are not kept.
+        not_selected: gets examples of the pairs that are not kept.
     """
     from mtmetrics.choosing.parallel_text import add_example
 
+    # Both iterators ascend, so each search continues where the last one ended.
     numbered_rows = enumerate(pairs.rows())
-    for place, number in enumerate(scanned.rows.tolist()):
-        matching_rows = (row for row_number, row in numbered_rows if row_number == number)
+    for index, scored_row in enumerate(scanned.rows.tolist()):
+        matching_rows = (row for row_number, row in numbered_rows if row_number == scored_row)
         row = next(matching_rows, None)
         if row is None:
             raise MTMetricsError(
                 "the input became shorter while it was read; run again when it is complete"
             )
-        score = float(scanned.scores[place])
-        if is_kept[place]:
-            # Of a single metric there is no column besides that of the sums.
-            scores = [score, *scanned.values[:, place].tolist()][: len(score_columns)]
+        score = float(scanned.scores[index])
+        if is_kept[index]:
+            scores = [score]
+            # With a single metric, the weighted sum is the only column.
+            if len(score_columns) > 1:
+                scores += scanned.values[:, index].tolist()
             yield dict(row.fields) | dict(zip(score_columns, scores, strict=True))
         else:
             source, target = row.fields[pairs.source], row.fields[pairs.target]
-            add_example(below, number + 1, source, target, score=score)
+            add_example(not_selected, scored_row + 1, source, target, score=score)
 
 
-def _output_format(out: str | None) -> str:
-    return Path(out).suffix.removeprefix(".") if out else "tsv"
-
-
-def _filter_on_cluster(args: argparse.Namespace, filtering: "Filtering") -> _Filtered:
-    """Filters on the cluster. Scored blocks are kept in OUT/_scored, so that another choice costs
-    no scoring."""
+def _filter_on_cluster(args: argparse.Namespace, filtering: "Filtering") -> _FilterResult:
+    """Filters on the cluster. Scored blocks are kept in OUT/_scored, so that a run with another
+    selection can reuse them."""
     from mtmetrics.cluster.filtering import FilterWorker, choose, merged
 
     engine = chosen_engine(args)
-    names = column_names(args.file)
-    columns = text_columns(args.file, names, ["source", "translation"])
-    refuse_columns(filtering.names, names)
-    specs = {name: _absolute(spec, args.lp) for name, spec in filtering.specs.items()}
+    input_columns = column_names(args.file)
+    text_pair = text_columns(args.file, input_columns, ["source", "translation"])
+    refuse_columns(filtering.names, input_columns)
+    specs = {name: _with_absolute_paths(spec, args.lp) for name, spec in filtering.specs.items()}
     filtering = dataclasses.replace(filtering, specs=specs)
-    pool = absolute_paths(options.pool_options(args, dtype="auto"))
+    pool_options = absolute_paths(options.pool_options(args, dtype="auto"))
+    # Blocks that were scored with the same settings are not scored again.
     settings = {
         "metrics": list(map(str, specs.values())),
         "weights": filtering.weights,
         "names": filtering.names,
-        "pool": pool,
+        "pool": pool_options,
         "checks": [
             args.lp and language_pair(args.lp),
             args.skip,
@@ -283,20 +283,21 @@ def _filter_on_cluster(args: argparse.Namespace, filtering: "Filtering") -> _Fil
             args.tokens is not None,
         ],
     }
-    make_worker = functools.partial(FilterWorker, filtering, columns, pool)
+    make_worker = functools.partial(FilterWorker, filtering, text_pair, pool_options)
     scored_folder = f"{args.out}/_scored"
     blocks = run_blocks(
-        args, engine, make_worker, out=scored_folder, texts=columns, settings=settings
+        args, engine, make_worker, out=scored_folder, texts=text_pair, settings=settings
     )
     report = merged(blocks)
-    scores, repeated, below, tokens = choose(scored_folder, args.out, filtering, columns)
+    # Writes the selected pairs. Near duplicates are removed here, since they may be in two blocks.
+    scores, repeated, not_selected, tokens = choose(scored_folder, args.out, filtering, text_pair)
     if "repeated" not in args.skip:
         report["removed"]["repeated"] = repeated
-    report |= {"below": below, "scored": len(scores) + below["pairs"]}
-    return _Filtered(report, scores, tokens)
+    report |= {"below": not_selected, "scored": len(scores) + not_selected["pairs"]}
+    return _FilterResult(report, scores, tokens)
 
 
-def _absolute(spec: "MetricSpec", lang_pair: str | None) -> "MetricSpec":
-    """Returns the metric with paths that hold in the working folder of another process."""
+def _with_absolute_paths(spec: "MetricSpec", lang_pair: str | None) -> "MetricSpec":
+    """Returns the metric with absolute paths, for workers with another working folder."""
     preset = absolute_paths({"preset": spec.preset_of(lang_pair)})
     return dataclasses.replace(spec, **preset).having(**absolute_paths(dict(spec.options)))

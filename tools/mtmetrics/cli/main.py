@@ -1,4 +1,4 @@
-"""The command ``mtmetrics``: the call of a sub-command, and expected errors as one line and an exit
+"""The command ``mtmetrics``: runs a sub-command, and reports expected errors as one line and an exit
 code."""
 
 import argparse
@@ -26,8 +26,8 @@ from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.scorers.metric import METRICS
 from mtmetrics.scorers.registry import installed_plugins, known_metric
 
-# A new command is a line here, a module of its name that configures its parser, and three examples
-# in `mtmetrics.cli.parser`.
+# To add a command, add a line here, a module of the same name with a function `configure`, and
+# three examples in `mtmetrics.cli.parser`.
 _COMMANDS = {
     "score": "score translations",
     "compare": "compare systems on one test set",
@@ -47,7 +47,7 @@ _COMMANDS = {
     "serve": "score what programs send by HTTP",
     "doctor": "check the installation",
 }
-# Old name -> the new one. They are not listed, and say the new name when they are called.
+# Old name -> new name. An old name still works, but help does not list it, and it prints a note.
 RENAMED = {
     "remap": "train maps",
     "idf": "train idf",
@@ -56,7 +56,7 @@ RENAMED = {
     "plot": "evaluate --plot",
     "tune": "evaluate --tune",
 }
-# Keywords that hold texts -> how messages write their options.
+# Python keyword of an argument with texts -> its option in messages.
 _TEXT_OPTIONS = {"sources": "-s SOURCES", "references": "-r REFERENCES"}
 
 
@@ -64,8 +64,8 @@ def build_parser(only: str | None = None) -> argparse.ArgumentParser:
     """Returns the parser with all commands.
 
     Args:
-        only: a command; the others have a line of help and no options then, so that their modules
-            are not imported.
+        only: the one command that gets its options; "" for none, None for all. The modules of
+            the other commands are not imported.
     """
     parser = Parser(
         prog="mtmetrics",
@@ -80,13 +80,13 @@ def build_parser(only: str | None = None) -> argparse.ArgumentParser:
     for name, command in commands.items():
         if only in (None, name):
             importlib.import_module(f"mtmetrics.cli.{name}").configure(command)
-    for leaf in leaves(parser):
-        leaf.set_defaults(leaf=leaf)
-        leaf.add_argument(
+    for command in runnable_commands(parser):
+        command.set_defaults(command_parser=command)
+        command.add_argument(
             "-q",
             "--quiet",
             action="store_true",
-            help="no progress and no notes; warnings and errors stay",
+            help="hide progress and notes, but not warnings and errors",
         )
     return parser
 
@@ -95,47 +95,42 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line on `argv`, or on the arguments of the process.
 
     Returns:
-        0, 1 if something could not be done, 2 for bad usage, 130 after Ctrl-C, 143 after SIGTERM.
+        0 on success, 1 on failure, 2 for bad usage, 130 after Ctrl-C, 143 after SIGTERM.
     """
-    words = sys.argv[1:] if argv is None else argv
-    if sys.stderr is None:  # `2>&-`, where messages would go to standard output
+    if sys.stderr is None:  # closed by `2>&-`; print(file=None) would write to standard output
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     if sys.stdout is None:
-        return _fail("standard output is closed; where it is not wanted, send it to /dev/null", 1)
+        return _report_failure(
+            "standard output is closed; send it to /dev/null if you do not need it", 1
+        )
     try:
         with tolerant_output(), ended_by_signals():
-            return _call(words)
+            return _run(sys.argv[1:] if argv is None else argv)
     except EndedError as ended:
-        return _fail("terminated", 128 + ended.number)
+        return _report_failure("terminated", 128 + ended.number)
     except KeyboardInterrupt:
-        return _fail("interrupted", 130)
+        return _report_failure("interrupted", 130)
     except BrokenPipeError:  # the reader of our output went away (`| head`)
         return 1
     except OSError as error:
-        place = "" if error.filename is None else f"{error.filename}: "
-        return _fail(f"{place}{error.strerror or error or type(error).__name__}", 1)
+        file = "" if error.filename is None else f"{error.filename}: "
+        return _report_failure(f"{file}{error.strerror or error or type(error).__name__}", 1)
 
 
-def _call(argv: Sequence[str]) -> int:
-    """Runs a command; its expected errors become a line and an exit code."""
+def _run(argv: Sequence[str]) -> int:
+    """Runs a command, and turns its expected errors into one line and an exit code."""
     if "_ARGCOMPLETE" in os.environ:
         complete(build_parser())
     try:
-        _load_plugins(argv)
+        arguments = _parse(argv)
     except MTMetricsError as error:
-        return _fail(str(error), _exit_code(error))
-    names = [word for word in argv if word in _COMMANDS or word in RENAMED]
-    try:
-        parser = build_parser(names[0] if names else "")
-    except argparse.ArgumentError as error:
-        why = "an option of a plug-in is one of the command, too; rename the field of its Settings"
-        return _fail(f"{error}: {why}", 2)
-    arguments = parser.parse_args(argv)
+        return _report_failure(str(error), _exit_code(error))
     messages.quiet = arguments.quiet
     if hasattr(arguments, "renamed"):
         old_name, new_name = arguments.renamed
-        note = f"'mtmetrics {old_name}' is now 'mtmetrics {new_name}'; the old name goes in 2.1"
-        print(f"mtmetrics: {note}", file=sys.stderr)
+        note = f"'mtmetrics {old_name}' is now 'mtmetrics {new_name}'"
+        print(f"mtmetrics: {note}; the old name goes in 2.1", file=sys.stderr)
+    # A training keeps freed blocks of memory to reuse them; other commands return them to the system.
     if getattr(arguments, "large_blocks", False):
         keep_large_blocks()
     else:
@@ -144,11 +139,31 @@ def _call(argv: Sequence[str]) -> int:
         warnings.simplefilter("always", UserWarning)
         warnings.showwarning = functools.partial(_show_warning, set())
         try:
-            refuse_inputs_as_outputs(arguments, arguments.leaf._actions)
+            refuse_inputs_as_outputs(arguments, arguments.command_parser._actions)
             return arguments.run(arguments) or 0
         except MTMetricsError as error:
-            message = error.worded(functools.partial(_flag_of, arguments.leaf))
-            return _fail(message, _exit_code(error))
+            # The message then names the options of the command instead of Python keywords.
+            message = error.worded(functools.partial(_flag_of, arguments.command_parser))
+            return _report_failure(message, _exit_code(error))
+
+
+def _parse(argv: Sequence[str]) -> argparse.Namespace:
+    """Loads the plug-ins that the arguments name, and parses the arguments.
+
+    Raises:
+        MTMetricsError: a plug-in cannot be loaded.
+        InputError: a plug-in has an option that the command has already.
+    """
+    _load_plugins(argv)
+    commands = (word for word in argv if word in _COMMANDS or word in RENAMED)
+    try:
+        parser = build_parser(next(commands, ""))
+    except argparse.ArgumentError as error:
+        raise InputError(
+            f"{error}: an option of a plug-in is one of the command, too; rename the field of its "
+            "Settings"
+        ) from None
+    return parser.parse_args(argv)
 
 
 def _exit_code(error: MTMetricsError) -> int:
@@ -156,8 +171,8 @@ def _exit_code(error: MTMetricsError) -> int:
 
 
 def _flag_of(command: argparse.ArgumentParser, keyword: str, value: str) -> str | None:
-    """Returns a keyword of Python, with its value if there is one, as the option of a command;
-    None where the command has no such option."""
+    """Returns the option of a command for a Python keyword, with `value` if it is not empty; None if
+    the command has no such option."""
     if keyword in _TEXT_OPTIONS:
         return _TEXT_OPTIONS[keyword]
     option = options.flag(keyword)
@@ -167,8 +182,10 @@ def _flag_of(command: argparse.ArgumentParser, keyword: str, value: str) -> str 
 
 
 def _load_plugins(argv: Sequence[str]) -> None:
-    """Makes metrics known whose options the parser has to have: those of --plugin, and installed
-    ones that --metric names. Processes that this one starts find the files by the environment."""
+    """Registers the plug-ins whose options the parser needs: the files of --plugin, and the
+    installed plug-ins that --metric names.
+
+    Child processes find the files through MTMETRICS_PLUGINS."""
     for path in early_options(argv).plugin:
         if not path:
             continue
@@ -178,10 +195,11 @@ def _load_plugins(argv: Sequence[str]) -> None:
         paths = [os.environ.get("MTMETRICS_PLUGINS"), os.path.abspath(path)]
         os.environ["MTMETRICS_PLUGINS"] = os.pathsep.join(filter(None, paths))
     for name in named_metrics(argv):
-        known_metric(name)
+        known_metric(name)  # loads the plug-in with this metric
 
 
-def _fail(message: str, code: int) -> int:
+def _report_failure(message: str, code: int) -> int:
+    """Prints a message as one line to standard error, and returns the exit code."""
     try:
         print("mtmetrics: " + " ".join(message.split()), file=sys.stderr, flush=True)
     except OSError:  # `2>&1 | head`
@@ -196,18 +214,18 @@ def _show_warning(
     *_: object,
     **__: object,
 ) -> None:
-    """Shows a warning about a user's input or settings once, as `warnings.showwarning`."""
+    """Shows a warning about a user's input or settings once; replaces `warnings.showwarning`."""
     text = str(message)
     if issubclass(category, UserWarning) and text not in texts_shown:
         from tqdm import tqdm
 
         texts_shown.add(text)
-        # Above a bar, not in its line.
+        # Prints above a progress bar, not into its line.
         tqdm.write(f"mtmetrics: warning: {text}", file=sys.stderr)
 
 
 def complete(parser: argparse.ArgumentParser) -> None:
-    """Answers the shell's request for completions and ends the process, where argcomplete is
+    """Answers the shell's request for completions and ends the process, if argcomplete is
     installed."""
     with contextlib.suppress(ImportError, MTMetricsError):
         import argcomplete
@@ -220,21 +238,21 @@ def complete(parser: argparse.ArgumentParser) -> None:
             "metric": list(METRICS),
             "preset": sorted({name for metric in METRICS for name in preset_names(metric)}),
         }
-        for command in leaves(parser):
+        for command in runnable_commands(parser):
             for action in command._actions:
                 if action.dest in values:
                     action.completer = argcomplete.completers.ChoicesCompleter(values[action.dest])
         argcomplete.autocomplete(parser)
 
 
-def leaves(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+def runnable_commands(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
     """Yields the parsers of all commands that have no sub-commands."""
     has_subcommands = False
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             has_subcommands = True
             for command in action.choices.values():
-                yield from leaves(command)
+                yield from runnable_commands(command)
     if not has_subcommands:
         yield parser
 

@@ -1,4 +1,4 @@
-"""``mtmetrics mine``: finds sentences that translate each other in two monolingual files.
+"""``mtmetrics mine``: finds sentences of two monolingual files that are translations of each other.
 
 `run` loads the encoder, draws sentences from both files, and mines them in this process or on a
 cluster."""
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from mtmetrics.mining.kept_pairs import MinedPairs
     from mtmetrics.models.packed import Encoder, PackedTokens
 
-    # Keywords of `mine_words` or `mine_sentences`.
+    # Keyword arguments of `mine_words` or `mine_sentences`.
     MiningOptions = dict[str, int | float | Remapping]
 
 _DEFAULT_MEMORY = "12G"
 _LEAST_MEMORY = 2 * 2**30
 _DEFAULT_ENCODER = "mini-encoder"
-# The layer of that encoder that knows words best.
+# The layer of the default encoder whose word vectors match best across languages.
 _WORD_LAYER = 4
 _SIDES = ("source", "target")
 
@@ -54,15 +54,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--layer",
         type=int,
         help=(
-            f"hidden state of the encoder (default: last; with word and {_DEFAULT_ENCODER} {_WORD_LAYER}, "
-            "which knows words best)"
+            f"hidden state of the encoder (default: last; {_WORD_LAYER} for --level word with "
+            f"{_DEFAULT_ENCODER}, whose words match best there)"
         ),
     )
     parser.add_argument(
         "--level",
         choices=("word", "sentence"),
         default="word",
-        help="what is compared (default: %(default)s)",
+        help="compare the words of sentences, or one vector per sentence (default: %(default)s)",
     )
     parser.add_argument(
         "--k",
@@ -83,15 +83,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--memory",
         metavar="SIZE",
         help=(
-            "stay below it, such as 4G; vectors that need more go to files beside --out, and are "
-            "mined block by block (default: 12G)"
+            "memory limit, such as 4G; vectors that need more go to files beside --out, and are "
+            f"mined block by block (default: {_DEFAULT_MEMORY})"
         ),
     )
     parser.add_argument(
         "--engine",
         metavar="ray[=ADDRESS]",
         help=(
-            "ray, or ray=ADDRESS of a cluster: blocks are its tasks; --out must be on a disk that "
+            "ray, or ray=ADDRESS of a cluster: run each block as a task; --out must be on a disk that "
             "all nodes share"
         ),
     )
@@ -107,11 +107,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--sentences",
         type=int,
         default=40000,
-        help="sentences to draw from each file (default: %(default)s)",
+        help="sentences to sample from each file (default: %(default)s)",
     )
-    options.add_seed(text, "the draw")
+    options.add_seed(text, "the sample")
     text.add_argument(
-        "--prepared", action="store_true", help="the files hold clean sentences: do not filter them"
+        "--prepared", action="store_true", help="the files hold clean sentences: skip the cleaning"
     )
     options.add_no_language_filter(text)
     options.add_model_options(parser)
@@ -120,11 +120,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Mines, writes the pairs, and prints what was read, left out and kept."""
-    languages = _check(args)
+    languages = _checked_languages(args)
     if args.layer is None and args.level == "word" and args.encoder == _DEFAULT_ENCODER:
         args.layer = _WORD_LAYER
-    # Models are loaded before the texts are prepared, which takes longer.
-    encoder = _Encoder(args).loaded
+    # Models are loaded first, so that a wrong name fails before the slow preparation of the texts.
+    encoder = _LazyEncoder(args).loaded
     mining_options = _mining_options(args, encoder)
     engine = _engine(args)
     sentences, counts = {}, {}
@@ -148,7 +148,8 @@ def _memory_bytes(args: argparse.Namespace) -> int:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([MGT])i?B?", text, re.IGNORECASE)
     size = 0
     if match is not None:
-        size = int(float(match[1]) * 2 ** {"M": 20, "G": 30, "T": 40}[match[2].upper()])
+        unit = {"M": 2**20, "G": 2**30, "T": 2**40}[match[2].upper()]
+        size = int(float(match[1]) * unit)
     if size < _LEAST_MEMORY:
         raise InputError(
             f"--memory {text!r}: give at least 2G, for models and one block, such as 4G"
@@ -156,8 +157,8 @@ def _memory_bytes(args: argparse.Namespace) -> int:
     return size
 
 
-def _check(args: argparse.Namespace) -> tuple[str, str]:
-    """Refuses, before the work, what would fail after it. Returns the two languages."""
+def _checked_languages(args: argparse.Namespace) -> tuple[str, str]:
+    """Checks the arguments before any work starts, and returns the two languages."""
     from mtmetrics.matching.remapping import KINDS
 
     require_extra("mining", "mtmetrics mine")
@@ -191,14 +192,14 @@ def _check(args: argparse.Namespace) -> tuple[str, str]:
             )
     elif args.cpus_per_worker != 1:
         raise InputError("--cpus-per-worker has no effect without --engine; leave it out")
-    _memory_bytes(args)
+    _memory_bytes(args)  # raises InputError
     check_target(args.out, "--out")
     return languages
 
 
-class _Encoder:
-    """The encoder that the arguments name; each process of a cluster loads its own when it needs
-    it."""
+class _LazyEncoder:
+    """The encoder that the arguments name. It is loaded on first use, in each process of a
+    cluster."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         self._args = args
@@ -206,6 +207,7 @@ class _Encoder:
 
     @functools.cached_property
     def loaded(self) -> "Encoder":
+        """The encoder for words or for sentences."""
         pool = options.model_pool(self._args, dtype="auto" if self._args.engine else "float32")
         load = pool.encoder if self.level == "word" else pool.sentence_encoder
         return load(self._args.encoder, layer=self._args.layer)
@@ -219,11 +221,10 @@ class _Encoder:
 
 
 def _mining_options(args: argparse.Namespace, encoder: "Encoder") -> "MiningOptions":
-    """Returns the keywords that the user gave for mining, with the map."""
+    """Returns the keyword arguments for mining that the user passed, with the map of --maps."""
     from mtmetrics.matching.remapping_files import load_map
 
-    values = {name: getattr(args, name) for name in ("k", "share", "limit")}
-    mining_options = {name: value for name, value in values.items() if value is not None}
+    mining_options = options.passed_values(args, ("k", "share", "limit"))
     if args.maps is not None:
         mining_options["remapping"] = load_map(
             args.maps,
@@ -263,10 +264,10 @@ def _mine_here(
             # A third of the memory for each side; the rest is for models, texts and one block.
             memory_bytes=_memory_bytes(args) // 3,
             folder=Path(args.out).parent,
-            wrap=_bar("encoding"),
+            wrap=_progress_bar("encoding"),
         )
         sides.append(encoded_side)
-    return _mine(args)(*sides, **mining_options, wrap=_bar("mining"))
+    return _mining_function(args)(*sides, **mining_options, wrap=_progress_bar("mining"))
 
 
 def _mine_on_cluster(
@@ -276,66 +277,70 @@ def _mine_on_cluster(
     encoder: "Encoder",
     mining_options: "MiningOptions",
 ) -> "MinedPairs":
-    """Mines the sentences of source and target on a cluster, whose tasks are blocks. What they
-    have done stays in a folder until the end, so that an interrupted call goes on."""
+    """Mines the sentences of source and target on a cluster. Each block is one task.
+
+    Results of finished tasks stay in the work folder until the end, so that an interrupted run can
+    be resumed."""
     from mtmetrics.cli.ray import absolute_paths
     from mtmetrics.cluster.engine import connected
     from mtmetrics.cluster.task_map import TaskMap
     from mtmetrics.mining.sides import encode_side
 
     remapping = mining_options.get("remapping")
+    # Results of tasks with the same settings are reused.
     settings = {
         **{name: getattr(args, name) for name in ("level", "layer", "dtype", "k")},
         "encoder": encoder.fingerprint,
         "map": None if remapping is None else remapping.fingerprint,
     }
     folder = _work_folder(args)
-    encoding = TaskMap(engine, folder / "encoded", settings, _bar("encoding"))
+    encode_tasks = TaskMap(engine, folder / "encoded", settings, _progress_bar("encoding"))
     mining_engine = dataclasses.replace(engine, gpus=False)
-    mining = TaskMap(mining_engine, folder / "mined", settings, _bar("mining"))
+    mine_tasks = TaskMap(mining_engine, folder / "mined", settings, _progress_bar("mining"))
     worker_args = argparse.Namespace(**vars(args) | absolute_paths({"encoder": args.encoder}))
     if args.level == "word":
-        mining_options["threads"] = args.cpus_per_worker
+        mining_options = mining_options | {"threads": args.cpus_per_worker}
     with connected(engine):
         sides = []
         for side, language in zip(_SIDES, language_pair(args.lp), strict=True):
             encoded_side = encode_side(
                 sentences[side],
-                _Encoder(worker_args),
+                _LazyEncoder(worker_args),
                 language=language,
                 memory_bytes=None,
                 folder=folder / side,
-                run=encoding,
+                run=encode_tasks,
             )
             sides.append(encoded_side)
-        return _mine(args)(*sides, **mining_options, run=mining)
+        return _mining_function(args)(*sides, **mining_options, run=mine_tasks)
 
 
-def _mine(args: argparse.Namespace) -> "Callable[..., MinedPairs]":
-    """Returns the function that mines on the level of the arguments."""
+def _mining_function(args: argparse.Namespace) -> "Callable[..., MinedPairs]":
+    """Returns the function that mines by words or by sentence vectors, as --level says."""
     from mtmetrics.mining.sentences import mine_sentences
     from mtmetrics.mining.word_level import mine_words
 
     return mine_words if args.level == "word" else mine_sentences
 
 
-def _bar(description: str) -> Callable:
-    """Returns a function that wraps an iteration in a bar of progress."""
+def _progress_bar(description: str) -> Callable:
+    """Returns a function that shows a progress bar over an iterable."""
     return functools.partial(messages.progress, desc=description, unit=" blocks")
 
 
 def _work_folder(args: argparse.Namespace) -> Path:
-    """Returns where a run on a cluster keeps vectors and results until it is done."""
+    """Returns the folder where a run on a cluster keeps vectors and results until it is done."""
     return Path(args.out).absolute().with_suffix(".work")
 
 
 def _read_sentences(
     args: argparse.Namespace, path: str, language: str
 ) -> tuple[list[str], dict[str, int]]:
-    """Reads and cleans sentences, and draws as many as --sentences says.
+    """Reads and cleans sentences, and samples up to --sentences of them.
 
     Returns:
-        The sentences, and how many were read, left out and drawn.
+        The sentences, and how many were drawn; without --prepared also how many were read and left
+        out.
     """
     from mtmetrics.io.lines import iter_lines
     from mtmetrics.mining.clean_text import draw, prepare
@@ -344,7 +349,8 @@ def _read_sentences(
         iter_lines(path, "segments"), desc=f"preparing {language}", unit=" lines"
     )
     if args.prepared:
-        sentences, counts = [" ".join(line.split()) for line in lines if line.strip()], {}
+        sentences = [" ".join(line.split()) for line in lines if line.strip()]
+        counts = {}
         if not sentences:
             raise InputError(f"{path}: empty; there are no sentences")
     else:

@@ -1,9 +1,9 @@
 """Options that several commands share.
 
 Functions ``add_...`` add options to a parser, or to a group of options of a parser. The other
-functions read parsed arguments: `settings_of`, `mix_weights`, `metric_specs`,
-`single_metric_options` and `model_pool`. A command that needs another help text or another default
-for a flag, such as ``--lp`` or ``--format``, defines this flag itself."""
+functions read parsed arguments: `settings_of`, `mix_weights`, `metric_specs`, `scorer_keywords`,
+`single_scorer_keywords`, `pool_options` and `model_pool`. A command that needs another help text or
+another default for a flag, such as ``--lp`` or ``--format``, defines this flag itself."""
 
 import argparse
 import dataclasses
@@ -30,21 +30,21 @@ Container = argparse._ActionsContainer
 Subparsers = argparse._SubParsersAction
 # Keywords of `load_scorer`: ``metric``, ``preset``, ``lang_pair``, ``against``, and settings of the
 # metric.
-LoaderOptions = dict[str, Any]
-# A value of an option that is a plain setting.
+ScorerKeywords = dict[str, Any]
+# Values that a setting can have on the command line.
 PlainValue = bool | int | float | str
 # Keywords of `add_argument` for an option that takes one value or several. Where the user repeats
 # the flag, its values are joined.
 REPEATABLE_LIST = {"nargs": "+", "action": "extend", "default": []}
 DEFAULT_METRIC = "xmoverscore"
-_ROW_FILES = (
+_ROW_FILE_HELP = (
     "TSV (source, translation and reference in this order, or named by a header row), .csv with "
-    "a header row, .jsonl or .parquet (source, translation, reference; or src, mt, ref); - "
-    "reads TSV from standard input"
+    "a header row, .jsonl or .parquet (source, translation, reference; or src, mt, ref); or "
+    "- for TSV from standard input"
 )
-# Options that commands define. A metric setting with one of these names gets no flag of its own,
-# because the command already defines that flag.
-_OPTIONS_OF_COMMANDS = (
+# Names of options that commands define. A metric setting with one of these names gets no flag of
+# its own.
+_RESERVED_OPTIONS = (
     "lang_pair",
     "against",
     "metric",
@@ -56,14 +56,14 @@ _OPTIONS_OF_COMMANDS = (
     "seed",
     "correction",
 )
-# Title of the group of options that replace a preset's values. Help lists its options only for the
-# metrics that the user names: ``mtmetrics score --metric sentsim --help``.
-PRESET_OVERRIDES_TITLE = "instead of what the preset says"
+# Title of the group of options that replace a preset's values. Help shows these options only for
+# the metrics that the user names: ``mtmetrics score --metric sentsim --help``.
+PRESET_OVERRIDES_TITLE = "options that override the preset"
 _DTYPE_DEFAULT = "float32; auto in filter and rerank, and with --engine ray"
 
 
 def flag(keyword: str) -> str:
-    """Returns the flag of the command line for a keyword of Python."""
+    """Returns the command-line flag of a Python keyword."""
     return "--lp" if keyword == "lang_pair" else f"--{keyword.replace('_', '-')}"
 
 
@@ -74,19 +74,19 @@ def settings_with_flags() -> dict[str, list[dataclasses.Field]]:
     for metric in METRICS.values():
         fields = metric.settings().options().values()
         fields_of_metric[metric.name] = [
-            field for field in fields if field.name not in _OPTIONS_OF_COMMANDS
+            field for field in fields if field.name not in _RESERVED_OPTIONS
         ]
     return fields_of_metric
 
 
 def _names_of_settings_with_flags() -> list[str]:
-    """Returns the names of the settings of all metrics that have a flag, each once."""
+    """Returns the names of the settings of all metrics that have a flag, without duplicates."""
     names = [field.name for fields in settings_with_flags().values() for field in fields]
     return list(dict.fromkeys(names))
 
 
-def format_default(field: dataclasses.Field) -> str:
-    """Formats the default of a setting for help; an empty text for None and False."""
+def _format_default(field: dataclasses.Field) -> str:
+    """Formats the default of a setting for help; returns "" for None and False."""
     if field.default is None or field.default is False:
         return ""
     return f" (default: {field.default})"
@@ -94,12 +94,12 @@ def format_default(field: dataclasses.Field) -> str:
 
 def add_settings(
     group: Container,
-    owners: Mapping[str, Iterable[dataclasses.Field]],
-    format_default: Callable[[dataclasses.Field], str] = format_default,
+    fields_by_owner: Mapping[str, Iterable[dataclasses.Field]],
+    format_default: Callable[[dataclasses.Field], str] = _format_default,
 ) -> None:
-    """Adds an option for each field of settings: of metrics, trainings, productions or models.
+    """Adds an option for each field of settings: of metrics, trainings, presets or models.
 
-    The parsed value is None where the user omits the flag. `settings_of` skips such values, so that
+    The parsed value is None if the user omits the flag. `settings_of` skips such values, so that
     the settings class sets its default.
 
     Several owners may have a field of the same name. Then one option serves all of them. If their
@@ -107,13 +107,14 @@ def add_settings(
 
     Args:
         group: takes the options.
-        owners: name of an owner of settings -> its fields, with a `help` in their metadata.
+        fields_by_owner: name of an owner of settings -> its fields, with a `help` in their
+            metadata. The name of a single owner is never shown, and may be "".
         format_default: returns the text that shows the default of a field, after its help.
     """
     fields: dict[str, dataclasses.Field] = {}
     # Name of a field -> help text -> the owners that have this help text.
     owners_by_help: dict[str, dict[str, list[str]]] = {}
-    for owner, owned_fields in owners.items():
+    for owner, owned_fields in fields_by_owner.items():
         for field in owned_fields:
             fields.setdefault(field.name, field)
             help_text = field.metadata["help"] + format_default(field)
@@ -136,6 +137,7 @@ def _add_setting(group: Container, field: dataclasses.Field, help_text: str) -> 
         group.add_argument(flag(field.name), action=action, default=None, help=help_text)
         return
     is_number = types <= {int, float}
+    # With an empty "usage" argparse makes the metavar.
     metavar = field.metadata.get("usage", "N" if is_number else None) or None
     group.add_argument(flag(field.name), metavar=metavar, type=_value_reader(types), help=help_text)
 
@@ -155,19 +157,25 @@ def _value_reader(types: set[type]) -> Callable[[str], PlainValue]:
 
 
 def settings_of(args: argparse.Namespace, settings_class: type[T]) -> T:
-    """Makes settings of a class from the flags that the user passed.
+    """Builds an object of `settings_class` from the flags that the user passed.
 
-    A field whose flag the user omitted keeps the default of the class."""
+    A field keeps its default if the user omitted its flag."""
     names = [field.name for field in dataclasses.fields(settings_class)]  # type: ignore[arg-type]
+    return settings_class(**passed_values(args, names))
+
+
+def passed_values(args: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
+    """Returns the values of options that the user passed; leaves out None."""
     values = {name: getattr(args, name) for name in names}
-    return settings_class(**{name: value for name, value in values.items() if value is not None})
+    return {name: value for name, value in values.items() if value is not None}
 
 
-def add_lang_pair(group: Container) -> None:
+def add_lang_pair(group: Container, *, required: bool = False) -> None:
     """Adds ``--lp``."""
     group.add_argument(
         "--lp",
         metavar="XX-YY",
+        required=required,
         help="language pair, such as de-en, deu_Latn-eng_Latn or en-pt_BR",
     )
 
@@ -178,7 +186,7 @@ def add_sources(group: Container) -> None:
 
 
 def add_encoder(group: Container) -> None:
-    """Adds ``--encoder MODEL``, which must be given."""
+    """Adds ``--encoder MODEL``, which is required."""
     group.add_argument(
         "--encoder",
         metavar="MODEL",
@@ -212,8 +220,8 @@ def add_where(group: Container) -> None:
     group.add_argument(
         "--where",
         metavar="CONDITION",
-        help="only rows whose field has this value (year=2020, system=NAME), or a number that is "
-        "at least this large ('judgements>=2')",
+        help="use only rows with FIELD=VALUE (year=2020, system=NAME) or FIELD>=NUMBER "
+        "('judgements>=2')",
     )
 
 
@@ -236,26 +244,26 @@ def add_judged_options(group: Container) -> None:
     )
 
 
-def add_seed(group: Container, random_choice: str, default: int = 1) -> None:
+def add_seed(group: Container, purpose: str, default: int = 1) -> None:
     """Adds ``--seed``.
 
     Args:
         group: takes the option.
-        random_choice: completes the help "of ...": names what the seed determines.
-        default: the seed where the user passes none.
+        purpose: what the seed determines; the help is "of " and this text.
+        default: the seed if the user passes none.
     """
     group.add_argument(
         "--seed",
         metavar="SEED",
         type=int,
         default=default,
-        help=f"of {random_choice} (default: %(default)s)",
+        help=f"of {purpose} (default: %(default)s)",
     )
 
 
 def add_monolingual_files(group: Container) -> None:
     """Adds the language pair and two files of sentences, one for each language."""
-    group.add_argument("--lp", metavar="XX-YY", required=True, help="language pair, such as de-en")
+    add_lang_pair(group, required=True)
     group.add_argument(
         "--source-text",
         metavar="FILE",
@@ -276,15 +284,15 @@ def add_no_language_filter(group: Container) -> None:
     )
 
 
-def add_row_options(parser: argparse.ArgumentParser, *, one_file: str = _ROW_FILES) -> None:
+def add_row_options(parser: argparse.ArgumentParser, *, file_help: str = _ROW_FILE_HELP) -> None:
     """Adds the files to read and the language pair.
 
     Args:
         parser: of the command.
-        one_file: help of the argument FILE; says which kinds of rows the file may hold.
+        file_help: help of the argument FILE; says in which formats the file may be.
     """
     group = parser.add_argument_group("input")
-    group.add_argument("file", metavar="FILE", nargs="?", help=one_file)
+    group.add_argument("file", metavar="FILE", nargs="?", help=file_help)
     add_sources(group)
     group.add_argument(
         "-t",
@@ -298,7 +306,8 @@ def add_row_options(parser: argparse.ArgumentParser, *, one_file: str = _ROW_FIL
         "--references",
         metavar="FILE",
         **REPEATABLE_LIST,
-        help="one reference per line; of several files the best one counts",
+        help="one reference per line; several files give each segment several references, of which "
+        "the best one counts",
     )
     add_lang_pair(group)
 
@@ -322,14 +331,16 @@ def add_output_options(
 
 def add_metric_options(parser: argparse.ArgumentParser, *, is_repeatable: bool = False) -> None:
     """Adds the options that choose metric, preset and side, the options that replace values of the
-    preset, and the options of running models.
+    preset, and the options for running the models.
+
+    A side is what a metric compares the translation with: the source, the reference, or both.
 
     Args:
         parser: of the command.
         is_repeatable: whether the command takes several metrics.
     """
     group = parser.add_argument_group("metric")
-    repeatable = "; repeatable, each is run once" if is_repeatable else ""
+    repeatable = "; pass it once for each metric" if is_repeatable else ""
     add_metric(
         group,
         f"metric, such as sentsim:mini or sentsim:mini:variant=wmd{repeatable} (default: "
@@ -339,7 +350,7 @@ def add_metric_options(parser: argparse.ArgumentParser, *, is_repeatable: bool =
     group.add_argument(
         "--preset",
         metavar="NAME|DIR",
-        help="preset, or a folder with a preset.toml (default: paper; mini of uscore, esim, "
+        help="preset, or a folder with a preset.toml (default: paper; mini for uscore, esim, "
         "bilstm*)",
     )
     group.add_argument(
@@ -361,11 +372,11 @@ def add_metric(group: Container, help_text: str) -> None:
 
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of running models: device, number format, batch size, use of the Hub."""
+    """Adds the options for running models: device, number format, batch size, use of the Hub."""
 
     def format_model_default(field: dataclasses.Field) -> str:
         # The default of --dtype depends on the command, not on the class of settings.
-        return f" (default: {_DTYPE_DEFAULT})" if field.name == "dtype" else format_default(field)
+        return f" (default: {_DTYPE_DEFAULT})" if field.name == "dtype" else _format_default(field)
 
     group = parser.add_argument_group("models")
     add_settings(group, {"": dataclasses.fields(Running)}, format_model_default)
@@ -410,7 +421,7 @@ def mix_weights(args: argparse.Namespace) -> dict[str, float]:
     return weights
 
 
-def single_metric_options(args: argparse.Namespace) -> LoaderOptions:
+def single_scorer_keywords(args: argparse.Namespace) -> ScorerKeywords:
     """Returns the keywords of `load_scorer`, for a command that takes one metric.
 
     Raises:
@@ -422,10 +433,10 @@ def single_metric_options(args: argparse.Namespace) -> LoaderOptions:
             f"--metric {further_specs[0]}: this command takes one metric; score, compare and "
             "evaluate take several"
         )
-    return loader_options(spec, args)
+    return scorer_keywords(spec, args)
 
 
-def loader_options(spec: "MetricSpec", args: argparse.Namespace) -> LoaderOptions:
+def scorer_keywords(spec: "MetricSpec", args: argparse.Namespace) -> ScorerKeywords:
     """Returns the keywords of `mtmetrics.scorers.registry.load_scorer` for a metric.
 
     They include the language pair if the command has ``--lp``."""
@@ -440,20 +451,19 @@ def metric_specs(
 ) -> "dict[str, MetricSpec]":
     """Reads the metrics that the arguments name, with their presets and options.
 
-    --preset and --against complete each metric. Flags of settings complete a single metric. What
-    the user writes inside --metric wins over all of them.
+    --preset and --against fill in what each metric leaves open. Flags of settings do the same for
+    a single metric. A value inside --metric wins over all of them.
 
     Args:
         args: parsed arguments.
-        default_metrics: the metrics where the user names none.
+        default_metrics: the metrics if the user names none.
 
     Returns:
         The value of --metric, as the user wrote it -> the metric.
 
     Raises:
-        InputError: a metric is named twice; the user passes the flag of a setting, but not exactly
-            one metric, so that the flag does not say whose setting it is; or `MetricSpec.parse`
-            refuses a text.
+        InputError: a metric is named twice; the flag of a setting is passed with several metrics,
+            or with none, so that its metric is unclear; or `MetricSpec.parse` rejects a value of --metric.
     """
     from mtmetrics.scorers.spec import MetricSpec
 
@@ -461,8 +471,7 @@ def metric_specs(
     for text in texts:
         if texts.count(text) > 1:
             raise InputError(f"--metric {text}: given twice")
-    values = {name: getattr(args, name) for name in _names_of_settings_with_flags()}
-    options = {name: value for name, value in values.items() if value is not None}
+    options = passed_values(args, _names_of_settings_with_flags())
     if len(texts) != 1 and options:
         first_flag = flag(next(iter(options)))
         expected_form = f"{DEFAULT_METRIC}:{args.preset or 'paper'}:{first_flag[2:]}=VALUE"
@@ -470,11 +479,11 @@ def metric_specs(
     specs = {}
     for text in texts:
         spec = MetricSpec.parse(text).filled(args.preset, options)
-        specs[text] = spec if args.against is None else _compared_with(spec, args.against)
+        specs[text] = spec if args.against is None else _with_side(spec, args.against)
     return specs
 
 
-def _compared_with(spec: "MetricSpec", against: str) -> "MetricSpec":
+def _with_side(spec: "MetricSpec", against: str) -> "MetricSpec":
     """Returns the metric with the side that --against names.
 
     The metric stays unchanged if it can compare with one side only, if its options name a side
@@ -486,6 +495,7 @@ def _compared_with(spec: "MetricSpec", against: str) -> "MetricSpec":
     metric = known_metric(spec.metric)
     if metric is None:
         return spec
+    # Raises InputError even if the metric has a single side, which needs no option.
     side = metric.side_of_options({"against": against}, metric.columns)
     if len(metric.sides) == 1:
         return spec
@@ -497,7 +507,7 @@ def pool_options(args: argparse.Namespace, *, dtype: str = "float32") -> dict[st
 
     Args:
         args: parsed arguments.
-        dtype: the number format where the user omits --dtype.
+        dtype: the number format if the user omits --dtype.
     """
     running = settings_of(args, Running)
     return dataclasses.asdict(running) | {"dtype": args.dtype or dtype}
@@ -506,13 +516,13 @@ def pool_options(args: argparse.Namespace, *, dtype: str = "float32") -> dict[st
 def model_pool(args: argparse.Namespace, *, dtype: str = "float32") -> "ModelPool":
     """Makes a pool that runs models with the options of the arguments, see `pool_options`.
 
-    Prints a note with the chosen number format if the user passes ``--dtype auto``. A command whose
-    default is auto prints no note, unless the user passes it."""
+    Prints a note with the chosen number format if the user passes ``--dtype auto``, but not if auto
+    is only the default of the command."""
     from mtmetrics.models.pool import ModelPool
 
     pool = ModelPool(**pool_options(args, dtype=dtype))
     if args.dtype == "auto" and not messages.quiet:
         number_format = pool.number_format
-        note = f"computes in {number_format.name}: {number_format.reason}"
+        note = f"computing in {number_format.name}: {number_format.reason}"
         print(f"mtmetrics: {note}", file=sys.stderr)
     return pool

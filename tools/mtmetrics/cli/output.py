@@ -1,5 +1,5 @@
-"""Output of commands: formats, digits, reports, warnings; checks before the work that it can be
-written; and files that appear only when they are whole."""
+"""Output of the commands: rounds and prints results, checks before a long computation that the
+output can be written, and opens files that appear only when they are complete."""
 
 import argparse
 import contextlib
@@ -19,91 +19,97 @@ from mtmetrics.io.atomic import is_special_file
 if TYPE_CHECKING:
     from mtmetrics.reports.styles import Report
 
-# An object of JSON.
+# A JSON object.
 Document = dict[str, object]
-# Attributes of parsed arguments that name what is written.
-_OUTPUTS = ("out", "report", "plot", "tuned")
-# A placeholder of options that name files or folders, perhaps with ranges of lines.
+# Attributes of parsed arguments that name output files or folders; `tuned` is that of --tune DIR.
+_OUTPUT_ATTRIBUTES = ("out", "report", "plot", "tuned")
+# Matches the metavar of options that name files or folders, such as FILE or FILE:1-9.
 _FILE_METAVAR = re.compile(r"\b(FILE|DIR)\b")
+# Formats of rows of scores. All but the first are also endings of files.
 FORMATS = ("table", "json", "jsonl", "tsv", "csv", "markdown", "parquet")
+# Formats of a report that is a table.
 TABLE_FORMATS = ("table", "json", "markdown", "latex", "csv", "tsv")
 
 
-def rounded(value: object, *, full: bool) -> object:
-    """Returns plain data with its numbers rounded.
+def rounded(value: object, *, full_precision: bool) -> object:
+    """Returns plain data for JSON: numbers are rounded, and NaN becomes None.
 
     Args:
         value: numbers, texts, and lists and dictionaries of these.
-        full: whether numbers keep all digits; else they keep 6 significant ones. What is no number
-            becomes None in both cases.
+        full_precision: whether numbers keep all digits; else they keep 6 significant ones.
     """
     if isinstance(value, float) and math.isnan(value):
         return None
-    if isinstance(value, float) and not full:
+    if isinstance(value, float) and not full_precision:
         return float(f"{value:.6g}")
     if isinstance(value, Mapping):
-        return {key: rounded(inner, full=full) for key, inner in value.items()}
+        return {key: rounded(inner, full_precision=full_precision) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [rounded(inner, full=full) for inner in value]
+        return [rounded(inner, full_precision=full_precision) for inner in value]
     return value
 
 
-def pick_format(name: str | None, out: str | None = None) -> str:
-    """Returns the output format: as named, else by the end of the output file's name, else a table
-    on a terminal and JSON where the output is piped.
+def pick_format(requested_format: str | None, out: str | None = None) -> str:
+    """Returns the output format: the requested one, else by the ending of the output file, else a
+    table on a terminal and JSON in a pipe.
 
     Raises:
-        InputError: the file's name says nothing, or the format does not suit it.
+        InputError: the file's ending names no format, or the format does not suit the output.
     """
     if out:
         suffix = Path(out.removesuffix(".gz")).suffix.removeprefix(".")
-        by_target = "markdown" if suffix == "md" else suffix
+        default_format = "markdown" if suffix == "md" else suffix
     else:
-        by_target = "table" if sys.stdout.isatty() else "json"
+        default_format = "table" if sys.stdout.isatty() else "json"
     endings = FORMATS[1:]
-    if name is None and out and by_target not in endings:
+    if requested_format is None and out and default_format not in endings:
         raise InputError(
             f"--out {out}: ends in none of {', '.join('.' + ending for ending in endings)}; pass "
             "--format"
         )
-    form = name or by_target
-    if form == "parquet" and (not out or out.endswith(".gz")):
-        raise InputError("--format parquet needs --out FILE, which is compressed by itself: no .gz")
-    if name == "table" and out:
+    output_format = requested_format or default_format
+    if output_format == "parquet" and not out:
+        raise InputError("--format parquet needs --out FILE")
+    if output_format == "parquet" and out.endswith(".gz"):
+        raise InputError(f"--out {out}: Parquet is compressed already; pass a name with no .gz")
+    if requested_format == "table" and out:
         raise InputError("--format table is for the screen; --out takes the other formats")
-    return form
+    return output_format
 
 
-def machine_output() -> IO[str]:
-    """Returns standard output for what programs read: in UTF-8, whatever the shell says. Tables for
-    people keep the encoding of the shell, and lose what it lacks."""
+def utf8_output() -> IO[str]:
+    """Switches standard output to UTF-8, for output that programs read, and returns it.
+
+    Tables for people keep the encoding of the shell, and lose characters that it lacks."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
     return sys.stdout
 
 
 def print_json(document: object) -> None:
-    """Prints plain data as JSON, with all digits."""
-    machine_output()
+    """Prints plain data as JSON, in UTF-8."""
+    utf8_output()
     print(json.dumps(document, ensure_ascii=False, indent=1))
 
 
 def print_report(report: "Report", args: argparse.Namespace) -> None:
-    """Prints a report as ``--format`` says. The numbers of JSON are rounded unless
-    ``--full-precision`` wants all digits, or the command has no such option."""
-    style = pick_format(args.format)
-    if style == "json":
-        print_json(rounded(report.document, full=getattr(args, "full_precision", True)))
+    """Prints a report in the format of ``--format``.
+
+    The numbers of JSON are rounded, unless the user passes ``--full-precision`` or the command does
+    not have this option."""
+    output_format = pick_format(args.format)
+    if output_format == "json":
+        print_json(rounded(report.document, full_precision=getattr(args, "full_precision", True)))
         return
-    if style != "table":
-        machine_output()
-    print(report.render(style))
+    if output_format != "table":
+        utf8_output()
+    print(report.render(output_format))
 
 
-def print_warnings(lines: Iterable[str]) -> None:
-    """Prints what is unusual to standard error, a line each."""
-    for line in lines:
-        print(f"mtmetrics: warning: {line}", file=sys.stderr)
+def print_warnings(warnings: Iterable[str]) -> None:
+    """Prints each warning as one line to standard error."""
+    for warning in warnings:
+        print(f"mtmetrics: warning: {warning}", file=sys.stderr)
 
 
 def check_target(
@@ -112,20 +118,20 @@ def check_target(
     *,
     overwrite: bool = True,
     folder: bool = False,
-    mend: str = "pass --overwrite or another name",
+    advice: str = "pass --overwrite or another name",
 ) -> None:
-    """Refuses, before the work, a target that could not be written after it.
+    """Checks, before a long computation, that its output can be written.
 
     Args:
-        path: the file, or `folder`; None is never refused.
+        path: the output file or folder; None is accepted.
         option: names the path in messages.
-        overwrite: whether a path that exists may be replaced.
-        folder: whether a folder is written.
-        mend: how to mend a path that exists.
+        overwrite: whether an existing path may be replaced.
+        folder: whether the output is a folder.
+        advice: tells the user what to do if the path exists.
 
     Raises:
-        InputError: there is no folder to put it in; it exists and may not be replaced; or it is a
-            folder instead of a file, or a file instead of a folder.
+        InputError: the parent folder does not exist; the path exists and may not be replaced; or it
+            is a folder instead of a file, or a file instead of a folder.
     """
     if not path or is_special_file(path):
         return
@@ -135,42 +141,47 @@ def check_target(
     if not Path(path).exists():
         return
     if not overwrite:
-        raise InputError(f"{option} {path}: exists already; {mend}")
+        raise InputError(f"{option} {path}: exists already; {advice}")
     if Path(path).is_dir() != folder:
-        wrong = "is a file; a folder is needed" if folder else "is a folder; a file is needed"
-        raise InputError(f"{option} {path}: {wrong}")
+        problem = "is a file; a folder is needed" if folder else "is a folder; a file is needed"
+        raise InputError(f"{option} {path}: {problem}")
 
 
 def refuse_inputs_as_outputs(
     arguments: argparse.Namespace, options: Iterable[argparse.Action]
 ) -> None:
-    """Refuses, before the work, output that would replace an input, also by a link or another path,
-    or other output.
+    """Checks, before a command runs, that each output differs from all inputs and other outputs.
+
+    Two paths are also equal if one is a link to the other.
 
     Args:
         arguments: values of the options.
-        options: those of the command; their placeholders say which of them name files.
+        options: the options of the command; their metavars say which of them name files.
+
+    Raises:
+        InputError: an output would replace an input or another output.
     """
     inputs, outputs = _named_files(arguments, options)
     outputs_before: dict[str, str] = {}
-    for label, path in outputs.items():
-        # Files that a folder holds already stay, unless the whole folder is replaced.
-        is_filled = os.path.isdir(path) and not getattr(arguments, "overwrite", False)
-        if not is_special_file(path) and not is_filled:
-            _refuse_replacement(label, path, inputs)
-            for label_before, path_before in outputs_before.items():
+    for option, path in outputs.items():
+        # An existing folder keeps its files, unless the whole folder is replaced.
+        keeps_files = os.path.isdir(path) and not getattr(arguments, "overwrite", False)
+        if not is_special_file(path) and not keeps_files:
+            _refuse_replacement(option, path, inputs)
+            for option_before, path_before in outputs_before.items():
                 if os.path.realpath(path_before) == os.path.realpath(path):
-                    raise InputError(f"{label}: is {label_before}, too; pass another name")
-        outputs_before[label] = path
+                    raise InputError(f"{option}: is {option_before}, too; pass another name")
+        outputs_before[option] = path
 
 
 def _named_files(
     arguments: argparse.Namespace, options: Iterable[argparse.Action]
 ) -> tuple[dict[str, list[str]], dict[str, str]]:
-    """Returns the files that a call names.
+    """Returns the files and folders that the arguments name.
 
     Returns:
-        Option -> the inputs that it names, and option with its value -> the output.
+        Two dictionaries: option -> paths of its inputs, and option with its value, such as
+        "--out scores.tsv" -> path of the output.
     """
     inputs: dict[str, list[str]] = {}
     outputs: dict[str, str] = {}
@@ -180,7 +191,7 @@ def _named_files(
         if value is None or not values:
             continue
         name = option.option_strings[-1] if option.option_strings else str(option.metavar)
-        if option.dest in _OUTPUTS:
+        if option.dest in _OUTPUT_ATTRIBUTES:
             outputs |= {f"{name} {path}": path for path in values}
         elif option.dest == "metric":
             prefix = "scores:"
@@ -190,15 +201,18 @@ def _named_files(
     return inputs, outputs
 
 
-def _refuse_replacement(label: str, output: str, inputs: Mapping[str, Sequence[str]]) -> None:
-    """Refuses an output that is one of the inputs; of one with ranges of lines, FILE:1-9, only the
-    file counts."""
+def _refuse_replacement(
+    output_option: str, output: str, inputs: Mapping[str, Sequence[str]]
+) -> None:
+    """Raises InputError if an output is one of the inputs. An input may be FILE:1-9, FILE with a
+    range of lines."""
     for option, values in inputs.items():
         for value in values:
             file = value.partition(":")[0]
             if _is_same_file(output, value) or _is_same_file(output, file):
                 raise InputError(
-                    f"{label}: is the input {option}, which it would replace; pass another name"
+                    f"{output_option}: is the input {option}, which it would replace; pass another "
+                    "name"
                 )
 
 
@@ -210,25 +224,27 @@ def _is_same_file(path: str, other: str) -> bool:
 
 
 def check_new(paths: Iterable[Path], option: str, *, overwrite: bool) -> None:
-    """Refuses, before the work, files that exist already, in a place that an `option` names."""
+    """Raises InputError if one of the files exists, unless `overwrite` is set.
+
+    `option` names the file or its folder."""
     existing = next((path for path in paths if path.exists()), None)
     if existing is not None and not overwrite:
         raise InputError(f"{existing} exists already; pass --overwrite or another {option}")
 
 
 @contextlib.contextmanager
-def opened(out: str | None, *, binary: bool = False, table: bool = False) -> Iterator[IO]:
-    """Opens a file, which appears only when everything went well, or standard output.
+def open_output(out: str | None, *, binary: bool = False, table: bool = False) -> Iterator[IO]:
+    """Opens standard output, or a file that appears only if the block succeeds.
 
     Args:
-        out: the file; None for standard output. Text for a name that ends in .gz is compressed.
-        binary: whether the file takes bytes.
-        table: whether standard output shows a table to people.
+        out: the file; None for standard output. Text is compressed if the name ends in .gz.
+        binary: whether the output is bytes.
+        table: whether the output is a table for people; else standard output is in UTF-8.
     """
     from mtmetrics.io.atomic import atomic_bytes, atomic_text
 
     if out is None:
-        yield sys.stdout if table else machine_output()
+        yield sys.stdout if table else utf8_output()
     elif binary:
         with atomic_bytes(out) as stream:
             yield stream
@@ -238,7 +254,7 @@ def opened(out: str | None, *, binary: bool = False, table: bool = False) -> Ite
 
 
 def write_report(path: str | None, report: Document) -> None:
-    """Writes a report as JSON, if a file is named for it."""
+    """Writes a report as JSON, if a path is given."""
     from mtmetrics.io.atomic import write_json
 
     if path:

@@ -1,7 +1,7 @@
-"""The parser of ``mtmetrics``: arguments as argparse reads them, and help that ends in examples.
+"""The argparse parser of ``mtmetrics``, whose help ends with examples.
 
-The options of metrics are those of ``--metric`` and ``--plugin``: `early_options` reads these two
-before the whole parser is built."""
+The options of a command depend on the metrics that ``--metric`` and ``--plugin`` name, so
+`early_options` reads these two before the full parser is built."""
 
 import argparse
 import copy
@@ -12,8 +12,8 @@ from mtmetrics.cli import options
 from mtmetrics.scorers.metric import METRICS
 from mtmetrics.scorers.registry import known_metric
 
-# One call a line; the help of a command shows those that begin with its name. Tests parse every one
-# of them.
+# One command line per line. The help of a command shows the lines that begin with its name. Tests
+# parse every line.
 EXAMPLES = """
 mtmetrics score --preset mini --lp de-en -s source.de -t system-a.en system-b.en --ci
 mtmetrics score --metric xmoverscore:mini --metric sentsim:mini --lp de-en rows.tsv --segments
@@ -91,27 +91,25 @@ mtmetrics doctor
 class Parser(argparse.ArgumentParser):
     """A parser whose help begins with a short usage and ends with examples.
 
-    It takes no option by the beginning of its name, since `early_options` knows options by their
-    whole names."""
+    It does not accept abbreviated options, because `early_options` recognises only full names."""
 
     def __init__(self, **keywords) -> None:
         super().__init__(allow_abbrev=False, **keywords)
-        self._arguments: Sequence[str] = ()
+        self._argument_strings: Sequence[str] = ()
 
     def parse_known_args(
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """Keeps the arguments: the help shows the options of the metrics that they name."""
-        self._arguments = args or ()
+        """Remembers the arguments, because help shows the options of the metrics that they name."""
+        self._argument_strings = args or ()
         return super().parse_known_args(args, namespace)
 
     def _print_message(self, message: str, file: IO[str]) -> None:
-        """Prints help or usage; unlike argparse it does not hide that the message could not be
-        written."""
+        """Prints help or usage. Unlike argparse, lets errors of writing through."""
         file.write(message)
 
     def format_usage(self) -> str:
-        """Returns the arguments that must be given; the help lists the others."""
+        """Returns a usage line without the optional flags, for which it says [options]."""
         formatter = self._get_formatter()
         required_actions = [
             action for action in self._actions if action.required or not action.option_strings
@@ -120,8 +118,10 @@ class Parser(argparse.ArgumentParser):
         return formatter.format_help().replace(self.prog, f"{self.prog} [options]", 1)
 
     def format_help(self) -> str:
-        """Returns usage, description, options and examples. Of the options that belong to metrics
-        it has those of the metrics that the user names."""
+        """Returns usage, description, options and examples.
+
+        Options that belong to metrics are shown last, and only for the metrics that the user
+        names."""
         formatter = self._get_formatter()
         formatter.add_text(self.description)
         for group in self._action_groups:
@@ -141,8 +141,8 @@ class Parser(argparse.ArgumentParser):
     def _add_options_of_metrics(
         self, formatter: argparse.HelpFormatter, actions: Sequence[argparse.Action]
     ) -> None:
-        """Adds a section for each metric that the user names, or how to see one."""
-        metrics = named_metrics(self._arguments)
+        """Adds a section for each metric that the user names; without one, a hint how to see it."""
+        metrics = named_metrics(self._argument_strings)
         if not metrics:
             formatter.start_section(f"{options.PRESET_OVERRIDES_TITLE} (a metric's own options)")
             formatter.add_text(f"{self.prog} --metric NAME --help")
@@ -150,7 +150,7 @@ class Parser(argparse.ArgumentParser):
         for name in filter(known_metric, metrics):
             fields = METRICS[name].settings().options()
             actions_of_metric = [copy.copy(action) for action in actions if action.dest in fields]
-            for action in actions_of_metric:  # leaves out how other metrics describe the option
+            for action in actions_of_metric:  # shows only this metric's help of the option
                 action.help = fields[action.dest].metadata["help"].replace("%", "%%")
             _add_section(formatter, f"{options.PRESET_OVERRIDES_TITLE} ({name})", actions_of_metric)
 
@@ -168,10 +168,10 @@ def _add_section(
 
 
 def early_options(arguments: Sequence[str]) -> argparse.Namespace:
-    """Reads ``--plugin`` and ``--metric``, which say which other options there are."""
+    """Reads ``--plugin`` and ``--metric``, on which the other options depend."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     for name in ("--plugin", "--metric"):
-        # A value that is missing is for the whole parser to refuse.
+        # The full parser reports a missing value.
         parser.add_argument(name, action="append", nargs="?", default=[])
     early_arguments, _ = parser.parse_known_args(arguments)
     return early_arguments

@@ -1,8 +1,8 @@
-"""``mtmetrics probe``: whether a metric prefers modified sentences, finds translations, and notices
-errors.
+"""``mtmetrics probe``: tests whether a metric prefers modified sentences, finds translations, and
+notices errors.
 
-Each probe reads sentences with their human translations, scores them with a metric that compares
-with sources, and prints a table."""
+Each probe reads sentences with their human translations, scores them with a metric, and prints a
+table. The metric compares with the sources if it supports that."""
 
 import argparse
 import functools
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from mtmetrics.checks import language_pair, positive
 from mtmetrics.cli import messages, options
 from mtmetrics.cli.output import Document, print_report
-from mtmetrics.cli.rows import draw_rows
+from mtmetrics.cli.rows import sample_rows
 from mtmetrics.errors import InputError
 
 if TYPE_CHECKING:
@@ -31,9 +31,9 @@ class _ProbedMetric(NamedTuple):
     """A metric under test.
 
     Attributes:
-        scorer: of the metric.
-        name: of the metric.
-        preset: None where the metric has none.
+        scorer: scores with the metric.
+        name: name of the metric in the registry.
+        preset: name of the preset; None if the metric has no presets.
     """
 
     scorer: "Scorer"
@@ -61,7 +61,8 @@ def _add_preference(probes: options.Subparsers) -> None:
             "Compares the scores of modified sentences with those of the references: words in "
             "random order, word-by-word translations, and files of your own (Sec. 5.1 of Zhao et "
             "al., 2020). Prints the share of modified sentences that the metric prefers, which "
-            "for word-by-word translations is the W2W statistic, and the score differences d."
+            "for word-by-word translations is the W2W statistic, and the score differences d: "
+            "modified minus reference."
         ),
     )
     parser.add_argument(
@@ -72,7 +73,7 @@ def _add_preference(probes: options.Subparsers) -> None:
         help="modified sentences of your own, one per line; needs -s and -r",
     )
     _add_pairs(parser, "reference")
-    words = parser.add_argument_group("word-by-word translations, from either or both")
+    words = parser.add_argument_group("dictionary of word-by-word translations (one or both)")
     words.add_argument(
         "--word-pairs",
         metavar="FILE",
@@ -89,7 +90,7 @@ def _add_preference(probes: options.Subparsers) -> None:
         "--aligner",
         metavar="MODEL",
         default="mini-encoder",
-        help="encoder that aligns them (default: %(default)s)",
+        help="encoder that aligns the words of --parallel (default: %(default)s)",
     )
     options.add_metric_options(parser)
     _add_output(parser, plot=True)
@@ -101,10 +102,10 @@ def _add_matching(probes: options.Subparsers) -> None:
         "matching",
         help="does the metric find the translation of a sentence among others?",
         description=(
-            "For every source ranks its translation and other targets by their scores, and "
+            "Ranks, for every source, its translation among other targets by their scores, and "
             "prints Precision@N: the share of sources whose translation is among the first N "
-            "(Sec. 4.1 of Belouadi and Eger, 2023). A metric that compares with references is "
-            "given the source in their place."
+            "(Sec. 4.1 of Belouadi and Eger, 2023). A metric that needs references gets the "
+            "source as reference."
         ),
     )
     parser.add_argument(
@@ -117,8 +118,8 @@ def _add_matching(probes: options.Subparsers) -> None:
     parser.add_argument(
         "--nearest",
         metavar="MODEL",
-        help="take the targets whose mean vectors in this encoder are nearest (default: random "
-        "ones)",
+        help="use the targets nearest to the source, by mean vectors of this encoder (default: "
+        "random targets)",
     )
     parser.add_argument(
         "--at",
@@ -139,7 +140,7 @@ def _add_robustness(probes: options.Subparsers) -> None:
         help="does the metric notice a small error?",
         description=(
             "Changes each human translation in one place: another number, name or word, a "
-            "negation more or less (English and German), a word less or more, two words swapped. "
+            "negation or a word added or removed (negations in English and German), two words swapped. "
             "Prints how often a metric that compares with sources gives the changed text the "
             "lower score, with a 95 % bootstrap interval."
         ),
@@ -166,9 +167,9 @@ def _add_pairs(parser: argparse.ArgumentParser, second: str) -> None:
         "--sentences",
         metavar="N",
         type=int,
-        help="draw so many sentence pairs (default: all)",
+        help="number of sentence pairs to sample (default: all)",
     )
-    options.add_seed(group, "everything that is drawn")
+    options.add_seed(group, "all sampling")
 
 
 def _add_output(parser: argparse.ArgumentParser, *, plot: bool) -> None:
@@ -181,35 +182,35 @@ def _add_output(parser: argparse.ArgumentParser, *, plot: bool) -> None:
 
 
 def _run_preference(args: argparse.Namespace) -> None:
-    from mtmetrics.probes import probing as probes
+    from mtmetrics.probes import probing
     from mtmetrics.reports import figures, plots
     from mtmetrics.reports.metric_runs import SCORE
 
-    rows = _drawn(_read_rows(args, args.predictions), args)
+    rows = _sample(_read_rows(args, args.predictions), args)
     sources, references, *user_texts = map(list, zip(*rows, strict=True))
-    modified = {"random order": [probes.random_order(text, args.seed) for text in references]}
+    modified = {"random order": [probing.random_order(text, args.seed) for text in references]}
     pool = options.model_pool(args)
     metric = _load_metric(args, pool)
     document = _describe(metric, args, len(sources))
     word_pairs = _word_pairs(args, pool)
     if word_pairs:
-        dictionary = probes.Dictionary(word_pairs, references)
+        dictionary = probing.Dictionary(word_pairs, references)
         translations = [dictionary.translate(text) for text in sources]
         modified["word by word"] = [translation.text for translation in translations]
-        coverage = probes.coverage(translations)
+        coverage = probing.coverage(translations)
         document["coverage"] = coverage
-        share = f"{coverage:.1%} of the words of the sources have a translation"
-        print(f"{share}; the others stay as they are", file=sys.stderr)
+        note = f"{coverage:.1%} of the words of the sources have a translation"
+        print(f"{note}; the others stay as they are", file=sys.stderr)
     modified |= zip(args.predictions, user_texts, strict=True)
     with messages.scoring((1 + len(modified)) * len(sources)):
-        preferences, result = probes.preferences(metric.scorer, sources, references, modified)
+        preferences, scored = probing.preferences(metric.scorer, sources, references, modified)
     if not args.parts:
         preferences = [item for item in preferences if item.measure == SCORE]
     document["preferences"] = [item.as_dict() for item in preferences]
-    _print(args, document, result, probes.preference_table(preferences))
+    _print(args, document, scored, probing.preference_table(preferences))
     if args.plot is not None:
-        sentences = f"{len(sources)} sentences"
-        title = f"{metric.title}, {sentences}: d > 0 where the modified one is preferred"
+        title = f"{metric.title}, {len(sources)} sentences"
+        title += ": d > 0 where the modified one is preferred"
         figures.save_figure(plots.draw_preferences(preferences, title=title), args.plot)
 
 
@@ -238,69 +239,73 @@ def _languages(args: argparse.Namespace) -> tuple[str | None, str | None]:
 
 
 def _run_matching(args: argparse.Namespace) -> None:
-    from mtmetrics.probes import probing as probes
+    from mtmetrics.probes import probing
     from mtmetrics.reports import figures, plots
     from mtmetrics.reports.metric_runs import SCORE
 
-    pairs = _drawn(probes.distinct_pairs(_read_rows(args)), args)
+    pairs = _sample(probing.distinct_pairs(_read_rows(args)), args)
     sources, targets = map(list, zip(*pairs, strict=True))
     pool = options.model_pool(args)
     candidates = _candidates(args, sources, targets, pool)
     metric = _load_metric(args, pool)
     cutoffs = sorted(set(args.at or [1, 5, 10]))
     with messages.scoring(candidates.size):
-        precision, result = probes.match(metric.scorer, sources, targets, candidates, cutoffs)
+        precision_of_measure, scored = probing.match(
+            metric.scorer, sources, targets, candidates, cutoffs
+        )
     if not args.parts:
-        precision = {SCORE: precision[SCORE]}
+        precision_of_measure = {SCORE: precision_of_measure[SCORE]}
     document = _describe(metric, args, len(sources))
-    document |= {"candidates": candidates.shape[1], "nearest": args.nearest, "precision": precision}
-    _print(args, document, result, probes.matching_table(precision))
-    result.report.warn()
+    document["candidates"] = candidates.shape[1]
+    document["nearest"] = args.nearest
+    document["precision"] = precision_of_measure
+    _print(args, document, scored, probing.matching_table(precision_of_measure))
+    scored.report.warn()
     if args.plot is not None:
         title = f"{metric.title}: {len(sources)} sentences, {candidates.shape[1]} candidates each"
-        figure = plots.draw_curves(precision, title=title, x_label="N", y_label="Precision@N")
+        figure = plots.draw_curves(
+            precision_of_measure, title=title, x_label="N", y_label="Precision@N"
+        )
         figures.save_figure(figure, args.plot)
 
 
 def _candidates(
     args: argparse.Namespace, sources: list[str], targets: list[str], pool: "ModelPool"
 ) -> "np.ndarray":
-    """Returns an (n, k) array: for each source the indices of k targets, the right one among
-    them."""
-    from mtmetrics.probes import probing as probes
+    """Returns an (n, k) array: for each source the indices of k targets, which include its
+    translation."""
+    from mtmetrics.probes import probing
 
     if args.nearest is None:
-        return probes.random_candidates(len(sources), args.candidates, args.seed)
+        return probing.random_candidates(len(sources), args.candidates, args.seed)
     encoder = pool.sentence_encoder(args.nearest)
     vectors = []
     for texts, language in zip((sources, targets), _languages(args), strict=True):
         encoded = encoder.encode(texts, language)
         vectors.append(encoded.vectors[encoded.index])
-    return probes.nearest_candidates(*vectors, args.candidates)
+    return probing.nearest_candidates(*vectors, args.candidates)
 
 
 def _run_robustness(args: argparse.Namespace) -> None:
-    from mtmetrics.probes import robustness as probes
+    from mtmetrics.probes.robustness import CHANGES, robustness, robustness_table
     from mtmetrics.reports.metric_runs import SCORE
 
-    sources, references = map(list, zip(*_drawn(_read_rows(args), args), strict=True))
+    sources, references = map(list, zip(*_sample(_read_rows(args), args), strict=True))
     metric = _load_metric(args, options.model_pool(args))
     target_language = _languages(args)[1] or "en"
-    with messages.scoring((1 + len(probes.CHANGES)) * len(sources)):
-        changes, result = probes.robustness(
-            metric.scorer, sources, references, target_language, args.seed
-        )
+    with messages.scoring((1 + len(CHANGES)) * len(sources)):
+        changes, scored = robustness(metric.scorer, sources, references, target_language, args.seed)
     if not args.parts:
         changes = [change for change in changes if change.measure == SCORE]
     document = _describe(metric, args, len(sources))
     document["changes"] = [change.as_dict() for change in changes]
-    _print(args, document, result, probes.robustness_table(changes))
+    _print(args, document, scored, robustness_table(changes))
 
 
 def _read_rows(
     args: argparse.Namespace, modified_paths: Sequence[str] = ()
 ) -> list[tuple[str, ...]]:
-    """Reads different rows: a source, its translation, and the user's modified sentences.
+    """Reads the distinct rows: a source, its translation, and the user's modified sentences.
 
     Args:
         args: parsed arguments.
@@ -317,12 +322,13 @@ def _read_rows(
         check_plot_file(args.plot, "--plot")
     paths = [args.sources, args.references]
     has_file = args.file is not None
-    if has_file == all(paths) or (has_file and (any(paths) or modified_paths)):
-        latter = " (-t needs the latter)" if modified_paths else ""
-        raise InputError(f"pass either one FILE or -s SOURCES and -r REFERENCES{latter}")
+    has_other_files = any(paths) or bool(modified_paths)
+    if (has_file and has_other_files) or (not has_file and not all(paths)):
+        hint = " (-t needs the latter)" if modified_paths else ""
+        raise InputError(f"pass either one FILE or -s SOURCES and -r REFERENCES{hint}")
     parallel_paths = [*paths, *modified_paths]
     rows = _read_sentence_pairs(args.file) if has_file else iter_parallel(parallel_paths)
-    # The sets of people's judgements have a row for each translation of a source.
+    # Judged data repeats a source and its reference for each translation.
     distinct_rows = list(dict.fromkeys(map(tuple, rows)))
     if not distinct_rows:
         raise InputError(f"{args.file or args.sources}: empty; there are no sentence pairs")
@@ -330,8 +336,8 @@ def _read_rows(
 
 
 def _read_sentence_pairs(path: str) -> Iterator[list[str]]:
-    """Returns source and human translation of each row. The latter is the reference, or where there
-    is none the translation."""
+    """Yields the source and the human translation of each row: the column reference, or translation
+    in a file without it."""
     from mtmetrics.io.tables import find_text_columns, open_table
 
     table = open_table(path, ("source", "reference"))
@@ -343,40 +349,42 @@ def _read_sentence_pairs(path: str) -> Iterator[list[str]]:
     return table.texts(names)
 
 
-def _drawn(rows: list[T], args: argparse.Namespace) -> list[T]:
-    """Draws as many rows as --sentences says."""
+def _sample(rows: list[T], args: argparse.Namespace) -> list[T]:
+    """Samples --sentences rows; returns all rows if the user does not pass it."""
     if args.sentences is None:
         return rows
-    return draw_rows(rows, positive("--sentences", args.sentences), args.seed)
+    return sample_rows(rows, positive("--sentences", args.sentences), args.seed)
 
 
 def _load_metric(args: argparse.Namespace, pool: "ModelPool") -> _ProbedMetric:
-    """Loads the metric, to compare with the source where it can."""
+    """Loads the metric. It compares with the source if it supports that."""
     from mtmetrics.scorers.registry import find_metric, load_scorer
 
-    loader = options.single_metric_options(args)
-    metric = find_metric(loader["metric"])
+    keywords = options.single_scorer_keywords(args)
+    metric = find_metric(keywords["metric"])
     if "source" in metric.sides:
-        loader["against"] = metric.side_of_options(loader, ["sources"])
-    preset = loader["preset"] if metric.takes_presets else None
-    return _ProbedMetric(load_scorer(pool=pool, **loader), metric.name, preset)
+        keywords["against"] = metric.side_of_options(keywords, ["sources"])
+    preset = keywords["preset"] if metric.takes_presets else None
+    return _ProbedMetric(load_scorer(pool=pool, **keywords), metric.name, preset)
 
 
-def _describe(metric: _ProbedMetric, args: argparse.Namespace, sentences: int) -> Document:
-    """Returns the beginning of a document about a probe."""
+def _describe(metric: _ProbedMetric, args: argparse.Namespace, sentence_count: int) -> Document:
+    """Returns the fields that the JSON documents of all probes share."""
     return {
         "metric": metric.name,
         "preset": metric.preset,
         "seed": args.seed,
-        "sentences": sentences,
+        "sentences": sentence_count,
     }
 
 
 def _print(
-    args: argparse.Namespace, document: Document, result: "MetricResult", table: "Grid"
+    args: argparse.Namespace, document: Document, scored: "MetricResult", table: "Grid"
 ) -> None:
-    """Prints a document or a table, with the signature of the scores."""
+    """Prints a JSON document or a table, with the signature of the scores.
+
+    `scored` has the scores of the texts of the probe."""
     from mtmetrics.reports.styles import Report
 
-    document |= {"signature": result.signature, "report": result.report.as_dict()}
-    print_report(Report(document, [table], [table, result.signature]), args)
+    document |= {"signature": scored.signature, "report": scored.report.as_dict()}
+    print_report(Report(document, [table], [table, scored.signature]), args)

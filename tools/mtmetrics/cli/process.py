@@ -74,7 +74,7 @@ class _StandardOutput(io.FileIO):
 @contextlib.contextmanager
 def tolerant_output() -> Iterator[None]:
     """Has standard output replace characters that its encoding lacks (see
-    `mtmetrics.cli.output.machine_output`), and name itself in errors."""
+    `mtmetrics.cli.output.utf8_output`), and name itself in errors."""
     stream = sys.stdout
     before = stream.encoding, stream.errors
     if isinstance(stream, io.TextIOWrapper):

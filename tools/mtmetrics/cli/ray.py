@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from mtmetrics.cli.messages import progress
-from mtmetrics.cli.options import LoaderOptions, PlainValue, pool_options, single_metric_options
+from mtmetrics.cli.options import PlainValue, ScorerKeywords, pool_options, single_scorer_keywords
 from mtmetrics.cli.output import print_json, rounded
 from mtmetrics.cluster.block_folder import BlockFolder
 from mtmetrics.cluster.engine import BLOCK_ROWS, Engine, column_names, map_blocks
@@ -95,7 +95,7 @@ def score(args: argparse.Namespace) -> None:
     engine = chosen_engine(args)
     if args.segments or len(args.metric or ()) > 1:
         raise InputError("--engine ray scores with one --metric, and prints no --segments")
-    loader = single_metric_options(args)
+    loader = single_scorer_keywords(args)
     names = column_names(args.file)
     fields = field_names(args.file, names)
     available_columns = [column for column, field in FIELDS.items() if field in fields]
@@ -128,7 +128,7 @@ def score(args: argparse.Namespace) -> None:
         interval = bootstrap_interval(scores[scores == scores])  # without those that are left out
         summary["ci"] = interval and interval._asdict()
     summary["bad"] = sum(block["bad"] for block in blocks)
-    print_json(rounded(summary, full=args.full_precision))
+    print_json(rounded(summary, full_precision=args.full_precision))
     report.warn()
 
 
@@ -183,7 +183,7 @@ def run_blocks(
 def _make_worker(
     plugins: list[str],
     columns: tuple[str, ...],
-    loader: LoaderOptions,
+    loader: ScorerKeywords,
     pool: dict[str, PlainValue],
     workers: int,
 ) -> "ScoringWorker":

@@ -1,4 +1,5 @@
-"""Figures of papers that calls of this command draw, for ``mtmetrics evaluate --recipe``."""
+"""Runs the ``mtmetrics`` command lines that draw a figure of a paper, for ``mtmetrics evaluate
+--recipe``."""
 
 import argparse
 import contextlib
@@ -17,42 +18,43 @@ if TYPE_CHECKING:
     from mtmetrics.reports.recipes import Recipe
 
 _WARNING = "mtmetrics: warning: "
-# Options of the evaluation that its calls take over.
+# Options of ``mtmetrics evaluate`` that are passed on to the command lines.
 _FORWARDED_OPTIONS = ("device", "dtype", "batch_tokens")
 
 
-class _Call(NamedTuple):
-    """A call of the command that has ended.
+class _FinishedCall(NamedTuple):
+    """The result of a command line.
 
     Attributes:
-        code: its exit code.
-        output: what it printed to standard output.
-        messages: what it printed to standard error.
+        code: exit code.
+        stdout: text on standard output.
+        stderr: text on standard error.
     """
 
     code: int
-    output: str
-    messages: str
+    stdout: str
+    stderr: str
 
 
 def run_calls(args: argparse.Namespace, recipe: "Recipe") -> list[str]:
-    """Runs the calls of a figure; one that fails says why, and the others go on.
+    """Runs the command lines of a figure. If one fails, its error is printed, and the others still
+    run.
 
     Returns:
         Paragraphs of a report: each command line with its output, then the pictures.
 
     Raises:
-        InputError: the figure has no such preset.
-        MTMetricsError: no call could be run.
+        InputError: the figure cannot be drawn with the preset of --preset.
+        MTMetricsError: all command lines failed.
     """
     folder = Path(args.report)
     folder.mkdir(exist_ok=True)
-    paragraphs, pictures, failures = [], [], 0
-    for words in _command_lines(args, recipe):
-        call = _run(words)
-        paragraphs += [f"```bash\nmtmetrics {shlex.join(words)}\n```", _report(call)]
+    paragraphs, image_links, failures = [], [], 0
+    for argv in _command_lines(args, recipe):
+        call = _run(argv)
+        paragraphs += [f"```bash\nmtmetrics {shlex.join(argv)}\n```", _output_paragraph(call)]
         if call.code == 0:
-            pictures += _pictures_in(folder, words)
+            image_links += _image_links(folder, argv)
         else:
             failures += 1
     print("\n\n".join(filter(None, paragraphs)))
@@ -60,15 +62,16 @@ def run_calls(args: argparse.Namespace, recipe: "Recipe") -> list[str]:
         raise MTMetricsError(
             f"--recipe {recipe.name}: nothing could be run; the lines above say why"
         )
-    return [*paragraphs, *pictures]
+    return [*paragraphs, *image_links]
 
 
 def _command_lines(args: argparse.Namespace, recipe: "Recipe") -> list[list[str]]:
-    """Returns the words of each call, with the data and the options of the evaluation."""
+    """Returns the arguments of each command line, with the data and options of the evaluation."""
     preset = args.preset or "paper"
     if recipe.models and preset not in recipe.models:
         raise InputError(f"--recipe {recipe.name}: runs with --preset {' or '.join(recipe.models)}")
     data = [file for path in args.data or [] for file in _files_of_pairs(path, recipe.pairs)]
+    # "data" stands for all files of the language pairs, "sets[0]" for the first folder of --data.
     placeholders = {
         "data": shlex.join(data),
         "sets": [shlex.quote(path) for path in args.data or []],
@@ -80,68 +83,72 @@ def _command_lines(args: argparse.Namespace, recipe: "Recipe") -> list[list[str]
     forwarded = _forwarded_options(args)
     command_lines = []
     for line in recipe.runs:
-        words = shlex.split(line.format(**placeholders))
-        command_lines.append(words + _accepted_options(words, forwarded))
+        argv = shlex.split(line.format(**placeholders))
+        command_lines.append(argv + _accepted_options(argv, forwarded))
     return command_lines
 
 
 def _forwarded_options(args: argparse.Namespace) -> list[str]:
-    """Returns the options of the evaluation that say how models are run."""
+    """Returns the options of the evaluation that say how models are run, such as --device=cpu."""
     values = {name: getattr(args, name) for name in _FORWARDED_OPTIONS}
-    words = [f"{flag(name)}={value}" for name, value in values.items() if value]
+    forwarded = [f"{flag(name)}={value}" for name, value in values.items() if value]
     if args.local_files_only:
-        words.append("--local-files-only")
+        forwarded.append("--local-files-only")
     if messages.quiet:
-        words.append("--quiet")
-    return words
+        forwarded.append("--quiet")
+    return forwarded
 
 
-def _accepted_options(words: Sequence[str], forwarded: Sequence[str]) -> list[str]:
-    """Returns those of the forwarded options that a command has: a training, for example, has no
-    number format."""
+def _accepted_options(argv: Sequence[str], forwarded: Sequence[str]) -> list[str]:
+    """Returns the forwarded options that a command has; ``train``, for example, has no --dtype."""
     from mtmetrics.cli.main import build_parser
 
-    _, unknown_words = build_parser(words[0]).parse_known_args([*words, *forwarded])
-    return [word for word in forwarded if word not in unknown_words]
+    _, unknown = build_parser(argv[0]).parse_known_args([*argv, *forwarded])
+    return [option for option in forwarded if option not in unknown]
 
 
-def _run(words: Sequence[str]) -> _Call:
-    """Runs a call in this process, and shows its messages when it has ended."""
+def _run(argv: Sequence[str]) -> _FinishedCall:
+    """Runs a command line in this process, and then prints its standard error."""
     from mtmetrics.cli.main import main
 
     stdout, stderr = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(stdout), contextlib.redirect_stderr(stderr):
-        code = main(words)
+        code = main(argv)
     sys.stderr.write(stderr.getvalue())
-    return _Call(code, stdout.getvalue().strip(), stderr.getvalue().strip())
+    return _FinishedCall(code, stdout.getvalue().strip(), stderr.getvalue().strip())
 
 
-def _report(call: _Call) -> str:
-    """Returns the output of a call, or why it failed, and its warnings."""
-    lines = call.messages.splitlines()
-    output = call.output
+def _output_paragraph(call: _FinishedCall) -> str:
+    """Returns the output of a command line, or its error, and its warnings."""
+    lines = call.stderr.splitlines()
+    output = call.stdout
     if not output and call.code != 0:
         output = lines[-1]
     warnings = [line for line in lines if line.startswith(_WARNING)]
     return "\n\n".join(filter(None, [output, *warnings]))
 
 
-def _pictures_in(folder: Path, words: Sequence[str]) -> list[str]:
-    """Returns paragraphs that show the pictures that a call drew: files and folders inside the
-    folder of the report that its words name."""
-    pictures = []
-    for word in words:
-        target = Path(word)
+def _image_links(folder: Path, argv: Sequence[str]) -> list[str]:
+    """Returns Markdown links to the pictures that a command line drew.
+
+    These are the arguments that are a .svg file in the folder of the report, and the .png files of
+    arguments that are a folder in it."""
+    links = []
+    for argument in argv:
+        target = Path(argument)
         if folder in target.parents:
             files = [target] if target.suffix == ".svg" else sorted(target.glob("*.png"))
-            pictures += [f"![{file.stem}]({file.relative_to(folder)})" for file in files]
-    return pictures
+            links += [f"![{file.stem}]({file.relative_to(folder)})" for file in files]
+    return links
 
 
 def _files_of_pairs(path: str, lang_pairs: Sequence[str]) -> list[str]:
-    """Returns those files of a folder that have one of the language pairs in their names; the path
-    itself where none has."""
+    """Returns the files of a folder whose names contain one of the language pairs; the path itself
+    if there are none."""
     if not lang_pairs or not Path(path).is_dir():
         return [path]
-    files = sorted(map(str, Path(path).iterdir()))
-    return [file for file in files if any(pair in Path(file).name for pair in lang_pairs)] or [path]
+    files = []
+    for file in sorted(Path(path).iterdir()):
+        if any(lang_pair in file.name for lang_pair in lang_pairs):
+            files.append(str(file))
+    return files or [path]

@@ -1,7 +1,8 @@
 """``mtmetrics evaluate --recipe``: a table or figure of a paper, from its data to the report.
 
 A recipe is one of four things: a table of metrics, a table of averages over other tables, a figure
-of the layers of an encoder, or a figure that other calls of this command draw."""
+of the layers of an encoder, or a figure that other mtmetrics command lines draw.
+`mtmetrics.reports.recipes` describes the fields of a recipe."""
 
 import argparse
 import dataclasses
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def run_recipe(args: argparse.Namespace) -> None:
-    """Runs the table or figure that the arguments name, on their data, or on what is public.
+    """Runs the table or figure that the arguments name, on the data of --data, or on public data.
 
     Raises:
         InputError: an option does not fit the recipe, or its data is missing.
@@ -57,7 +58,7 @@ def run_recipe(args: argparse.Namespace) -> None:
 
 
 def _refuse_options(args: argparse.Namespace, recipe: "Recipe", measure: "Measure") -> None:
-    """Refuses options that do not fit the recipe."""
+    """Raises InputError for options that do not fit the recipe."""
     if (measure.label, args.level or recipe.level) != (recipe.coefficient, recipe.level):
         raise InputError(
             f"--recipe {recipe.name}: the paper's numbers are {recipe.coefficient} of each "
@@ -77,31 +78,35 @@ def _refuse_options(args: argparse.Namespace, recipe: "Recipe", measure: "Measur
         )
     placeholders = {name for line in recipe.runs for name in re.findall(r"{text\[\d+]}", line)}
     if len(args.text or []) != len(placeholders):
-        needed = (
+        advice = (
             f"pass --text: {recipe.text}" if placeholders else "leave out --text, it reads none"
         )
-        raise InputError(f"--recipe {recipe.name}: {needed}")
+        raise InputError(f"--recipe {recipe.name}: {advice}")
 
 
 def _find_data(
     args: argparse.Namespace, recipe: "Recipe", *, takes_single_files: bool = True
 ) -> None:
-    """Has the arguments name the data of a recipe.
+    """Sets `args.data` and `args.where` to the data of a recipe.
 
-    Files that the user names stay. A folder that the user names may hold public sets of the recipe.
-    Without any data these sets are fetched where they are not there yet.
+    Single files of --data are used as they are. A folder of --data may hold public sets of the
+    recipe. Without --data, public sets are fetched unless they are in the cache.
 
     Args:
-        args: parsed arguments; gets the paths, and the condition on rows of the sets.
+        args: parsed arguments; `data` and `where` are set.
         recipe: the table or figure.
-        takes_single_files: whether the user may name single files, though these do not say which
-            table they are for.
+        takes_single_files: whether --data may name single files. With several tables it would be
+            unclear which table a file is for.
 
     Raises:
-        InputError: only the user can bring the data, or has to bring a folder.
+        InputError: the data is not public and --data is missing, or --data has to be a folder.
     """
-    named_folders = [(name, Path(path) / name) for path in args.data or [] for name in recipe.pull]
-    folders = [(name, folder) for name, folder in named_folders if folder.is_dir()]
+    folders = []
+    for path in args.data or []:
+        for name in recipe.pull:
+            folder = Path(path) / name
+            if folder.is_dir():
+                folders.append((name, folder))
     if args.data and not folders:
         if not takes_single_files:
             raise InputError(
@@ -126,7 +131,7 @@ def _find_data(
 
 
 def _announce(name: str) -> None:
-    """Says how much of a public set is going to be fetched."""
+    """Prints how much of a public set will be fetched."""
     from tqdm import tqdm
 
     from mtmetrics.artifacts.download import is_offline
@@ -136,14 +141,14 @@ def _announce(name: str) -> None:
     missing = [file for file in dataset.files if not (dataset.cache / file).exists()]
     if missing and not (messages.quiet or is_offline()):
         size = dataset.size(missing)
-        size_text = "size not told" if size is None else f"{tqdm.format_sizeof(size)}B"
-        about = f"{len(missing)} files, {size_text}, to {dataset.cache}; licence: {dataset.licence}"
-        print(f"mtmetrics: {name}: fetching {about}", file=sys.stderr)
+        size_text = "unknown size" if size is None else f"{tqdm.format_sizeof(size)}B"
+        note = f"{len(missing)} files, {size_text}, to {dataset.cache}; licence: {dataset.licence}"
+        print(f"mtmetrics: {name}: fetching {note}", file=sys.stderr)
 
 
 def _print_averages(args: argparse.Namespace, recipe: "Recipe", measure: "Measure") -> None:
-    """Runs the tables whose averages the recipe has; one that cannot be run says why, and the
-    others go on.
+    """Runs the tables that the recipe averages. If one cannot be run, the reason is printed, and
+    the others still run.
 
     Raises:
         MTMetricsError: no table could be run.
@@ -154,17 +159,17 @@ def _print_averages(args: argparse.Namespace, recipe: "Recipe", measure: "Measur
 
     names = dict.fromkeys(mean.recipe for mean in recipe.means.values())
     recipes = [load_recipe(name) for name in names]
-    # Refuses metrics and vectors that none of the tables has.
-    rows = [row for averaged in recipes for row in averaged.rows]
+    # Raises InputError for metrics and vectors that no table uses.
+    rows = [row for table_recipe in recipes for row in table_recipe.rows]
     dataclasses.replace(recipe, rows=rows).entries("paper", _user_metrics(args), _vectors(args))
     tables = {}
-    for averaged in recipes:
-        table_args = argparse.Namespace(**vars(args) | {"level": averaged.level})
+    for table_recipe in recipes:
+        table_args = argparse.Namespace(**vars(args) | {"level": table_recipe.level})
         try:
-            _find_data(table_args, averaged, takes_single_files=len(recipes) == 1)
-            tables[averaged.name] = _run_table(table_args, averaged, measure)
+            _find_data(table_args, table_recipe, takes_single_files=len(recipes) == 1)
+            tables[table_recipe.name] = _run_table(table_args, table_recipe, measure)
         except MTMetricsError as error:
-            print(f"mtmetrics: {averaged.name}: not run: {error}", file=sys.stderr)
+            print(f"mtmetrics: {table_recipe.name}: not run: {error}", file=sys.stderr)
     if not tables:
         raise MTMetricsError(
             f"--recipe {recipe.name}: nothing could be run; the lines above say why"
@@ -174,9 +179,9 @@ def _print_averages(args: argparse.Namespace, recipe: "Recipe", measure: "Measur
     if args.report is None:
         return
     paragraphs = [report.render("markdown"), *draw_averages(args.report, tables, recipe)]
-    for averaged in recipes:
-        if averaged.name in tables:
-            table_report = report_metrics(tables[averaged.name], {}, averaged)
+    for table_recipe in recipes:
+        if table_recipe.name in tables:
+            table_report = report_metrics(tables[table_recipe.name], {}, table_recipe)
             paragraphs.append(table_report.render("markdown"))
     _write_report(args.report, recipe, paragraphs)
 
@@ -184,15 +189,15 @@ def _print_averages(args: argparse.Namespace, recipe: "Recipe", measure: "Measur
 def _print_table(args: argparse.Namespace, recipe: "Recipe", measure: "Measure") -> None:
     from mtmetrics.reports.agreement_report import report_metrics
 
-    # Refuses metrics and vectors that the table has not.
+    # Raises InputError for metrics and vectors that the table does not use.
     recipe.entries("paper", _user_metrics(args), _vectors(args))
     table = _run_table(args, recipe, measure)
     report = report_metrics(table, {"field": args.field}, recipe)
     print_report(report, args)
     if args.report is not None:
         draw = draw_measured if recipe.bars else draw_against_published
-        picture = draw(args.report, table, recipe)
-        _write_report(args.report, recipe, [report.render("markdown"), *picture])
+        picture_paragraphs = draw(args.report, table, recipe)
+        _write_report(args.report, recipe, [report.render("markdown"), *picture_paragraphs])
 
 
 def _draw_layers(args: argparse.Namespace, recipe: "Recipe", measure: "Measure") -> None:
@@ -217,14 +222,14 @@ def _draw_layers(args: argparse.Namespace, recipe: "Recipe", measure: "Measure")
 
 
 def _user_metrics(args: argparse.Namespace) -> "dict[str, MetricSpec]":
-    """Returns the metrics that the user names: name -> metric."""
+    """Returns the metrics of --metric: name -> its specification."""
     specs = options.metric_specs(args, default_metrics=()).values()
     return {spec.metric: spec for spec in specs}
 
 
 def _vectors(args: argparse.Namespace) -> dict[str, dict[str, str]]:
-    """Returns the files that the user names by ``--vectors``: model -> options of a metric that reads
-    the vectors of the model, and perhaps its maps, from files."""
+    """Parses --vectors: name of a model -> options with which a metric reads the model's vectors, and
+    its maps if there are any, from files."""
     options_of_model = {}
     for text in args.vectors or []:
         model, equals, paths = text.partition("=")
@@ -240,7 +245,7 @@ def _vectors(args: argparse.Namespace) -> dict[str, dict[str, str]]:
 
 
 def _run_table(args: argparse.Namespace, recipe: "Recipe", measure: "Measure") -> "MetricTable":
-    """Runs the rows of a table on the data of the arguments, and says what is unusual."""
+    """Runs the rows of a table on the data of the arguments, and prints warnings."""
     from mtmetrics.reports.agreement import check_table, remarks, usual_test
     from mtmetrics.reports.recipes import judge_recipe
 
@@ -260,8 +265,8 @@ def _run_table(args: argparse.Namespace, recipe: "Recipe", measure: "Measure") -
 
 
 def _entries(args: argparse.Namespace, recipe: "Recipe") -> "list[Entry]":
-    """Returns the rows of a table as they are run, with those metrics and vectors of the user that
-    the table has rows of."""
+    """Returns the rows of a table as they are run: with the metrics and vectors of the user, in the
+    rows that use them."""
     metrics = {row.metric for row in recipe.rows}
     models = {row.vectors for row in recipe.rows}
     return recipe.entries(
@@ -272,11 +277,11 @@ def _entries(args: argparse.Namespace, recipe: "Recipe") -> "list[Entry]":
 
 
 def _files_of_recipe(files: "list[Judged]", recipe: "Recipe") -> "list[Judged]":
-    """Returns the files of the table's language pairs, in the paper's order, under the names that
-    the table has for the pairs. A note says which files are left out.
+    """Returns the files of the table's language pairs, in the paper's order, each with the table's
+    name of its pair. Prints which pairs are left out.
 
     Raises:
-        InputError: no file is of these pairs.
+        InputError: no file has one of the table's pairs.
     """
     files_of_table, other_pairs = [], []
     for file in files:
@@ -301,8 +306,8 @@ def _write_report(folder: str, recipe: "Recipe", paragraphs: list[str]) -> None:
     from mtmetrics.io.atomic import make_folder, write_atomic
 
     make_folder(Path(folder))
-    call = f"Made by mtmetrics {__version__}: `mtmetrics evaluate --recipe {recipe.name}`."
-    text = [f"# {recipe.title}", recipe.citation, recipe.note, *paragraphs, call]
+    footer = f"Made by mtmetrics {__version__}: `mtmetrics evaluate --recipe {recipe.name}`."
+    text = [f"# {recipe.title}", recipe.citation, recipe.note, *paragraphs, footer]
     path = Path(folder) / f"{recipe.name}.md"
     write_atomic(path, "\n\n".join(filter(None, text)) + "\n")
     print(f"mtmetrics: the report is {path}", file=sys.stderr)

@@ -1,4 +1,8 @@
-"""``mtmetrics train maps``: fits CLP and UMD maps for a language pair and an encoder."""
+"""``mtmetrics train maps``: fits CLP and UMD maps for a language pair and an encoder.
+
+A map changes the encoder's vectors of the source language, so that words or sentences and their
+translations have more similar vectors. `mtmetrics.matching.remapping` has the equations of CLP and
+UMD."""
 
 import argparse
 import functools
@@ -10,7 +14,7 @@ from typing import TYPE_CHECKING
 from mtmetrics.checks import choice, language_pair, positive, warn
 from mtmetrics.cli import messages, options
 from mtmetrics.cli.output import Document, check_new, print_json
-from mtmetrics.cli.rows import draw_rows
+from mtmetrics.cli.rows import sample_rows
 from mtmetrics.errors import InputError
 from mtmetrics.io.atomic import output_folder
 from mtmetrics.io.lines import short_name
@@ -21,13 +25,13 @@ if TYPE_CHECKING:
     from mtmetrics.models.packed import Encoder
     from mtmetrics.models.pool import ModelPool
 
-_SENTENCES = 2000
+_DEFAULT_SENTENCES = 2000
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Fits CLP and UMD on word pairs, aligned in parallel sentences or given, or on the "
-        "sentence pairs themselves. Writes one safetensors file per map."
+        "Fits CLP and UMD maps on word pairs (--word-pairs, or aligned in --parallel), or on sentence "
+        "pairs. Writes one safetensors file per map."
     )
     options.add_encoder(parser)
     parser.add_argument("--layer", type=int, help="layer to remap (default: last)")
@@ -36,8 +40,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         choices=("word", "sentence"),
         default="word",
         help=(
-            "word vectors, for --similarity mover, or sentence vectors, for --similarity cosine "
-            "(default: %(default)s)"
+            "map word vectors, for metrics with --similarity mover, or sentence vectors, for "
+            "--similarity cosine (default: %(default)s)"
         ),
     )
     parser.add_argument(
@@ -58,12 +62,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--exclude-origin",
         metavar="NAME",
         **options.REPEATABLE_LIST,
-        help="origins of --parallel to leave out; NAME* is a prefix",
+        help="leave out rows of --parallel of this origin; NAME* stands for all that begin with NAME",
     )
     parser.add_argument(
         "--sentences",
         type=int,
-        help=f"sentence pairs to draw from --parallel (default: {_SENTENCES})",
+        help=f"sentence pairs to sample from --parallel (default: {_DEFAULT_SENTENCES})",
     )
     parser.add_argument(
         "--align-layer", type=int, help="layer that aligns words (default: --layer)"
@@ -72,7 +76,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--threshold",
         type=float,
         default=0.001,
-        help="alignment probability, both directions (default: %(default)s)",
+        help="lowest alignment probability, in both directions (default: %(default)s)",
     )
     parser.add_argument(
         "--map",
@@ -84,7 +88,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--out",
         metavar="DIR",
         required=True,
-        help="folder for the maps; maps of other pairs in it stay",
+        help="folder for the maps; maps of other language pairs in it are kept",
     )
     parser.add_argument("--overwrite", action="store_true", help="replace maps of the same name")
     options.add_seed(parser, "the choice of sentences")
@@ -96,7 +100,7 @@ def run(args: argparse.Namespace) -> None:
     from mtmetrics.matching.remapping import KINDS
     from mtmetrics.matching.remapping_files import map_file_name
 
-    language_pair(args.lp)
+    language_pair(args.lp)  # raises InputError
     if args.sentences is not None:
         positive("--sentences", args.sentences)
     kinds = args.map or ["clp", "umd"]
@@ -117,16 +121,16 @@ def _fit(args: argparse.Namespace, files: Mapping[str, Path]) -> list[Document]:
 
     Args:
         args: parsed arguments.
-        files: kind -> the file.
+        files: kind -> path of its map.
 
     Returns:
-        For each file a document that describes it.
+        A description of each file, for JSON.
     """
     from mtmetrics.matching.remapping import Remapping
     from mtmetrics.matching.remapping_files import map_meta
 
     pairs, corpus = _read_pairs(args)
-    source, target, encoder = _vectors(args, pairs, options.model_pool(args))
+    source, target, encoder = _encode_pairs(args, pairs, options.model_pool(args))
     if len(source) < 2:
         raise InputError(f"{len(source)} pair(s) of vectors determine no map; pass more text")
     if len(source) < encoder.dim:
@@ -134,13 +138,13 @@ def _fit(args: argparse.Namespace, files: Mapping[str, Path]) -> list[Document]:
             f"{len(source)} pairs of vectors for an encoder of width {encoder.dim}: fewer pairs "
             "than dimensions leave most of a map to chance; pass more text"
         )
-    sentences = len(pairs) if args.parallel else 0
+    sentence_count = len(pairs) if args.parallel else 0
     meta = map_meta(
         encoder,
         args.lp,
         level=args.level,
         corpus=corpus,
-        sentences=str(sentences),
+        sentences=str(sentence_count),
         seed=str(args.seed),
     )
     documents = []
@@ -154,7 +158,7 @@ def _fit(args: argparse.Namespace, files: Mapping[str, Path]) -> list[Document]:
             "pairs": len(source),
         }
         if args.parallel:
-            document["sentences"] = sentences
+            document["sentences"] = sentence_count
         documents.append(document)
     return documents
 
@@ -166,15 +170,18 @@ def _read_pairs(args: argparse.Namespace) -> tuple[list[tuple[str, str]], str]:
     from mtmetrics.training.corpus import read_pairs
 
     rows, _ = read_pairs(args.parallel, args.exclude_origin)
-    wanted = min(_SENTENCES, len(rows)) if args.sentences is None else args.sentences
-    pairs = [(row.source, row.target) for row in draw_rows(rows, wanted, args.seed)]
+    # A default above the number of rows is no reason for a warning of `sample_rows`.
+    sample_size = args.sentences or min(_DEFAULT_SENTENCES, len(rows))
+    pairs = [(row.source, row.target) for row in sample_rows(rows, sample_size, args.seed)]
     return pairs, " ".join(map(short_name, args.parallel))
 
 
-def _vectors(
+def _encode_pairs(
     args: argparse.Namespace, pairs: list[tuple[str, str]], pool: "ModelPool"
 ) -> "tuple[*Vectors, Encoder]":
-    """Returns the vectors of sources and of targets, (n, d) each, and their encoder."""
+    """Returns the source vectors and the target vectors, (n, d) each, and their encoder.
+
+    With --level word and sentence pairs, these are the vectors of n pairs of aligned words."""
     from mtmetrics.mining.word_level import vectors_from_sentences, vectors_from_words
 
     languages = language_pair(args.lp)

@@ -1,7 +1,7 @@
 """``mtmetrics rerank``: takes the best of several translations of each source.
 
-Four readers yield the lists of candidates: of JSON Lines, of parallel files, of files with numbered
-lines, and of any of the latter two with a file of sources beside it."""
+Three readers yield the candidates: from JSON Lines, from parallel files, and from a file with
+numbered lines. `_with_sources` adds the sources to the latter two."""
 
 import argparse
 import itertools
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mtmetrics.checks import positive
 from mtmetrics.cli import messages, options
-from mtmetrics.cli.output import Document, check_target, opened, write_report
+from mtmetrics.cli.output import Document, check_target, open_output, write_report
 from mtmetrics.errors import InputError
 from mtmetrics.io.lines import iter_lines, iter_parallel, json_line
 from mtmetrics.io.nbest import read_candidates
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from mtmetrics.models.pool import ModelPool
     from mtmetrics.scorers.spec import MetricSpec
 
-# Name of the translation model's score where the input gives it none.
-_MODEL = "model"
+# Name of the translation model's score if the input does not name it.
+_MODEL_SCORE = "model"
 
 
-class _InputList(NamedTuple):
+class _InputItem(NamedTuple):
     """The candidates of one source.
 
     Attributes:
-        fields: what the output keeps of the input.
+        fields: input fields that are copied to the output.
         candidates: the translations.
     """
 
@@ -43,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Chooses among the candidate translations of each source: by a metric, by a weighted "
         "sum of metrics and of the translation model's own scores, or by expected utility "
-        "(--mbr). A blank candidate is chosen only where all are blank; of equal scores the "
+        "(--mbr). A blank candidate is chosen only if all are blank; of equal scores the "
         "first candidate wins. Writes a row per source with translation, index (from 0), score, "
         "and the scores of all candidates (null for blank ones)."
     )
@@ -52,9 +52,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         nargs="?",
         help=(
-            "JSON Lines with candidates (a list), and where there are any source, references (a "
-            "list), scores (a list, called model, or an object of lists; higher is better); - "
-            "reads it from standard input"
+            "JSON Lines with candidates (a list) and, optionally, source, references (a list) and "
+            "scores (a list, called model, or an object of lists; higher is better); - reads "
+            "standard input"
         ),
     )
     options.add_sources(parser)
@@ -65,32 +65,34 @@ def configure(parser: argparse.ArgumentParser) -> None:
         **options.REPEATABLE_LIST,
         help=(
             "instead of FILE: --nbest lines per source, or lines as Moses and Marian write them "
-            "(NUMBER ||| TEXT ||| FEATURES ||| SCORE); of several files each gives candidates of "
-            "the same sources"
+            "(NUMBER ||| TEXT ||| FEATURES ||| SCORE); several files hold candidates for the "
+            "same sources"
         ),
     )
     parser.add_argument(
         "--nbest",
         metavar="N",
         type=int,
-        help="lines per source in each file of -t (default: 1 where there are several files)",
+        help="lines per source in each file of -t (default: 1 if there are several files)",
     )
     options.add_lang_pair(parser)
     parser.add_argument(
         "--out",
         metavar="FILE",
-        help="write there instead of to standard output; appears when all is done",
+        help="write to FILE instead of standard output; the file appears only when all is done",
     )
     parser.add_argument(
         "--format",
         choices=("jsonl", "text"),
         help=(
-            "jsonl, or text: the chosen translations alone (default: jsonl, or text where --out "
-            "does not end in .jsonl)"
+            "jsonl, or text: only the chosen translations (default: jsonl, or text if --out does "
+            "not end in .jsonl)"
         ),
     )
     parser.add_argument(
-        "--report", metavar="FILE", help="write counts, weights and signatures there as JSON"
+        "--report",
+        metavar="FILE",
+        help="write counts, weights and signatures to this file, as JSON",
     )
     parser.add_argument(
         "--mbr",
@@ -101,13 +103,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         ),
     )
     options.add_metric_options(parser, is_repeatable=True)
-    options.add_mix_option(parser, ", or of a model score (default: 0)")
+    options.add_mix_option(parser, model_scores_help=", or of a model score (default: 0)")
     parser.add_argument(
         "--tune",
         metavar="FILE",
         help=(
-            "choose the weights on this development set first: JSON Lines as FILE, with human "
-            "(judgements of all candidates) or references"
+            "tune the weights on this development set first: JSON Lines like the input, with "
+            "human (a judgement per candidate) or references"
         ),
     )
     parser.add_argument(
@@ -115,8 +117,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="NAME[:PRESET[:OPTION=VALUE,...]]",
         default="chrf",
         help=(
-            "metric that tuning makes high where the set has references but no judgements "
-            "(default: %(default)s)"
+            "metric to maximise in tuning, if the set has references but no judgements (default: "
+            "%(default)s)"
         ),
     )
     parser.set_defaults(run=run)
@@ -131,19 +133,19 @@ def run(args: argparse.Namespace) -> None:
         raise InputError("--tune and --mix: the weights are either given or chosen; leave one out")
     check_target(args.out, "--out")
     check_target(args.report, "--report")
-    lists = _read_lists(args)
-    first_list = next(lists, None)
-    if first_list is None:
+    items = _read_items(args)
+    first_item = next(items, None)
+    if first_item is None:
         raise InputError(
             f"{args.file or args.predictions[0]}: empty; there is nothing to choose from"
         )
     development = [item.candidates for item in _read_json_lines(args.tune)] if args.tune else []
     pool = options.model_pool(args, dtype="auto")
     reranker, report = _load_reranker(
-        args, specs, weights, first_list.candidates, development, pool
+        args, specs, weights, first_item.candidates, development, pool
     )
-    lists = itertools.chain([first_list], messages.progress(lists, unit=" lists", desc="choosing"))
-    _write_choices(args, reranker, lists)
+    remaining_items = messages.progress(items, unit=" lists", desc="choosing")
+    _write_choices(args, reranker, itertools.chain([first_item], remaining_items))
     write_report(args.report, {**report, **_describe(reranker), **pool.about()})
     print(f"mtmetrics: {_summary(reranker)}", file=sys.stderr)
 
@@ -152,37 +154,39 @@ def _load_reranker(
     args: argparse.Namespace,
     specs: "dict[str, MetricSpec]",
     weights: dict[str, float],
-    first_list: "NBest",
+    first_candidates: "NBest",
     development: "list[NBest]",
     pool: "ModelPool",
 ) -> "tuple[Reranker, Document]":
-    """Loads the metrics, and tunes their weights where there is a development set.
+    """Loads the metrics, and tunes their weights if there is a development set.
 
     Args:
         args: parsed arguments.
         specs: the metrics by name.
-        weights: name of a score -> its weight, as the user gives it.
-        first_list: has the same texts and scores as the others.
-        development: lists to tune with.
+        weights: name of a score -> its weight, as the user passes it.
+        first_candidates: the first of the input; shows whether the input has sources, references
+            and model scores.
+        development: the development set; empty without --tune.
         pool: loads the models.
 
     Returns:
-        The reranker, and the beginning of its report: what it was tuned on.
+        The reranker, and the first fields of the report: how it was tuned.
     """
     from mtmetrics.choosing.mixture import load_scorers
     from mtmetrics.choosing.reranking import Reranker
     from mtmetrics.scorers.spec import MetricSpec
 
-    texts = {"sources": first_list.source, "references": first_list.references}
+    texts = {"sources": first_candidates.source, "references": first_candidates.references}
     columns = [name for name, text in texts.items() if text is not None]
     scorers = load_scorers(specs, columns, pool, args.lp, args.mbr)
-    reranker = Reranker(scorers, weights, mbr=args.mbr, model_scores=first_list.scores)
+    reranker = Reranker(scorers, weights, mbr=args.mbr, model_scores=first_candidates.scores)
     if not args.tune:
         return reranker, {}
+    # Reports a wrong --objective, even if judgements take its place.
+    objective_spec = MetricSpec.parse(args.objective).filled(args.preset, {})
     objective = None
-    spec = MetricSpec.parse(args.objective).filled(args.preset, {})
     if any(candidates.human is None for candidates in development):
-        objective = spec.load_for(["references"], pool, args.lp)
+        objective = objective_spec.load_for(["references"], pool, args.lp)
     reranker.tune(development, objective)
     tuned_on = {
         "file": args.tune,
@@ -193,15 +197,16 @@ def _load_reranker(
 
 
 def _write_choices(
-    args: argparse.Namespace, reranker: "Reranker", lists: Iterator[_InputList]
+    args: argparse.Namespace, reranker: "Reranker", items: Iterator[_InputItem]
 ) -> None:
-    """Writes the chosen translation of each list, as a row or as plain text."""
-    names_text_file = args.out is not None and not args.out.removesuffix(".gz").endswith(".jsonl")
-    is_text = args.format == "text" or (args.format is None and names_text_file)
-    with opened(args.out) as stream:
-        lists, lists_to_rerank = itertools.tee(lists)
-        choices = reranker.choose(item.candidates for item in lists_to_rerank)
-        for item, choice in zip(lists, choices, strict=True):
+    """Writes the chosen translation of each item, as a row or as plain text."""
+    is_text_path = args.out is not None and not args.out.removesuffix(".gz").endswith(".jsonl")
+    is_text = args.format == "text" or (args.format is None and is_text_path)
+    with open_output(args.out) as stream:
+        # The reranker reads a batch of items ahead of the choices that it yields.
+        items_to_write, items_to_rerank = itertools.tee(items)
+        choices = reranker.choose(item.candidates for item in items_to_rerank)
+        for item, choice in zip(items_to_write, choices, strict=True):
             row = item.fields | _choice_fields(choice)
             stream.write(choice.text + "\n" if is_text else json_line(row))
 
@@ -211,12 +216,12 @@ def _choice_fields(choice: "Choice") -> Document:
     return {
         "translation": choice.text,
         "index": choice.index,
-        "score": _number(choice.score),
-        "scores": [_number(score) for score in choice.scores],
+        "score": _none_if_nan(choice.score),
+        "scores": [_none_if_nan(score) for score in choice.scores],
     }
 
 
-def _number(score: float) -> float | None:
+def _none_if_nan(score: float) -> float | None:
     return None if math.isnan(score) else score
 
 
@@ -234,62 +239,67 @@ def _describe(reranker: "Reranker") -> Document:
 def _summary(reranker: "Reranker") -> str:
     """Returns counts and weights in one line."""
     counts = reranker.counts
-    unusual = "".join(f", {counts[name]} {name}" for name in ("blank", "repeated") if counts[name])
+    problem_counts = ""
+    for name in ("blank", "repeated"):
+        if counts[name]:
+            problem_counts += f", {counts[name]} {name}"
     weights = ", ".join(f"{name}={value:g}" for name, value in reranker.mixture.weights.items())
     return (
-        f"{counts['sources']} sources with {counts['candidates']} candidates{unusual}; "
+        f"{counts['sources']} sources with {counts['candidates']} candidates{problem_counts}; "
         f"{counts['changed']} times not the first one is chosen, {counts['tied']} times several "
         f"are best; weights {weights}"
     )
 
 
-def _read_lists(args: argparse.Namespace) -> Iterator[_InputList]:
+def _read_items(args: argparse.Namespace) -> Iterator[_InputItem]:
     """Reads the input that the options name."""
     has_file = args.file is not None
-    if has_file == bool(args.predictions) or (has_file and (args.sources or args.nbest)):
+    has_other_files = bool(args.predictions or args.sources or args.nbest)
+    if (has_file and has_other_files) or (not has_file and not args.predictions):
         raise InputError(
-            "nothing to choose from: pass one FILE of JSON Lines (or -), or -t with -s and --nbest"
+            "nothing to choose from: pass one FILE of JSON Lines (or -), or -t, optionally with -s "
+            "and --nbest"
         )
     if has_file:
         return _read_json_lines(args.file)
     if len(args.predictions) == 1 and args.nbest is None:
-        lists = _read_numbered(args.predictions[0])
+        items = _read_numbered(args.predictions[0])
     else:
         lines_per_source = 1 if args.nbest is None else positive("--nbest", args.nbest)
-        lists = _read_parallel(args.predictions, lines_per_source)
+        items = _read_parallel(args.predictions, lines_per_source)
     if args.sources is None:
-        return lists
-    return _with_sources(lists, args.sources, args.predictions[0])
+        return items
+    return _with_sources(items, args.sources, args.predictions[0])
 
 
-def _read_json_lines(path: str) -> Iterator[_InputList]:
+def _read_json_lines(path: str) -> Iterator[_InputItem]:
     from mtmetrics.choosing.reranking import NBest
 
     if path != "-" and not is_json(path):
         raise InputError(
-            f"{path}: JSON Lines are needed (.jsonl or .json); files of lines are passed with -t"
+            f"{path}: JSON Lines are needed (.jsonl or .json); pass plain text files with -t"
         )
     for where, row in jsonl_rows(path):
         if not isinstance(row.get("candidates"), list):
             raise InputError(f"{where}: 'candidates' must be a list of strings")
         scores = row.get("scores") or {}
-        scores_by_name = scores if isinstance(scores, dict) else {_MODEL: scores}
+        scores_by_name = scores if isinstance(scores, dict) else {_MODEL_SCORE: scores}
         try:
             candidates = NBest(
                 row["candidates"],
-                row.get("source"),
-                row.get("references"),
-                scores_by_name,
-                row.get("human"),
+                source=row.get("source"),
+                references=row.get("references"),
+                scores=scores_by_name,
+                human=row.get("human"),
             )
         except InputError as error:
             raise InputError(f"{where}: {error}") from None
         fields = {name: value for name, value in row.items() if name != "candidates"}
-        yield _InputList(fields, candidates)
+        yield _InputItem(fields, candidates)
 
 
-def _read_parallel(paths: Sequence[str], lines_per_source: int) -> Iterator[_InputList]:
-    """Reads parallel files, in each of which a source has so many lines."""
+def _read_parallel(paths: Sequence[str], lines_per_source: int) -> Iterator[_InputItem]:
+    """Reads parallel files, each with `lines_per_source` lines for a source."""
     from mtmetrics.choosing.reranking import NBest
 
     lines = iter_parallel(paths)
@@ -302,33 +312,35 @@ def _read_parallel(paths: Sequence[str], lines_per_source: int) -> Iterator[_Inp
                 f"{paths[0]}: its lines are not a multiple of --nbest {lines_per_source}; source "
                 f"{number} has {len(block)}"
             )
-        lines_per_file = zip(*block, strict=True)
-        yield _InputList({}, NBest(list(itertools.chain.from_iterable(lines_per_file))))
+        lines_per_file = zip(*block, strict=True)  # the candidates of a file stay together
+        yield _InputItem({}, NBest(list(itertools.chain.from_iterable(lines_per_file))))
 
 
-def _read_numbered(path: str) -> Iterator[_InputList]:
+def _read_numbered(path: str) -> Iterator[_InputItem]:
     """Reads lines that begin with the number of their source, and end with the model's score."""
     from mtmetrics.choosing.reranking import NBest
 
     for candidates in read_candidates(path):
-        scores = {_MODEL: [candidate.score for candidate in candidates]}
+        scores = {_MODEL_SCORE: [candidate.score for candidate in candidates]}
         texts = [candidate.text for candidate in candidates]
-        yield _InputList({}, NBest(texts, scores=scores))
+        yield _InputItem({}, NBest(texts, scores=scores))
 
 
 def _with_sources(
-    lists: Iterator[_InputList], source_path: str, candidates_path: str
-) -> Iterator[_InputList]:
-    """Adds a line of a file of sources to each list."""
+    items: Iterator[_InputItem], source_path: str, candidates_path: str
+) -> Iterator[_InputItem]:
+    """Adds its source, a line of a file, to each item."""
     sources = iter_lines(source_path, "segments")
-    for number, (source, item) in enumerate(itertools.zip_longest(sources, lists)):
+    for index, (source, item) in enumerate(itertools.zip_longest(sources, items)):
         if source is None:
-            raise _ends_early(source_path, candidates_path, number)
+            raise _length_error(source_path, candidates_path, index)
         if item is None:
-            raise _ends_early(candidates_path, source_path, number)
+            raise _length_error(candidates_path, source_path, index)
         item.candidates.source = source
-        yield _InputList({"source": source}, item.candidates)
+        yield _InputItem({"source": source}, item.candidates)
 
 
-def _ends_early(shorter_path: str, longer_path: str, sources: int) -> InputError:
-    return InputError(f"{shorter_path} ends after {sources} sources, but {longer_path} goes on")
+def _length_error(shorter_path: str, longer_path: str, source_count: int) -> InputError:
+    return InputError(
+        f"{shorter_path} ends after {source_count} sources, but {longer_path} goes on"
+    )

@@ -1,8 +1,11 @@
-"""The input of ``score``, ``explain`` and ``compare``: parallel files, or one file of rows; and the draw
-of rows for other commands.
+"""The input of ``score``, ``explain`` and ``compare``: parallel files, or one file of rows.
 
-`open_rows` yields rows one by one, with the columns that the metrics of the call compare with.
-`read_systems` reads everything at once, with all columns."""
+`open_rows` yields rows one by one, with the columns that the metrics compare with. `read_systems`
+reads everything at once, with all columns. `sample_rows` samples rows for other commands.
+
+A column ("sources", "references") holds the texts of all segments; `FIELDS` has the name of the field
+("source", "reference") that holds the text of one segment in a file of rows. The side of a metric is
+what it compares with: source, reference or both."""
 
 import argparse
 import dataclasses
@@ -14,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from mtmetrics.checks import warn
-from mtmetrics.cli.options import LoaderOptions
+from mtmetrics.cli.options import ScorerKeywords
 from mtmetrics.errors import InputError
 from mtmetrics.io.columns import column_names
 from mtmetrics.io.languages import with_language_warning
@@ -25,7 +28,8 @@ from mtmetrics.scorers.registry import find_metric
 from mtmetrics.scorers.side import FIELDS, Column, Side
 
 T = TypeVar("T")
-# For each column a source, a reference or a list of references; then a translation per system.
+# The texts of a segment: one per column (a list if there are several references), then one
+# translation per system.
 TextRow = list[str | list[str]]
 
 
@@ -36,8 +40,8 @@ class InputRows:
     Attributes:
         systems: names of the systems.
         columns: the columns that the metrics compare with.
-        rows: the texts of one segment after the other.
-        count: number of rows; 0 where it is not known.
+        rows: one row of texts per segment.
+        count: number of rows; 0 if unknown.
         sides: for each metric the side that it compares with.
     """
 
@@ -48,8 +52,8 @@ class InputRows:
     sides: list[Side]
 
 
-class Systems(NamedTuple):
-    """The texts of n segments.
+class SystemOutputs(NamedTuple):
+    """Sources, references and the translations of several systems, for n segments.
 
     Attributes:
         columns: column -> n sources or references; lists where segments have several references.
@@ -62,23 +66,23 @@ class Systems(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class _OpenedInput:
-    """Input of which nothing but the head is read.
+    """An opened input, of which only the header is read.
 
     Attributes:
         systems: names of the systems.
-        columns: the columns of sources and references that it holds; None where the first of two
-            columns may be either.
-        read: yields the rows with some of these columns.
-        count: number of rows; None where it is not known.
+        columns: its columns of sources and references; None for a file of two unnamed columns,
+            the first of which may be either.
+        read_rows: function that yields the rows with the given columns.
+        count: number of rows; None if unknown.
     """
 
     systems: list[str]
     columns: list[Column] | None
-    read: Callable[[Sequence[Column]], Iterator[TextRow]]
+    read_rows: Callable[[Sequence[Column]], Iterator[TextRow]]
     count: int | None
 
 
-def open_rows(args: argparse.Namespace, loaders: Sequence[LoaderOptions]) -> InputRows:
+def open_rows(args: argparse.Namespace, keywords_of_scorers: Sequence[ScorerKeywords]) -> InputRows:
     """Opens the input that the options of `mtmetrics.cli.options.add_row_options` name.
 
     Reads the first row at once, so that a missing or empty file is reported before any model is
@@ -86,18 +90,17 @@ def open_rows(args: argparse.Namespace, loaders: Sequence[LoaderOptions]) -> Inp
 
     Args:
         args: parsed arguments.
-        loaders: for each metric the keywords of `load_scorer`.
+        keywords_of_scorers: for each metric the keywords of `load_scorer`.
 
     Raises:
         InputError: the input is missing or empty, or lacks what a metric compares with.
     """
-    metrics = [find_metric(loader["metric"]) for loader in loaders]
+    metrics = [find_metric(keywords["metric"]) for keywords in keywords_of_scorers]
     _require_files(args)
     opened = _open(args)
-    sides = [
-        _choose_side(metric, loader, opened.columns)
-        for metric, loader in zip(metrics, loaders, strict=True)
-    ]
+    sides = []
+    for metric, keywords in zip(metrics, keywords_of_scorers, strict=True):
+        sides.append(_choose_side(metric, keywords, opened.columns))
     columns = [column for column in FIELDS if any(column in side.columns for side in sides)]
     if opened.columns is None and len(columns) > 1:
         raise InputError(
@@ -108,12 +111,11 @@ def open_rows(args: argparse.Namespace, loaders: Sequence[LoaderOptions]) -> Inp
     return InputRows(opened.systems, columns, rows, opened.count or 0, sides)
 
 
-def read_systems(args: argparse.Namespace) -> Systems:
-    """Reads the whole input that the same options name, for metrics that may compare with different
-    columns.
+def read_systems(args: argparse.Namespace) -> SystemOutputs:
+    """Reads the whole input that the options of `mtmetrics.cli.options.add_row_options` name.
 
-    One FILE is JSON Lines here, with the keys ``source``, ``reference`` or both, and ``outputs``,
-    an object with the translation of each system."""
+    FILE must be JSON Lines with the keys ``source``, ``reference`` or both, and ``outputs``, an
+    object with the translation of each system."""
     _require_files(args)
     if args.file is not None:
         return _read_systems_of_file(args.file)
@@ -123,27 +125,28 @@ def read_systems(args: argparse.Namespace) -> Systems:
             raise InputError(f"-t {system}: given twice")
     columns = opened.columns or []
     rows = _checked_rows(args, opened, columns)
-    texts = [list(column) for column in zip(*rows, strict=True)]
-    return Systems(
+    texts = [list(column_or_system) for column_or_system in zip(*rows, strict=True)]
+    return SystemOutputs(
         dict(zip(columns, texts[: len(columns)], strict=True)),
         dict(zip(opened.systems, texts[len(columns) :], strict=True)),
     )
 
 
-def draw_rows(rows: list[T], wanted: int, seed: int) -> list[T]:
-    """Draws as many rows as --sentences says; where there are no more, all rows in their order."""
-    if wanted > len(rows):
+def sample_rows(rows: list[T], sample_size: int, seed: int) -> list[T]:
+    """Samples rows for the option --sentences. Returns all rows, in their order, if there are not
+    more."""
+    if sample_size > len(rows):
         warn(
-            f"--sentences {wanted}: the text has only {len(rows)} sentence pairs; all of them are "
-            "taken"
+            f"--sentences {sample_size}: the text has only {len(rows)} sentence pairs; all of them "
+            "are taken"
         )
-    if wanted >= len(rows):
+    if sample_size >= len(rows):
         return rows
-    return random.Random(seed).sample(rows, wanted)
+    return random.Random(seed).sample(rows, sample_size)
 
 
 def _require_files(args: argparse.Namespace) -> None:
-    """Refuses options that name too few files, or files of two kinds."""
+    """Raises InputError for options that name too few files, or files of two kinds."""
     if args.file is not None and (args.sources or args.predictions or args.references):
         raise InputError("pass either one FILE or -s and -t (or -r and -t), not both")
     if args.file is None and (not args.predictions or not (args.sources or args.references)):
@@ -156,29 +159,34 @@ def _require_files(args: argparse.Namespace) -> None:
 def _checked_rows(
     args: argparse.Namespace, opened: _OpenedInput, columns: Sequence[Column]
 ) -> Iterator[TextRow]:
-    """Yields the rows; warns of texts that seem to be in another language than --lp says."""
-    rows = opened.read(columns)
+    """Returns the rows, after a warning if texts seem to be in another language than --lp says.
+
+    Raises:
+        InputError: there are no rows; raised at once.
+    """
+    rows = opened.read_rows(columns)
     first_row = next(rows, None)
     if first_row is None:
-        raise _empty(args.file or args.sources or args.references[0])
-    column_of_text = [*columns, *["predictions"] * len(opened.systems)]
-    return with_language_warning(args.lp, column_of_text, itertools.chain([first_row], rows))
+        raise _empty_error(args.file or args.sources or args.references[0])
+    columns_of_row = [*columns, *["predictions"] * len(opened.systems)]
+    return with_language_warning(args.lp, columns_of_row, itertools.chain([first_row], rows))
 
 
-def _empty(path: str) -> InputError:
+def _empty_error(path: str) -> InputError:
     return InputError(f"{path}: empty; there is nothing to score")
 
 
 def _choose_side(
-    metric: Metric, loader: LoaderOptions, available_columns: Sequence[Column] | None
+    metric: Metric, keywords: ScorerKeywords, available_columns: Sequence[Column] | None
 ) -> Side:
     """Returns the side that a metric compares with.
 
-    Where nothing names the columns of a file (None), the user or the preset has to choose."""
-    is_requested = bool(metric.requested_side(loader))
+    If the columns have no names (`available_columns` is None), the options, a single possible side
+    or the preset decide."""
+    is_requested = bool(metric.requested_side(keywords))
     if available_columns is not None or is_requested or len(metric.sides) == 1:
-        return metric.side_of_preset(loader["preset"], loader, available_columns)
-    chosen_side = metric.chosen_side(loader["preset"], loader)
+        return metric.side_of_preset(keywords["preset"], keywords, available_columns)
+    chosen_side = metric.chosen_side(keywords["preset"], keywords)
     if chosen_side is None or chosen_side is Side.BOTH:
         single_sides = [side for side in metric.sides if side is not Side.BOTH]
         ways = " or ".join(f"--against {side} ({side} TAB translation)" for side in single_sides)
@@ -199,18 +207,20 @@ def _open(args: argparse.Namespace) -> _OpenedInput:
         paths["references"] = args.references
     systems = _system_names(args.predictions)
     all_paths = [*itertools.chain.from_iterable(paths.values()), *args.predictions]
-    read = functools.partial(_read_parallel, paths, args.predictions)
-    return _OpenedInput(systems, list(paths), read, _common_count(all_paths))
+    read_rows = functools.partial(_read_parallel, paths, args.predictions)
+    return _OpenedInput(systems, list(paths), read_rows, _common_count(all_paths))
 
 
 def _open_file(path: str) -> _OpenedInput:
-    """Opens a file of rows, whose translations are those of one system."""
+    """Opens a file of rows with the translations of one system."""
     table = open_texts(path)
     if table is None:
-        raise _empty(path)
-    columns = [column for column, field in FIELDS.items() if field in table.fields]
-    read = functools.partial(_read_texts, table)
-    return _OpenedInput([path], columns if table.is_unambiguous else None, read, table.max_rows)
+        raise _empty_error(path)
+    columns = None
+    if table.is_unambiguous:
+        columns = [column for column, field in FIELDS.items() if field in table.fields]
+    read_rows = functools.partial(_read_texts, table)
+    return _OpenedInput([path], columns, read_rows, table.count)
 
 
 def _read_texts(table: TextTable, columns: Sequence[Column]) -> Iterator[TextRow]:
@@ -233,8 +243,8 @@ def _read_parallel(
 
 
 def _system_names(paths: Sequence[str]) -> list[str]:
-    """Returns the names of files without folder and suffix; the whole path of those that this would
-    make equal."""
+    """Returns the names of files without folder and suffix, or their full paths if two of these names
+    are equal."""
     stems = [Path(path).stem for path in paths]
     return [
         stem if stems.count(stem) == 1 else path for stem, path in zip(stems, paths, strict=True)
@@ -242,7 +252,7 @@ def _system_names(paths: Sequence[str]) -> list[str]:
 
 
 def _common_count(paths: Sequence[str]) -> int | None:
-    """Returns the number of lines of parallel files; None where it is not known before they are
+    """Checks parallel files, and returns their number of lines; None if it is unknown before they are
     read.
 
     Raises:
@@ -263,11 +273,12 @@ def _common_count(paths: Sequence[str]) -> int | None:
     return first_count
 
 
-def _read_systems_of_file(path: str) -> Systems:
+def _read_systems_of_file(path: str) -> SystemOutputs:
+    # `open_table` reports a missing file. Other files than JSON Lines are not read.
     table = open_table(path) if is_json(path) or not Path(path).exists() else None
     keys = [] if table is None else table.names
-    name_of_field = column_names(path, keys)
-    columns = [column for column, field in FIELDS.items() if field in name_of_field]
+    fields = column_names(path, keys)
+    columns = [column for column, field in FIELDS.items() if field in fields]
     if table is None or "outputs" not in keys or not columns:
         raise InputError(
             f"{path}: several systems in one FILE are JSON Lines with the key outputs, an object "
@@ -277,9 +288,9 @@ def _read_systems_of_file(path: str) -> Systems:
     texts: dict[Column, list[str | list[str]]] = {column: [] for column in columns}
     translations: dict[str, list[str]] = {}
     for row in table.rows():
-        outputs = row.outputs(translations)
+        outputs = row.outputs(translations)  # checks that the systems are those of the rows before
         for column in columns:
             texts[column].append(row.text(row.required_column(FIELDS[column])))
         for system in outputs.fields:
             translations.setdefault(system, []).append(outputs.text(system))
-    return Systems(texts, translations)
+    return SystemOutputs(texts, translations)

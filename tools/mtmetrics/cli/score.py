@@ -13,11 +13,11 @@ from mtmetrics.cli.ray import add_engine_options
 from mtmetrics.cli.ray import score as score_on_engine
 from mtmetrics.cli.rows import InputRows, open_rows
 from mtmetrics.cli.score_output import (
-    LOWEST,
+    LOWEST_SHOWN,
     SUMMARY_FORMATS,
     LowestSegments,
     Summary,
-    opened_writer,
+    open_writer,
     summary_table,
 )
 from mtmetrics.errors import InputError
@@ -36,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "Scores translations with one or several metrics: parallel files (-s or -r, and -t), or "
         "one FILE of rows. On a terminal it prints a table, else JSON. Texts are read in chunks "
         "and dropped once they are scored, unless a metric needs its whole input at once; only "
-        "numbers per segment stay in memory."
+        "the scores stay in memory."
     )
     options.add_row_options(parser)
     options.add_metric_options(parser, is_repeatable=True)
@@ -47,8 +47,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     output.add_argument(
         "--out",
         metavar="FILE",
-        help="write there instead of to standard output; the file is created only once everything "
-        "is scored",
+        help="write to FILE instead of standard output; the file appears only once everything is "
+        "scored",
     )
     output.add_argument(
         "--parts",
@@ -64,17 +64,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--degenerate",
         choices=("keep", "floor", "null"),
         help=(
-            "how to treat output that is no translation (copies of the source, loops, another "
+            "how to treat output that is not a translation (copies of the source, loops, another "
             "language, odd lengths): keep its score, give it the floor score, or leave it out of "
-            "the mean (null); rows of segments then say what is unusual"
+            "the mean (null); each row then has a field that says what is unusual about it"
         ),
     )
     output.add_argument(
         "--segments",
         action="store_true",
         help=(
-            f"show below the table the {LOWEST} lowest-scored segments of each system with their "
-            "texts"
+            f"also show, below the table, the {LOWEST_SHOWN} lowest-scored segments of each system "
+            "with their texts"
         ),
     )
     add_engine_options(parser)
@@ -96,78 +96,79 @@ def run(args: argparse.Namespace) -> None:
         raise InputError(
             f"--segments stands below a table; pass --format table, not {output_format}"
         )
-    # The metric as the user wrote it -> what it names.
+    # Metric as the user wrote it -> its specification.
     spec_of_metric = options.metric_specs(args)
     metrics = list(spec_of_metric)
-    load_options = [options.loader_options(spec, args) for spec in spec_of_metric.values()]
-    inputs = open_rows(args, load_options)
+    keywords_of_scorers = [options.scorer_keywords(spec, args) for spec in spec_of_metric.values()]
+    inputs = open_rows(args, keywords_of_scorers)
+    side_of_metric = dict(zip(metrics, inputs.sides, strict=True))
     check_target(args.out, "--out")
-    from mtmetrics.scorers.results import joined_systems, total_report
+    from mtmetrics.scorers.results import MetricResult, joined_systems, total_report
 
     lowest_segments = LowestSegments()
-    with opened_writer(
+    with open_writer(
         args.out,
         output_format,
         inputs.systems,
         metrics,
         with_parts=args.parts,
         with_unusual=args.degenerate is not None,
-        full=args.full_precision,
+        full_precision=args.full_precision,
     ) as writer:
-        scorers = _load(args, load_options, inputs.sides)
+        scorers = _load(args, keywords_of_scorers, inputs.sides)
         results_per_chunk: list[Results] = []
         with messages.scoring(inputs.count * len(inputs.systems) * len(metrics)):
             for chunk, chunk_results in _scored_chunks(scorers, inputs):
                 if args.segments:
-                    side_of_metric = dict(zip(metrics, inputs.sides, strict=True))
                     lowest_segments.add(chunk, side_of_metric, chunk_results)
                 if args.degenerate == "null":
-                    chunk_results = _changed(
-                        chunk_results, lambda result: result.without_degenerate()
-                    )
+                    chunk_results = _map_results(MetricResult.without_degenerate, chunk_results)
                 writer.add(chunk_results)
-                # Parts of scores take memory. Only the table of their means needs those of all chunks.
+                # Parts of scores take memory. Only a table needs the parts of all chunks at its end.
                 if not (args.parts and is_summary):
-                    chunk_results = _changed(chunk_results, lambda result: result.without_parts())
+                    chunk_results = _map_results(MetricResult.without_parts, chunk_results)
                 results_per_chunk.append(chunk_results)
-        chunks_per_metric = zip(*results_per_chunk, strict=True)
-        results_per_metric = [joined_systems(chunks) for chunks in chunks_per_metric]
-        summaries = [
-            Summary(metric, system, result, with_interval=args.ci)
-            for metric, system_results in zip(metrics, results_per_metric, strict=True)
-            for system, result in zip(inputs.systems, system_results, strict=True)
-        ]
+        summaries = []
+        results_per_metric = []
+        for metric, metric_chunks in zip(
+            metrics, zip(*results_per_chunk, strict=True), strict=True
+        ):
+            results = joined_systems(metric_chunks)
+            results_per_metric.append(results)
+            for system, result in zip(inputs.systems, results, strict=True):
+                summaries.append(Summary(metric, system, result, with_interval=args.ci))
         writer.finish(summaries)
     # The scores went to a file, so the terminal would show no result otherwise.
     if args.out is not None and not messages.quiet:
-        print(summary_table("table", summaries, full=args.full_precision))
+        print(summary_table("table", summaries, full_precision=args.full_precision))
     if args.segments:
-        print("\n" + lowest_segments.tables(output_format, full=args.full_precision))
+        print("\n" + lowest_segments.tables(output_format, full_precision=args.full_precision))
     # A table for the terminal counts unusual segments in its columns. Other formats are made for
     # files and programs, so a warning tells the user of these segments.
     if output_format != "table":
-        for system_results in results_per_metric:
-            total_report(system_results).warn()
+        for results in results_per_metric:
+            total_report(results).warn()
 
 
 def _load(
     args: argparse.Namespace,
-    load_options: Sequence[options.LoaderOptions],
+    keywords_of_scorers: Sequence[options.ScorerKeywords],
     sides: Sequence[Side],
 ) -> "list[Scorer]":
-    """Loads each metric with its options, to compare with its side.
+    """Loads each metric with its options and the side that it compares with: source, reference or
+    both.
 
     Raises:
-        InputError: a metric has no floor score, and the user asks for ``--degenerate floor``.
+        InputError: the user passes ``--degenerate floor``, and a metric has no floor score.
     """
     from mtmetrics.scorers.registry import load_scorer
 
     pool = options.model_pool(args)
     scorers = []
-    for keywords, side in zip(load_options, sides, strict=True):
+    for keywords, side in zip(keywords_of_scorers, sides, strict=True):
         scorer = load_scorer(pool=pool, **keywords | {"against": side})
         scorer.floor_degenerate = args.degenerate == "floor"
-        # Refuses only if `floor_degenerate` is set.
+        # Raises InputError only if `floor_degenerate` is set.
         scorer.require_floor()
         scorers.append(scorer)
     return scorers
@@ -179,10 +180,11 @@ def _scored_chunks(
     """Scores the input chunk by chunk.
 
     A chunk holds the segments that are read together. All metrics score a chunk before the next is
-    read. Where a metric needs its whole input first, the whole input is the only chunk.
+    read. If a metric needs its whole input first, the input is one chunk, which the metrics still
+    read in slices of `chunk_size` segments.
 
     Yields:
-        The texts of a chunk, and for each metric the result of each system.
+        The texts of a chunk, and for each metric the results of the systems.
     """
     from mtmetrics.scorers.batch import Batch
     from mtmetrics.scorers.results import chunk_lines, chunked, scored_together
@@ -193,20 +195,19 @@ def _scored_chunks(
     can_split_input = all(scorer.has_independent_segments for scorer in scorers)
     for texts in chunked(inputs.rows, chunk_size if can_split_input else None):
         compared_texts, translations = texts[: len(columns)], texts[len(columns) :]
-        # A system that is named twice is scored once, since a batch holds it by its name.
+        # A batch stores systems by name, so a system that is named twice is scored once.
         chunk = Batch(
             dict(zip(systems, translations, strict=True)),
             **dict(zip(columns, compared_texts, strict=True)),
         )
-        streams = [scorer.score_batches(chunk.slices(chunk_size)) for scorer in scorers]
+        result_streams = [scorer.score_batches(chunk.slices(chunk_size)) for scorer in scorers]
         chunk_results = []
-        for distinct_results in scored_together(streams):
+        for distinct_results in scored_together(result_streams):
             result_of = dict(zip(chunk.systems, distinct_results, strict=True))
             chunk_results.append([result_of[system] for system in systems])
         yield chunk, chunk_results
 
 
-def _changed(results: "Results", change: "Callable[[MetricResult], MetricResult]") -> "Results":
-    """Returns results in which each result of a system by a metric is replaced by `change` of
-    it."""
-    return [[change(result) for result in system_results] for system_results in results]
+def _map_results(change: "Callable[[MetricResult], MetricResult]", results: "Results") -> "Results":
+    """Applies `change` to the result of each system by each metric."""
+    return [[change(result) for result in metric_results] for metric_results in results]

@@ -1,6 +1,7 @@
 """The output of ``mtmetrics score``: rows of segments, one JSON document, or a table of systems.
 
-A writer takes the results of chunk after chunk, and at the end a `Summary` of each system."""
+A writer takes the results of one chunk of segments after another, and at the end a `Summary` for
+each system and metric."""
 
 import contextlib
 import dataclasses
@@ -13,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import IO, TYPE_CHECKING
 
 from mtmetrics.cli import messages
-from mtmetrics.cli.output import Document, opened, rounded
+from mtmetrics.cli.output import Document, open_output, rounded
 from mtmetrics.io.row_writer import Columns, RowWriter
 from mtmetrics.io.score_rows import ScoreRow
 from mtmetrics.scorers.side import Side
@@ -28,9 +29,9 @@ if TYPE_CHECKING:
 
 # Formats that show no segments.
 SUMMARY_FORMATS = ("table", "markdown")
-LOWEST = 10
-# Count of a report -> the head of its column in a table.
-_UNUSUAL_HEADS = {
+LOWEST_SHOWN = 10
+# Name of a count in a report -> header of its column in a table.
+_COUNT_HEADERS = {
     "blank": "blank",
     "truncated": "cut",
     "identical": "untranslated",
@@ -43,7 +44,7 @@ _UNUSUAL_HEADS = {
 
 @dataclasses.dataclass(frozen=True)
 class Summary:
-    """The scores of one system by one metric, without those of its segments.
+    """The mean score of one system by one metric, with report and signature.
 
     Attributes:
         metric: the metric, as the user wrote it.
@@ -59,7 +60,8 @@ class Summary:
 
     @functools.cached_property
     def interval(self) -> "Interval | None":
-        """The 95 % interval of the mean over the segments that have a score; None for too few."""
+        """The 95 % interval of the mean over the segments that have a score; None if these are
+        too few."""
         import numpy as np
 
         from mtmetrics.statistics.significance import bootstrap_interval
@@ -75,64 +77,64 @@ class Summary:
         return {name: float(np.nanmean(values)) for name, values in self.result.parts.items()}
 
     def as_dict(self) -> Document:
-        """Returns mean, signature, report and, where it is wanted, the interval."""
+        """Returns mean, signature, report and, if `with_interval`, the interval."""
         document = self.result.as_dict(scores=False)
         if self.with_interval:
-            document["ci"] = self.interval and self.interval._asdict()
+            document["ci"] = None if self.interval is None else self.interval._asdict()
         return document
 
 
-def summary_table(style: str, summaries: Sequence[Summary], *, full: bool) -> str:
+def summary_table(style: str, summaries: Sequence[Summary], *, full_precision: bool) -> str:
     """Returns a table with a row per system and metric, and the signatures below.
 
     Args:
         style: a key of `mtmetrics.reports.styles.STYLES`.
         summaries: the rows.
-        full: whether numbers have all digits.
+        full_precision: whether numbers have all digits.
     """
     from mtmetrics.reports.styles import STYLES, one_line
     from mtmetrics.statistics.significance import NO_INTERVAL
 
-    is_about_several_metrics = len({summary.metric for summary in summaries}) > 1
+    has_several_metrics = len({summary.metric for summary in summaries}) > 1
     parts = list(dict.fromkeys(part for summary in summaries for part in summary.part_means))
     reports = [summary.result.report.as_dict() for summary in summaries]
-    unusual = [count for count in _UNUSUAL_HEADS if any(report[count] for report in reports)]
+    counts = [name for name in _COUNT_HEADERS if any(report[name] for report in reports)]
     rows = []
     for summary, report in zip(summaries, reports, strict=True):
-        row = {"metric": summary.metric} if is_about_several_metrics else {}
+        row = {"metric": summary.metric} if has_several_metrics else {}
         row["system"] = summary.system
-        row["mean"] = _number(summary.result.system, full)
+        row["mean"] = _number(summary.result.system, full_precision)
         if summary.with_interval:
-            row["95 % interval"] = _interval(summary.interval, full)
+            row["95 % interval"] = _interval(summary.interval, full_precision)
         part_means = summary.part_means
         for part in parts:
-            row[part] = _number(part_means[part], full) if part in part_means else ""
+            row[part] = _number(part_means[part], full_precision) if part in part_means else ""
         row["segments"] = f"{report['segments']:,}"
-        for count in unusual:
-            row[_UNUSUAL_HEADS[count]] = f"{report[count]:,}"
-        rows.append(list(row.values()))
-        heads = list(row)
-    columns_of_numbers = range(heads.index("mean"), len(heads))
+        for name in counts:
+            row[_COUNT_HEADERS[name]] = f"{report[name]:,}"
+        rows.append(row)
+    headers = list(rows[0])  # all rows have the same columns
+    number_columns = range(headers.index("mean"), len(headers))
     signatures = dict.fromkeys(summary.result.signature for summary in summaries)
     blocks = [
-        STYLES[style]([heads, *rows], columns_of_numbers),
+        STYLES[style]([headers, *(list(row.values()) for row in rows)], number_columns),
         "\n".join(map(one_line, signatures)),
     ]
     if any(summary.with_interval and summary.interval is None for summary in summaries):
-        blocks.append(f"none: {NO_INTERVAL}")
+        blocks.append(f"none: {NO_INTERVAL}")  # explains the cells that say none
     return "\n\n".join(blocks)
 
 
-def _number(value: float, full: bool) -> str:
+def _number(value: float, full_precision: bool) -> str:
     from mtmetrics.reports.styles import decimals
 
-    return repr(value) if full else decimals(value, 4)
+    return repr(value) if full_precision else decimals(value, 4)
 
 
-def _interval(interval: "Interval | None", full: bool) -> str:
+def _interval(interval: "Interval | None", full_precision: bool) -> str:
     if interval is None:
         return "none"
-    return f"[{_number(interval.low, full)}, {_number(interval.high, full)}]"
+    return f"[{_number(interval.low, full_precision)}, {_number(interval.high, full_precision)}]"
 
 
 class LowestSegments:
@@ -140,33 +142,34 @@ class LowestSegments:
 
     def __init__(self) -> None:
         self._segments_before = 0
-        # Metric and system -> score, number, compared texts and translation of its segments.
+        # (Metric, system) -> score, segment number, compared texts and translation of its segments.
         self._rows: dict[tuple[str, str], list[tuple[float, int, str, str]]] = {}
 
     def add(self, batch: "Batch", sides: Mapping[str, Side], results: "Results") -> None:
-        """Takes a chunk.
+        """Adds the segments of a chunk.
 
         Args:
             batch: the texts of the chunk.
             sides: metric -> the side that it compares with.
             results: for each of these metrics the result of each system of the batch.
         """
-        numbers = range(self._segments_before + 1, self._segments_before + len(batch) + 1)
+        first = self._segments_before + 1
+        segment_numbers = range(first, first + len(batch))
         columns = {"sources": batch.sources, "references": batch.references}
         for (metric, side), metric_results in zip(sides.items(), results, strict=True):
             rows_of_texts = zip(*(columns[name] or () for name in side.columns), strict=True)
-            compared = [" / ".join(map(_in_one_line, texts)) for texts in rows_of_texts]
+            compared = [" / ".join(map(_joined, texts)) for texts in rows_of_texts]
             systems = zip(batch.systems.items(), metric_results, strict=True)
             for (system, translations), result in systems:
                 scores = result.segments.tolist()
-                rows = zip(scores, numbers, compared, translations, strict=True)
-                lowest_before = self._rows.get((metric, system), [])
+                rows = zip(scores, segment_numbers, compared, translations, strict=True)
+                lowest_rows = self._rows.get((metric, system), [])
                 self._rows[metric, system] = heapq.nsmallest(
-                    LOWEST, itertools.chain(lowest_before, rows)
+                    LOWEST_SHOWN, itertools.chain(lowest_rows, rows)
                 )
         self._segments_before += len(batch)
 
-    def tables(self, style: str, *, full: bool) -> str:
+    def tables(self, style: str, *, full_precision: bool) -> str:
         """Returns a table for each metric and system."""
         from mtmetrics.reports.styles import STYLES
 
@@ -174,59 +177,62 @@ class LowestSegments:
         for (metric, system), rows in self._rows.items():
             table = [["segment", "score", "compared with", "translation"]]
             for score, number, compared, translation in rows:
-                table.append([str(number), _number(score, full), compared, translation])
+                table.append([str(number), _number(score, full_precision), compared, translation])
             title = f"Lowest scores of {system} by {metric}:"
             blocks.append(f"{title}\n\n{STYLES[style](table, range(2))}")
         return "\n\n".join(blocks)
 
 
-def _in_one_line(texts: str | Sequence[str]) -> str:
+def _joined(texts: str | Sequence[str]) -> str:
     """Returns a source, a reference or several references as one text."""
     return texts if isinstance(texts, str) else " / ".join(texts)
 
 
 @dataclasses.dataclass
 class Writer:
-    """Writes the summaries as a table; subclasses write more, in other formats.
+    """Writes the summaries as a table. Subclasses write segments too, in other formats.
 
     Attributes:
         stream: the open target, of bytes for Parquet, else of text.
-        form: the format, one of `mtmetrics.cli.output.FORMATS`.
+        output_format: the format, one of `mtmetrics.cli.output.FORMATS`.
         systems: names of the systems, in the order of their results.
         metrics: the metrics, as the user wrote them, in the order of their results.
-        with_parts: whether segments show the parts of their scores.
-        with_unusual: whether segments show what is unusual.
-        full: whether numbers have all digits.
+        with_parts: whether rows have the parts of the scores.
+        with_unusual: whether rows say what is unusual about a segment.
+        full_precision: whether numbers have all digits.
     """
 
     stream: IO
-    form: str
+    output_format: str
     systems: Sequence[str]
     metrics: Sequence[str]
     with_parts: bool
     with_unusual: bool
-    full: bool
+    full_precision: bool
 
     def add(self, results: "Results") -> None:
-        """Writes a chunk: for each metric the result of each system."""
+        """Takes a chunk: `results` has for each metric the result of each system. A table shows no
+        segments, so there is nothing to do here."""
 
     def finish(self, summaries: Sequence[Summary]) -> None:
         """Writes the summaries, in the order of metrics and then of systems."""
-        self.stream.write(summary_table(self.form, summaries, full=self.full) + "\n")
+        self.stream.write(
+            summary_table(self.output_format, summaries, full_precision=self.full_precision) + "\n"
+        )
 
     def close(self) -> None:
-        """Ends the file."""
+        """Finishes the file; a table needs nothing."""
 
-    def _described(self, summary: Summary, name_key: str = "system") -> Document:
-        """Returns a summary with the name of the system and, where there are several metrics, of
-        the metric."""
+    def _as_document(self, summary: Summary, name_key: str = "system") -> Document:
+        """Returns a summary with the name of its system and, if there are several metrics, the name
+        of its metric."""
         metric = {"metric": summary.metric} if len(self.metrics) > 1 else {}
         return {name_key: summary.system, **metric, **summary.as_dict()}
 
 
 @dataclasses.dataclass
 class _JsonWriter(Writer):
-    """Writes one JSON document, which has to wait for the last chunk."""
+    """Writes one JSON document after the last chunk."""
 
     _chunks: "list[Results]" = dataclasses.field(default_factory=list, init=False)
 
@@ -235,27 +241,32 @@ class _JsonWriter(Writer):
 
     def finish(self, summaries: Sequence[Summary]) -> None:
         documents = []
-        for place, metric in enumerate(self.metrics):
+        for index, metric in enumerate(self.metrics):
             metric_summaries = [summary for summary in summaries if summary.metric == metric]
-            documents.append({"metric": metric, **self._document(place, metric_summaries)})
+            documents.append(self._document(index, metric_summaries))
         if len(documents) > 1:
-            document = {"metrics": documents}
+            named = zip(self.metrics, documents, strict=True)
+            document = {"metrics": [{"metric": metric} | document for metric, document in named]}
         else:
             document = documents[0]
-            del document["metric"]
-        json.dump(rounded(document, full=self.full), self.stream, ensure_ascii=False, indent=1)
+        json.dump(
+            rounded(document, full_precision=self.full_precision),
+            self.stream,
+            ensure_ascii=False,
+            indent=1,
+        )
         self.stream.write("\n")
 
-    def _document(self, place: int, summaries: Sequence[Summary]) -> Document:
-        """Describes the systems by one metric.
+    def _document(self, metric_index: int, summaries: Sequence[Summary]) -> Document:
+        """Returns the scores of all systems by one metric.
 
         Args:
-            place: of the metric in `metrics`.
-            summaries: of the systems by this metric.
+            metric_index: index of the metric in `metrics`.
+            summaries: the summaries of the systems by this metric.
         """
         from mtmetrics.scorers.results import joined_systems
 
-        results = joined_systems([chunk[place] for chunk in self._chunks])
+        results = joined_systems([chunk[metric_index] for chunk in self._chunks])
         documents = []
         for result, summary in zip(results, summaries, strict=True):
             document = result.as_dict(parts=self.with_parts)
@@ -280,15 +291,16 @@ class _RowsWriter(Writer):
     _segments_before: int = dataclasses.field(default=0, init=False)
 
     def __post_init__(self) -> None:
-        # Refuses before the scoring what the format cannot hold, such as a tab in the name of a
-        # system.
+        # Raises, before the scoring, if the format cannot hold a name, such as one with a tab.
         self._columns(self.metrics)
 
-    def _columns(self, numbers: Iterable[str]) -> Columns:
-        return ScoreRow.columns(self.form, self.systems, numbers, with_unusual=self.with_unusual)
+    def _columns(self, number_columns: Iterable[str]) -> Columns:
+        return ScoreRow.columns(
+            self.output_format, self.systems, number_columns, unusual=self.with_unusual
+        )
 
     def add(self, results: "Results") -> None:
-        columns = self._columns_of_numbers(results)
+        columns = self._numbers_by_column(results)
         if self._rows is None:
             self._rows = RowWriter(self.stream, self._columns(columns))
         self._rows.write(self._segment_rows(columns, results))
@@ -300,48 +312,54 @@ class _RowsWriter(Writer):
         """Yields the rows of a chunk: all systems of the first segment, of the second, and so on."""
         first = self._segments_before + 1
         segments = range(first, first + len(results[0][0].segments))
-        places = itertools.product(segments, self.systems)
+        row_keys = itertools.product(segments, self.systems)
         rows_of_numbers = zip(*columns.values(), strict=True)
         unusual = self._unusual(results)
-        for (segment, system), numbers, names in zip(places, rows_of_numbers, unusual, strict=True):
+        rows = zip(row_keys, rows_of_numbers, unusual, strict=True)
+        for (segment, system), numbers, unusual_names in rows:
             values = dict(zip(columns, numbers, strict=True))
-            row = ScoreRow(system, segment, values, names).to_dict(self.form)
-            yield row if self.form == "parquet" else rounded(row, full=self.full)
+            row = ScoreRow(system, segment, values, unusual_names).fields(self.output_format)
+            if self.output_format != "parquet":
+                row = rounded(row, full_precision=self.full_precision)
+            yield row
 
-    def _columns_of_numbers(self, results: "Results") -> dict[str, list[float | None]]:
-        """Returns the numbers of a chunk by column, in the order of its rows: of one metric score
-        and parts, of several metrics those of each."""
+    def _numbers_by_column(self, results: "Results") -> dict[str, list[float | None]]:
+        """Returns the numbers of a chunk: name of a column -> its numbers, in the order of the rows.
+
+        With one metric the columns are "score" and the parts. With several metrics each has a
+        column of its name, and its parts have columns whose names begin with this name."""
         import numpy as np
 
         has_several_metrics = len(self.metrics) > 1
         columns = {}
-        for metric, system_results in zip(self.metrics, results, strict=True):
+        for metric, metric_results in zip(self.metrics, results, strict=True):
             name = metric if has_several_metrics else "score"
-            columns[name] = [result.segments for result in system_results]
-            for part in system_results[0].parts if self.with_parts else ():
+            columns[name] = [result.segments for result in metric_results]
+            parts = metric_results[0].parts if self.with_parts else ()
+            for part in parts:
                 name = f"{metric} {part}" if has_several_metrics else part
-                columns[name] = [result.parts[part] for result in system_results]
+                columns[name] = [result.parts[part] for result in metric_results]
         floats = {name: np.stack(arrays, axis=1).ravel() for name, arrays in columns.items()}
         return {
             name: np.where(np.isnan(array), None, array).tolist() for name, array in floats.items()
         }
 
     def _unusual(self, results: "Results") -> Iterable[str | None]:
-        """Returns what is unusual in each row of a chunk; None for each row without
-        `with_unusual`."""
+        """Returns what is unusual for each row of a chunk; without `with_unusual`, None for each."""
         if not self.with_unusual:
             return itertools.repeat(None, len(results[0][0].segments) * len(self.systems))
-        names_per_system = [_unusual_names(of_system) for of_system in zip(*results, strict=True)]
+        results_per_system = zip(*results, strict=True)
+        names_per_system = [_unusual_names(system_results) for system_results in results_per_system]
         return itertools.chain.from_iterable(zip(*names_per_system, strict=True))
 
     def finish(self, summaries: Sequence[Summary]) -> None:
-        if self.form == "parquet" and self._rows is not None:
-            documents = [self._described(summary, "name") for summary in summaries]
-            self._rows.add_metadata("mtmetrics", json.dumps(documents, ensure_ascii=False))
-        elif self.form == "jsonl" and self._rows is not None:
+        if self.output_format == "parquet" and self._rows is not None:
+            documents = [self._as_document(summary, "name") for summary in summaries]
+            self._rows.describe("mtmetrics", json.dumps(documents, ensure_ascii=False))
+        elif self.output_format == "jsonl" and self._rows is not None:
             for summary in summaries:
-                document = {"kind": "system", **self._described(summary)}
-                self._rows.write([rounded(document, full=self.full)])
+                document = {"kind": "system", **self._as_document(summary)}
+                self._rows.write([rounded(document, full_precision=self.full_precision)])
         elif self.stream is sys.stdout and not messages.quiet:
             for summary in summaries:
                 print(self._message(summary), file=sys.stderr)
@@ -351,12 +369,12 @@ class _RowsWriter(Writer):
         from mtmetrics.statistics.significance import NO_INTERVAL
 
         metric = f" {summary.metric}:" if len(self.metrics) > 1 else ""
-        mean = rounded(summary.result.system, full=self.full)
+        mean = rounded(summary.result.system, full_precision=self.full_precision)
         interval = ""
         if summary.with_interval and summary.interval is None:
             interval = f" ({NO_INTERVAL})"
         elif summary.with_interval:
-            low, high = rounded(summary.interval[:2], full=self.full)
+            low, high = rounded(summary.interval[:2], full_precision=self.full_precision)
             interval = f" [{low!r}, {high!r}]"
         signature = summary.result.signature
         return f"{summary.system}:{metric} mean {mean!r}{interval} {signature}"
@@ -367,38 +385,48 @@ class _RowsWriter(Writer):
 
 
 def _unusual_names(results: "Sequence[MetricResult]") -> list[str]:
-    """Returns what is unusual in each segment of a system, as names joined by +.
+    """Returns what is unusual about each segment of a system, as names joined by +.
 
     Args:
-        results: of the system, one by each metric.
+        results: the results of the system, one per metric.
     """
     names_per_segment = zip(*(result.unusual_names() for result in results), strict=True)
     unusual = []
     for texts in names_per_segment:
+        # Several metrics may name the same thing, which is then named once.
         names = [name for text in texts for name in text.split("+") if name]
         unusual.append("+".join(dict.fromkeys(names)))
     return unusual
 
 
 @contextlib.contextmanager
-def opened_writer(
+def open_writer(
     out: str | None,
-    form: str,
+    output_format: str,
     systems: Sequence[str],
     metrics: Sequence[str],
     *,
     with_parts: bool,
     with_unusual: bool,
-    full: bool,
+    full_precision: bool,
 ) -> Iterator[Writer]:
-    """Opens a file, or standard output, and what writes to it; see `Writer`."""
-    if form == "json":
-        kind = _JsonWriter
-    elif form in SUMMARY_FORMATS:
-        kind = Writer
+    """Opens a file, or standard output, and yields a writer for it; see `Writer`."""
+    if output_format == "json":
+        writer_class = _JsonWriter
+    elif output_format in SUMMARY_FORMATS:
+        writer_class = Writer
     else:
-        kind = _RowsWriter
-    with opened(out, binary=form == "parquet", table=form == "table") as stream:
-        writer = kind(stream, form, systems, metrics, with_parts, with_unusual, full)
+        writer_class = _RowsWriter
+    is_binary, is_table = output_format == "parquet", output_format == "table"
+    with open_output(out, binary=is_binary, table=is_table) as stream:
+        writer = writer_class(
+            stream,
+            output_format,
+            systems,
+            metrics,
+            with_parts=with_parts,
+            with_unusual=with_unusual,
+            full_precision=full_precision,
+        )
         with contextlib.closing(writer):
             yield writer

@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> None:
     from mtmetrics.integrations.service import Service, host_names
     from mtmetrics.scorers.registry import load_scorer
 
-    scorer = load_scorer(pool=options.model_pool(args), **options.single_metric_options(args))
+    scorer = load_scorer(pool=options.model_pool(args), **options.single_scorer_keywords(args))
     listening = _listen(args.host, args.port)
     address, port_number, *_ = listening.getsockname()
     service = Service(

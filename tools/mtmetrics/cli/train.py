@@ -1,8 +1,9 @@
-"""``mtmetrics train``: makes the models and tables that ship with the package, or others of their
-kind.
+"""``mtmetrics train``: makes the models and tables that ship with the package, or your own.
 
-Each model has a function that adds its options, and one that trains it; maps, tables, presets of
-UScore and judgements have modules of their own."""
+Each model has a function that adds its options, and one that trains it. Maps, tables of
+frequencies, UScore presets and labels have their own modules, whose options `configure` adds.
+
+Rows of training text have an origin: the name of the corpus that they come from."""
 
 import argparse
 import dataclasses
@@ -24,36 +25,36 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
     parser.description = (
         "Trains models on your own text, and makes the maps, tables and judgements that metrics "
-        "need. An interrupted run goes on when the same command is given again."
+        "need. An interrupted run resumes when you repeat the same command."
     )
-    kinds = parser.add_subparsers(title="what to train", metavar="MODEL", required=True)
-    _add_encoder(kinds)
-    _add_lm(kinds)
-    _add_distil(kinds)
-    _add_contrastive(kinds)
-    _add_translation(kinds)
-    _add_regressor(kinds)
-    maps = kinds.add_parser("maps", help="remapping matrices for a language pair")
+    models = parser.add_subparsers(title="models to train", metavar="MODEL", required=True)
+    _add_encoder(models)
+    _add_lm(models)
+    _add_distil(models)
+    _add_contrastive(models)
+    _add_translation(models)
+    _add_regressor(models)
+    maps = models.add_parser("maps", help="remapping matrices for a language pair")
     remap.configure(maps)
-    table = kinds.add_parser("idf", help="a table of inverse document frequencies")
+    table = models.add_parser("idf", help="a table of inverse document frequencies")
     idf.configure(table)
-    preset = kinds.add_parser("uscore", help="a UScore preset, from two monolingual files")
+    preset = models.add_parser("uscore", help="a UScore preset, from two monolingual files")
     uscore.configure(preset)
-    labels = kinds.add_parser(
-        "labels", help="judgements by metrics with references, to train one without"
+    labels = models.add_parser(
+        "labels", help="scores of metrics with references, to train a metric without references on"
     )
     label.configure(labels)
 
 
-def _add_encoder(kinds: options.Subparsers) -> None:
+def _add_encoder(models: options.Subparsers) -> None:
     from mtmetrics.training.configs import EncoderConfig
 
-    parser = kinds.add_parser(
+    parser = models.add_parser(
         "encoder",
         help="a small multilingual encoder, from a large one and parallel text",
         description=(
-            "Cuts a multilingual encoder to the languages of parallel text and to its lower "
-            "layers, and teaches them which words are translations of each other."
+            "Reduces a multilingual encoder to the languages of the parallel text and to its "
+            "lower layers, and trains the result to give translated words similar vectors."
         ),
     )
     data = parser.add_argument_group("data")
@@ -64,7 +65,7 @@ def _add_encoder(kinds: options.Subparsers) -> None:
         metavar="MODEL",
         required=True,
         help="multilingual encoder of the BERT architecture with a Unigram vocabulary, such as "
-        "intfloat/multilingual-e5-small: folder, or Hub repository",
+        "intfloat/multilingual-e5-small; a folder or Hub repository",
     )
     _add_output(parser)
     _add_settings(parser, EncoderConfig)
@@ -76,7 +77,7 @@ def _train_encoder(args: argparse.Namespace) -> None:
     from mtmetrics.training.encoder import train_encoder
 
     text = _parallel_text(args)
-    run = _opened_run(args, args.seed)
+    run = _open_run(args, args.seed)
     folder = train_encoder(
         run,
         text=text,
@@ -87,10 +88,10 @@ def _train_encoder(args: argparse.Namespace) -> None:
     _print_folder(run, folder)
 
 
-def _add_lm(kinds: options.Subparsers) -> None:
+def _add_lm(models: options.Subparsers) -> None:
     from mtmetrics.training.configs import LMConfig
 
-    parser = kinds.add_parser(
+    parser = models.add_parser(
         "lm",
         help="a language model, from text of one language",
         description=(
@@ -108,20 +109,20 @@ def _add_lm(kinds: options.Subparsers) -> None:
         "--parallel",
         metavar="FILE",
         **options.REPEATABLE_LIST,
-        help="JSON Lines of which one side is used",
+        help="parallel text as JSON Lines, of which only --side is used",
     )
     data.add_argument(
         "--side",
         choices=("source", "target"),
         default="target",
-        help="that side (default: %(default)s)",
+        help="side of --parallel to use (default: %(default)s)",
     )
     data.add_argument(
         "--weight",
         metavar="ORIGIN=N",
         dest="weights",
         **options.REPEATABLE_LIST,
-        help="sentences of this origin occur N times per epoch; ORIGIN may end in *",
+        help="repeat sentences of this origin N times per epoch; ORIGIN may end in *",
     )
     _add_excluded_origins(data)
     _add_output(parser)
@@ -135,7 +136,7 @@ def _train_lm(args: argparse.Namespace) -> None:
     from mtmetrics.training.lm import train_lm
 
     weights = parse_numbers(args.weights, "--weight")
-    run = _opened_run(args, args.seed)
+    run = _open_run(args, args.seed)
     folder = train_lm(
         run,
         mono=args.mono,
@@ -148,10 +149,10 @@ def _train_lm(args: argparse.Namespace) -> None:
     _print_folder(run, folder)
 
 
-def _add_distil(kinds: options.Subparsers) -> None:
+def _add_distil(models: options.Subparsers) -> None:
     from mtmetrics.training.configs import DistilConfig
 
-    parser = kinds.add_parser(
+    parser = models.add_parser(
         "distil",
         help="a multilingual sentence encoder, from an English one and parallel text",
         description=(
@@ -172,7 +173,7 @@ def _add_distil(kinds: options.Subparsers) -> None:
         "--student",
         metavar="MODEL",
         required=True,
-        help="a multilingual encoder, e.g. mini-encoder, likewise; it is mean-pooled",
+        help=f"a multilingual encoder, such as mini-encoder, which is mean-pooled: {_MODEL_PLACES}",
     )
     _add_output(parser)
     _add_settings(parser, DistilConfig)
@@ -184,7 +185,7 @@ def _train_distil(args: argparse.Namespace) -> None:
     from mtmetrics.training.sentence import train_distil
 
     text = _parallel_text(args)
-    run = _opened_run(args, args.seed)
+    run = _open_run(args, args.seed)
     folder = train_distil(
         run,
         text=text,
@@ -196,10 +197,10 @@ def _train_distil(args: argparse.Namespace) -> None:
     _print_folder(run, folder)
 
 
-def _add_contrastive(kinds: options.Subparsers) -> None:
+def _add_contrastive(models: options.Subparsers) -> None:
     from mtmetrics.training.configs import ContrastiveConfig
 
-    parser = kinds.add_parser(
+    parser = models.add_parser(
         "contrastive",
         help="a sentence encoder, from sentence pairs alone",
         description=(
@@ -213,7 +214,7 @@ def _add_contrastive(kinds: options.Subparsers) -> None:
         "--model",
         metavar="MODEL",
         required=True,
-        help="the encoder to begin with: a folder, bundled artifact or Hub repository",
+        help=f"the encoder to begin with: {_MODEL_PLACES}",
     )
     _add_output(parser)
     _add_settings(parser, ContrastiveConfig)
@@ -224,7 +225,7 @@ def _train_contrastive(args: argparse.Namespace) -> None:
     from mtmetrics.training.configs import ContrastiveConfig
     from mtmetrics.training.sentence import train_contrastive
 
-    run = _opened_run(args, args.seed)
+    run = _open_run(args, args.seed)
     folder = train_contrastive(
         run,
         parallel=args.parallel,
@@ -234,14 +235,14 @@ def _train_contrastive(args: argparse.Namespace) -> None:
     _print_folder(run, folder)
 
 
-def _add_translation(kinds: options.Subparsers) -> None:
+def _add_translation(models: options.Subparsers) -> None:
     from mtmetrics.training.configs import TranslationConfig
 
-    parser = kinds.add_parser(
+    parser = models.add_parser(
         "translation",
         help="a translation model for pseudo-references, from sentence pairs",
         description=(
-            "Trains an MBart for the translation of one language pair (Belouadi and Eger, 2023)."
+            "Trains an mBART model to translate one language pair (Belouadi and Eger, 2023)."
         ),
     )
     data = parser.add_argument_group("data")
@@ -259,8 +260,8 @@ def _add_translation(kinds: options.Subparsers) -> None:
         "--model",
         metavar="MODEL",
         required=True,
-        help="the MBart to begin with, such as facebook/mbart-large-cc25, or a folder; or an "
-        "encoder, such as mini-encoder, for a new small MBart that begins with its word vectors",
+        help="the mBART model to begin with, such as facebook/mbart-large-cc25; or an encoder, such "
+        "as mini-encoder, whose word vectors a new small mBART model begins with",
     )
     _add_output(parser)
     _add_settings(parser, TranslationConfig)
@@ -272,7 +273,7 @@ def _train_translation(args: argparse.Namespace) -> None:
     from mtmetrics.training.translation import train_translation
 
     text = _parallel_text(args)
-    run = _opened_run(args, args.seed)
+    run = _open_run(args, args.seed)
     folder = train_translation(
         run,
         text=text,
@@ -283,10 +284,10 @@ def _train_translation(args: argparse.Namespace) -> None:
     _print_folder(run, folder)
 
 
-def _add_regressor(kinds: options.Subparsers) -> None:
+def _add_regressor(models: options.Subparsers) -> None:
     from mtmetrics.training.configs import CompositionConfig, RegressorConfig
 
-    parser = kinds.add_parser(
+    parser = models.add_parser(
         "regressor",
         help="BiLSTM, BiLSTM with attention or ESIM, from human judgements",
         description=(
@@ -300,8 +301,9 @@ def _add_regressor(kinds: options.Subparsers) -> None:
         metavar="FILE",
         **options.REPEATABLE_LIST,
         required=True,
-        help="JSON Lines: reference or ref (source or src), translation or mt, human or score; or "
-        "judged segments as shared tasks published them",
+        help="JSON Lines: reference or ref, source or src (as --against needs), translation or mt, "
+        "human or score; or "
+        "judged segments in the layout of a shared task",
     )
     options.add_where(data)
     data.add_argument(
@@ -315,59 +317,60 @@ def _add_regressor(kinds: options.Subparsers) -> None:
     data.add_argument(
         "--vectors",
         metavar="DIR",
-        help="folder for the outputs of the encoder, to share between runs (default: WORK/vectors)",
+        help="cache of encoder outputs, which runs can share (default: WORK/vectors)",
     )
     data.add_argument(
         "--curve",
         metavar="N,N,...",
-        type=_numbers,
-        help="instead of an artifact, make a table and a plot of the validation against that "
-        "many training instances",
+        type=_comma_separated_numbers,
+        help="instead of a model, make a learning curve (table and plot) over these numbers of "
+        "training instances",
     )
     data.add_argument(
         "--seeds",
         metavar="N",
         type=int,
         **options.REPEATABLE_LIST,
-        help="a network each, averaged (default: 1)",
+        help="train one network per seed, and average them (default: 1)",
     )
     _add_output(parser)
-    owners = {
+    fields_by_composition = {
         "lstm": dataclasses.fields(RegressorConfig),
         "transformer": dataclasses.fields(CompositionConfig),
     }
-    options.add_settings(parser.add_argument_group("settings"), owners)
+    options.add_settings(parser.add_argument_group("settings"), fields_by_composition)
     parser.set_defaults(run=_train_regressor, large_blocks=True)
 
 
 def _add_composition(group: options.Container) -> None:
-    """Adds the network that composes an ESIM, and options of one that is a transformer."""
+    """Adds ``--composition``, the network of an ESIM that reads the compared words of both texts, and
+    the options of a transformer composition."""
     group.add_argument(
         "--composition",
         choices=("lstm", "transformer"),
         default="lstm",
-        help="what composes an ESIM: LSTMs as in the paper, or the encoder's upper layers "
-        "(default: %(default)s)",
+        help="composition layer of an ESIM: LSTMs as in Mathur et al., or the encoder's upper "
+        "layers (default: %(default)s)",
     )
     group.add_argument(
         "--begin",
         metavar="MODEL",
-        help="of a transformer composition: a regressor to begin with, instead of the encoder's "
+        help="transformer composition only: a regressor to begin with, instead of the encoder's "
         "layers",
     )
     group.add_argument(
         "--original",
         metavar="MODEL",
-        help="of a transformer composition: the encoder whose layers it begins as (default: the "
-        "encoder that is read)",
+        help="transformer composition only: the encoder whose layers it begins with "
+        "(default: --encoder)",
     )
     group.add_argument(
         "--repeat",
         metavar="NAME=N",
         dest="repeats",
         **options.REPEATABLE_LIST,
-        help="of a transformer composition: how often in an epoch the rows of files whose name "
-        "begins so are read",
+        help="transformer composition only: read the rows of files whose name begins with NAME N "
+        "times per epoch",
     )
 
 
@@ -377,23 +380,23 @@ def _train_regressor(args: argparse.Namespace) -> None:
     from mtmetrics.training.corpus import parse_numbers
     from mtmetrics.training.judged_pairs import JudgedFiles
 
-    is_composed = args.composition == "transformer"
-    if is_composed:
+    repeats = parse_numbers(args.repeats, "--repeat", whole=False)
+    is_transformer = args.composition == "transformer"
+    if is_transformer:
         _refuse_settings(args, CompositionConfig, RegressorConfig)
+        if len(args.seeds) > 1 or args.curve is not None:
+            raise InputError(
+                "a transformer composition has one network; leave out --curve, and pass one seed"
+            )
     else:
         _refuse_settings(args, RegressorConfig, CompositionConfig)
-    repeats = parse_numbers(args.repeats, "--repeat", whole=False)
-    if is_composed and (len(args.seeds) > 1 or args.curve is not None):
-        raise InputError(
-            "a transformer composition has one network; leave out curve, and pass one seed"
-        )
-    if not is_composed and (args.begin or repeats or args.original):
-        raise InputError("begin, original and repeats are for a transformer composition")
+        if args.begin or repeats or args.original:
+            raise InputError("--begin, --original and --repeat need --composition transformer")
     condition = None if args.where is None else Condition.parse(args.where)
     files = JudgedFiles(args.judged, args.valid, condition)
     seeds = args.seeds or [1]
-    run = _opened_run(args, seeds[0])
-    if is_composed:
+    run = _open_run(args, seeds[0])
+    if is_transformer:
         from mtmetrics.training.composed import train_composed
 
         folder = train_composed(
@@ -422,7 +425,7 @@ def _train_regressor(args: argparse.Namespace) -> None:
 
 
 def _refuse_settings(args: argparse.Namespace, config: type, other_config: type) -> None:
-    """Refuses settings that only the other composition has."""
+    """Raises InputError for settings that only the other composition has."""
     names = {field.name for field in dataclasses.fields(config)}
     for field in dataclasses.fields(other_config):
         if field.name not in names and getattr(args, field.name) is not None:
@@ -432,7 +435,7 @@ def _refuse_settings(args: argparse.Namespace, config: type, other_config: type)
             )
 
 
-def _numbers(text: str) -> list[int]:
+def _comma_separated_numbers(text: str) -> list[int]:
     try:
         return [int(number) for number in text.split(",")]
     except ValueError:
@@ -489,15 +492,15 @@ def _add_judged_for_evaluation(group: options.Container) -> None:
         "--judged",
         metavar="FILE",
         **options.REPEATABLE_LIST,
-        help="segments with human judgements (JSON Lines), to evaluate with; what they share "
-        "with the parallel text is left out of it",
+        help="segments with human judgements (JSON Lines), to evaluate with; their sentences are "
+        "removed from the parallel text",
     )
 
 
 def _add_output(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("output")
     group.add_argument("--out", metavar="DIR", required=True, help="the artifact folder to make")
-    group.add_argument("--overwrite", action="store_true", help="replace an existing one")
+    group.add_argument("--overwrite", action="store_true", help="replace an existing folder")
     group.add_argument("--work", metavar="DIR", help="folder for checkpoints (default: OUT.work)")
     group.add_argument(
         "--restart",
@@ -513,9 +516,9 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_settings(parser: argparse.ArgumentParser, config: type) -> None:
-    """Adds the seed and the settings of a training with checkpoints."""
+    """Adds the seed and the settings of a training; its process keeps freed memory to reuse it."""
     group = parser.add_argument_group("settings")
-    options.add_seed(group, "everything random")
+    options.add_seed(group, "all random choices")
     options.add_settings(group, {"": dataclasses.fields(config)})
     parser.set_defaults(large_blocks=True)
 
@@ -526,8 +529,9 @@ def _parallel_text(args: argparse.Namespace) -> "ParallelText":
     return ParallelText(args.parallel, args.exclude, parse_numbers(args.caps, "--cap"))
 
 
-def _opened_run(args: argparse.Namespace, seed: int) -> "Run":
-    """Returns where the training writes; the first process shows what it does."""
+def _open_run(args: argparse.Namespace, seed: int) -> "Run":
+    """Opens the folders that a training writes to. If several processes train, only the main
+    process prints notes."""
     from mtmetrics.training.run import Run
 
     run = Run(
