@@ -253,7 +253,7 @@ class Overlap(Scorer):
         shares = [
             [
                 len({*source.split()} & {*text.split()}) / len(text.split())
-                for source, text in zip(batch.compared, texts, strict=True)
+                for source, text in zip(batch.sources_or_references, texts, strict=True)
             ]
             for texts in batch.predictions
         ]

@@ -117,7 +117,9 @@ class Lengths(Scorer):
         results = []
         for texts in batch.predictions:
             lengths = np.array([len(text) for text in texts], dtype=float)
-            segments = 10 * np.array([len(source) for source in batch.compared]) - lengths
+            segments = (
+                10 * np.array([len(source) for source in batch.sources_or_references]) - lengths
+            )
             results.append(
                 PartScores(segments, {"length": lengths}, *np.zeros((2, len(texts)), dtype=bool))
             )

@@ -36,7 +36,7 @@ class Words(Scorer):
             np.array(
                 [
                     2.0 * len(known[o] & {*words(t)}) - len(words(t))
-                    for o, t in zip(batch.compared, texts, strict=True)
+                    for o, t in zip(batch.sources_or_references, texts, strict=True)
                 ]
             )
             for texts in batch.predictions

@@ -565,7 +565,7 @@ class Scorer(abc.ABC):
             batch_signature: the signature, with the number of references.
         """
         floor, floor_parts = self._floor()
-        scores.set_floor(rows.blank_rows(predictions) | scores.empty, floor, floor_parts)
+        scores.set_floor(rows.blank_mask(predictions) | scores.empty, floor, floor_parts)
         first_rows = None
         if segment_of_row is not None:
             scores = scores.take(best_of_each(scores.segments, segment_of_row))
@@ -576,7 +576,7 @@ class Scorer(abc.ABC):
         # A copy, because `scores.empty` changes below.
         unusual = {"blank": scores.empty.copy(), "truncated": scores.truncated}
         unusual |= degenerate(
-            rows.compared,
+            rows.sources_or_references,
             predictions,
             target_language,
             column="sources" if compares_sources else "references",
@@ -611,7 +611,7 @@ def encoded_rows(encoder: Encoder, batch: Batch) -> PackedTokens:
     on. One call of the encoder finds equal texts, so that it encodes none twice."""
     texts: list[str] = []
     languages: list[str | None] = []
-    for column, language in batch.columns:
+    for column, language in batch.texts_and_languages:
         texts += column
         languages += [language] * len(column)
     return encoder.encode(texts, languages)

@@ -45,7 +45,7 @@ class Batch:
         return len(next(iter(self.systems.values())))
 
     @property
-    def compared(self) -> list[str]:
+    def sources_or_references(self) -> list[str]:
         """The sources where there are any, else the references."""
         return self.single_references if self.sources is None else list(self.sources)
 
@@ -55,7 +55,7 @@ class Batch:
         return cast("list[str]", list(self.references or ()))
 
     @property
-    def columns(self) -> list[tuple[list[str], str | None]]:
+    def texts_and_languages(self) -> list[tuple[list[str], str | None]]:
         """Texts and their language: sources and references, where they are there, then each
         system."""
         source, target = self.languages
@@ -113,7 +113,7 @@ class Batch:
         single = [text for texts in listed for text in texts]
         return dataclasses.replace(repeated, references=single), segment_of_row
 
-    def blank_rows(self, predictions: Sequence[str]) -> np.ndarray:
+    def blank_mask(self, predictions: Sequence[str]) -> np.ndarray:
         """(n,) bool, rows of which the translation, or a text that it is compared with, is blank;
         of a batch without invisible characters and with single references."""
         columns = [texts for texts in (self.sources, self.references) if texts is not None]

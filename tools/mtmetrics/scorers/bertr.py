@@ -152,7 +152,7 @@ class BERTR(WordScorer):
     def align_batch(self, batch: Batch) -> Iterator[Alignment]:
         sides = [
             pieces(self.encoder, tokens, *column, special_tokens=self.special_tokens)
-            for tokens, column in zip(self._encoded(batch), batch.columns, strict=True)
+            for tokens, column in zip(self._encoded(batch), batch.texts_and_languages, strict=True)
         ]
         for (x, x_pieces), (y, y_pieces) in zip(*sides, strict=True):
             if x_pieces.words and y_pieces.words:

@@ -134,7 +134,9 @@ class CometScore(WordScorer):
     def align_batch(self, batch: Batch) -> Iterator[Alignment]:
         """Matches each piece of the translation with the nearest of the reference or, where that is
         not read, of the source. No score is made of it, but of the same vectors."""
-        compared = batch.compared if batch.references is None else batch.single_references
+        compared = (
+            batch.sources_or_references if batch.references is None else batch.single_references
+        )
         [predictions] = batch.predictions
         sides = [self.model.pieces(texts) for texts in (compared, predictions)]
         for (x, first), (y, second) in zip(*sides, strict=True):

@@ -419,7 +419,7 @@ class AttentiveScore(LearnedScore, WordScorer):
                     segment = int(filled[pair])
                     x, y = (read.places(text) for text in pairs[:, segment])
                     attentions[segment] = forth[place][np.ix_(x, y)], back[place][np.ix_(y, x)]
-        columns = zip(tokens.split(len(batch)), batch.columns, strict=True)
+        columns = zip(tokens.split(len(batch)), batch.texts_and_languages, strict=True)
         units = [pieces(self.encoder, packed, *column) for packed, column in columns]
         for segment, ((_, x), (_, y)) in enumerate(zip(*units, strict=True)):
             if x.words and y.words:

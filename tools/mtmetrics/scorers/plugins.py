@@ -104,7 +104,7 @@ class PluginMetric(ForeignMetric):
         seen = batch.without_invisible()
         for name, predictions in seen.systems.items():
             numbers = np.zeros(len(batch))
-            filled = np.flatnonzero(~seen.blank_rows(predictions))
+            filled = np.flatnonzero(~seen.blank_mask(predictions))
             if len(filled):
                 numbers[filled] = self._scores_of(batch.take(filled.tolist()), name)
             scores.append(self._turned(numbers))

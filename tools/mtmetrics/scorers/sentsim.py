@@ -267,7 +267,7 @@ class SentSim(WordScorer):
             packed = [side.normalized() for side in packed]
         sides = (
             pieces(self.words, tokens, *column, special_tokens=cells == "cosine")
-            for tokens, column in zip(packed, batch.columns, strict=True)
+            for tokens, column in zip(packed, batch.texts_and_languages, strict=True)
         )
         for (x, x_pieces), (y, y_pieces) in zip(*sides, strict=True):
             # Special tokens may be partners, but look for none.

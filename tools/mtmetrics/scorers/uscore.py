@@ -306,7 +306,7 @@ class UScore(WordScorer):
         system for ``back``."""
         translations = {}
         for part, translator in self._translators.items():
-            columns = [batch.compared] if part == "pseudo" else batch.predictions
+            columns = [batch.sources_or_references] if part == "pseudo" else batch.predictions
             translations[part] = [translator.translate(texts) for texts in columns]
         return translations
 

@@ -81,7 +81,7 @@ class WordScorer(Scorer):
         if self.reads_invisible:
             return list(self.align_batch(batch))
         alignments = self.align_batch(batch.without_invisible())
-        texts = zip(alignments, batch.compared, batch.systems[""], strict=True)
+        texts = zip(alignments, batch.sources_or_references, batch.systems[""], strict=True)
         return [alignment.as_written(text, prediction) for alignment, text, prediction in texts]
 
     def faults(

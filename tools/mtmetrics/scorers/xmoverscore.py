@@ -285,7 +285,7 @@ class XMoverScore(WordScorer):
         if self.target_encoder is self.encoder:
             sources, *systems = encoded_columns(self.encoder, batch)
             return sources, systems
-        sources = self.encoder.encode(batch.compared, self.iso_languages.source)
+        sources = self.encoder.encode(batch.sources_or_references, self.iso_languages.source)
         without_sources = dataclasses.replace(batch, sources=None)
         return sources, encoded_columns(self.target_encoder, without_sources)
 
@@ -386,7 +386,7 @@ class XMoverScore(WordScorer):
             One alignment per segment: the transport between n-grams, summed up to words.
         """
         [predictions] = batch.predictions
-        sources = self._ngram_units(batch.compared, "source")
+        sources = self._ngram_units(batch.sources_or_references, "source")
         targets = self._ngram_units(predictions, "target")
         for (source_ngrams, source_units), (target_ngrams, target_units) in zip(
             sources, targets, strict=True
