@@ -91,9 +91,9 @@ class Seen(PluginMetric):
 
 
 def test_metrics_of_others_get_the_texts_as_they_are(monkeypatch):
-    from mtmetrics.scorers.metric import Metric
+    from mtmetrics.scorers.metric import MetricEntry
 
-    monkeypatch.setitem(METRICS, "seen", Metric("seen", Seen))
+    monkeypatch.setitem(METRICS, "seen", MetricEntry("seen", Seen))
     with pytest.warns(UserWarning, match="1 blank"):
         result = Seen().score(["a\u200bb", NOTHING], sources=["a", "a"])
     assert result.segments.tolist() == [3.0, -1.0]

@@ -17,7 +17,7 @@ from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.batch import Batch
-from mtmetrics.scorers.metric import METRICS, Metric
+from mtmetrics.scorers.metric import METRICS, MetricEntry
 from mtmetrics.scorers.results import PartScores
 from mtmetrics.scorers.settings import kinds, option
 
@@ -59,7 +59,7 @@ def toy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
     module = ModuleType("mtmetrics.scorers.toy")
     module.__dict__["Toy"] = Toy
     monkeypatch.setitem(sys.modules, "mtmetrics.scorers.toy", module)
-    monkeypatch.setitem(METRICS, "toy", Metric("toy", "toy.Toy"))
+    monkeypatch.setitem(METRICS, "toy", MetricEntry("toy", "toy.Toy"))
     forget()
     (tmp_path / "preset").mkdir()
     (tmp_path / "preset" / "preset.toml").write_text(
@@ -130,7 +130,7 @@ def test_one_field_is_documented_and_taken_by_the_module_of_evaluate(toy: str) -
 
 def test_options_of_all_metrics_have_help_and_a_type() -> None:
     for metric in METRICS.values():
-        for name, field in metric.settings().options().items():
+        for name, field in metric.settings_class().options().items():
             assert field.metadata["help"], f"{metric.name}: {name}"
             assert kinds(field), f"{metric.name}: {name}"
             # Messages and help end the sentence themselves.

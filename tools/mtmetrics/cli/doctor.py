@@ -259,7 +259,7 @@ def _problem_in_scoring(row: "Listed", side: str, pool: "ModelPool") -> str | No
     metric = METRICS[row.metric]
     options = {"against": side} if len(metric.sides) > 1 else {}
     # A plug-in is code of others, which may raise anything.
-    expected = MTMetricsError if metric.where is None else Exception
+    expected = MTMetricsError if metric.plugin_path is None else Exception
     try:
         scorer = load_scorer(
             row.metric,

@@ -72,7 +72,7 @@ def settings_with_flags() -> dict[str, list[dataclasses.Field]]:
     """Returns the settings of each metric that have a command-line flag: metric -> fields."""
     fields_of_metric = {}
     for metric in METRICS.values():
-        fields = metric.settings().options().values()
+        fields = metric.settings_class().options().values()
         fields_of_metric[metric.name] = [
             field for field in fields if field.name not in _OPTIONS_OF_COMMANDS
         ]
@@ -486,7 +486,7 @@ def _compared_with(spec: "MetricSpec", against: str) -> "MetricSpec":
     metric = known_metric(spec.metric)
     if metric is None:
         return spec
-    side = metric.side_of_options({"against": against}, metric.columns)
+    side = metric.resolve_side_without_preset({"against": against}, metric.columns)
     if len(metric.sides) == 1:
         return spec
     return spec.having(**{"against": side, **dict(spec.options)})

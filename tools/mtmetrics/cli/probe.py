@@ -357,7 +357,7 @@ def _load_metric(args: argparse.Namespace, pool: "ModelPool") -> _ProbedMetric:
     loader = options.single_metric_options(args)
     metric = find_metric(loader["metric"])
     if "source" in metric.sides:
-        loader["against"] = metric.side_of_options(loader, ["sources"])
+        loader["against"] = metric.resolve_side_without_preset(loader, ["sources"])
     preset = loader["preset"] if metric.takes_presets else None
     return _ProbedMetric(load_scorer(pool=pool, **loader), metric.name, preset)
 

@@ -100,7 +100,7 @@ def score(args: argparse.Namespace) -> None:
     fields = field_names(args.file, names)
     available_columns = [column for column, field in FIELDS.items() if field in fields]
     metric = find_metric(loader["metric"])
-    side = metric.side_of_preset(loader.get("preset"), loader, available_columns)
+    side = metric.resolve_side(loader.get("preset"), loader, available_columns)
     loader |= {"against": side, "degenerate": args.degenerate}
     pool = pool_options(args, dtype="auto")
     # All that the scores depend on: another call with the same folder has to agree.

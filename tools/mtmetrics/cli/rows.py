@@ -20,7 +20,7 @@ from mtmetrics.io.columns import column_names
 from mtmetrics.io.languages import language_checked
 from mtmetrics.io.lines import check_file, iter_parallel
 from mtmetrics.io.tables import TextTable, count_rows, is_json, open_table, open_texts
-from mtmetrics.scorers.metric import Metric
+from mtmetrics.scorers.metric import MetricEntry
 from mtmetrics.scorers.registry import find_metric
 from mtmetrics.scorers.side import FIELDS, Column, Side
 
@@ -170,15 +170,15 @@ def _empty(path: str) -> InputError:
 
 
 def _choose_side(
-    metric: Metric, loader: LoaderOptions, available_columns: Sequence[Column] | None
+    metric: MetricEntry, loader: LoaderOptions, available_columns: Sequence[Column] | None
 ) -> Side:
     """Returns the side that a metric compares with.
 
     Where nothing names the columns of a file (None), the user or the preset has to choose."""
     is_requested = bool(metric.requested_side(loader))
     if available_columns is not None or is_requested or len(metric.sides) == 1:
-        return metric.side_of_preset(loader["preset"], loader, available_columns)
-    chosen_side = metric.chosen_side(loader["preset"], loader)
+        return metric.resolve_side(loader["preset"], loader, available_columns)
+    chosen_side = metric.explicit_side(loader["preset"], loader)
     if chosen_side is None or chosen_side is Side.BOTH:
         single_sides = [side for side in metric.sides if side is not Side.BOTH]
         ways = " or ".join(f"--against {side} ({side} TAB translation)" for side in single_sides)

@@ -73,7 +73,7 @@ class MetricModule(evaluate.Metric):
         examples: calls and their output, as the interpreter shows them.
 
     Args:
-        config_name: name of a preset; None or ``"default"`` stands for `Metric.usual_preset`.
+        config_name: name of a preset; None or ``"default"`` stands for `MetricEntry.usual_preset`.
         preset: a folder with a preset.toml, or the name of a preset, instead of `config_name`.
         **options: keywords of `mtmetrics.models.running.Running`, of `evaluate.Metric`, and of
             ``compute``. ``HF_EVALUATE_OFFLINE=1`` and a download configuration can set
@@ -102,7 +102,7 @@ class MetricModule(evaluate.Metric):
         self.defaults = options
         is_offline = self._model_options.pop("local_files_only", False)
         self._local_files_only = is_offline or evaluate.config.HF_EVALUATE_OFFLINE
-        scorer_class = METRICS[self.metric_name].made_by()
+        scorer_class = METRICS[self.metric_name].scorer_class()
         self.preset: Preset = scorer_class.read_preset(
             _preset_name(self.metric_name, config_name, preset),
             {},
@@ -181,7 +181,7 @@ class MetricModule(evaluate.Metric):
             codes = [*settings.get("language_models", {}), *settings.get("languages", []), "en"]
             language = language_of(codes[0])
             options["lang_pair"] = f"{language}-{language}"
-            options |= metric.made_by().options_without_pair(options)
+            options |= metric.scorer_class().options_without_pair(options)
         self.scorer(**options)
 
     def scorer(self, **options: object) -> "Scorer":
@@ -204,9 +204,9 @@ class MetricModule(evaluate.Metric):
         returns = {name: arguments.pop(name, default) for name, (default, _) in RETURNS.items()}
         metric = METRICS[self.metric_name]
         side = resolve_side(
-            metric.choices,
+            metric.side_choice,
             metric.requested_side(arguments),
-            metric.choices.preset_side(self.preset.settings),
+            metric.side_choice.preset_side(self.preset.settings),
             columns,
         )
         scorer = self.scorer(**arguments | {"against": side})
@@ -240,7 +240,7 @@ class MetricModule(evaluate.Metric):
         columns = {name: arguments.pop(name, None) for name in self._known_columns()}
         options = self.defaults | self._without_side(arguments)
         self._refuse_unknown("compute", options, (*self._known_columns(), *self._option_names()))
-        if METRICS[self.metric_name].made_by().needs_pair and "lang_pair" not in options:
+        if METRICS[self.metric_name].scorer_class().needs_pair and "lang_pair" not in options:
             raise InputError(
                 "lang_pair is missing; pass lang_pair='de-en' to compute or to evaluate.load",
                 option="lang_pair",
@@ -313,7 +313,7 @@ class MetricModule(evaluate.Metric):
         metric = METRICS[self.metric_name]
         if metric.usual is None and not metric.requested_side(self.defaults):
             return self._known_columns()
-        return ["predictions", *metric.side_of_options(self.defaults).columns]
+        return ["predictions", *metric.resolve_side_without_preset(self.defaults).columns]
 
     def _infer_feature_from_example(self, example: dict[str, object]) -> datasets.Features:
         """Returns the types of checked columns; the method of `evaluate` assumes the same types for
@@ -339,7 +339,7 @@ class MetricModule(evaluate.Metric):
     @classmethod
     def returns(cls) -> list[str]:
         """Returns the keywords of `RETURNS` that make sense for the metric."""
-        scorer = METRICS[cls.metric_name].made_by()
+        scorer = METRICS[cls.metric_name].scorer_class()
         lacking = {
             "return_parts": not scorer.parts_help,
             "return_alignments": not scorer.alignments_help,
@@ -369,7 +369,9 @@ class MetricModule(evaluate.Metric):
         present = [name for name in self._known_columns() if columns.get(name) is not None]
         if isinstance(self.info.features, list):
             if not set(present) - {"predictions"}:
-                METRICS[self.metric_name].side_of_options({}, [])  # raises: says what is missing
+                METRICS[self.metric_name].resolve_side_without_preset(
+                    {}, []
+                )  # raises: says what is missing
             needed = ["predictions", *present]
         else:
             needed = self._known_columns()
@@ -413,7 +415,7 @@ def documentation(module: type[MetricModule]) -> str:
     """Writes ``inputs_description``: the arguments of ``evaluate.load`` and of ``compute``, from the
     settings of the metric, and the entries of the result."""
     metric = METRICS[module.metric_name]
-    scorer = metric.made_by()
+    scorer = metric.scorer_class()
     pair = 'language pair such as `"de-en"`'
     if not scorer.needs_pair:
         pair += ", where the models depend on it"
@@ -423,7 +425,7 @@ def documentation(module: type[MetricModule]) -> str:
     if len(metric.sides) > 1:
         sides = " or ".join(f'`"{side}"`' for side in metric.sides)
         arguments.append(f"against (`str`): {sides}, what to compare with, where both are passed.")
-    arguments += [_documented(field) for field in metric.settings().options().values()]
+    arguments += [_documented(field) for field in metric.settings_class().options().values()]
     arguments += [f"{name} (`bool`): {RETURNS[name][1]}" for name in module.returns()]
     on_request = {
         "parts (`dict` of `list` of `float`): with `return_parts=True`": scorer.parts_help,

@@ -179,7 +179,7 @@ class Endpoints:
 
 
 def _matches_words(offer: MetricChoice) -> bool:
-    return issubclass(find_metric(offer.spec.metric).made_by(), WordScorer)
+    return issubclass(find_metric(offer.spec.metric).scorer_class(), WordScorer)
 
 
 def _texts(

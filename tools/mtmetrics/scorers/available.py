@@ -16,7 +16,7 @@ from mtmetrics.artifacts.presets import MODEL_KEYS, Preset, load_preset, preset_
 from mtmetrics.checks import language_of, language_pair
 from mtmetrics.errors import ArtifactError, MTMetricsError
 from mtmetrics.matching.remapping_files import is_local, mapped_pairs
-from mtmetrics.scorers.metric import Metric
+from mtmetrics.scorers.metric import MetricEntry
 from mtmetrics.scorers.side import SETTING_OF_SIDE, Table
 
 # Metrics of a file or a program that the user names; it is not known here.
@@ -67,7 +67,7 @@ class Lack(NamedTuple):
     remedy: str
 
 
-def lacking(metric: Metric, bundle: Preset | None, side: str) -> Lack | None:
+def lacking(metric: MetricEntry, bundle: Preset | None, side: str) -> Lack | None:
     """Finds out why a metric cannot score on this machine without a network; None where it can.
 
     This is the one answer to whether a metric works here. No model is loaded: files may still be
@@ -80,7 +80,7 @@ def lacking(metric: Metric, bundle: Preset | None, side: str) -> Lack | None:
     """
     if metric.name in NAMED_BY_USER:
         return None
-    if bundle is None or not metric.made_by().loads_models():
+    if bundle is None or not metric.scorer_class().loads_models():
         return _lacking_code(metric, bundle)
     models = [*artifacts_of(_tables_of_side(side, bundle.settings))]
     if not models:
@@ -111,12 +111,12 @@ def _tables_of_side(side: str, tables: Table) -> Table:
     return kept
 
 
-def _lacking_code(metric: Metric, bundle: Preset | None) -> Lack | None:
+def _lacking_code(metric: MetricEntry, bundle: Preset | None) -> Lack | None:
     """Makes a metric without models, to find out why it cannot score; None where it can."""
     # A plug-in is code of others, which may raise anything.
-    expected = MTMetricsError if metric.where is None else Exception
+    expected = MTMetricsError if metric.plugin_path is None else Exception
     try:
-        metric.made_by().load(None if bundle is None else bundle.name)
+        metric.scorer_class().load(None if bundle is None else bundle.name)
     except expected as error:
         return Lack(str(error), str(error))
     return None
@@ -135,7 +135,7 @@ def _folder_here(bundle: Preset, key: str, name: str) -> Path | None:
     return None
 
 
-def listed(metric: Metric) -> Iterator[Listed]:
+def listed(metric: MetricEntry) -> Iterator[Listed]:
     """A metric with each of its presets; loads nothing but what says that an extra is missing."""
     if metric.name in NAMED_BY_USER:
         yield Listed(metric.name, str(metric.usual_preset()), [*metric.sides], ["any"], "yes")
@@ -143,7 +143,7 @@ def listed(metric: Metric) -> Iterator[Listed]:
     # Fluency is the language models of another metric's presets.
     owner = "xmoverscore" if metric.name == "fluency" else metric.name
     names = preset_names(owner)
-    if not names and not metric.made_by().loads_models():
+    if not names and not metric.scorer_class().loads_models():
         offline, lacks = _answers(metric, None, metric.sides)
         yield Listed(metric.name, "", [*metric.sides], ["any"], offline, lacks=lacks)
     for name in names:
@@ -153,9 +153,9 @@ def listed(metric: Metric) -> Iterator[Listed]:
             bundle = dataclasses.replace(
                 bundle, settings={"language_models": models, "languages": [*models]}
             )
-        sides = metric.choices.sides_of_preset(bundle.settings)
+        sides = metric.side_choice.sides_of_preset(bundle.settings)
         languages = _languages(bundle)
-        if not languages and not metric.made_by().loads_models():
+        if not languages and not metric.scorer_class().loads_models():
             languages = ["any"]
         offline, lacks = _answers(metric, bundle, sides)
         yield Listed(
@@ -171,7 +171,7 @@ def listed(metric: Metric) -> Iterator[Listed]:
 
 
 def _answers(
-    metric: Metric, bundle: Preset | None, sides: Sequence[str]
+    metric: MetricEntry, bundle: Preset | None, sides: Sequence[str]
 ) -> tuple[str, dict[str, str]]:
     """`Listed.offline` and `Listed.lacks`."""
     answers = {side: lacking(metric, bundle, side) for side in sides}

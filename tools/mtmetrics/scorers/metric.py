@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclasses.dataclass(frozen=True)
-class Metric:
+class MetricEntry:
     """A name and the class of scorers behind it.
 
     Attributes:
@@ -33,16 +33,16 @@ class Metric:
     scorer: "str | type[Scorer]"
     where: str | None = None
 
-    def made_by(self) -> "type[Scorer]":
+    def scorer_class(self) -> "type[Scorer]":
         """The class of its scorers."""
         if not isinstance(self.scorer, str):
             return self.scorer
         module, name = self.scorer.split(".")
         return getattr(importlib.import_module(f"mtmetrics.scorers.{module}"), name)
 
-    def settings(self) -> "type[Settings]":
+    def settings_class(self) -> "type[Settings]":
         """The class of its own options."""
-        return self.made_by().Settings
+        return self.scorer_class().Settings
 
     def keywords(self) -> list[str]:
         """The keywords that `load_scorer` takes for it besides preset and pool: language pair, side
@@ -50,33 +50,33 @@ class Metric:
         return [
             "lang_pair",
             *(["against"] if len(self.sides) > 1 else []),
-            *self.settings().options(),
+            *self.settings_class().options(),
         ]
 
     def usual_preset(self) -> str | None:
         """The preset where none is named; None where none is needed."""
-        scorer = self.made_by()
+        scorer = self.scorer_class()
         return scorer.usual_preset if scorer.needs_preset() else None
 
     @property
     def takes_presets(self) -> bool:
         """Whether a preset may be named."""
-        return self.made_by().takes_presets
+        return self.scorer_class().takes_presets
 
     @property
-    def choices(self) -> SideChoice:
+    def side_choice(self) -> SideChoice:
         """The choice of what to compare with."""
-        return self.made_by().side_choice()
+        return self.scorer_class().side_choice()
 
     @property
     def sides(self) -> tuple[Side, ...]:
         """The sides that it can compare with."""
-        return tuple(self.choices.sides)
+        return tuple(self.side_choice.sides)
 
     @property
     def usual(self) -> Side | None:
         """The side where both are given and `against` is not; None if that is an error."""
-        return self.choices.usual
+        return self.side_choice.usual
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -85,17 +85,17 @@ class Metric:
 
     def requested_side(self, options: Options) -> str | None:
         """The side that options ask for, see `mtmetrics.scorers.side.requested_side`."""
-        if "setting" in self.settings().options():
+        if "setting" in self.settings_class().options():
             return requested_side(options)
         return options.get("against")
 
-    def side_of_options(
+    def resolve_side_without_preset(
         self, options: Options, given_columns: Collection[str] | None = None
     ) -> Side:
         """Returns the side to compare with where no preset has a say, see `resolve_side`."""
-        return resolve_side(self.choices, self.requested_side(options), None, given_columns)
+        return resolve_side(self.side_choice, self.requested_side(options), None, given_columns)
 
-    def side_of_preset(
+    def resolve_side(
         self,
         preset: str | None,
         options: Options,
@@ -106,20 +106,20 @@ class Metric:
         requested, preset_side = self.requested_side(options), None
         if len(self.sides) > 1 and not requested:
             preset_side = self._preset_side(preset, options)
-        return resolve_side(self.choices, requested, preset_side, given_columns)
+        return resolve_side(self.side_choice, requested, preset_side, given_columns)
 
-    def chosen_side(self, preset: str | None, options: Options) -> Side | None:
+    def explicit_side(self, preset: str | None, options: Options) -> Side | None:
         """Returns the side that options ask for, else the only one that the preset is made for;
         None where neither chooses."""
         requested = self.requested_side(options)
         return Side(requested) if requested else self._preset_side(preset, options)
 
     def _preset_side(self, preset: str | None, options: Options) -> Side | None:
-        return self.choices.preset_side(self.made_by().tables_of_preset(preset, options))
+        return self.side_choice.preset_side(self.scorer_class().tables_of_preset(preset, options))
 
 
-METRICS: dict[str, Metric] = {
-    name: Metric(name, scorer)
+METRICS: dict[str, MetricEntry] = {
+    name: MetricEntry(name, scorer)
     for name, scorer in {
         "xmoverscore": "xmoverscore.XMoverScore",
         "sentsim": "sentsim.SentSim",

@@ -84,7 +84,11 @@ class MetricSpec:
         gets its default one if `preset` is None."""
         metric = known_metric(self.metric)
         filled_preset = self.preset
-        if self.preset is None and metric is not None and metric.made_by().usual_preset is not None:
+        if (
+            self.preset is None
+            and metric is not None
+            and metric.scorer_class().usual_preset is not None
+        ):
             filled_preset = preset or metric.usual_preset()
         return MetricSpec(self.metric, filled_preset, tuple((options | dict(self.options)).items()))
 
@@ -116,7 +120,9 @@ class MetricSpec:
         spec, metric = self, known_metric(self.metric)
         # Of two columns, the preset knows which one it is made for.
         if metric is not None and len(columns) == 1:
-            spec = self.having(against=metric.side_of_options(dict(self.options), columns))
+            spec = self.having(
+                against=metric.resolve_side_without_preset(dict(self.options), columns)
+            )
         scorer = spec.load(pool, lang_pair)
         if not scorer.has_independent_segments:
             raise InputError(
@@ -131,7 +137,7 @@ def _value(metric: str, option: str, text: str) -> Any:
     """The value of an option of a metric, refused where it is not of a type that the option can
     have."""
     registered = known_metric(metric)
-    field = None if registered is None else registered.settings().options().get(option)
+    field = None if registered is None else registered.settings_class().options().get(option)
     types = {bool, int, float, str} if field is None else kinds(field)
     try:
         return plain_value(types, text)
