@@ -102,7 +102,7 @@ def run(args: argparse.Namespace) -> None:
     load_options = [options.loader_options(spec, args) for spec in spec_of_metric.values()]
     inputs = open_rows(args, load_options)
     check_target(args.out, "--out")
-    from mtmetrics.scorers.results import joined_systems, total_report
+    from mtmetrics.scorers.results import join_systems, total_report
 
     lowest_segments = LowestSegments()
     with opened_writer(
@@ -123,7 +123,7 @@ def run(args: argparse.Namespace) -> None:
                     lowest_segments.add(chunk, side_of_metric, chunk_results)
                 if args.degenerate == "null":
                     chunk_results = _changed(
-                        chunk_results, lambda result: result.without_degenerate()
+                        chunk_results, lambda result: result.with_degenerate_as_nan()
                     )
                 writer.add(chunk_results)
                 # Parts of scores take memory. Only the table of their means needs those of all chunks.
@@ -131,7 +131,7 @@ def run(args: argparse.Namespace) -> None:
                     chunk_results = _changed(chunk_results, lambda result: result.without_parts())
                 results_per_chunk.append(chunk_results)
         chunks_per_metric = zip(*results_per_chunk, strict=True)
-        results_per_metric = [joined_systems(chunks) for chunks in chunks_per_metric]
+        results_per_metric = [join_systems(chunks) for chunks in chunks_per_metric]
         summaries = [
             Summary(metric, system, result, with_interval=args.ci)
             for metric, system_results in zip(metrics, results_per_metric, strict=True)
@@ -185,13 +185,13 @@ def _scored_chunks(
         The texts of a chunk, and for each metric the result of each system.
     """
     from mtmetrics.scorers.batch import Batch
-    from mtmetrics.scorers.results import chunk_lines, chunked, scored_together
+    from mtmetrics.scorers.results import column_batches, score_together, segments_per_batch
 
     columns, systems = inputs.columns, inputs.systems
     batch_sizes = [scorer.batch_segments for scorer in scorers]
-    chunk_size = chunk_lines(batch_sizes, len(columns) + len(systems))
+    chunk_size = segments_per_batch(batch_sizes, len(columns) + len(systems))
     can_split_input = all(scorer.has_independent_segments for scorer in scorers)
-    for texts in chunked(inputs.rows, chunk_size if can_split_input else None):
+    for texts in column_batches(inputs.rows, chunk_size if can_split_input else None):
         compared_texts, translations = texts[: len(columns)], texts[len(columns) :]
         # A system that is named twice is scored once, since a batch holds it by its name.
         chunk = Batch(
@@ -200,7 +200,7 @@ def _scored_chunks(
         )
         streams = [scorer.score_batches(chunk.slices(chunk_size)) for scorer in scorers]
         chunk_results = []
-        for distinct_results in scored_together(streams):
+        for distinct_results in score_together(streams):
             result_of = dict(zip(chunk.systems, distinct_results, strict=True))
             chunk_results.append([result_of[system] for system in systems])
         yield chunk, chunk_results

@@ -28,11 +28,11 @@ from mtmetrics.scorers.degenerate import any_degenerate, degenerate, policy
 from mtmetrics.scorers.preset_tables import refuse_other_languages
 from mtmetrics.scorers.reloading import Origin, shared_pool
 from mtmetrics.scorers.results import (
-    CHUNK_LINES,
+    BATCH_SEGMENTS,
     MetricResult,
     PartScores,
-    best_of_each,
-    joined_systems,
+    best_rows,
+    join_systems,
     total_report,
 )
 from mtmetrics.scorers.settings import Settings as BaseSettings
@@ -115,7 +115,7 @@ class Scorer(abc.ABC):
     side: Side = Side.SOURCE
     against: Side | None = None
     has_independent_segments: bool = True
-    batch_segments: int = CHUNK_LINES
+    batch_segments: int = BATCH_SEGMENTS
     encoder_layers: int | None = None
     dtype: str | None = None
     floor: float
@@ -454,7 +454,7 @@ class Scorer(abc.ABC):
         """
         refuse_positional("score_systems", "systems", others)
         batch = self.checked_batch(systems, sources=sources, references=references)
-        joined = joined_systems(self.score_batches(batch.slices(self.batch_segments)))
+        joined = join_systems(self.score_batches(batch.slices(self.batch_segments)))
         results = dict(zip(batch.systems, joined, strict=True))
         total_report(results.values()).warn()
         return results
@@ -565,10 +565,10 @@ class Scorer(abc.ABC):
             batch_signature: the signature, with the number of references.
         """
         floor, floor_parts = self._floor()
-        scores.set_floor(rows.blank_mask(predictions) | scores.empty, floor, floor_parts)
+        scores.apply_floor(rows.blank_mask(predictions) | scores.empty, floor, floor_parts)
         first_rows = None
         if segment_of_row is not None:
-            scores = scores.take(best_of_each(scores.segments, segment_of_row))
+            scores = scores.take(best_rows(scores.segments, segment_of_row))
             # The translation of a segment is the same in all of its rows, so the first one suffices.
             first_rows = np.flatnonzero(np.diff(segment_of_row, prepend=-1))
         source_language, target_language = self.written_languages
@@ -589,7 +589,7 @@ class Scorer(abc.ABC):
         report = InputReport.of(len(scores.segments), unusual)
         result_signature = batch_signature
         if self.floor_degenerate:
-            scores.set_floor(any_degenerate(unusual), floor, floor_parts)
+            scores.apply_floor(any_degenerate(unusual), floor, floor_parts)
             result_signature = extended(batch_signature, policy("floor", unusual))
         return MetricResult(
             scores.segments, scores.parts, scores.empty, report, result_signature, unusual

@@ -23,7 +23,7 @@ from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import Scorer, encoded_rows
 from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.preset_tables import target_language
-from mtmetrics.scorers.results import PartScores, joined_scores
+from mtmetrics.scorers.results import PartScores, join_part_scores
 from mtmetrics.scorers.settings import loading_option, option, worker_count
 from mtmetrics.scorers.side import Side, Table
 from mtmetrics.scorers.signature import model_name
@@ -227,7 +227,7 @@ class LearnedScore(Scorer):
 
     def compute(self, batch: Batch) -> list[PartScores]:
         results_of_slices = [self._scores_of_slice(part) for part in batch.slices(_LINES)]
-        return [joined_scores(results) for results in zip(*results_of_slices, strict=True)]
+        return [join_part_scores(results) for results in zip(*results_of_slices, strict=True)]
 
     def _scores_of_slice(self, batch: Batch) -> list[PartScores]:
         """The scores of each system on a few segments."""

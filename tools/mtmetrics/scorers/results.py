@@ -12,7 +12,7 @@ from mtmetrics.checks import InputReport
 from mtmetrics.scorers.degenerate import any_degenerate, policy
 from mtmetrics.scorers.signature import extended, with_references
 
-CHUNK_LINES = 1024
+BATCH_SEGMENTS = 1024
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,7 +49,7 @@ class MetricResult:
         """(n,) bool, segments whose output is no translation, see `DEGENERATE`."""
         return any_degenerate(self.unusual)
 
-    def without_degenerate(self) -> "MetricResult":
+    def with_degenerate_as_nan(self) -> "MetricResult":
         """The result in which scores and parts of `degenerate` segments are NaN."""
         is_degenerate = self.degenerate
         parts = {
@@ -100,7 +100,7 @@ class PartScores:
         """Scores without parts, of texts of which none was cut and none is empty."""
         return cls(np.array(scores, dtype=np.float64), {}, *np.zeros((2, len(scores)), dtype=bool))
 
-    def set_floor(
+    def apply_floor(
         self, mask: np.ndarray, floor: float | None, floor_parts: Mapping[str, float]
     ) -> None:
         """Marks segments as empty, and gives them the floor score and the lowest parts.
@@ -122,7 +122,7 @@ class PartScores:
         return PartScores(self.segments[rows], parts, self.truncated[rows], self.empty[rows])
 
 
-def joined_scores(batches: Sequence[PartScores]) -> PartScores:
+def join_part_scores(batches: Sequence[PartScores]) -> PartScores:
     """Joins the scores of one system on several batches, one after the other."""
     parts = {
         name: np.concatenate([scores.parts[name] for scores in batches])
@@ -136,7 +136,7 @@ def joined_scores(batches: Sequence[PartScores]) -> PartScores:
     )
 
 
-def joined(results: Sequence[MetricResult]) -> MetricResult:
+def join_results(results: Sequence[MetricResult]) -> MetricResult:
     """Joins the results of one system on several chunks."""
     report = InputReport()
     for result in results:
@@ -156,13 +156,13 @@ def joined(results: Sequence[MetricResult]) -> MetricResult:
     return MetricResult(segments, parts, empty, report, signature, unusual, counts)
 
 
-def joined_systems(chunks: Iterable[list[MetricResult]]) -> list[MetricResult]:
+def join_systems(chunks: Iterable[list[MetricResult]]) -> list[MetricResult]:
     """Joins the results of all systems on several chunks: one result per system, none where there
     are no chunks."""
-    return [joined(system) for system in zip(*chunks, strict=True)]
+    return [join_results(system) for system in zip(*chunks, strict=True)]
 
 
-def in_turns(
+def take_turns(
     streams: Sequence[Iterator[list[MetricResult]]],
 ) -> Iterator[tuple[int, list[MetricResult]]]:
     """Scores the same segments with several scorers, which take turns after every batch.
@@ -185,12 +185,12 @@ def in_turns(
                 yield number, results
 
 
-def scored_together(streams: Sequence[Iterator[list[MetricResult]]]) -> list[list[MetricResult]]:
-    """Returns for each scorer its result on each system; the scorers work `in_turns`."""
+def score_together(streams: Sequence[Iterator[list[MetricResult]]]) -> list[list[MetricResult]]:
+    """Returns for each scorer its result on each system; the scorers work `take_turns`."""
     collected: list[list[list[MetricResult]]] = [[] for _ in streams]
-    for number, results in in_turns(streams):
+    for number, results in take_turns(streams):
         collected[number].append(results)
-    return [joined_systems(chunks) for chunks in collected]
+    return [join_systems(chunks) for chunks in collected]
 
 
 def total_report(results: Iterable[MetricResult]) -> InputReport:
@@ -201,7 +201,7 @@ def total_report(results: Iterable[MetricResult]) -> InputReport:
     return report
 
 
-def chunk_lines(lines: Sequence[int], columns: int) -> int:
+def segments_per_batch(lines: Sequence[int], columns: int) -> int:
     """Returns how many rows of texts make a chunk.
 
     Several scorers take turns after smaller chunks, so that the cache of an encoder still holds the
@@ -211,14 +211,14 @@ def chunk_lines(lines: Sequence[int], columns: int) -> int:
         lines: `Scorer.batch_segments` of each scorer; empty where only columns of numbers are judged.
         columns: number of columns of texts in a row.
     """
-    most = max(lines, default=CHUNK_LINES)
-    if len(lines) == 1 or most > CHUNK_LINES:
+    most = max(lines, default=BATCH_SEGMENTS)
+    if len(lines) == 1 or most > BATCH_SEGMENTS:
         return most
-    return max(64, CHUNK_LINES // columns)
+    return max(64, BATCH_SEGMENTS // columns)
 
 
-def chunked(
-    rows: Iterable[Sequence[str]], lines: int | None = CHUNK_LINES
+def column_batches(
+    rows: Iterable[Sequence[str]], lines: int | None = BATCH_SEGMENTS
 ) -> Iterator[list[list[str]]]:
     """Yields lists of columns, each of at most `lines` rows; one of all rows if None."""
     rows = iter(rows)
@@ -226,7 +226,7 @@ def chunked(
         yield [list(column) for column in zip(*block, strict=True)]
 
 
-def best_of_each(scores: np.ndarray, segment_of_row: np.ndarray) -> np.ndarray:
+def best_rows(scores: np.ndarray, segment_of_row: np.ndarray) -> np.ndarray:
     """Finds the row with the highest score of each segment, the first of equal ones.
 
     Args:
