@@ -19,7 +19,7 @@ from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.metric import METRICS, MetricEntry
 from mtmetrics.scorers.results import PartScores
-from mtmetrics.scorers.settings import kinds, option
+from mtmetrics.scorers.settings import option, plain_types
 
 ROWS = "Das Haus ist klein.\tThe house is small.\nHallo\tHello\n"
 
@@ -132,7 +132,7 @@ def test_options_of_all_metrics_have_help_and_a_type() -> None:
     for metric in METRICS.values():
         for name, field in metric.settings_class().options().items():
             assert field.metadata["help"], f"{metric.name}: {name}"
-            assert kinds(field), f"{metric.name}: {name}"
+            assert plain_types(field), f"{metric.name}: {name}"
             # Messages and help end the sentence themselves.
             assert not field.metadata["help"].endswith("."), f"{metric.name}: {name}"
 

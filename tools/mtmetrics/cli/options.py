@@ -17,7 +17,7 @@ from mtmetrics.errors import InputError
 from mtmetrics.models.running import Running
 from mtmetrics.scorers.metric import METRICS
 from mtmetrics.scorers.registry import known_metric
-from mtmetrics.scorers.settings import kinds, plain_value
+from mtmetrics.scorers.settings import parse_value, plain_types
 
 if TYPE_CHECKING:
     from mtmetrics.models.pool import ModelPool
@@ -130,7 +130,7 @@ def add_settings(
 
 def _add_setting(group: Container, field: dataclasses.Field, help_text: str) -> None:
     """Adds the option of one field, without a default."""
-    types = kinds(field) or {str}
+    types = plain_types(field) or {str}
     if types == {bool}:
         action = argparse.BooleanOptionalAction
         group.add_argument(flag(field.name), action=action, default=None, help=help_text)
@@ -147,7 +147,7 @@ def _value_reader(types: set[type]) -> Callable[[str], PlainValue]:
 
     def read(text: str) -> PlainValue:
         try:
-            return plain_value(types, text)
+            return parse_value(types, text)
         except InputError as error:
             raise argparse.ArgumentTypeError(f"invalid value: {text!r}; {error}") from None
 

@@ -139,7 +139,7 @@ class Scorer(abc.ABC):
         """
         if settings is None:
             against = options.pop("against", None) if len(self.sides) > 1 else None
-            refuse_unknown_options(options, self.Settings.scoring_options())
+            refuse_unknown_options(options, self.Settings.non_loading_options())
             settings = self.Settings(lang_pair=lang_pair, against=against, **options)
         self.settings = settings
         self.lang_pair = settings.lang_pair

@@ -232,7 +232,7 @@ class Fluency(Scorer):
     class Settings(settings.Settings):
         """The options of the language model alone."""
 
-        lm: str | None = loading_option(settings.LANGUAGE_MODEL, usage="MODEL")
+        lm: str | None = loading_option(settings.LANGUAGE_MODEL_HELP, usage="MODEL")
 
     metric = "fluency"
     preset_keys: ClassVar = {"language_models.*": XMoverScore.preset_keys["language_models.*"]}

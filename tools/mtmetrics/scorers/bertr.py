@@ -48,14 +48,14 @@ class BERTR(WordScorer):
     class Settings(settings.Settings):
         """The options of BERTR."""
 
-        encoder: str | None = loading_option(settings.ENCODER, usage="MODEL")
-        layer: int | None = loading_option(settings.LAYER)
-        map: str | None = loading_option(settings.MAP)
-        maps: str | None = loading_option(settings.MAPS, usage="PATH|NAME")
+        encoder: str | None = loading_option(settings.ENCODER_HELP, usage="MODEL")
+        layer: int | None = loading_option(settings.LAYER_HELP)
+        map: str | None = loading_option(settings.MAP_HELP)
+        maps: str | None = loading_option(settings.MAPS_HELP, usage="PATH|NAME")
         special_tokens: bool = option(
             False, "count special tokens as word pieces", signed="special"
         )
-        workers: int | None = option(None, settings.WORKERS)
+        workers: int | None = option(None, settings.WORKERS_HELP)
 
     settings: Settings
 

@@ -45,7 +45,7 @@ class DistilScore(Scorer):
             ),
             usage="MODEL",
         )
-        layer: int | None = loading_option(settings.LAYER)
+        layer: int | None = loading_option(settings.LAYER_HELP)
 
     settings: Settings
 

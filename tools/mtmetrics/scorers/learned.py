@@ -137,7 +137,7 @@ class LearnedScore(Scorer):
             ),
             usage="MODEL",
         )
-        workers: int | None = option(None, settings.WORKERS)
+        workers: int | None = option(None, settings.WORKERS_HELP)
 
     settings: Settings
 

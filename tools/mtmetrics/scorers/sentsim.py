@@ -96,7 +96,7 @@ class SentSim(WordScorer):
             usage="PART+PART",
         )
         words: str | None = loading_option("another encoder of words", usage="MODEL")
-        layer: int | None = loading_option(settings.LAYER)
+        layer: int | None = loading_option(settings.LAYER_HELP)
         w1: float = option(
             _WEIGHT,
             (
@@ -126,7 +126,7 @@ class SentSim(WordScorer):
             ),
             preset="normalize_vectors",
         )
-        workers: int | None = option(None, settings.WORKERS)
+        workers: int | None = option(None, settings.WORKERS_HELP)
 
     settings: Settings
 
@@ -328,14 +328,14 @@ class SentSim(WordScorer):
         target = target_language(settings.lang_pair)
         place, table = _models(preset, SETTING_OF_SIDE[side], target)
         score_table = tables.get("score", {})
-        if settings.combine is not None and "variant" in settings.requested:
+        if settings.combine is not None and "variant" in settings.set_by_user:
             raise InputError(
                 f"variant {settings.variant!r} and combine {settings.combine!r} both say what is "
                 "combined; pass one of them",
                 option="variant",
             )
         preset_variant = score_table.get("variant", cls.Settings.variant)
-        if "combine" in settings.requested or settings.variant != preset_variant:
+        if "combine" in settings.set_by_user or settings.variant != preset_variant:
             # The preset's weights are those of its own parts.
             settings = settings.without_preset_values(["w1", "w2"])
         if settings.normalize == "fixed":
@@ -426,7 +426,7 @@ def _refuse_other_bounds(preset: Preset, table: Table, settings: SentSim.Setting
     }
     for name, value in of_bounds.items():
         wanted = getattr(settings, name)
-        if name in settings.requested and wanted != value:
+        if name in settings.set_by_user and wanted != value:
             raise InputError(
                 f"{name} {wanted!r}: the bounds of preset {preset.name} belong to {name} {value}; "
                 "pass normalize='batch' too",

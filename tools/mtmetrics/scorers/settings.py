@@ -23,12 +23,12 @@ _WHOLE, _NUMBER = (
 )
 _KINDS = {bool: "true or false", int: "a whole number", float: "a number"}
 # Help that several metrics share, so that the command line says it once.
-ENCODER = "another encoder than the preset's"
-LAYER = "hidden state of the encoder, 0 = embeddings"
-MAP = "kind of linear map between the languages: none, clp, umd, clp+umd or umd+clp"
-MAPS = "a map file, a folder of maps, or the name of a map artifact"
-LANGUAGE_MODEL = "language model of the target language, or none"
-WORKERS = "threads that solve transport or match words (default: one per core, at most 4)"
+ENCODER_HELP = "another encoder than the preset's"
+LAYER_HELP = "hidden state of the encoder, 0 = embeddings"
+MAP_HELP = "kind of linear map between the languages: none, clp, umd, clp+umd or umd+clp"
+MAPS_HELP = "a map file, a folder of maps, or the name of a map artifact"
+LANGUAGE_MODEL_HELP = "language model of the target language, or none"
+WORKERS_HELP = "threads that solve transport or match words (default: one per core, at most 4)"
 
 
 def option(
@@ -106,7 +106,7 @@ class Settings:
 
     lang_pair: str | None = None
     against: str | None = None
-    requested: frozenset[str] = dataclasses.field(default=frozenset(), repr=False, compare=False)
+    set_by_user: frozenset[str] = dataclasses.field(default=frozenset(), repr=False, compare=False)
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         """Turns annotations that are text, as ``from __future__ import annotations`` makes them,
@@ -123,9 +123,9 @@ class Settings:
                 continue
             if field.metadata["choices"]:
                 choice(name, value, field.metadata["choices"])
-            elif kinds(field) in ({float}, {int, float}):
+            elif plain_types(field) in ({float}, {int, float}):
                 number(name, value)
-            elif kinds(field) == {int} and name != "layer":
+            elif plain_types(field) == {int} and name != "layer":
                 positive(name, value)
 
     @classmethod
@@ -134,7 +134,7 @@ class Settings:
         return {field.name: field for field in dataclasses.fields(cls) if "help" in field.metadata}
 
     @classmethod
-    def scoring_options(cls) -> list[str]:
+    def non_loading_options(cls) -> list[str]:
         """Names of the options that a scorer takes which is made from loaded objects."""
         return [name for name, field in cls.options().items() if not field.metadata["loads"]]
 
@@ -168,14 +168,14 @@ class Settings:
             **values | dict(requested),
             lang_pair=lang_pair,
             against=against,
-            requested=frozenset(requested),
+            set_by_user=frozenset(requested),
         )
 
     def without_preset_values(self, names: Collection[str]) -> Self:
         """Settings in which some options have their defaults, unless the user set them."""
         options = self.options()
         defaults: dict[str, Any] = {
-            name: options[name].default for name in names if name not in self.requested
+            name: options[name].default for name in names if name not in self.set_by_user
         }
         return dataclasses.replace(self, **defaults)
 
@@ -197,7 +197,7 @@ def refuse_unknown_options(names: Iterable[str], options: Sequence[str]) -> None
             raise InputError(f"unknown option {name!r}; there are: {', '.join(options) or 'none'}")
 
 
-def kinds(field: dataclasses.Field[Any]) -> set[type]:
+def plain_types(field: dataclasses.Field[Any]) -> set[type]:
     """The types of plain values that an option may have."""
     return _members(field.type) & {*_PLAIN}
 
@@ -212,14 +212,14 @@ def _members(annotation: Any) -> set[Any]:
     return {annotation}
 
 
-def plain_value(possible: Collection[type], text: str) -> bool | int | float | str:
+def parse_value(possible: Collection[type], text: str) -> bool | int | float | str:
     """The value that a text stands for, of the first type that fits: a truth value, a number, text.
 
     Raises:
         InputError: it stands for none of the possible types.
 
     Example:
-        >>> plain_value({int, str}, "3"), plain_value({str}, "3")
+        >>> parse_value({int, str}, "3"), parse_value({str}, "3")
         (3, '3')
     """
     if bool in possible and text.lower() in _WORDS:

@@ -9,7 +9,7 @@ from mtmetrics.errors import InputError
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.registry import known_metric, load_scorer
-from mtmetrics.scorers.settings import kinds, plain_value
+from mtmetrics.scorers.settings import kinds, parse_value
 
 # Arguments of `load_scorer` that a spec says elsewhere, or that its user says.
 _NO_OPTIONS = ("metric", "preset", "pool", "lang_pair")
@@ -140,7 +140,7 @@ def _value(metric: str, option: str, text: str) -> Any:
     field = None if registered is None else registered.settings_class().options().get(option)
     types = {bool, int, float, str} if field is None else kinds(field)
     try:
-        return plain_value(types, text)
+        return parse_value(types, text)
     except InputError as error:
         raise InputError(
             f"metric {metric}: '{option}={text}' cannot be used; {error}", option="metric"

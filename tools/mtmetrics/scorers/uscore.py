@@ -207,14 +207,14 @@ class UScore(WordScorer):
             ),
             usage="NAME+NAME",
         )
-        map: str | None = loading_option(settings.MAP)
-        maps: str | None = loading_option(settings.MAPS, usage="PATH|NAME")
-        lm: str | None = loading_option(settings.LANGUAGE_MODEL, usage="MODEL")
+        map: str | None = loading_option(settings.MAP_HELP)
+        maps: str | None = loading_option(settings.MAPS_HELP, usage="PATH|NAME")
+        lm: str | None = loading_option(settings.LANGUAGE_MODEL_HELP, usage="MODEL")
         back: str | None = loading_option(
             "translation model into the source language, for weights of back",
             usage="MODEL",
         )
-        workers: int | None = loading_option(settings.WORKERS)
+        workers: int | None = loading_option(settings.WORKERS_HELP)
 
     settings: Settings
 

@@ -192,7 +192,7 @@ class XMoverScore(WordScorer):
             "language, with one table for each",
             usage="MODEL|TABLE",
         )
-        layer: int | None = loading_option(settings.LAYER)
+        layer: int | None = loading_option(settings.LAYER_HELP)
         similarity: Similarity = option(
             "mover",
             "mover (of words) or cosine (of sentence vectors)",
@@ -206,15 +206,15 @@ class XMoverScore(WordScorer):
             preset="pieces",
         )
         ngram: int | None = option(None, "tokens per n-gram", preset="ngram")
-        map: str | None = loading_option(settings.MAP)
-        maps: str | None = loading_option(settings.MAPS, usage="PATH|NAME")
+        map: str | None = loading_option(settings.MAP_HELP)
+        maps: str | None = loading_option(settings.MAPS_HELP, usage="PATH|NAME")
         sides: Sides = option(
             "source",
             "side whose vectors are mapped: source or both",
             choices=("source", "both"),
             preset="sides",
         )
-        lm: str | None = loading_option(settings.LANGUAGE_MODEL, usage="MODEL")
+        lm: str | None = loading_option(settings.LANGUAGE_MODEL_HELP, usage="MODEL")
         lm_weight: float = option(0.1, "weight of the language model", weighs=True)
         variant: str = option(
             "acl20",
@@ -238,7 +238,7 @@ class XMoverScore(WordScorer):
             usage="uniform|norm|FILE|NAME",
             preset="weights",
         )
-        workers: int | None = option(None, settings.WORKERS)
+        workers: int | None = option(None, settings.WORKERS_HELP)
 
     settings: Settings
 
@@ -527,7 +527,7 @@ class XMoverScore(WordScorer):
         language_model, lm_weight = load_language_model(
             preset, models, settings.lang_pair, settings.lm
         )
-        if "lm_weight" not in settings.requested:
+        if "lm_weight" not in settings.set_by_user:
             settings = dataclasses.replace(settings, lm_weight=lm_weight)
         weights: Any = settings.weights
         if weights == "uniform":
