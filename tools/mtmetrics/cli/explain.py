@@ -21,7 +21,7 @@ from mtmetrics.cli.rows import TextRow, open_rows
 from mtmetrics.errors import InputError
 from mtmetrics.io.atomic import make_folder
 from mtmetrics.io.lines import json_line
-from mtmetrics.scorers.side import FIELDS, Column
+from mtmetrics.scorers.side import FIELD_OF_COLUMN, Column
 
 if TYPE_CHECKING:
     from mtmetrics.matching.plan import Alignment
@@ -59,7 +59,7 @@ class Segment(NamedTuple):
     @property
     def compared_fields(self) -> dict[str, str]:
         """The texts that the prediction is compared with, by the names of their fields."""
-        return {FIELDS[column]: text for column, text in self.compared.items()}
+        return {FIELD_OF_COLUMN[column]: text for column, text in self.compared.items()}
 
 
 class Explained(NamedTuple):

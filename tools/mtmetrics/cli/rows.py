@@ -22,7 +22,7 @@ from mtmetrics.io.lines import check_file, iter_parallel
 from mtmetrics.io.tables import TextTable, count_rows, is_json, open_table, open_texts
 from mtmetrics.scorers.metric import MetricEntry
 from mtmetrics.scorers.registry import find_metric
-from mtmetrics.scorers.side import FIELDS, Column, Side
+from mtmetrics.scorers.side import FIELD_OF_COLUMN, Column, Side
 
 T = TypeVar("T")
 # For each column a source, a reference or a list of references; then a translation per system.
@@ -98,7 +98,9 @@ def open_rows(args: argparse.Namespace, loaders: Sequence[LoaderOptions]) -> Inp
         _choose_side(metric, loader, opened.columns)
         for metric, loader in zip(metrics, loaders, strict=True)
     ]
-    columns = [column for column in FIELDS if any(column in side.columns for side in sides)]
+    columns = [
+        column for column in FIELD_OF_COLUMN if any(column in side.columns for side in sides)
+    ]
     if opened.columns is None and len(columns) > 1:
         raise InputError(
             f"{args.file}: the first of two columns cannot be both source and reference; pass "
@@ -208,13 +210,13 @@ def _open_file(path: str) -> _OpenedInput:
     table = open_texts(path)
     if table is None:
         raise _empty(path)
-    columns = [column for column, field in FIELDS.items() if field in table.fields]
+    columns = [column for column, field in FIELD_OF_COLUMN.items() if field in table.fields]
     read = functools.partial(_read_texts, table)
     return _OpenedInput([path], columns if table.has_distinct_columns else None, read, table.count)
 
 
 def _read_texts(table: TextTable, columns: Sequence[Column]) -> Iterator[TextRow]:
-    return table.read([*(FIELDS[column] for column in columns), "translation"])
+    return table.read([*(FIELD_OF_COLUMN[column] for column in columns), "translation"])
 
 
 def _read_parallel(
@@ -267,7 +269,7 @@ def _read_systems_of_file(path: str) -> Systems:
     table = open_table(path) if is_json(path) or not Path(path).exists() else None
     keys = [] if table is None else table.names
     name_of_field = column_names(path, keys)
-    columns = [column for column, field in FIELDS.items() if field in name_of_field]
+    columns = [column for column, field in FIELD_OF_COLUMN.items() if field in name_of_field]
     if table is None or "outputs" not in keys or not columns:
         raise InputError(
             f"{path}: several systems in one FILE are JSON Lines with the key outputs, an object "
@@ -279,7 +281,7 @@ def _read_systems_of_file(path: str) -> Systems:
     for row in table.rows():
         outputs = row.outputs(translations)
         for column in columns:
-            texts[column].append(row.text(row.required_column(FIELDS[column])))
+            texts[column].append(row.text(row.required_column(FIELD_OF_COLUMN[column])))
         for system in outputs.fields:
             translations.setdefault(system, []).append(outputs.text(system))
     return Systems(texts, translations)

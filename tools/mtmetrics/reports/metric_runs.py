@@ -11,7 +11,7 @@ from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.baselines import corpus_bleu
 from mtmetrics.scorers.results import MetricResult, score_together, segments_per_batch
-from mtmetrics.scorers.side import FIELDS
+from mtmetrics.scorers.side import FIELD_OF_COLUMN
 from mtmetrics.scorers.signature import extended
 from mtmetrics.scorers.spec import MetricSpec
 
@@ -257,7 +257,7 @@ def _signed(result: MetricResult, file: Judged) -> MetricResult:
 def _compared(scorer: Scorer, file: Judged, metric: str) -> dict[str, list[str]]:
     """The columns that a metric compares a file with; refused where a segment has no reference."""
     rows = next(iter(file.outputs().values()))
-    columns = {name: rows[FIELDS[name]].tolist() for name in scorer.side.columns}
+    columns = {name: rows[FIELD_OF_COLUMN[name]].tolist() for name in scorer.side.columns}
     references = columns.get("references", [])
     if None in references:
         number = references.index(None) + 1

@@ -28,7 +28,7 @@ from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.foreign import ForeignMetric
 from mtmetrics.scorers.results import PartScores
 from mtmetrics.scorers.settings import loading_option
-from mtmetrics.scorers.side import FIELDS, Options, Side
+from mtmetrics.scorers.side import FIELD_OF_COLUMN, Options, Side
 from mtmetrics.scorers.stored import read_scores
 
 _FILE = "commands.toml"
@@ -131,7 +131,11 @@ class Command:
         if self.timeout <= 0:
             raise InputError(f"timeout {self.timeout:g}: must be more than 0 seconds")
         read = set(self.columns) - {"translation"}
-        if len(self.columns) != len(read) + 1 or not read or not read <= {*FIELDS.values()}:
+        if (
+            len(self.columns) != len(read) + 1
+            or not read
+            or not read <= {*FIELD_OF_COLUMN.values()}
+        ):
             raise InputError(
                 f"columns {[*self.columns]}: translation and one or both of source and reference "
                 "are needed"

@@ -13,7 +13,7 @@ Options = Mapping[str, Any]
 # A table of a preset, as TOML gives it.
 Table = Mapping[str, Any]
 # Column of texts -> the field of a row that holds one of them.
-FIELDS: dict[Column, str] = {"sources": "source", "references": "reference"}
+FIELD_OF_COLUMN: dict[Column, str] = {"sources": "source", "references": "reference"}
 
 
 class Side(enum.StrEnum):
@@ -35,7 +35,7 @@ class Side(enum.StrEnum):
     @property
     def fields(self) -> list[str]:
         """The fields of a row that are compared with."""
-        return [FIELDS[column] for column in self.columns]
+        return [FIELD_OF_COLUMN[column] for column in self.columns]
 
     @property
     def label(self) -> str:
