@@ -145,12 +145,12 @@ def run(args: argparse.Namespace) -> None:
     segments = list(_chosen_segments(inputs.rows, ranges, system, side.columns))
     heatmap_paths = _heatmap_paths(args, segments)
     from mtmetrics.scorers.registry import load_scorer
-    from mtmetrics.scorers.words import blames_words, word_scorer
+    from mtmetrics.scorers.words import can_blame_words, require_word_scorer
 
     scorer = load_scorer(pool=options.model_pool(args), **loader | {"against": side})
-    if heatmap_paths or not blames_words(scorer):
+    if heatmap_paths or not can_blame_words(scorer):
         # Raises an error where no words are matched, before anything is scored or drawn.
-        _ = word_scorer(scorer).cells
+        _ = require_word_scorer(scorer).cells
     if heatmap_paths:
         make_folder(heatmap_paths[0].parent)  # all are in one folder
     with messages.scoring(len(segments)):
@@ -159,7 +159,7 @@ def run(args: argparse.Namespace) -> None:
     if args.worst:
         places = result.segments.argsort(kind="stable")[: args.worst].tolist()
     explained = messages.progress(
-        _explain(word_scorer(scorer), segments, result, places),
+        _explain(require_word_scorer(scorer), segments, result, places),
         total=len(places),
         desc="explaining",
         unit=" segments",
@@ -266,11 +266,11 @@ def _explain(
         predictions, columns = [segment.prediction for segment in block], _columns(block)
         alignments: Sequence[Alignment | None] = [None] * len(block)
         faults: Sequence[list[Fault] | None] = [None] * len(block)
-        if scorer.aligns:
+        if scorer.can_align:
             alignments = scorer.align(predictions, **columns)
-        if scorer.aligns and scorer.blames:
+        if scorer.can_align and scorer.can_blame:
             faults = scorer.faults(predictions, alignments)
-        elif scorer.blames:
+        elif scorer.can_blame:
             faults = scorer.blame(predictions, **columns)
         for place, alignment, segment_faults in zip(block_places, alignments, faults, strict=True):
             yield Explained(
@@ -306,13 +306,13 @@ def _print(
     args: argparse.Namespace,
 ) -> None:
     """Prints the segments as --format says, with the signature of the scores."""
-    from mtmetrics.scorers.words import blames_words
+    from mtmetrics.scorers.words import can_blame_words
 
     form = args.format or ("text" if sys.stdout.isatty() else "json")
     if form == "text":
         for item in explained:
             print(_text(item) + "\n")
-        if blames_words(scorer):
+        if can_blame_words(scorer):
             print(_legend())
         print(result.signature)
         return

@@ -26,7 +26,7 @@ from mtmetrics.scorers.metric import METRICS
 from mtmetrics.scorers.registry import load_scorer
 from mtmetrics.scorers.settings import kinds
 from mtmetrics.scorers.side import Side, resolve_side
-from mtmetrics.scorers.words import word_scorer
+from mtmetrics.scorers.words import require_word_scorer
 
 if TYPE_CHECKING:
     from mtmetrics.scorers.base import Scorer
@@ -218,7 +218,7 @@ class MetricModule(evaluate.Metric):
             interval = bootstrap_interval(scored.segments)
             result["ci"] = interval and interval._asdict()
         if returns["return_alignments"]:
-            alignments = word_scorer(scorer).align(**columns)
+            alignments = require_word_scorer(scorer).align(**columns)
             result["alignments"] = [alignment.as_dict() for alignment in alignments]
         return result
 

@@ -127,7 +127,7 @@ class CometScore(WordScorer):
         return "cosine"
 
     @property
-    def blames(self) -> bool:
+    def can_blame(self) -> bool:
         """True: an error that the network found is that of words."""
         return True
 

@@ -39,7 +39,7 @@ class WordScorer(Scorer):
         return [[match_evidence(alignment)] for alignment in alignments]
 
     @property
-    def aligns(self) -> bool:
+    def can_align(self) -> bool:
         """Whether it matches words, as it is set up."""
         try:
             return bool(self.cells)
@@ -47,9 +47,9 @@ class WordScorer(Scorer):
             return False
 
     @property
-    def blames(self) -> bool:
+    def can_blame(self) -> bool:
         """Whether it says which words of a translation are at fault."""
-        return self.aligns and self.cells != "attention"
+        return self.can_align and self.cells != "attention"
 
     def align(
         self,
@@ -138,18 +138,18 @@ class WordScorer(Scorer):
         return self.faults(predictions, alignments)
 
 
-def word_scorer(scorer: Scorer) -> WordScorer:
+def require_word_scorer(scorer: Scorer) -> WordScorer:
     """Returns a scorer as one that matches words; an `InputError` where it is none."""
     if not isinstance(scorer, WordScorer):
         raise InputError(f"alignments: {scorer.why_no_words}")
     return scorer
 
 
-def aligns_words(scorer: Scorer) -> bool:
+def can_align_words(scorer: Scorer) -> bool:
     """Whether a scorer matches words, as it is set up."""
-    return isinstance(scorer, WordScorer) and scorer.aligns
+    return isinstance(scorer, WordScorer) and scorer.can_align
 
 
-def blames_words(scorer: Scorer) -> bool:
+def can_blame_words(scorer: Scorer) -> bool:
     """Whether a scorer says which words of a translation are at fault."""
-    return isinstance(scorer, WordScorer) and scorer.blames
+    return isinstance(scorer, WordScorer) and scorer.can_blame
