@@ -74,7 +74,7 @@ def check_documented_value(case: Case) -> None:
             assert ngrams[-1].lengths[0] == 1
             assert ngrams[-1].vectors[0] == pytest.approx(mean / np.linalg.norm(mean), abs=1e-5)
     assert explained, "neither side is too short or too long"
-    assert scorer._floor()[1]["mover"] <= scorer.mover(*ngrams)[0] <= 1
+    assert scorer._floor()[1]["mover"] <= scorer.mover_part(*ngrams)[0] <= 1
 
 
 def check_scores(case: Case) -> None:
@@ -133,7 +133,7 @@ def build(case: Case, exact: bool) -> XMoverScore:
         workers=1,
     )
     if params.get("lm") == "plain":
-        scorer._variant_record = dataclasses.replace(VARIANTS["release"], normalise_lm=False)
+        scorer.variant = dataclasses.replace(VARIANTS["release"], normalise_lm=False)
     if exact:
         scorer.drop_rate = None
     return scorer

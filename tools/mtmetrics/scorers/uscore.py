@@ -269,13 +269,13 @@ class UScore(WordScorer):
         parts: dict[str, np.ndarray] = {}
         truncated = np.zeros(len(predictions), dtype=bool)
         source, prediction = encoded.words[0], encoded.words[1 + system]
-        parts["wmd"] = scorer.mover(source, prediction)
+        parts["wmd"] = scorer.mover_part(source, prediction)
         for part, translated in translations.items():
             # All systems share the pseudo-references.
             place, compared = 0, prediction
             if part == "back" and encoded.unmapped_sources is not None:
                 place, compared = system, encoded.unmapped_sources
-            values = scorer.mover(encoded.translations[part][place], compared)
+            values = scorer.mover_part(encoded.translations[part][place], compared)
             # The encoder frames blank text, too, so it would come out close to everything.
             is_blank = np.array([not item.text.strip() for item in translated[place]])
             parts[part] = np.where(is_blank, scorer._floor()[1]["mover"], values)
@@ -328,10 +328,10 @@ class UScore(WordScorer):
         words = self.words if self.word_weights else None
         if words is not None:
             source, *systems = encoded_columns(words.encoder, batch)
-            encoded.words.append(words.ngrams_of(source, "source"))
-            encoded.words += [words.ngrams_of(system, "target") for system in systems]
+            encoded.words.append(words.build_ngrams(source, "source"))
+            encoded.words += [words.build_ngrams(system, "target") for system in systems]
             if "back" in translations:
-                encoded.unmapped_sources = words.ngrams_of(source, "target")
+                encoded.unmapped_sources = words.build_ngrams(source, "target")
             for part, columns in translations.items():
                 language = (
                     self.iso_languages.target if part == "pseudo" else self.iso_languages.source
@@ -340,7 +340,7 @@ class UScore(WordScorer):
                     words.encoder.encode([item.text for item in column], language)
                     for column in columns
                 ]
-                encoded.translations[part] = [words.ngrams_of(side, "target") for side in tokens]
+                encoded.translations[part] = [words.build_ngrams(side, "target") for side in tokens]
         if self._sentences is not None:
             encoded.sentences = encoded_columns(self._sentences, batch)
         return encoded
@@ -406,9 +406,9 @@ class UScore(WordScorer):
                 raise InputError(
                     f"the model of the part {name!r} is missing; {advice}", mentions=["without="]
                 )
-        if words is not None and words.variant != "uscore":
+        if words is not None and words.settings.variant != "uscore":
             raise InputError(
-                f"words: XMoverScore's variant 'uscore' is needed, not {words.variant!r}"
+                f"words: XMoverScore's variant 'uscore' is needed, not {words.settings.variant!r}"
             )
 
     @classmethod

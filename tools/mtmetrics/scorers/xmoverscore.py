@@ -247,13 +247,13 @@ class XMoverScore(WordScorer):
 
         A segment is undefined if a side has nothing to match; it gets the floor score afterwards.
         """
-        source_tokens, system_tokens = self._encoded(batch)
-        sources = self._comparable(source_tokens, "source")
+        source_tokens, system_tokens = self._encode(batch)
+        sources = self._prepare(source_tokens, "source")
         scores = []
         for predictions, tokens in zip(batch.predictions, system_tokens, strict=True):
-            translations = self._comparable(tokens, "target")
+            translations = self._prepare(tokens, "target")
             if self.similarity == "mover":
-                similarities = self.mover(sources, translations)
+                similarities = self.mover_part(sources, translations)
             else:
                 similarities = text_cosines(sources, translations)
             lm, is_cut = self.lm_part(predictions)
@@ -272,15 +272,15 @@ class XMoverScore(WordScorer):
         """Returns score and parts of a segment with a blank side, see the docstring of the class."""
         lowest = np.array([-1.0])
         if self.similarity == "mover":
-            lowest = self._variant_record.to_similarity(np.array([_FARTHEST[self.distance]]))
+            lowest = self.variant.to_similarity(np.array([_FARTHEST[self.distance]]))
         lm = np.zeros(1)
-        if self.language_model is not None and not self._variant_record.normalise_lm:
+        if self.language_model is not None and not self.variant.normalise_lm:
             lm = np.array([self.language_model.floor])
         parts = {self.similarity: lowest, "lm": lm}
         score = float(self.combined(parts)[0])
         return score, {name: float(values[0]) for name, values in parts.items()}
 
-    def _encoded(self, batch: Batch) -> tuple[PackedTokens, list[PackedTokens]]:
+    def _encode(self, batch: Batch) -> tuple[PackedTokens, list[PackedTokens]]:
         """Encodes the sources and each system: tokens, or a vector per text."""
         if self.target_encoder is self.encoder:
             sources, *systems = encoded_columns(self.encoder, batch)
@@ -289,18 +289,18 @@ class XMoverScore(WordScorer):
         without_sources = dataclasses.replace(batch, sources=None)
         return sources, encoded_columns(self.target_encoder, without_sources)
 
-    def _comparable(self, tokens: PackedTokens, role: Role) -> PackedTokens:
+    def _prepare(self, tokens: PackedTokens, role: Role) -> PackedTokens:
         """Turns tokens into what the similarity compares: n-grams, or remapped text vectors."""
         if self.similarity == "mover":
-            return self.ngrams_of(tokens, role)
-        return self._remapped(tokens, role)
+            return self.build_ngrams(tokens, role)
+        return self._remap(tokens, role)
 
-    def ngrams_of(self, tokens: PackedTokens, role: Role) -> PackedTokens:
+    def build_ngrams(self, tokens: PackedTokens, role: Role) -> PackedTokens:
         """Builds packed n-grams from tokens: filters, weights, remaps, averages, L2-normalises."""
-        remapped = self._remapped(self._filtered(tokens, role), role)
+        remapped = self._remap(self._filter(tokens, role), role)
         return remapped.ngrams(self.ngram).normalized()
 
-    def _filtered(self, tokens: PackedTokens, role: Role) -> PackedTokens:
+    def _filter(self, tokens: PackedTokens, role: Role) -> PackedTokens:
         """Drops the tokens that do not count, and sets the weights of the others."""
         if self.pieces == "words":
             tokens = tokens.select(self._word_encoder(role).word_table[tokens.token_ids])
@@ -310,14 +310,14 @@ class XMoverScore(WordScorer):
             return dataclasses.replace(tokens, weights=positive_lengths)
         return tokens if self.weights is None else self.weights.apply(tokens)
 
-    def _remapped(self, tokens: PackedTokens, role: Role) -> PackedTokens:
+    def _remap(self, tokens: PackedTokens, role: Role) -> PackedTokens:
         """Maps the vectors of a side; returns them as they are if there is no map for that side."""
         remapping = self.remapping
         if remapping is None or (role == "target" and self.mapped_sides == "source"):
             return tokens
         return tokens.with_vectors(lambda vectors: remapping.apply(vectors, role))
 
-    def mover(self, sources: PackedTokens, predictions: PackedTokens) -> np.ndarray:
+    def mover_part(self, sources: PackedTokens, predictions: PackedTokens) -> np.ndarray:
         """Computes the part ``mover`` of N pairs of packed n-grams: (N,), NaN where a side has no
         n-grams."""
         distances = word_mover_distances(
@@ -327,7 +327,7 @@ class XMoverScore(WordScorer):
             transport=self._transport,
             workers=self.workers,
         )
-        return self._variant_record.to_similarity(distances)
+        return self.variant.to_similarity(distances)
 
     @property
     def _transport(
@@ -347,14 +347,14 @@ class XMoverScore(WordScorer):
         if self.language_model is None:
             return np.zeros(len(predictions)), np.zeros(len(predictions), dtype=bool)
         means, lengths, is_cut = self.language_model.score(predictions)
-        if self._variant_record.normalise_lm:
+        if self.variant.normalise_lm:
             return length_normalised(means, lengths), is_cut
         return means, is_cut
 
     def encode_ngrams(self, texts: Sequence[str], role: Role) -> PackedTokens:
         """Encodes texts, and builds their packed n-grams, ready to be matched."""
         encoder, language = self._word_encoder(role), self._language(role)
-        return self.ngrams_of(encoder.encode(texts, language), role)
+        return self.build_ngrams(encoder.encode(texts, language), role)
 
     def _word_encoder(self, role: Role) -> WordEncoder:
         # The similarity of words is computed only if both encoders are word encoders.
@@ -414,9 +414,9 @@ class XMoverScore(WordScorer):
             )
             if not text.strip():
                 tokens = tokens.select(np.zeros(len(tokens.words), dtype=bool))
-            kept_tokens = self._filtered(tokens, role)
+            kept_tokens = self._filter(tokens, role)
             units = ngram_units(words, kept_tokens.words, kept_tokens.weights, self.ngram)
-            yield self.ngrams_of(tokens, role), units
+            yield self.build_ngrams(tokens, role), units
 
     def evidence(
         self, predictions: list[str], alignments: Sequence[Alignment]
@@ -447,14 +447,14 @@ class XMoverScore(WordScorer):
         """
         # The first is the distance of a perfect translation.
         distances = np.array([0.0, *(alignment.total for alignment in alignments)])
-        best, *similarities = self._variant_record.to_similarity(distances)
+        best, *similarities = self.variant.to_similarity(distances)
         evidence = [
             [match_evidence(alignment, mover_weight * (best - similarity))]
             for alignment, similarity in zip(alignments, similarities, strict=True)
         ]
         if self.language_model is not None and lm_weight > 0:
             # A normalised likelihood is at most 1, a logarithm at most 0.
-            highest_lm = float(self._variant_record.normalise_lm)
+            highest_lm = float(self.variant.normalise_lm)
             lm_shortfalls = lm_weight * (highest_lm - self.lm_part(predictions)[0])
             token_losses = self.language_model.token_losses(predictions)
             for text_evidence, (spans, losses), shortfall in zip(
@@ -477,8 +477,8 @@ class XMoverScore(WordScorer):
     ) -> None:
         super().__init__(settings=settings, **options)
         settings = self.settings
-        variant = self._variant_record = VARIANTS[settings.variant]
-        self.variant, self.similarity = settings.variant, settings.similarity
+        variant = self.variant = VARIANTS[settings.variant]
+        self.similarity = settings.similarity
         self.encoder, self.encoder_layers, self.dtype = encoder, encoder.depth, encoder.dtype
         self.target_encoder = encoder if target_encoder is None else target_encoder
         if self.target_encoder.dim != encoder.dim:
@@ -539,7 +539,7 @@ class XMoverScore(WordScorer):
     def signature_fields(self) -> dict[str, object]:
         """Returns the fields of the signature: models first, then options; None for a field that is
         left out."""
-        variant, matches_words = self._variant_record, self.similarity == "mover"
+        variant, matches_words = self.variant, self.similarity == "mover"
         has_target_encoder = self.target_encoder is not self.encoder
         fields: dict[str, object] = {
             "enc": model_name(self.encoder),
@@ -554,7 +554,7 @@ class XMoverScore(WordScorer):
         if self.remapping is not None and self.mapped_sides != "source":
             fields["sides"] = self.mapped_sides
         fields |= self._language_model_fields()
-        fields["form"] = self.variant
+        fields["form"] = self.settings.variant
         if matches_words:
             fields["dist"] = None if self.distance == variant.distance else self.distance
             if self.drop_rate is not None:
