@@ -74,7 +74,7 @@ def check_documented_value(case: Case) -> None:
             assert ngrams[-1].lengths[0] == 1
             assert ngrams[-1].vectors[0] == pytest.approx(mean / np.linalg.norm(mean), abs=1e-5)
     assert explained, "neither side is too short or too long"
-    assert scorer._floor()[1]["mover"] <= scorer.mover_part(*ngrams)[0] <= 1
+    assert scorer.floor_with_parts()[1]["mover"] <= scorer.mover_part(*ngrams)[0] <= 1
 
 
 def check_scores(case: Case) -> None:

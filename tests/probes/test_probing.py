@@ -125,7 +125,7 @@ class Lengths(Scorer):
             )
         return results
 
-    def _floor(self) -> tuple[float, dict[str, float]]:
+    def floor_with_parts(self) -> tuple[float, dict[str, float]]:
         return -100.0, {"length": 0.0}
 
 

@@ -43,7 +43,7 @@ class Words(Scorer):
         ]
         return [PartScores(found, {}, *np.zeros((2, len(found)), dtype=bool)) for found in values]
 
-    def _floor(self) -> tuple[float, dict[str, float]]:
+    def floor_with_parts(self) -> tuple[float, dict[str, float]]:
         return 0.0, {}
 
 

@@ -287,7 +287,7 @@ def test_source_and_reference_are_read_as_one_sequence(
 def test_a_preset_for_both_decides(tmp_path: Path, tiny_encoder: Path) -> None:
     artifact(tmp_path / "both", tiny_encoder, architecture="bilstm", against="both", features=None)
     (tmp_path / "preset.toml").write_text('[regressors.both]\nmodel = "both"\n')
-    assert load_scorer("bilstm", str(tmp_path)).against == "both"
+    assert load_scorer("bilstm", str(tmp_path)).side_in_signature == "both"
     with pytest.raises(
         InputError, match="holds no network that compares with the reference; train one"
     ):

@@ -44,7 +44,7 @@ class Toy(Scorer):
             for values in lengths
         ]
 
-    def _floor(self) -> tuple[float, dict[str, float]]:
+    def floor_with_parts(self) -> tuple[float, dict[str, float]]:
         return 0.0, {}
 
 

@@ -75,7 +75,7 @@ class ScoringWorker:
         batches = Batch({"": predictions}, **texts).slices(BATCH_SEGMENTS)
         results = [result for (result,) in self.scorer.score_batches(batches)]
         no_scores = np.zeros(0)
-        _, floor_parts = self.scorer._floor()
+        _, floor_parts = self.scorer.floor_with_parts()
         scores = {SCORE: no_scores} | dict.fromkeys(floor_parts, no_scores)
         unusual: Sequence[str] | np.ndarray = np.zeros(0, dtype=str)
         report, signature = InputReport(), self.scorer.signature

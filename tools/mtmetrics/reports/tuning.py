@@ -496,7 +496,7 @@ class _Search:
         scores = []
         for file, result in zip(self.files, results, strict=True):
             scorer = metric.load(self._pool, file.lang_pair)
-            scores.append(scorer.combined(result.parts))
+            scores.append(scorer.combine_parts(result.parts))
         return scores
 
 

@@ -53,10 +53,10 @@ class Scorer(abc.ABC):
     A subclass sets `metric` and `sides`, and writes:
 
     - `compute`, always;
-    - a value for `floor`; or `_floor`, where its scores have parts;
+    - a value for `floor`; or `floor_with_parts`, where its scores have parts;
     - `from_preset`, where it loads models;
     - `signature_fields`, where the signature names models;
-    - `combined`, where options weigh the parts of a score;
+    - `combine_parts`, where options weigh the parts of a score;
     - a call of `set_side` in its ``__init__``, where it can compare with several sides.
 
     Attributes:
@@ -70,14 +70,14 @@ class Scorer(abc.ABC):
         preset_keys: name of a table of a preset -> the keys that it may hold, besides those of
             `Settings`; the name ``encoders.*`` stands for one table per language.
         needs_pair: whether the user has to name a language pair.
-        reads_invisible: whether `compute` gets texts as they are written. Other metrics get them
+        keeps_invisible: whether `compute` gets texts as they are written. Other metrics get them
             without invisible characters that mean nothing, see `mtmetrics.io.visible_text`. Metrics
             that other projects compute read texts as written, so that we report their numbers.
         scale: range of a segment's score, as documentation shows it.
         parts_help: description of the parts of a score in documentation; empty without parts.
         alignments_help: description of alignments in documentation; empty for a metric that aligns
             no words.
-        why_no_words: the reason that an error gives for having no alignments.
+        no_alignments_reason: the reason that an error gives for having no alignments.
         settings: the settings of this scorer, an object of the class `Settings`.
         lang_pair: such as ``"de-en"``; None where the user names none. It stands in the signature,
             and tells encoders that read languages differently which language a text has.
@@ -91,7 +91,7 @@ class Scorer(abc.ABC):
             one; None where there is no choice.
         dtype: number format of the encoder; None without an encoder.
         floor: the score of a segment with a blank side. Metrics whose scores have parts write
-            `_floor` instead.
+            `floor_with_parts` instead.
         floor_degenerate: whether output that is no translation gets the floor score, see
             `mtmetrics.scorers.degenerate.DEGENERATE`.
         origin: the names that `load` was called with; None where the scorer was made from objects.
@@ -105,15 +105,17 @@ class Scorer(abc.ABC):
     takes_presets: ClassVar[bool] = True
     preset_keys: ClassVar[dict[str, set[str]]] = {}
     needs_pair: ClassVar[bool] = False
-    reads_invisible: ClassVar[bool] = False
+    keeps_invisible: ClassVar[bool] = False
     scale: ClassVar[str] = ""
     parts_help: ClassVar[str] = ""
     alignments_help: ClassVar[str] = ""
-    why_no_words: ClassVar[str] = "this metric compares whole texts, so there is nothing to align"
+    no_alignments_reason: ClassVar[str] = (
+        "this metric compares whole texts, so there is nothing to align"
+    )
     settings: BaseSettings
     lang_pair: str | None = None
     side: Side = Side.SOURCE
-    against: Side | None = None
+    side_in_signature: Side | None = None
     has_independent_segments: bool = True
     batch_segments: int = BATCH_SEGMENTS
     encoder_layers: int | None = None
@@ -174,7 +176,7 @@ class Scorer(abc.ABC):
         """
         model_pool = pool or ModelPool()
         local_files_only = cls.takes_presets and model_pool.local_files_only
-        opened_preset = cls.open_preset(preset, options, local_files_only=local_files_only)
+        opened_preset = cls.read_checked_preset(preset, options, local_files_only=local_files_only)
         if lang_pair is not None:
             refuse_other_languages(opened_preset, lang_pair)
         requested = dict(opened_preset.options)
@@ -206,9 +208,9 @@ class Scorer(abc.ABC):
         if self.origin is None:
             return super().__reduce_ex__(protocol)
         changed = {name: vars(self)[name] for name in ["floor_degenerate"] if name in vars(self)}
-        return *self._reloading(self.origin), changed
+        return *self._reload_call(self.origin), changed
 
-    def _reloading(self, origin: Origin) -> tuple[Callable[..., "Scorer"], tuple[Any, ...]]:
+    def _reload_call(self, origin: Origin) -> tuple[Callable[..., "Scorer"], tuple[Any, ...]]:
         """The function that loads the scorer again in another process, and its arguments."""
         return type(self).reload, (origin,)
 
@@ -235,7 +237,7 @@ class Scorer(abc.ABC):
         return cls.loads_models() or cls.usual_preset in preset_names(cls.metric)
 
     @property
-    def written_languages(self) -> Languages:
+    def language_tags(self) -> Languages:
         """The languages of sources and translations, as `lang_pair` writes them, such as
         ``sr_Latn``.
 
@@ -248,12 +250,12 @@ class Scorer(abc.ABC):
 
     @property
     def iso_languages(self) -> Languages:
-        """The ISO 639 codes of `written_languages`, by which models are chosen."""
-        source, target = self.written_languages
+        """The ISO 639 codes of `language_tags`, by which models are chosen."""
+        source, target = self.language_tags
         return Languages(source and language_of(source), target and language_of(target))
 
     @classmethod
-    def open_preset(
+    def read_checked_preset(
         cls, preset: str | None, options: Options, *, local_files_only: bool = False
     ) -> Preset:
         """Reads a preset, see `read_preset`.
@@ -313,20 +315,20 @@ class Scorer(abc.ABC):
         return SideChoice(cls.metric, tuple(map(Side, cls.sides)), usual)
 
     @classmethod
-    def resolved_side(cls, preset: Preset, against: str | None) -> Side:
+    def choose_side(cls, preset: Preset, against: str | None) -> Side:
         """The side to compare with: `against` if the user passes it, else the side that the preset
         is made for, else the default side; see `resolve_side`."""
         choices = cls.side_choice()
         return resolve_side(choices, against, choices.preset_side(preset.settings), None)
 
     @classmethod
-    def checked_side(cls, preset: Preset, against: str | None) -> Side:
-        """The side to compare with, see `resolved_side`.
+    def choose_allowed_side(cls, preset: Preset, against: str | None) -> Side:
+        """The side to compare with, see `choose_side`.
 
         Raises:
             InputError: the preset is made for another side.
         """
-        side = cls.resolved_side(preset, against)
+        side = cls.choose_side(preset, against)
         preset_side = cls.side_choice().preset_side(preset.settings)
         if preset_side not in (None, side):
             problem = f"preset {preset.name} compares with the {preset_side.label} only"
@@ -348,14 +350,14 @@ class Scorer(abc.ABC):
         """
         sides = self.side_choice().sides if sides is None else sides
         self.side = Side(choice("against", side, sides))
-        self.against = self.side if len(sides) > 1 else None
+        self.side_in_signature = self.side if len(sides) > 1 else None
 
     @property
     def signature(self) -> str:
         """One line that names all that determines the scores: metric, models with their
         fingerprints, options, version. Equal signatures mean comparable scores."""
         pair = None if self.lang_pair is None else standard_pair(self.lang_pair)
-        fields = {"lp": pair, "against": self.against, **self.signature_fields()}
+        fields = {"lp": pair, "against": self.side_in_signature, **self.signature_fields()}
         if self.dtype is not None:
             fields["dtype"] = dtype_name(self.dtype)
         return format_signature(self.metric, fields)
@@ -370,7 +372,7 @@ class Scorer(abc.ABC):
         """Computes the scores of each system of a batch: the formula of the metric.
 
         The batch has the columns that the metric compares with, one reference per segment, and
-        texts without invisible characters (unless `reads_invisible`). The caller gives segments
+        texts without invisible characters (unless `keeps_invisible`). The caller gives segments
         with a blank text the floor score, whatever this method returns for them."""
 
     def require_floor(self) -> None:
@@ -379,13 +381,13 @@ class Scorer(abc.ABC):
         Raises:
             InputError: `floor_degenerate` is set, and the metric has no finite floor score.
         """
-        floor, _ = self._floor()
+        floor, _ = self.floor_with_parts()
         if self.floor_degenerate and (floor is None or not np.isfinite(floor)):
             raise InputError(
                 f"degenerate 'floor': {self.metric} has no floor score here", option="degenerate"
             )
 
-    def combined(self, parts: Mapping[str, np.ndarray]) -> np.ndarray:
+    def combine_parts(self, parts: Mapping[str, np.ndarray]) -> np.ndarray:
         """Combines the parts of scores with the weights of the options.
 
         Metrics with options that weigh parts (`weighs=True` in `option`) override this method. They
@@ -399,7 +401,7 @@ class Scorer(abc.ABC):
         """
         raise NotImplementedError
 
-    def _floor(self) -> tuple[float | None, dict[str, float]]:
+    def floor_with_parts(self) -> tuple[float | None, dict[str, float]]:
         """Returns score and parts of a segment with a blank side. A score of None means that the
         segment keeps the score that `compute` gave it."""
         return self.floor, {}
@@ -510,7 +512,7 @@ class Scorer(abc.ABC):
         for batch in batches:
             rows, segment_of_row = self._read_columns(batch).with_single_references()
             visible_rows = rows.without_invisible()
-            scores = self.compute(rows if self.reads_invisible else visible_rows)
+            scores = self.compute(rows if self.keeps_invisible else visible_rows)
             yield self._results(visible_rows, segment_of_row, scores)
 
     def _read_columns(self, batch: Batch) -> Batch:
@@ -564,14 +566,14 @@ class Scorer(abc.ABC):
             scores: of the m rows; they are changed in place.
             batch_signature: the signature, with the number of references.
         """
-        floor, floor_parts = self._floor()
+        floor, floor_parts = self.floor_with_parts()
         scores.apply_floor(rows.blank_mask(predictions) | scores.empty, floor, floor_parts)
         first_rows = None
         if segment_of_row is not None:
             scores = scores.take(best_rows(scores.segments, segment_of_row))
             # The translation of a segment is the same in all of its rows, so the first one suffices.
             first_rows = np.flatnonzero(np.diff(segment_of_row, prepend=-1))
-        source_language, target_language = self.written_languages
+        source_language, target_language = self.language_tags
         compares_sources = rows.sources is not None
         # A copy, because `scores.empty` changes below.
         unusual = {"blank": scores.empty.copy(), "truncated": scores.truncated}
@@ -606,7 +608,7 @@ def refuse_positional(method: str, first: str, others: Sequence[object]) -> None
         )
 
 
-def encoded_rows(encoder: Encoder, batch: Batch) -> PackedTokens:
+def encode_as_one_list(encoder: Encoder, batch: Batch) -> PackedTokens:
     """Encodes all columns of a batch as one list of texts: the first column, then the second, and so
     on. One call of the encoder finds equal texts, so that it encodes none twice."""
     texts: list[str] = []
@@ -617,14 +619,14 @@ def encoded_rows(encoder: Encoder, batch: Batch) -> PackedTokens:
     return encoder.encode(texts, languages)
 
 
-def encoded_columns(encoder: Encoder, batch: Batch) -> list[PackedTokens]:
-    """Encodes all columns of a batch, see `encoded_rows`.
+def encode_columns(encoder: Encoder, batch: Batch) -> list[PackedTokens]:
+    """Encodes all columns of a batch, see `encode_as_one_list`.
 
     Returns:
         The vectors of each column: of sources and of references, if the batch has them, then of each
         system.
     """
-    return encoded_rows(encoder, batch).split(len(batch))
+    return encode_as_one_list(encoder, batch).split(len(batch))
 
 
 def any_truncated(*sides: PackedTokens) -> np.ndarray:

@@ -249,11 +249,13 @@ class Fluency(Scorer):
         self.language_model, self.floor = language_model, language_model.floor
 
     @classmethod
-    def open_preset(
+    def read_checked_preset(
         cls, preset: str | None, options: Options, *, local_files_only: bool = False
     ) -> Preset:
         """Reads a preset of XMoverScore, of which only the language model counts."""
-        opened_preset = XMoverScore.open_preset(preset, {}, local_files_only=local_files_only)
+        opened_preset = XMoverScore.read_checked_preset(
+            preset, {}, local_files_only=local_files_only
+        )
         return dataclasses.replace(opened_preset, options={})
 
     @classmethod

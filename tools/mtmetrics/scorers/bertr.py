@@ -16,7 +16,7 @@ from mtmetrics.models.packed import PackedTokens
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers import settings
-from mtmetrics.scorers.base import any_truncated, encoded_columns
+from mtmetrics.scorers.base import any_truncated, encode_columns
 from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.preset_tables import encoder_table, load_remapping, target_language
 from mtmetrics.scorers.results import PartScores
@@ -102,7 +102,7 @@ class BERTR(WordScorer):
     def from_preset(cls, preset: Preset, settings: Settings, models: ModelPool) -> Self:
         """Against the source it needs a multilingual encoder: that of ``[encoder]``, whatever the
         target language."""
-        side = cls.checked_side(preset, settings.against)
+        side = cls.choose_allowed_side(preset, settings.against)
         target = "" if side is Side.SOURCE else target_language(settings.lang_pair)
         table = encoder_table(preset, settings.encoder, settings.layer, target)
         encoder = models.encoder(**table)
@@ -139,7 +139,7 @@ class BERTR(WordScorer):
 
     def _encoded(self, batch: Batch) -> list[PackedTokens]:
         """The word pieces of the texts that are compared with, and of each system."""
-        compared, *systems = encoded_columns(self.encoder, batch)
+        compared, *systems = encode_columns(self.encoder, batch)
         if self.remapping is not None:
             compared = compared.with_vectors(self.remapping.apply)
         return [column.normalized() for column in (compared, *systems)]

@@ -61,7 +61,7 @@ class CometScore(WordScorer):
     metric = "comet"
     sides = tuple(Side)
     usual = Side.BOTH
-    reads_invisible: ClassVar = True
+    keeps_invisible: ClassVar = True
     usual_preset: ClassVar = "wmt22-comet-da"
     preset_keys: ClassVar = {"comet": {"model", "revision"}}
     scale = "about 0 to 1 for checkpoints since 2022"
@@ -90,7 +90,7 @@ class CometScore(WordScorer):
         itself."""
         if settings.model:
             return cls(models.comet(preset.path(settings.model)), settings=settings)
-        cls.checked_side(preset, settings.against)
+        cls.choose_allowed_side(preset, settings.against)
         table = model_table(preset, "comet", preset.settings.get("comet", {}))
         return cls(models.comet(**table), settings=settings)
 
@@ -123,7 +123,7 @@ class CometScore(WordScorer):
     def cells(self) -> Cells:
         """Cosines, of a checkpoint that finds no errors."""
         if self.model.settings.error_labels:
-            raise InputError(f"alignments: {self.why_no_words}")
+            raise InputError(f"alignments: {self.no_alignments_reason}")
         return "cosine"
 
     @property
@@ -184,7 +184,7 @@ class CometScore(WordScorer):
             [text for predictions in batch.predictions for text in predictions], repeated
         )
 
-    def _floor(self) -> tuple[float, dict[str, float]]:
+    def floor_with_parts(self) -> tuple[float, dict[str, float]]:
         return self.model.settings.floor, dict.fromkeys(self.parts, self.model.settings.floor)
 
     @property

@@ -20,7 +20,7 @@ from mtmetrics.models.packed import PackedTokens
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers import settings
-from mtmetrics.scorers.base import Scorer, encoded_rows
+from mtmetrics.scorers.base import Scorer, encode_as_one_list
 from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.preset_tables import target_language
 from mtmetrics.scorers.results import PartScores, join_part_scores
@@ -187,7 +187,7 @@ class LearnedScore(Scorer):
             InputError: the network compares with something else than asked.
             ArtifactError: the network is of another kind.
         """
-        wanted_side = cls.resolved_side(preset, settings.against)
+        wanted_side = cls.choose_side(preset, settings.against)
         table: Table = {"model": settings.regressor}
         if not settings.regressor:
             table = _network_table(preset, wanted_side, target_language(settings.lang_pair))
@@ -231,7 +231,7 @@ class LearnedScore(Scorer):
 
     def _scores_of_slice(self, batch: Batch) -> list[PartScores]:
         """The scores of each system on a few segments."""
-        tokens = encoded_rows(self.encoder, batch)
+        tokens = encode_as_one_list(self.encoder, batch)
         pieces = Pieces(tokens, special=self.network.composition is not None)
         # (columns, segments) numbers of the texts among those that are encoded: sources or
         # references or both, then the translations of each system.
@@ -381,7 +381,7 @@ class BiLSTM(LearnedScore):
     """Each side is read by itself."""
 
     metric = "bilstm"
-    why_no_words = "BiLSTM reads each side by itself; use bilstm_attention or esim"
+    no_alignments_reason = "BiLSTM reads each side by itself; use bilstm_attention or esim"
 
 
 class AttentiveScore(LearnedScore, WordScorer):
@@ -404,7 +404,7 @@ class AttentiveScore(LearnedScore, WordScorer):
     def align_batch(self, batch: Batch) -> Iterator[Alignment]:
         import torch
 
-        tokens = encoded_rows(self.encoder, batch)
+        tokens = encode_as_one_list(self.encoder, batch)
         read = Pieces(tokens, special=self.network.composition is not None)
         pairs = tokens.index.reshape(2, -1)
         filled = np.flatnonzero((read.words[pairs] > 0).all(0))

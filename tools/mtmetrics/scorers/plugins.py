@@ -66,15 +66,15 @@ class PluginMetric(ForeignMetric):
     def from_preset(cls, preset: Preset, settings: Settings, models: ModelPool) -> Self:
         """Sets the options of a preset; the metric needs none."""
         if len(cls.sides) > 1 and preset.name:
-            side = cls.resolved_side(preset, settings.against)
+            side = cls.choose_side(preset, settings.against)
             settings = dataclasses.replace(settings, against=side)
         return cls(settings=settings)
 
-    def _reloading(self, origin: Origin) -> tuple[Callable[..., Scorer], tuple[Any, ...]]:
+    def _reload_call(self, origin: Origin) -> tuple[Callable[..., Scorer], tuple[Any, ...]]:
         """The metric of a file is loaded from this file again."""
         file = METRICS[self.metric].plugin_path if self.metric in METRICS else None
         if file is None or not Path(file).is_file():
-            return super()._reloading(origin)
+            return super()._reload_call(origin)
         return _reload_from_file, (file, self.metric, origin)
 
     def open(self) -> None:

@@ -18,7 +18,7 @@ from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.text_units import TextUnits
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers import settings
-from mtmetrics.scorers.base import any_truncated, encoded_columns
+from mtmetrics.scorers.base import any_truncated, encode_columns
 from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.preset_tables import target_language
 from mtmetrics.scorers.results import MetricResult, PartScores, joined
@@ -182,9 +182,9 @@ class SentSim(WordScorer):
         ``sentences``, packed text vectors, as far as the parts need them."""
         encoded: dict[str, list[PackedTokens]] = {}
         if self.parts != ("sss",):
-            encoded["words"] = encoded_columns(self.words, batch)
+            encoded["words"] = encode_columns(self.words, batch)
         if "sss" in self.parts:
-            encoded["sentences"] = encoded_columns(self.sentences, batch)
+            encoded["sentences"] = encode_columns(self.sentences, batch)
         columns = zip(*encoded.values(), strict=True)
         return [dict(zip(encoded, column, strict=True)) for column in columns]
 
@@ -234,7 +234,7 @@ class SentSim(WordScorer):
         segments = np.where(result.empty, sum(self.weights), self._combine(parts, bounds))
         return dataclasses.replace(result, segments=segments, parts=parts)
 
-    def combined(self, parts: Mapping[str, np.ndarray]) -> np.ndarray:
+    def combine_parts(self, parts: Mapping[str, np.ndarray]) -> np.ndarray:
         if self.normalize == "fixed":
             return self._combine(parts, self.bounds)
         extremes = {
@@ -242,7 +242,7 @@ class SentSim(WordScorer):
         }
         return self._combine(parts, extremes)
 
-    def _floor(self) -> tuple[float, dict[str, float]]:
+    def floor_with_parts(self) -> tuple[float, dict[str, float]]:
         if self.normalize == "batch":  # `_scaled_by_itself` sets the final values
             return -np.inf, {name: _FLOORS.get(name, 0.0) for name in self.parts}
         worst = {
@@ -258,11 +258,11 @@ class SentSim(WordScorer):
             return "cosine"
         if "wmd" in self.parts:
             return "cost"
-        raise InputError(f"alignments: {self.why_no_words}")
+        raise InputError(f"alignments: {self.no_alignments_reason}")
 
     def align_batch(self, batch: Batch) -> Iterator[Alignment]:
         cells = self.cells
-        packed = encoded_columns(self.words, batch)
+        packed = encode_columns(self.words, batch)
         if cells == "cosine" or self.normalize_vectors:
             packed = [side.normalized() for side in packed]
         sides = (
@@ -324,7 +324,7 @@ class SentSim(WordScorer):
                 f"preset {preset.name}: has neither a [src-mt] nor an [mt-ref] table",
                 option="preset",
             )
-        side = cls.checked_side(preset, _side_of_settings(settings))
+        side = cls.choose_allowed_side(preset, _side_of_settings(settings))
         target = target_language(settings.lang_pair)
         place, table = _models(preset, SETTING_OF_SIDE[side], target)
         score_table = tables.get("score", {})

@@ -53,7 +53,7 @@ def option(
         signed: key under which the signature shows values other than the default; None where the
             metric's own `signature_fields` shows them, or where it changes no score.
         weighs: whether it changes only how the parts are combined into a score, see
-            `Scorer.combined`, so that tuning it computes no part again.
+            `Scorer.combine_parts`, so that tuning it computes no part again.
     """
     metadata = {
         "help": text,

@@ -21,7 +21,7 @@ from mtmetrics.models.packed import Encoder, PackedTokens
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.translator import Translation, Translator
 from mtmetrics.scorers import settings
-from mtmetrics.scorers.base import any_truncated, encoded_columns
+from mtmetrics.scorers.base import any_truncated, encode_columns
 from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.preset_tables import (
     encoder_table,
@@ -252,7 +252,7 @@ class UScore(WordScorer):
             if encoded.sentences:
                 source, target = encoded.sentences[0], encoded.sentences[1 + system]
                 parts["snt"] = text_cosines(source, target)
-            segments = self.combined(parts)
+            segments = self.combine_parts(parts)
             results.append(PartScores(segments, parts, truncated, np.isnan(segments)))
         return results
 
@@ -278,7 +278,7 @@ class UScore(WordScorer):
             values = scorer.mover_part(encoded.translations[part][place], compared)
             # The encoder frames blank text, too, so it would come out close to everything.
             is_blank = np.array([not item.text.strip() for item in translated[place]])
-            parts[part] = np.where(is_blank, scorer._floor()[1]["mover"], values)
+            parts[part] = np.where(is_blank, scorer.floor_with_parts()[1]["mover"], values)
             truncated |= np.array([item.cut for item in translated[place]])
         if "lm" in self.word_weights:
             parts["lm"], is_cut = scorer.lm_part(predictions)
@@ -286,14 +286,14 @@ class UScore(WordScorer):
         parts["wrd"] = weighted_sum(parts, self.word_weights)
         return parts, truncated
 
-    def combined(self, parts: Mapping[str, np.ndarray]) -> np.ndarray:
+    def combine_parts(self, parts: Mapping[str, np.ndarray]) -> np.ndarray:
         words = {"wrd": weighted_sum(parts, self.word_weights)} if self.word_weights else {}
         return weighted_sum({**parts, **words}, self.level_weights)
 
-    def _floor(self) -> tuple[float, dict[str, float]]:
+    def floor_with_parts(self) -> tuple[float, dict[str, float]]:
         floors = {"snt": -1.0}
         if self.words is not None:
-            words = self.words._floor()[1]
+            words = self.words.floor_with_parts()[1]
             floors |= dict.fromkeys(("wmd", "pseudo", "back"), words["mover"]) | {"lm": words["lm"]}
         arrays = {name: np.array([value]) for name, value in floors.items()}
         if self.word_weights:
@@ -327,7 +327,7 @@ class UScore(WordScorer):
         encoded = _Encoded()
         words = self.words if self.word_weights else None
         if words is not None:
-            source, *systems = encoded_columns(words.encoder, batch)
+            source, *systems = encode_columns(words.encoder, batch)
             encoded.words.append(words.build_ngrams(source, "source"))
             encoded.words += [words.build_ngrams(system, "target") for system in systems]
             if "back" in translations:
@@ -342,7 +342,7 @@ class UScore(WordScorer):
                 ]
                 encoded.translations[part] = [words.build_ngrams(side, "target") for side in tokens]
         if self._sentences is not None:
-            encoded.sentences = encoded_columns(self._sentences, batch)
+            encoded.sentences = encode_columns(self._sentences, batch)
         return encoded
 
     @property
@@ -357,7 +357,7 @@ class UScore(WordScorer):
     def _required_words(self) -> XMoverScore:
         """The scorer of the word level; an `InputError` without it."""
         if self.words is None:
-            raise InputError(f"alignments: {self.why_no_words}")
+            raise InputError(f"alignments: {self.no_alignments_reason}")
         return self.words
 
     def align_batch(self, batch: Batch) -> Iterator[Alignment]:

@@ -78,7 +78,7 @@ class WordScorer(Scorer):
         batch = self.checked_batch({"": predictions}, sources=sources, references=references)
         if batch.references is not None:
             as_texts("references", batch.references)
-        if self.reads_invisible:
+        if self.keeps_invisible:
             return list(self.align_batch(batch))
         alignments = self.align_batch(batch.without_invisible())
         texts = zip(alignments, batch.sources_or_references, batch.systems[""], strict=True)
@@ -112,7 +112,7 @@ class WordScorer(Scorer):
             raise InputError(
                 f"faults: {len(predictions)} predictions, but {len(alignments)} alignments"
             )
-        if self.reads_invisible:
+        if self.keeps_invisible:
             evidence = self.evidence(list(predictions), alignments)
             return list(map(word_faults, predictions, evidence))
         seen = [visible(prediction) for prediction in predictions]
@@ -141,7 +141,7 @@ class WordScorer(Scorer):
 def require_word_scorer(scorer: Scorer) -> WordScorer:
     """Returns a scorer as one that matches words; an `InputError` where it is none."""
     if not isinstance(scorer, WordScorer):
-        raise InputError(f"alignments: {scorer.why_no_words}")
+        raise InputError(f"alignments: {scorer.no_alignments_reason}")
     return scorer
 
 

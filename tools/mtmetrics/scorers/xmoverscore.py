@@ -1,7 +1,7 @@
 """XMoverScore (Zhao et al., 2020): similarity of a source and its translation, and a language model.
 
 The class `XMoverScore` reads from the top down: its settings, the formula (`compute` and
-`combined`), the steps of the formula in the order of their use, the words at fault, and last how a
+`combine_parts`), the steps of the formula in the order of their use, the words at fault, and last how a
 scorer is made from models or from a preset.
 
 Tokens and n-grams are packed: the vectors of all texts of a batch lie in one array, one text after
@@ -35,7 +35,7 @@ from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.stored_vectors import SUFFIX
 from mtmetrics.models.token_weights import TokenWeights
 from mtmetrics.scorers import settings
-from mtmetrics.scorers.base import any_truncated, encoded_columns
+from mtmetrics.scorers.base import any_truncated, encode_columns
 from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.preset_tables import (
     encoder_table,
@@ -260,15 +260,15 @@ class XMoverScore(WordScorer):
             parts = {self.similarity: similarities, "lm": lm}
             truncated = any_truncated(sources, translations) | is_cut
             undefined = np.isnan(similarities)
-            scores.append(PartScores(self.combined(parts), parts, truncated, undefined))
+            scores.append(PartScores(self.combine_parts(parts), parts, truncated, undefined))
         return scores
 
-    def combined(self, parts: Mapping[str, np.ndarray]) -> np.ndarray:
+    def combine_parts(self, parts: Mapping[str, np.ndarray]) -> np.ndarray:
         """Adds up (n,) parts to (n,) scores."""
         lm_weight = 0.0 if self.language_model is None else self.lm_weight
         return parts[self.similarity] + lm_weight * parts["lm"]
 
-    def _floor(self) -> tuple[float, dict[str, float]]:
+    def floor_with_parts(self) -> tuple[float, dict[str, float]]:
         """Returns score and parts of a segment with a blank side, see the docstring of the class."""
         lowest = np.array([-1.0])
         if self.similarity == "mover":
@@ -277,17 +277,17 @@ class XMoverScore(WordScorer):
         if self.language_model is not None and not self.variant.normalise_lm:
             lm = np.array([self.language_model.floor])
         parts = {self.similarity: lowest, "lm": lm}
-        score = float(self.combined(parts)[0])
+        score = float(self.combine_parts(parts)[0])
         return score, {name: float(values[0]) for name, values in parts.items()}
 
     def _encode(self, batch: Batch) -> tuple[PackedTokens, list[PackedTokens]]:
         """Encodes the sources and each system: tokens, or a vector per text."""
         if self.target_encoder is self.encoder:
-            sources, *systems = encoded_columns(self.encoder, batch)
+            sources, *systems = encode_columns(self.encoder, batch)
             return sources, systems
         sources = self.encoder.encode(batch.sources_or_references, self.iso_languages.source)
         without_sources = dataclasses.replace(batch, sources=None)
-        return sources, encoded_columns(self.target_encoder, without_sources)
+        return sources, encode_columns(self.target_encoder, without_sources)
 
     def _prepare(self, tokens: PackedTokens, role: Role) -> PackedTokens:
         """Turns tokens into what the similarity compares: n-grams, or remapped text vectors."""
