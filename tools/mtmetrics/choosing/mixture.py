@@ -114,7 +114,7 @@ class Mixture:
         return np.array([*self.weights.values()]) @ values
 
     def about(self) -> dict[str, dict[str, object]]:
-        """MetricEntry -> its weight, its signature, and the counts of unusual segments; for reports."""
+        """Metric -> its weight, its signature, and the counts of unusual segments; for reports."""
         return {
             name: {
                 "weight": self.weights[name],

@@ -185,7 +185,7 @@ def _scored_chunks(
         The texts of a chunk, and for each metric the result of each system.
     """
     from mtmetrics.scorers.batch import Batch
-    from mtmetrics.scorers.results import column_batches, score_together, segments_per_batch
+    from mtmetrics.scorers.results import column_batches, join_turns, segments_per_batch
 
     columns, systems = inputs.columns, inputs.systems
     batch_sizes = [scorer.batch_segments for scorer in scorers]
@@ -200,7 +200,7 @@ def _scored_chunks(
         )
         streams = [scorer.score_batches(chunk.slices(chunk_size)) for scorer in scorers]
         chunk_results = []
-        for distinct_results in score_together(streams):
+        for distinct_results in join_turns(streams):
             result_of = dict(zip(chunk.systems, distinct_results, strict=True))
             chunk_results.append([result_of[system] for system in systems])
         yield chunk, chunk_results

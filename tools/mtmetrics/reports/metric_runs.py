@@ -10,7 +10,7 @@ from mtmetrics.judgements.judged import Judged
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.baselines import corpus_bleu
-from mtmetrics.scorers.results import MetricResult, score_together, segments_per_batch
+from mtmetrics.scorers.results import MetricResult, join_turns, segments_per_batch
 from mtmetrics.scorers.side import FIELD_OF_COLUMN
 from mtmetrics.scorers.signature import extended
 from mtmetrics.scorers.spec import MetricSpec
@@ -238,13 +238,13 @@ def score_together(scorers: Sequence[Scorer], file: Judged) -> list[list[MetricR
     """For each metric its result on each system of a file; judged segments count as one system."""
     outputs = {name: rows["translation"].tolist() for name, rows in file.outputs().items()}
     batch_sizes = [scorer.batch_segments for scorer in scorers]
-    lines = segments_per_batch(batch_sizes, 1 + len(outputs)) if scorers else 0
+    batch_size = segments_per_batch(batch_sizes, 1 + len(outputs))
     streams = []
     for scorer in scorers:
         columns = _compared(scorer, file, scorer.signature)
         batch = scorer.checked_batch(outputs, **columns)
-        streams.append(scorer.score_batches(batch.slices(lines)))
-    return [[_signed(result, file) for result in systems] for systems in score_together(streams)]
+        streams.append(scorer.score_batches(batch.slices(batch_size)))
+    return [[_signed(result, file) for result in systems] for systems in join_turns(streams)]
 
 
 def _signed(result: MetricResult, file: Judged) -> MetricResult:

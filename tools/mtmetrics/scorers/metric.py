@@ -1,4 +1,4 @@
-"""The table of metrics by name; no class is imported until one is asked for."""
+"""The registry of metrics; the class of a metric is imported when it is first needed."""
 
 import dataclasses
 import importlib
@@ -21,32 +21,33 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class MetricEntry:
-    """A name and the class of scorers behind it.
+    """An entry of the registry: the name of a metric, and the class of its scorers.
 
     Attributes:
-        name: of the metric.
-        scorer: module of `mtmetrics.scorers`, and the class in it; of a plug-in the class.
-        where: the file or package of a plug-in.
+        name: name of the metric.
+        scorer: the class of its scorers, as ``"module.Class"`` within `mtmetrics.scorers`; for a
+            plug-in the class itself.
+        plugin_path: for a plug-in the file or package that it comes from.
     """
 
     name: str
     scorer: "str | type[Scorer]"
-    where: str | None = None
+    plugin_path: str | None = None
 
     def scorer_class(self) -> "type[Scorer]":
-        """The class of its scorers."""
+        """Imports the class of its scorers."""
         if not isinstance(self.scorer, str):
             return self.scorer
         module, name = self.scorer.split(".")
         return getattr(importlib.import_module(f"mtmetrics.scorers.{module}"), name)
 
     def settings_class(self) -> "type[Settings]":
-        """The class of its own options."""
+        """The class of its settings, whose fields are its options."""
         return self.scorer_class().Settings
 
     def keywords(self) -> list[str]:
-        """The keywords that `load_scorer` takes for it besides preset and pool: language pair, side
-        where there is a choice, options of the metric."""
+        """The keyword arguments of `load_scorer` for this metric, apart from `preset` and `pool`:
+        ``lang_pair``, ``against`` if it can compare with several sides, and its options."""
         return [
             "lang_pair",
             *(["against"] if len(self.sides) > 1 else []),
@@ -54,18 +55,18 @@ class MetricEntry:
         ]
 
     def usual_preset(self) -> str | None:
-        """The preset where none is named; None where none is needed."""
-        scorer = self.scorer_class()
-        return scorer.usual_preset if scorer.needs_preset() else None
+        """The default preset; None if the metric needs none."""
+        scorer_class = self.scorer_class()
+        return scorer_class.usual_preset if scorer_class.needs_preset() else None
 
     @property
     def takes_presets(self) -> bool:
-        """Whether a preset may be named."""
+        """Whether the user may name a preset."""
         return self.scorer_class().takes_presets
 
     @property
     def side_choice(self) -> SideChoice:
-        """The choice of what to compare with."""
+        """The sides that it can compare with, and its default side."""
         return self.scorer_class().side_choice()
 
     @property
@@ -75,7 +76,8 @@ class MetricEntry:
 
     @property
     def usual(self) -> Side | None:
-        """The side where both are given and `against` is not; None if that is an error."""
+        """The default side: it counts if the user gives sources and references, but no `against`.
+        None if the user has to choose."""
         return self.side_choice.usual
 
     @property
@@ -84,16 +86,16 @@ class MetricEntry:
         return tuple(dict.fromkeys(column for side in self.sides for column in side.columns))
 
     def requested_side(self, options: Options) -> str | None:
-        """The side that options ask for, see `mtmetrics.scorers.side.requested_side`."""
+        """Returns the side that options ask for, or None. SentSim calls it `setting`, too."""
         if "setting" in self.settings_class().options():
             return requested_side(options)
         return options.get("against")
 
-    def resolve_side_without_preset(
-        self, options: Options, given_columns: Collection[str] | None = None
-    ) -> Side:
-        """Returns the side to compare with where no preset has a say, see `resolve_side`."""
-        return resolve_side(self.side_choice, self.requested_side(options), None, given_columns)
+    def explicit_side(self, preset: str | None, options: Options) -> Side | None:
+        """Returns the side that options ask for, else the side of the preset, if it is made for
+        only one; None if neither chooses."""
+        requested = self.requested_side(options)
+        return Side(requested) if requested else self._preset_side(preset, options)
 
     def resolve_side(
         self,
@@ -101,18 +103,19 @@ class MetricEntry:
         options: Options,
         given_columns: Collection[str] | None = None,
     ) -> Side:
-        """Returns the side to compare with, see `resolve_side`; the preset is only opened where it
-        decides."""
-        requested, preset_side = self.requested_side(options), None
+        """Returns the side to compare with, see `mtmetrics.scorers.side.resolve_side`. Opens the
+        preset only if its answer is needed."""
+        requested = self.requested_side(options)
+        preset_side = None
         if len(self.sides) > 1 and not requested:
             preset_side = self._preset_side(preset, options)
         return resolve_side(self.side_choice, requested, preset_side, given_columns)
 
-    def explicit_side(self, preset: str | None, options: Options) -> Side | None:
-        """Returns the side that options ask for, else the only one that the preset is made for;
-        None where neither chooses."""
-        requested = self.requested_side(options)
-        return Side(requested) if requested else self._preset_side(preset, options)
+    def resolve_side_without_preset(
+        self, options: Options, given_columns: Collection[str] | None = None
+    ) -> Side:
+        """Returns the side to compare with, see `resolve_side`, without looking at a preset."""
+        return resolve_side(self.side_choice, self.requested_side(options), None, given_columns)
 
     def _preset_side(self, preset: str | None, options: Options) -> Side | None:
         return self.side_choice.preset_side(self.scorer_class().tables_of_preset(preset, options))

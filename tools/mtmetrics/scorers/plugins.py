@@ -220,7 +220,7 @@ def register(metric: type[PluginMetric], where: str) -> str:
         raise InputError(f"plugin {where}: {name}: since 2.0 the method is {needed}")
     registered = METRICS.get(name)
     if registered is not None and not (
-        isinstance(registered.scorer, type) and registered.where == where
+        isinstance(registered.scorer, type) and registered.plugin_path == where
     ):
         raise InputError(f"plugin {where}: the name {name!r} is taken by another metric")
     METRICS[name] = MetricEntry(name, metric, where)

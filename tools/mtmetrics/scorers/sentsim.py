@@ -21,7 +21,7 @@ from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import any_truncated, encode_columns
 from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.preset_tables import target_language
-from mtmetrics.scorers.results import MetricResult, PartScores, joined
+from mtmetrics.scorers.results import MetricResult, PartScores, join_results
 from mtmetrics.scorers.settings import loading_option, option, worker_count
 from mtmetrics.scorers.side import SETTING_OF_SIDE, Side, Table, requested_side, resolve_side
 from mtmetrics.scorers.signature import model_name
@@ -217,7 +217,7 @@ class SentSim(WordScorer):
             return
         systems = list(zip(*results, strict=True))
         if systems:
-            yield [self._scaled_by_itself(joined(batches)) for batches in systems]
+            yield [self._scaled_by_itself(join_results(batches)) for batches in systems]
 
     def _scaled_by_itself(self, result: MetricResult) -> MetricResult:
         """Scales the parts of a system by their own extremes. Blank segments take no part in these,

@@ -9,7 +9,7 @@ from mtmetrics.errors import InputError
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.registry import known_metric, load_scorer
-from mtmetrics.scorers.settings import kinds, parse_value
+from mtmetrics.scorers.settings import plain_types, parse_value
 
 # Arguments of `load_scorer` that a spec says elsewhere, or that its user says.
 _NO_OPTIONS = ("metric", "preset", "pool", "lang_pair")
@@ -138,7 +138,7 @@ def _value(metric: str, option: str, text: str) -> Any:
     have."""
     registered = known_metric(metric)
     field = None if registered is None else registered.settings_class().options().get(option)
-    types = {bool, int, float, str} if field is None else kinds(field)
+    types = {bool, int, float, str} if field is None else plain_types(field)
     try:
         return parse_value(types, text)
     except InputError as error:
