@@ -9,7 +9,7 @@ from mtmetrics.errors import InputError
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.registry import known_metric, load_scorer
-from mtmetrics.scorers.settings import plain_types, parse_value
+from mtmetrics.scorers.settings import parse_value, plain_types
 
 # Arguments of `load_scorer` that a spec says elsewhere, or that its user says.
 _NO_OPTIONS = ("metric", "preset", "pool", "lang_pair")
