@@ -501,7 +501,7 @@ class XMoverScore(WordScorer):
         self.target_encoder = encoder if target_encoder is None else target_encoder
         if self.target_encoder.dim != encoder.dim:
             raise InputError(
-                f"source vectors have {encoder.dim} dimensions, prediction vectors "
+                f"vectors of sources have {encoder.dim} numbers, those of predictions "
                 f"{self.target_encoder.dim}"
             )
         if self.similarity == "cosine":
