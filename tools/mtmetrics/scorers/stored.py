@@ -145,7 +145,7 @@ class StoredScores(ForeignMetric):
     def _plain(self, batch: Batch) -> Batch:
         """The texts that outputs of another length are told by: of several references the first
         that is not blank."""
-        batch = self._read_columns(batch)
+        batch = self._with_needed_columns(batch)
         if batch.references is not None:
             references = [
                 texts if isinstance(texts, str) else _first_filled(texts)
