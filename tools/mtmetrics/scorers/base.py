@@ -155,266 +155,6 @@ class Scorer(abc.ABC):
         if len(self.sides) == 1:
             self.side = Side(self.sides[0])
 
-    @classmethod
-    def load(
-        cls,
-        preset: str | None = None,
-        *,
-        lang_pair: str | None = None,
-        pool: ModelPool | None = None,
-        **options: Any,
-    ) -> Self:
-        """Loads the metric as a preset describes it.
-
-        Args:
-            preset: name of a preset, or a folder with a preset.toml; None for the default preset
-                (`usual_preset`), if the metric needs one.
-            lang_pair: such as ``"de-en"``.
-            pool: models that are shared with other scorers.
-            **options: fields of `Settings`, each of which overrides the preset unless it is None;
-                and `against`, if the metric can compare with several sides. Without `against`, a
-                preset that is made for one side determines the side; otherwise it is the default
-                side (`usual`).
-
-        Raises:
-            InputError: an unknown preset, pair or option; or the metric or preset cannot compare
-                with that side.
-            ArtifactError: something that the preset names cannot be loaded.
-        """
-        # A metric without presets loads no models: it accepts any pool, and does not look into it.
-        model_pool = pool or ModelPool()
-        local_files_only = cls.takes_presets and model_pool.local_files_only
-        opened_preset = cls.read_checked_preset(preset, options, local_files_only=local_files_only)
-        if lang_pair is not None:
-            refuse_other_languages(opened_preset, lang_pair)
-        requested = dict(opened_preset.options)
-        requested |= {name: value for name, value in options.items() if value is not None}
-        against = requested.pop("against", None) if len(cls.sides) > 1 else None
-        settings = cls.Settings.of_preset(
-            opened_preset, requested, lang_pair=lang_pair, against=against
-        )
-        scorer = cls.from_preset(opened_preset, settings, model_pool)
-        running_options = pool.running if isinstance(pool, ModelPool) else {}
-        scorer.origin = Origin(preset, lang_pair, dict(options), running_options)
-        return scorer
-
-    @classmethod
-    def from_preset(cls, preset: Preset, settings: Any, models: ModelPool) -> Self:
-        """Makes the scorer that a preset and settings describe. A metric that loads models overrides
-        this method.
-
-        Args:
-            preset: names the models and maps.
-            settings: an object of the class `Settings` of the metric; it overrides the preset.
-            models: the pool that loads models, each once.
-        """
-        return cls(settings=settings)
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        """Describes the scorer for pickles: the call that loads it again, and `floor_degenerate`, if
-        it was set after loading. Unpickling loads the models again. A scorer without an origin is
-        pickled with its objects, which fails if these are loaded models."""
-        if self.origin is None:
-            return super().__reduce_ex__(protocol)
-        set_attributes = {}
-        if "floor_degenerate" in vars(self):
-            set_attributes["floor_degenerate"] = self.floor_degenerate
-        return *self._reload_call(self.origin), set_attributes
-
-    def _reload_call(self, origin: Origin) -> tuple[Callable[..., "Scorer"], tuple[Any, ...]]:
-        """Returns the function that loads the scorer again in another process, and its arguments."""
-        return type(self).reload, (origin,)
-
-    @classmethod
-    def reload(cls, origin: Origin) -> Self:
-        """Loads a scorer again with the arguments in `origin`. All scorers that a process loads again
-        share their models."""
-        pool = shared_pool(origin.running)
-        return cls.load(origin.preset, lang_pair=origin.lang_pair, pool=pool, **origin.options)
-
-    @classmethod
-    def loads_models(cls) -> bool:
-        """Whether its presets name models or maps."""
-        return any(keys & MODEL_KEYS for keys in cls.preset_keys.values())
-
-    @classmethod
-    def needs_preset(cls) -> bool:
-        """Whether `usual_preset` is read if the user names no preset: always by a metric that loads
-        models, and by another metric if such a preset exists."""
-        if cls.usual_preset is None:
-            return False
-        return cls.loads_models() or cls.usual_preset in preset_names(cls.metric)
-
-    @property
-    def language_tags(self) -> Languages:
-        """The tags of the languages of sources and translations as `lang_pair` has them, such as
-        ``sr_Latn``.
-
-        Without a language pair both are None. The exception: if a metric compares with references
-        only, translations count as English.
-        """
-        if self.lang_pair is None:
-            return Languages(target="en" if self.side is Side.REFERENCE else None)
-        return Languages(*split_pair(self.lang_pair))
-
-    @property
-    def iso_languages(self) -> Languages:
-        """The ISO 639 codes of `language_tags`, used to choose models."""
-        source, target = self.language_tags
-        return Languages(source and language_of(source), target and language_of(target))
-
-    @classmethod
-    def read_checked_preset(
-        cls, preset: str | None, options: Options, *, local_files_only: bool = False
-    ) -> Preset:
-        """Reads a preset, see `read_preset`, and checks its tables and keys.
-
-        Raises:
-            ArtifactError: the preset has a table or key that the metric does not know.
-        """
-        opened_preset = cls.read_preset(
-            preset if cls.takes_presets else None, options, local_files_only=local_files_only
-        )
-        score_keys = cls.preset_keys.get("score", set()) | cls.Settings.preset_keys()
-        if len(cls.sides) > 1:
-            score_keys |= {"against"}
-        tables = {**cls.preset_keys, "agreement.*": AGREEMENT_KEYS}
-        if score_keys:
-            tables["score"] = score_keys
-        opened_preset.refuse_unknown(tables)
-        return opened_preset
-
-    @classmethod
-    def read_preset(
-        cls, preset: str | None, options: Options, *, local_files_only: bool = False
-    ) -> Preset:
-        """Reads a preset. Returns an empty one if the user names none and the metric needs none.
-
-        Args:
-            preset: its name or folder; None for the default one.
-            options: options of the user; some metrics choose their preset by one of these.
-            local_files_only: use only files that are on this machine.
-        """
-        if preset is None and not cls.needs_preset():
-            return Preset("", cls.metric, Path(), {})
-        return load_preset(
-            cls.metric, preset or str(cls.usual_preset), local_files_only=local_files_only
-        )
-
-    @classmethod
-    def tables_of_preset(cls, preset: str | None, options: Options) -> Table:
-        """Returns the tables of a preset, see `read_preset`; none for a metric that takes no presets."""
-        return cls.read_preset(preset, options).settings if cls.takes_presets else {}
-
-    @classmethod
-    def options_without_pair(cls, options: Options) -> dict[str, Any]:
-        """Returns extra options that let the metric load without a language pair. They switch off
-        what exists per language pair, such as maps.
-
-        Args:
-            options: options of the user; a metric may extend one of them.
-        """
-        return {"map": "none"} if "map" in cls.Settings.options() else {}
-
-    @classmethod
-    def side_choice(cls) -> SideChoice:
-        """The sides that the metric can compare with, and its default side."""
-        usual = None if cls.usual is None else Side(cls.usual)
-        return SideChoice(cls.metric, tuple(map(Side, cls.sides)), usual)
-
-    @classmethod
-    def choose_side(cls, preset: Preset, against: str | None) -> Side:
-        """Returns the side to compare with: `against` if the user passes it, else the side that the
-        preset is made for, else the default side; see `resolve_side`."""
-        preset_side = cls.side_choice().preset_side(preset.settings)
-        return resolve_side(cls.side_choice(), against, preset_side, None)
-
-    @classmethod
-    def choose_allowed_side(cls, preset: Preset, against: str | None) -> Side:
-        """Returns the side to compare with, see `choose_side`, if the preset allows it.
-
-        Raises:
-            InputError: the preset is made for another side.
-        """
-        side = cls.choose_side(preset, against)
-        preset_side = cls.side_choice().preset_side(preset.settings)
-        if preset_side not in (None, side):
-            problem = f"preset {preset.name} compares with the {preset_side.label} only"
-            raise InputError(
-                f"against {side.value!r}: {problem}; choose another preset", option="against"
-            )
-        return side
-
-    def set_side(self, side: str, sides: Sequence[Side] | None = None) -> None:
-        """Sets the side that translations are compared with. If there are several sides to choose
-        from, the signature names the side.
-
-        Args:
-            side: one of `sides`.
-            sides: the sides to choose from; None for the sides of the metric.
-
-        Raises:
-            InputError: `side` is not one of `sides`.
-        """
-        sides = self.side_choice().sides if sides is None else sides
-        self.side = Side(choice("against", side, sides))
-        self.side_in_signature = self.side if len(sides) > 1 else None
-
-    @property
-    def signature(self) -> str:
-        """One line that names everything that determines the scores: metric, models with their
-        fingerprints, options, version. Equal signatures mean comparable scores."""
-        pair = None if self.lang_pair is None else standard_pair(self.lang_pair)
-        fields = {"lp": pair, "against": self.side_in_signature, **self.signature_fields()}
-        if self.dtype is not None:
-            fields["dtype"] = dtype_name(self.dtype)
-        return format_signature(self.metric, fields)
-
-    def signature_fields(self) -> dict[str, object]:
-        """Returns the fields of the signature for models and options: key -> value. A field whose
-        value is None is left out. A metric lists its models, then its plain options."""
-        return self.settings.signature_fields()
-
-    @abc.abstractmethod
-    def compute(self, batch: Batch) -> list[PartScores]:
-        """Computes the scores of each system of a batch: the formula of the metric.
-
-        The batch has the columns that the metric compares with, one reference per segment, and
-        texts without invisible characters (unless `keeps_invisible`). The caller gives segments
-        with a blank text the floor score, whatever this method returns for them."""
-
-    def require_floor(self) -> None:
-        """Checks that a floor score exists, if `floor_degenerate` asks for it.
-
-        Raises:
-            InputError: `floor_degenerate` is set, and the metric has no finite floor score.
-        """
-        floor, _ = self.floor_with_parts()
-        if self.floor_degenerate and (floor is None or not np.isfinite(floor)):
-            raise InputError(
-                f"degenerate 'floor': {self.metric} has no floor score here", option="degenerate"
-            )
-
-    def combine_parts(self, parts: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Combines the parts of scores with the weights of the options.
-
-        Metrics with options that weigh parts (``mtmetrics.option(..., weighs=True)``) override this
-        method and call it in `compute`. ``mtmetrics evaluate --tune`` calls it, too, to try other
-        weights without running a model.
-
-        Args:
-            parts: name of a part -> its (n,) values.
-
-        Returns:
-            (n,) scores.
-        """
-        raise NotImplementedError
-
-    def floor_with_parts(self) -> tuple[float | None, dict[str, float]]:
-        """Returns score and parts of a segment in which a text is blank. A score of None means that
-        the segment keeps the score that `compute` gave it."""
-        return self.floor, {}
-
     def score(
         self,
         predictions: Sequence[str],
@@ -536,6 +276,46 @@ class Scorer(abc.ABC):
         needed = {name: texts_of_column[name] for name in self.side.columns}
         return Batch(batch.systems, languages=self.iso_languages, **needed)
 
+    @abc.abstractmethod
+    def compute(self, batch: Batch) -> list[PartScores]:
+        """Computes the scores of each system of a batch: the formula of the metric.
+
+        The batch has the columns that the metric compares with, one reference per segment, and
+        texts without invisible characters (unless `keeps_invisible`). The caller gives segments
+        with a blank text the floor score, whatever this method returns for them."""
+
+    def combine_parts(self, parts: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Combines the parts of scores with the weights of the options.
+
+        Metrics with options that weigh parts (``mtmetrics.option(..., weighs=True)``) override this
+        method and call it in `compute`. ``mtmetrics evaluate --tune`` calls it, too, to try other
+        weights without running a model.
+
+        Args:
+            parts: name of a part -> its (n,) values.
+
+        Returns:
+            (n,) scores.
+        """
+        raise NotImplementedError
+
+    def floor_with_parts(self) -> tuple[float | None, dict[str, float]]:
+        """Returns score and parts of a segment in which a text is blank. A score of None means that
+        the segment keeps the score that `compute` gave it."""
+        return self.floor, {}
+
+    def require_floor(self) -> None:
+        """Checks that a floor score exists, if `floor_degenerate` asks for it.
+
+        Raises:
+            InputError: `floor_degenerate` is set, and the metric has no finite floor score.
+        """
+        floor, _ = self.floor_with_parts()
+        if self.floor_degenerate and (floor is None or not np.isfinite(floor)):
+            raise InputError(
+                f"degenerate 'floor': {self.metric} has no floor score here", option="degenerate"
+            )
+
     def _results(
         self, row_batch: Batch, segment_of_row: np.ndarray | None, scores: Sequence[PartScores]
     ) -> list[MetricResult]:
@@ -611,6 +391,226 @@ class Scorer(abc.ABC):
         # Blank segments are counted already, so they do not count as identical too.
         unusual["identical"] &= ~scores.empty
         return unusual
+
+    @property
+    def signature(self) -> str:
+        """One line that names everything that determines the scores: metric, models with their
+        fingerprints, options, version. Equal signatures mean comparable scores."""
+        pair = None if self.lang_pair is None else standard_pair(self.lang_pair)
+        fields = {"lp": pair, "against": self.side_in_signature, **self.signature_fields()}
+        if self.dtype is not None:
+            fields["dtype"] = dtype_name(self.dtype)
+        return format_signature(self.metric, fields)
+
+    def signature_fields(self) -> dict[str, object]:
+        """Returns the fields of the signature for models and options: key -> value. A field whose
+        value is None is left out. A metric lists its models, then its plain options."""
+        return self.settings.signature_fields()
+
+    @property
+    def language_tags(self) -> Languages:
+        """The tags of the languages of sources and translations as `lang_pair` has them, such as
+        ``sr_Latn``.
+
+        Without a language pair both are None. The exception: if a metric compares with references
+        only, translations count as English.
+        """
+        if self.lang_pair is None:
+            return Languages(target="en" if self.side is Side.REFERENCE else None)
+        return Languages(*split_pair(self.lang_pair))
+
+    @property
+    def iso_languages(self) -> Languages:
+        """The ISO 639 codes of `language_tags`, used to choose models."""
+        source, target = self.language_tags
+        return Languages(source and language_of(source), target and language_of(target))
+
+    @classmethod
+    def load(
+        cls,
+        preset: str | None = None,
+        *,
+        lang_pair: str | None = None,
+        pool: ModelPool | None = None,
+        **options: Any,
+    ) -> Self:
+        """Loads the metric as a preset describes it.
+
+        Args:
+            preset: name of a preset, or a folder with a preset.toml; None for the default preset
+                (`usual_preset`), if the metric needs one.
+            lang_pair: such as ``"de-en"``.
+            pool: models that are shared with other scorers.
+            **options: fields of `Settings`, each of which overrides the preset unless it is None;
+                and `against`, if the metric can compare with several sides. Without `against`, a
+                preset that is made for one side determines the side; otherwise it is the default
+                side (`usual`).
+
+        Raises:
+            InputError: an unknown preset, pair or option; or the metric or preset cannot compare
+                with that side.
+            ArtifactError: something that the preset names cannot be loaded.
+        """
+        # A metric without presets loads no models: it accepts any pool, and does not look into it.
+        model_pool = pool or ModelPool()
+        local_files_only = cls.takes_presets and model_pool.local_files_only
+        opened_preset = cls.read_checked_preset(preset, options, local_files_only=local_files_only)
+        if lang_pair is not None:
+            refuse_other_languages(opened_preset, lang_pair)
+        requested = dict(opened_preset.options)
+        requested |= {name: value for name, value in options.items() if value is not None}
+        against = requested.pop("against", None) if len(cls.sides) > 1 else None
+        settings = cls.Settings.of_preset(
+            opened_preset, requested, lang_pair=lang_pair, against=against
+        )
+        scorer = cls.from_preset(opened_preset, settings, model_pool)
+        running_options = pool.running if isinstance(pool, ModelPool) else {}
+        scorer.origin = Origin(preset, lang_pair, dict(options), running_options)
+        return scorer
+
+    @classmethod
+    def from_preset(cls, preset: Preset, settings: Any, models: ModelPool) -> Self:
+        """Makes the scorer that a preset and settings describe. A metric that loads models overrides
+        this method.
+
+        Args:
+            preset: names the models and maps.
+            settings: an object of the class `Settings` of the metric; it overrides the preset.
+            models: the pool that loads models, each once.
+        """
+        return cls(settings=settings)
+
+    @classmethod
+    def needs_preset(cls) -> bool:
+        """Whether `usual_preset` is read if the user names no preset: always by a metric that loads
+        models, and by another metric if such a preset exists."""
+        if cls.usual_preset is None:
+            return False
+        return cls.loads_models() or cls.usual_preset in preset_names(cls.metric)
+
+    @classmethod
+    def loads_models(cls) -> bool:
+        """Whether its presets name models or maps."""
+        return any(keys & MODEL_KEYS for keys in cls.preset_keys.values())
+
+    @classmethod
+    def read_checked_preset(
+        cls, preset: str | None, options: Options, *, local_files_only: bool = False
+    ) -> Preset:
+        """Reads a preset, see `read_preset`, and checks its tables and keys.
+
+        Raises:
+            ArtifactError: the preset has a table or key that the metric does not know.
+        """
+        opened_preset = cls.read_preset(
+            preset if cls.takes_presets else None, options, local_files_only=local_files_only
+        )
+        score_keys = cls.preset_keys.get("score", set()) | cls.Settings.preset_keys()
+        if len(cls.sides) > 1:
+            score_keys |= {"against"}
+        tables = {**cls.preset_keys, "agreement.*": AGREEMENT_KEYS}
+        if score_keys:
+            tables["score"] = score_keys
+        opened_preset.refuse_unknown(tables)
+        return opened_preset
+
+    @classmethod
+    def read_preset(
+        cls, preset: str | None, options: Options, *, local_files_only: bool = False
+    ) -> Preset:
+        """Reads a preset. Returns an empty one if the user names none and the metric needs none.
+
+        Args:
+            preset: its name or folder; None for the default one.
+            options: options of the user; some metrics choose their preset by one of these.
+            local_files_only: use only files that are on this machine.
+        """
+        if preset is None and not cls.needs_preset():
+            return Preset("", cls.metric, Path(), {})
+        return load_preset(
+            cls.metric, preset or str(cls.usual_preset), local_files_only=local_files_only
+        )
+
+    @classmethod
+    def tables_of_preset(cls, preset: str | None, options: Options) -> Table:
+        """Returns the tables of a preset, see `read_preset`; none for a metric that takes no presets."""
+        return cls.read_preset(preset, options).settings if cls.takes_presets else {}
+
+    @classmethod
+    def options_without_pair(cls, options: Options) -> dict[str, Any]:
+        """Returns extra options that let the metric load without a language pair. They switch off
+        what exists per language pair, such as maps.
+
+        Args:
+            options: options of the user; a metric may extend one of them.
+        """
+        return {"map": "none"} if "map" in cls.Settings.options() else {}
+
+    @classmethod
+    def side_choice(cls) -> SideChoice:
+        """The sides that the metric can compare with, and its default side."""
+        usual = None if cls.usual is None else Side(cls.usual)
+        return SideChoice(cls.metric, tuple(map(Side, cls.sides)), usual)
+
+    @classmethod
+    def choose_side(cls, preset: Preset, against: str | None) -> Side:
+        """Returns the side to compare with: `against` if the user passes it, else the side that the
+        preset is made for, else the default side; see `resolve_side`."""
+        preset_side = cls.side_choice().preset_side(preset.settings)
+        return resolve_side(cls.side_choice(), against, preset_side, None)
+
+    @classmethod
+    def choose_allowed_side(cls, preset: Preset, against: str | None) -> Side:
+        """Returns the side to compare with, see `choose_side`, if the preset allows it.
+
+        Raises:
+            InputError: the preset is made for another side.
+        """
+        side = cls.choose_side(preset, against)
+        preset_side = cls.side_choice().preset_side(preset.settings)
+        if preset_side not in (None, side):
+            problem = f"preset {preset.name} compares with the {preset_side.label} only"
+            raise InputError(
+                f"against {side.value!r}: {problem}; choose another preset", option="against"
+            )
+        return side
+
+    def set_side(self, side: str, sides: Sequence[Side] | None = None) -> None:
+        """Sets the side that translations are compared with. If there are several sides to choose
+        from, the signature names the side.
+
+        Args:
+            side: one of `sides`.
+            sides: the sides to choose from; None for the sides of the metric.
+
+        Raises:
+            InputError: `side` is not one of `sides`.
+        """
+        sides = self.side_choice().sides if sides is None else sides
+        self.side = Side(choice("against", side, sides))
+        self.side_in_signature = self.side if len(sides) > 1 else None
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Describes the scorer for pickles: the call that loads it again, and `floor_degenerate`, if
+        it was set after loading. Unpickling loads the models again. A scorer without an origin is
+        pickled with its objects, which fails if these are loaded models."""
+        if self.origin is None:
+            return super().__reduce_ex__(protocol)
+        set_attributes = {}
+        if "floor_degenerate" in vars(self):
+            set_attributes["floor_degenerate"] = self.floor_degenerate
+        return *self._reload_call(self.origin), set_attributes
+
+    def _reload_call(self, origin: Origin) -> tuple[Callable[..., "Scorer"], tuple[Any, ...]]:
+        """Returns the function that loads the scorer again in another process, and its arguments."""
+        return type(self).reload, (origin,)
+
+    @classmethod
+    def reload(cls, origin: Origin) -> Self:
+        """Loads a scorer again with the arguments in `origin`. All scorers that a process loads again
+        share their models."""
+        pool = shared_pool(origin.running)
+        return cls.load(origin.preset, lang_pair=origin.lang_pair, pool=pool, **origin.options)
 
 
 def refuse_positional(method: str, first: str, others: Sequence[object]) -> None:
