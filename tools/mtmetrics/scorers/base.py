@@ -260,10 +260,10 @@ class Scorer(abc.ABC):
             once, after the last batch.
         """
         for batch in batches:
-            rows, segment_of_row = self._with_needed_columns(batch).with_single_references()
-            visible_rows = rows.without_invisible()
-            scores = self.compute(rows if self.keeps_invisible else visible_rows)
-            yield self._results(visible_rows, segment_of_row, scores)
+            row_batch, segment_of_row = self._with_needed_columns(batch).with_single_references()
+            visible_batch = row_batch.without_invisible()
+            scores = self.compute(row_batch if self.keeps_invisible else visible_batch)
+            yield self._results(visible_batch, segment_of_row, scores)
 
     def _with_needed_columns(self, batch: Batch) -> Batch:
         """Returns the batch with only the columns that the metric reads, and with the languages of
