@@ -72,8 +72,8 @@ class WordScorer(Scorer):
         Args:
             predictions: n translations.
             *others: refused; texts are passed by name.
-            sources: n texts, needed where the metric compares with them.
-            references: n texts, needed where the metric compares with them.
+            sources: n texts, needed if the metric compares with them.
+            references: n texts, needed if the metric compares with them.
 
         Returns:
             One alignment per segment; an empty one if one of its texts has nothing to compare.
@@ -90,7 +90,7 @@ class WordScorer(Scorer):
         if self.keeps_invisible:
             return list(self.align_batch(batch))
         alignments = self.align_batch(batch.without_invisible())
-        rows = zip(alignments, batch.sources_or_references, predictions, strict=True)
+        rows = zip(alignments, batch.sources_or_references, batch.systems[""], strict=True)
         return [alignment.as_written(text, prediction) for alignment, text, prediction in rows]
 
     def faults(

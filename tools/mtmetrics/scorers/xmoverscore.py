@@ -367,7 +367,7 @@ class XMoverScore(WordScorer):
         return self.build_ngrams(encoder.encode(texts, language), role)
 
     def _word_encoder(self, role: Role) -> WordEncoder:
-        # Typed as Any, since no type says that ``mover`` has word encoders and ``cosine`` has not.
+        # Typed as Any: no type says that with ``mover`` both encoders are word encoders.
         encoder: Any = self.encoder if role == "source" else self.target_encoder
         return encoder
 
