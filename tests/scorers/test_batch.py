@@ -12,7 +12,11 @@ def test_slices_keep_all_columns_in_order() -> None:
     batch = Batch(SYSTEMS, sources=SOURCES, languages=Languages("de", "en"))
     first, second = batch.slices(2)
     assert (len(first), len(second)) == (2, 1)
-    assert first.columns == [(SOURCES[:2], "de"), (["one", "two"], "en"), (["1", "2"], "en")]
+    assert first.texts_and_languages == [
+        (SOURCES[:2], "de"),
+        (["one", "two"], "en"),
+        (["1", "2"], "en"),
+    ]
     assert second.systems == {"a": ["three"], "b": ["3"]}
     assert second.references is None
 
