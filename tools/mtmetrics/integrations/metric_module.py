@@ -24,7 +24,7 @@ from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.running import Running
 from mtmetrics.scorers.metric import METRICS
 from mtmetrics.scorers.registry import load_scorer
-from mtmetrics.scorers.settings import kinds
+from mtmetrics.scorers.settings import plain_types
 from mtmetrics.scorers.side import Side, resolve_side
 from mtmetrics.scorers.words import require_word_scorer
 
@@ -468,7 +468,7 @@ Examples:
 
 def _documented(field: dataclasses.Field[Any]) -> str:
     """Writes a keyword with its types and its help."""
-    types = " or ".join(sorted(kind.__name__ for kind in kinds(field)))
+    types = " or ".join(sorted(kind.__name__ for kind in plain_types(field)))
     return f"{field.name} (`{types}`): {field.metadata['help']}."
 
 
