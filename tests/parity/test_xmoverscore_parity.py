@@ -67,7 +67,7 @@ def check_documented_value(case: Case) -> None:
         if tokens.truncated[0]:
             explained = True
             assert tokens.lengths[0] == scorer.encoder.max_length
-        words = scorer._remapped(scorer._filtered(tokens, side), side)
+        words = scorer._remap(scorer._filter(tokens, side), side)
         if words.lengths[0] < scorer.ngram:
             explained = True
             [mean] = words.means()
