@@ -359,9 +359,9 @@ def _metric_of(card: Path) -> Metric:
 
 def _option_row(metric: Metric, entry: "Entry") -> list[str]:
     """The row of an option: its name, values, default, and text."""
-    field = metric.settings().options().get(entry.name)
+    field = metric.settings_class().options().get(entry.name)
     if field is None:  # language pair and side, which are no settings of a metric
-        is_needed = entry.name == "lang_pair" and metric.made_by().needs_pair
+        is_needed = entry.name == "lang_pair" and metric.scorer_class().needs_pair
         return [f"`{entry.name}`", entry.types, "needed" if is_needed else "", entry.text]
     choices, text = field.metadata["choices"], entry.text
     if choices:  # the text names some of them

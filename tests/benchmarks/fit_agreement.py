@@ -27,7 +27,7 @@ from mtmetrics.reports.human_agreement import (
 )
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.registry import find_metric, load_scorer
-from mtmetrics.scorers.side import FIELDS, Side
+from mtmetrics.scorers.side import FIELD_OF_COLUMN, Side
 
 METRICS = (
     "xmoverscore",
@@ -109,7 +109,9 @@ def known(
             if {name: row[name] for name in key} == key:
                 return row
     scorer, drawn = scorer_of(metric, side, pair, pool), draw(args, year, pair)
-    columns = {column: [row[FIELDS[column]] for row in drawn] for column in Side(side).columns}
+    columns = {
+        column: [row[FIELD_OF_COLUMN[column]] for row in drawn] for column in Side(side).columns
+    }
     systems = {
         name: [row["outputs"].get(name) or "" for row in drawn] for name in drawn[0]["outputs"]
     }

@@ -12,7 +12,7 @@ from workload import made_pairs
 from mtmetrics.cli.process import return_large_blocks
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.batch import Batch
-from mtmetrics.scorers.results import chunked, joined_systems
+from mtmetrics.scorers.results import column_batches, join_systems
 from mtmetrics.scorers.xmoverscore import XMoverScore
 
 _BLOCK = 500
@@ -42,9 +42,10 @@ def main() -> None:
     scorer = XMoverScore(TokenEncoder(folder, device="cpu"), workers=workers)
     before = peak_mib()
     batches = (
-        Batch({"": predictions}, sources=sources) for sources, predictions in chunked(rows(lines))
+        Batch({"": predictions}, sources=sources)
+        for sources, predictions in column_batches(rows(lines))
     )
-    [result] = joined_systems(scorer.score_batches(batches))
+    [result] = join_systems(scorer.score_batches(batches))
     size = result.segments.nbytes + sum(part.nbytes for part in result.parts.values())
     print(
         json.dumps({"lines": lines, "before": before, "peak": peak_mib(), "result": size / 2**20})

@@ -93,7 +93,7 @@ def test_blocks_of_lists_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None
     lists = [[f"{'a' * (place % 7)}b{row}" for place in range(5)] for row in range(40)]
     reranker = Reranker({"chrf": load_scorer("chrf")}, mbr=True)
     whole = reranker(lists)
-    monkeypatch.setattr("mtmetrics.choosing.reranking.CHUNK_LINES", 60)
+    monkeypatch.setattr("mtmetrics.choosing.reranking.BATCH_SEGMENTS", 60)
     assert reranker(lists) == whole
 
 

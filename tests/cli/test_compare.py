@@ -220,7 +220,9 @@ def test_a_bad_row_of_outputs_is_named(compare, row: dict, message: str) -> None
 def test_scores_that_are_not_finite_end_the_comparison(
     compare, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mtmetrics.scorers.xmoverscore.XMoverScore._floor", lambda _: (np.nan, {}))
+    monkeypatch.setattr(
+        "mtmetrics.scorers.xmoverscore.XMoverScore.floor_with_parts", lambda _: (np.nan, {})
+    )
     Path("bad.en").write_text("the cat\n\nlarge\n1\n")
     code, out, err = compare(*PARALLEL)
     assert (code, out) == (2, "")

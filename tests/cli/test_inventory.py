@@ -27,7 +27,7 @@ from mtmetrics.page.offers import offers
 from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.batch import Batch
-from mtmetrics.scorers.metric import METRICS, Metric
+from mtmetrics.scorers.metric import METRICS, MetricEntry
 from mtmetrics.scorers.plugins import load_plugin
 from mtmetrics.scorers.results import PartScores
 from mtmetrics.scorers.spec import MetricSpec
@@ -253,7 +253,7 @@ class Overlap(Scorer):
         shares = [
             [
                 len({*source.split()} & {*text.split()}) / len(text.split())
-                for source, text in zip(batch.compared, texts, strict=True)
+                for source, text in zip(batch.sources_or_references, texts, strict=True)
             ]
             for texts in batch.predictions
         ]
@@ -266,7 +266,7 @@ class Overlap(Scorer):
 @pytest.fixture
 def overlap(no_plugins, monkeypatch):
     """The metric among those of the package."""
-    monkeypatch.setitem(METRICS, "overlap", Metric("overlap", Overlap))
+    monkeypatch.setitem(METRICS, "overlap", MetricEntry("overlap", Overlap))
 
 
 def verdicts(mtmetrics, name):

@@ -18,7 +18,7 @@ from mtmetrics.cli.output import FORMATS
 from mtmetrics.models.batches import BatchRunner
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.batch import Batch
-from mtmetrics.scorers.results import CHUNK_LINES, MetricResult, PartScores
+from mtmetrics.scorers.results import BATCH_SEGMENTS, MetricResult, PartScores
 from mtmetrics.scorers.xmoverscore import XMoverScore
 from mtmetrics.statistics.significance import bootstrap_interval
 
@@ -252,7 +252,7 @@ def test_a_long_file_is_not_kept(score: Score, monkeypatch: pytest.MonkeyPatch) 
         values = np.array([float(text) for text in batch.predictions[0]])
         return [PartScores(values, {"mover": values, "lm": values}, nothing, nothing)]
 
-    lines = 20 * CHUNK_LINES
+    lines = 20 * BATCH_SEGMENTS
     monkeypatch.setattr(
         "mtmetrics.io.tables.iter_cells",
         lambda *_: ((number, [Line("x"), Line(number)]) for number in range(lines)),
@@ -262,7 +262,7 @@ def test_a_long_file_is_not_kept(score: Score, monkeypatch: pytest.MonkeyPatch) 
     assert parquet.read_metadata("scores.parquet").num_rows == lines
     summary = json.loads(parquet.read_metadata("scores.parquet").metadata[b"mtmetrics"])[0]
     assert summary["mean_score"] == (lines - 1) / 2
-    assert Line.most <= 4 * CHUNK_LINES + 4
+    assert Line.most <= 4 * BATCH_SEGMENTS + 4
 
 
 def test_several_metrics(score: Score) -> None:

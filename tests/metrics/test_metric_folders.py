@@ -135,7 +135,7 @@ def test_preset_in_the_card(name, tmp_path):
     ]  # tables like that of English
     needed = {place for place in keys(shipped.settings) if place[:2] not in others}
     assert needed - {("description",)} <= keys(shown.settings)
-    METRICS[name].made_by().open_preset(str(tmp_path), {})
+    METRICS[name].scorer_class().read_checked_preset(str(tmp_path), {})
 
 
 def test_requirements_are_those_of_the_package_without_its_name(name):

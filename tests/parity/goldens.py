@@ -194,7 +194,7 @@ def weighted(
     scorer: XMoverScore, weights: list[float], sources: list[str], predictions: list[str]
 ) -> np.ndarray:
     """Both parts of XMoverScore with the weights that the published code takes."""
-    mover = scorer.mover(
+    mover = scorer.mover_part(
         scorer.encode_ngrams(sources, "source"), scorer.encode_ngrams(predictions, "target")
     )
     return weights[0] * mover + weights[1] * scorer.lm_part(predictions)[0]

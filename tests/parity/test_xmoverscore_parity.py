@@ -67,14 +67,14 @@ def check_documented_value(case: Case) -> None:
         if tokens.truncated[0]:
             explained = True
             assert tokens.lengths[0] == scorer.encoder.max_length
-        words = scorer._remapped(scorer._filtered(tokens, side), side)
+        words = scorer._remap(scorer._filter(tokens, side), side)
         if words.lengths[0] < scorer.ngram:
             explained = True
             [mean] = words.means()
             assert ngrams[-1].lengths[0] == 1
             assert ngrams[-1].vectors[0] == pytest.approx(mean / np.linalg.norm(mean), abs=1e-5)
     assert explained, "neither side is too short or too long"
-    assert scorer._floor()[1]["mover"] <= scorer.mover(*ngrams)[0] <= 1
+    assert scorer.floor_with_parts()[1]["mover"] <= scorer.mover_part(*ngrams)[0] <= 1
 
 
 def check_scores(case: Case) -> None:
@@ -133,7 +133,7 @@ def build(case: Case, exact: bool) -> XMoverScore:
         workers=1,
     )
     if params.get("lm") == "plain":
-        scorer._variant_record = dataclasses.replace(VARIANTS["release"], normalise_lm=False)
+        scorer.variant = dataclasses.replace(VARIANTS["release"], normalise_lm=False)
     if exact:
         scorer.drop_rate = None
     return scorer

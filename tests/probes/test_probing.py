@@ -117,13 +117,15 @@ class Lengths(Scorer):
         results = []
         for texts in batch.predictions:
             lengths = np.array([len(text) for text in texts], dtype=float)
-            segments = 10 * np.array([len(source) for source in batch.compared]) - lengths
+            segments = (
+                10 * np.array([len(source) for source in batch.sources_or_references]) - lengths
+            )
             results.append(
                 PartScores(segments, {"length": lengths}, *np.zeros((2, len(texts)), dtype=bool))
             )
         return results
 
-    def _floor(self) -> tuple[float, dict[str, float]]:
+    def floor_with_parts(self) -> tuple[float, dict[str, float]]:
         return -100.0, {"length": 0.0}
 
 

@@ -36,14 +36,14 @@ class Words(Scorer):
             np.array(
                 [
                     2.0 * len(known[o] & {*words(t)}) - len(words(t))
-                    for o, t in zip(batch.compared, texts, strict=True)
+                    for o, t in zip(batch.sources_or_references, texts, strict=True)
                 ]
             )
             for texts in batch.predictions
         ]
         return [PartScores(found, {}, *np.zeros((2, len(found)), dtype=bool)) for found in values]
 
-    def _floor(self) -> tuple[float, dict[str, float]]:
+    def floor_with_parts(self) -> tuple[float, dict[str, float]]:
         return 0.0, {}
 
 

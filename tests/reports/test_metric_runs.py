@@ -80,7 +80,7 @@ class Recorder(Scorer):
             for _ in batch.systems
         ]
 
-    def _floor(self):
+    def floor_with_parts(self):
         return 0.0, {}
 
 

@@ -12,7 +12,11 @@ def test_slices_keep_all_columns_in_order() -> None:
     batch = Batch(SYSTEMS, sources=SOURCES, languages=Languages("de", "en"))
     first, second = batch.slices(2)
     assert (len(first), len(second)) == (2, 1)
-    assert first.columns == [(SOURCES[:2], "de"), (["one", "two"], "en"), (["1", "2"], "en")]
+    assert first.texts_and_languages == [
+        (SOURCES[:2], "de"),
+        (["one", "two"], "en"),
+        (["1", "2"], "en"),
+    ]
     assert second.systems == {"a": ["three"], "b": ["3"]}
     assert second.references is None
 
@@ -21,9 +25,9 @@ def test_compared_are_sources_where_there_are_any() -> None:
     references = ["eine", "zwo", "drey"]
     languages = Languages("de", "en")
     both = Batch(SYSTEMS, SOURCES, references, languages)
-    assert both.compared == SOURCES
+    assert both.sources_or_references == SOURCES
     alone = Batch(SYSTEMS, references=references, languages=languages)
-    assert alone.compared == references
+    assert alone.sources_or_references == references
 
 
 def test_a_row_for_each_reference() -> None:
@@ -39,5 +43,5 @@ def test_a_row_for_each_reference() -> None:
 
 def test_a_row_is_blank_where_any_text_is() -> None:
     batch = Batch({"": ["a", " ", "c"]}, ["x", "y", "\u200b"]).without_invisible()
-    blank = batch.blank_rows(batch.systems[""])
+    blank = batch.blank_mask(batch.systems[""])
     assert np.array_equal(blank, [False, True, True])

@@ -137,7 +137,7 @@ def test_errors_are_those_of_networks_that_look_for_them(checkpoints: Path) -> N
 
 def test_words_of_errors_are_at_fault(checkpoints: Path, mtmetrics, tmp_path: Path) -> None:
     scorer = load_scorer("comet", "xcomet")
-    assert (scorer.aligns, scorer.blames) == (False, True)
+    assert (scorer.can_align, scorer.can_blame) == (False, True)
     row = next(
         row
         for row, spans in enumerate(scorer.errors(TEXTS, **both(BOTH)))

@@ -269,7 +269,7 @@ def test_it_may_get_the_floor_score():
     assert "|degenerate:floor+language|" in result.signature
     assert result.report == plain.report
     assert result.unusual_names() == ["looping", "script", "length", ""]
-    out = plain.without_degenerate()
+    out = plain.with_degenerate_as_nan()
     assert (out.system, np.isnan(out.segments).tolist()) == (
         plain.segments[3],
         [True, True, True, False],

@@ -9,7 +9,7 @@ from mtmetrics.errors import MTMetricsError
 from mtmetrics.scorers.metric import METRICS
 from mtmetrics.scorers.plugins import PluginMetric
 from mtmetrics.scorers.registry import load_scorer
-from mtmetrics.scorers.words import blames_words
+from mtmetrics.scorers.words import can_blame_words
 
 SOURCE, TRANSLATION = "Der Ausschuss hat heute beschlossen.", "The committee decided today."
 REFERENCE = "The committee has decided today."
@@ -59,7 +59,7 @@ def test_they_change_no_score_and_no_fault(metric):
     assert scorer.score([TRANSLATION], **{column: [NOTHING]}).segments.tolist() == [
         usual.segments[1]
     ]
-    if blames_words(scorer):
+    if can_blame_words(scorer):
         [faults], [others] = (
             scorer.blame([TRANSLATION], **{column: [other]}),
             scorer.blame([translation], **{column: [dirty]}),
@@ -91,9 +91,9 @@ class Seen(PluginMetric):
 
 
 def test_metrics_of_others_get_the_texts_as_they_are(monkeypatch):
-    from mtmetrics.scorers.metric import Metric
+    from mtmetrics.scorers.metric import MetricEntry
 
-    monkeypatch.setitem(METRICS, "seen", Metric("seen", Seen))
+    monkeypatch.setitem(METRICS, "seen", MetricEntry("seen", Seen))
     with pytest.warns(UserWarning, match="1 blank"):
         result = Seen().score(["a\u200bb", NOTHING], sources=["a", "a"])
     assert result.segments.tolist() == [3.0, -1.0]

@@ -15,7 +15,7 @@ from mtmetrics.models.regressor import Regressor, RegressorShape
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.learned import LearnedScore, pair_features
 from mtmetrics.scorers.registry import load_scorer
-from mtmetrics.scorers.words import word_scorer
+from mtmetrics.scorers.words import require_word_scorer
 
 REFERENCES = ["the house is small", "i see a dog", "the cat sleeps", "a tree stands there"]
 PREDICTIONS = [
@@ -215,7 +215,7 @@ def test_a_network_without_attention_aligns_nothing(tmp_path: Path, tiny_encoder
     with pytest.raises(
         InputError, match="BiLSTM reads each side by itself; use bilstm_attention or esim"
     ):
-        word_scorer(load_scorer("bilstm", regressor=str(folder)))
+        require_word_scorer(load_scorer("bilstm", regressor=str(folder)))
 
 
 def test_features_by_hand(tiny_encoder: Path) -> None:
@@ -276,7 +276,7 @@ def test_source_and_reference_are_read_as_one_sequence(
         )
     assert blank.segments.tolist() == [-2.0] * 3
     with pytest.raises(InputError, match="^alignments: "):
-        word_scorer(scorer).align(PREDICTIONS, **both(BOTH))
+        require_word_scorer(scorer).align(PREDICTIONS, **both(BOTH))
     with pytest.raises(
         InputError, match=r"^against='reference': .*pass against='both' with them, or another"
     ) as error:
@@ -287,7 +287,7 @@ def test_source_and_reference_are_read_as_one_sequence(
 def test_a_preset_for_both_decides(tmp_path: Path, tiny_encoder: Path) -> None:
     artifact(tmp_path / "both", tiny_encoder, architecture="bilstm", against="both", features=None)
     (tmp_path / "preset.toml").write_text('[regressors.both]\nmodel = "both"\n')
-    assert load_scorer("bilstm", str(tmp_path)).against == "both"
+    assert load_scorer("bilstm", str(tmp_path)).side_in_signature == "both"
     with pytest.raises(
         InputError, match="holds no network that compares with the reference; train one"
     ):

@@ -42,7 +42,7 @@ class WordShare(Scorer):
     def compute(self, batch: Batch) -> list[PartScores]:
         scores = []
         for predictions in batch.predictions:
-            pairs = zip(batch.compared, predictions, strict=True)
+            pairs = zip(batch.sources_or_references, predictions, strict=True)
             scores.append(PartScores.plain([self._share(*pair) for pair in pairs]))
         return scores
 

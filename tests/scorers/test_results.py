@@ -9,13 +9,13 @@ from mtmetrics.cluster.scoring import ScoringWorker, total
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.metric import METRICS
 from mtmetrics.scorers.registry import load_scorer
-from mtmetrics.scorers.results import CHUNK_LINES
+from mtmetrics.scorers.results import BATCH_SEGMENTS
 from mtmetrics.scorers.xmoverscore import XMoverScore
 
 
 def test_chunks_change_nothing_and_systems_share_sources(tiny_encoder: Path) -> None:
     scorer = XMoverScore(TokenEncoder(tiny_encoder, cache_bytes=0), workers=1)
-    number = CHUNK_LINES + 5
+    number = BATCH_SEGMENTS + 5
     sources = [f"das Haus {i % 7}" for i in range(number)]
     systems = {
         "a": [f"the house {i % 7}" for i in range(number)],
@@ -59,7 +59,7 @@ def test_the_signature_says_how_many_references_there_are_and_that_the_best_coun
     assert [field for field in fields if field not in (f"{key}:2", "combine:max")] == [
         field for field in plain.signature.split("|") if field != "nrefs:1"
     ]
-    varied = scorer.score(texts * (CHUNK_LINES + 1), references=[two[0]] * CHUNK_LINES + one)
+    varied = scorer.score(texts * (BATCH_SEGMENTS + 1), references=[two[0]] * BATCH_SEGMENTS + one)
     assert f"|{key}:var|combine:max|" in varied.signature
 
 

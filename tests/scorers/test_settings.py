@@ -17,9 +17,9 @@ from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.batch import Batch
-from mtmetrics.scorers.metric import METRICS, Metric
+from mtmetrics.scorers.metric import METRICS, MetricEntry
 from mtmetrics.scorers.results import PartScores
-from mtmetrics.scorers.settings import kinds, option
+from mtmetrics.scorers.settings import option, plain_types
 
 ROWS = "Das Haus ist klein.\tThe house is small.\nHallo\tHello\n"
 
@@ -44,7 +44,7 @@ class Toy(Scorer):
             for values in lengths
         ]
 
-    def _floor(self) -> tuple[float, dict[str, float]]:
+    def floor_with_parts(self) -> tuple[float, dict[str, float]]:
         return 0.0, {}
 
 
@@ -59,7 +59,7 @@ def toy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
     module = ModuleType("mtmetrics.scorers.toy")
     module.__dict__["Toy"] = Toy
     monkeypatch.setitem(sys.modules, "mtmetrics.scorers.toy", module)
-    monkeypatch.setitem(METRICS, "toy", Metric("toy", "toy.Toy"))
+    monkeypatch.setitem(METRICS, "toy", MetricEntry("toy", "toy.Toy"))
     forget()
     (tmp_path / "preset").mkdir()
     (tmp_path / "preset" / "preset.toml").write_text(
@@ -130,9 +130,9 @@ def test_one_field_is_documented_and_taken_by_the_module_of_evaluate(toy: str) -
 
 def test_options_of_all_metrics_have_help_and_a_type() -> None:
     for metric in METRICS.values():
-        for name, field in metric.settings().options().items():
+        for name, field in metric.settings_class().options().items():
             assert field.metadata["help"], f"{metric.name}: {name}"
-            assert kinds(field), f"{metric.name}: {name}"
+            assert plain_types(field), f"{metric.name}: {name}"
             # Messages and help end the sentence themselves.
             assert not field.metadata["help"].endswith("."), f"{metric.name}: {name}"
 

@@ -10,8 +10,8 @@ from mtmetrics.scorers.side import Side, resolve_side
 def resolved(name: str, options: dict, given: list[str] | None, preset: dict | None = None) -> Side:
     """The side that a metric compares with, by its options, the columns and the preset."""
     metric = METRICS[name]
-    preset_side = None if preset is None else metric.choices.preset_side(preset)
-    return resolve_side(metric.choices, metric.requested_side(options), preset_side, given)
+    preset_side = None if preset is None else metric.side_choice.preset_side(preset)
+    return resolve_side(metric.side_choice, metric.requested_side(options), preset_side, given)
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,9 @@ def test_pseudo_sources_are_compared_with_the_sources(
         "mover"
     ]
     assert result.parts["back"][:2] == pytest.approx(expected, abs=1e-6)
-    assert result.parts["back"][2] == scorer._floor()[1]["back"]  # its translation came out blank
+    assert (
+        result.parts["back"][2] == scorer.floor_with_parts()[1]["back"]
+    )  # its translation came out blank
     assert result.segments == pytest.approx((result.parts["wmd"] + result.parts["back"]) / 2)
     assert "|bt:back#00000000|btbeams:1|btlen:200|" in result.signature
     two = scorer.score_systems({"a": PREDICTIONS, "b": PREDICTIONS[::-1]}, sources=SOURCES)
@@ -178,7 +180,7 @@ def test_scores_are_what_their_parts_combine_to(words: XMoverScore, encoder: Tok
     models = {"translator": FixedTranslator(), "sentences": encoder.means()}
     plain = UScore(words, **models, lang_pair="de-en").score(PREDICTIONS, sources=SOURCES)
     other = UScore(words, **models, lang_pair="de-en", weights="wmd=0.2+lm=0.3+wrd=0.9+snt=0.1")
-    assert other.combined(plain.parts) == pytest.approx(
+    assert other.combine_parts(plain.parts) == pytest.approx(
         other.score(PREDICTIONS, sources=SOURCES).segments
     )
     assert "|weights:wmd=0.2+lm=0.3+wrd=0.9+snt=0.1|" in other.signature

@@ -9,7 +9,7 @@ from mtmetrics.errors import InputError
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.batch import Batch
-from mtmetrics.scorers.metric import Metric
+from mtmetrics.scorers.metric import MetricEntry
 from mtmetrics.scorers.registry import find_metric
 from mtmetrics.scorers.spec import MetricSpec
 
@@ -54,12 +54,12 @@ def load_scorers(
     return scorers
 
 
-def _reads_both(metric: Metric, spec: MetricSpec) -> bool:
+def _reads_both(metric: MetricEntry, spec: MetricSpec) -> bool:
     """Whether a metric that compares with references compares with the source at the same time."""
     reference_sides = {"reference", "both"} & {*metric.sides}
     if len(reference_sides) == 1:
         return "both" in reference_sides
-    return metric.chosen_side(spec.preset, dict(spec.options)) == "both"
+    return metric.explicit_side(spec.preset, dict(spec.options)) == "both"
 
 
 class Mixture:

@@ -15,7 +15,7 @@ from mtmetrics.choosing.mixture import Mixture, load_scorers
 from mtmetrics.errors import InputError, require_extra
 from mtmetrics.io.languages import is_unspaced, words_and_marks
 from mtmetrics.models.pool import ModelPool
-from mtmetrics.scorers.results import chunked
+from mtmetrics.scorers.results import column_batches
 from mtmetrics.scorers.spec import MetricSpec
 
 # Names of the checks, in their order.
@@ -314,7 +314,7 @@ def scan(
     rows = [np.zeros(0, dtype=np.int64)]
     values = [np.zeros((len(mixture.scorers), 0))]
     tokens = [np.zeros(0, dtype=np.int64)]
-    for numbers, sources, targets in chunked(passing()):
+    for numbers, sources, targets in column_batches(passing()):
         counts = [len(words_and_marks(text)) if count_tokens else 0 for text in targets]
         rows.append(np.array(numbers))
         values.append(mixture.score({"sources": sources}, targets))

@@ -20,7 +20,7 @@ from mtmetrics.models.packed import distinct
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.batch import Batch
-from mtmetrics.scorers.results import CHUNK_LINES
+from mtmetrics.scorers.results import BATCH_SEGMENTS
 from mtmetrics.scorers.spec import MetricSpec
 
 # Weights that are tried, in units of the spread of a score within the lists of candidates.
@@ -205,7 +205,7 @@ class Reranker:
             self._check(item, row)
             block.append(item)
             pairs += len(item.candidates) ** 2 if self.mbr else len(item.candidates)
-            if pairs >= CHUNK_LINES:
+            if pairs >= BATCH_SEGMENTS:
                 yield block, self._block_features(block)
                 block, pairs = [], 0
         if block:

@@ -201,7 +201,7 @@ def _reference_and_side(
     metric = find_metric(loader["metric"])
     reference = eval_set.reference(reference_name)
     columns = ["sources", *([] if reference is None else ["references"])]
-    side = metric.side_of_preset(loader.get("preset"), loader, columns)
+    side = metric.resolve_side(loader.get("preset"), loader, columns)
     if side != "source":
         return str(reference), side
     if reference_name is not None:

@@ -269,8 +269,8 @@ def _problem_in_scoring(row: "PresetListing", side: str, pool: "ModelPool") -> s
     """Loads a preset and scores with it. Returns the error message, or None on success."""
     metric = METRICS[row.metric]
     options = {"against": side} if len(metric.sides) > 1 else {}
-    # `where` is set for plug-ins. They are third-party code, which may raise any exception.
-    expected = MTMetricsError if metric.where is None else Exception
+    # `plugin_path` is set for plug-ins. They are third-party code, which may raise any exception.
+    expected = MTMetricsError if metric.plugin_path is None else Exception
     try:
         scorer = load_scorer(
             row.metric,

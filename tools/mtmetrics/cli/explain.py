@@ -22,7 +22,7 @@ from mtmetrics.cli.rows import TextRow, open_rows
 from mtmetrics.errors import InputError
 from mtmetrics.io.atomic import make_folder
 from mtmetrics.io.lines import json_line
-from mtmetrics.scorers.side import FIELDS, Column
+from mtmetrics.scorers.side import FIELD_OF_COLUMN, Column
 
 if TYPE_CHECKING:
     from mtmetrics.matching.plan import Alignment
@@ -61,7 +61,7 @@ class Segment(NamedTuple):
     @property
     def texts_by_field(self) -> dict[str, str]:
         """The compared texts by "source" or "reference", the names of their fields in the output."""
-        return {FIELDS[column]: text for column, text in self.compared_texts.items()}
+        return {FIELD_OF_COLUMN[column]: text for column, text in self.compared_texts.items()}
 
 
 class Explanation(NamedTuple):
@@ -148,12 +148,12 @@ def run(args: argparse.Namespace) -> None:
     segments = list(_chosen_segments(inputs.rows, ranges, system, side.columns))
     heatmap_paths = _heatmap_paths(args, segments)
     from mtmetrics.scorers.registry import load_scorer
-    from mtmetrics.scorers.words import blames_words, word_scorer
+    from mtmetrics.scorers.words import can_blame_words, require_word_scorer
 
     scorer = load_scorer(pool=options.model_pool(args), **keywords | {"against": side})
-    if heatmap_paths or not blames_words(scorer):
+    if heatmap_paths or not can_blame_words(scorer):
         # Raises InputError, before anything is scored or drawn, if the metric does not match words.
-        _ = word_scorer(scorer).cells
+        _ = require_word_scorer(scorer).cells
     if heatmap_paths:
         make_folder(heatmap_paths[0].parent)  # all are in one folder
     with messages.scoring(len(segments)):
@@ -162,7 +162,7 @@ def run(args: argparse.Namespace) -> None:
     if args.worst:
         indices = result.segments.argsort(kind="stable")[: args.worst].tolist()
     explanations = messages.progress(
-        _explain(word_scorer(scorer), segments, result, indices),
+        _explain(require_word_scorer(scorer), segments, result, indices),
         total=len(indices),
         desc="explaining",
         unit=" segments",
@@ -274,11 +274,11 @@ def _explain(
         columns = _columns(block)
         alignments: Sequence[Alignment | None] = [None] * len(block)
         faults: Sequence[list[Fault] | None] = [None] * len(block)
-        if scorer.aligns:
+        if scorer.can_align:
             alignments = scorer.align(predictions, **columns)
-            if scorer.blames:
+            if scorer.can_blame:
                 faults = scorer.faults(predictions, alignments)
-        elif scorer.blames:  # finds faults without an alignment
+        elif scorer.can_blame:  # finds faults without an alignment
             faults = scorer.blame(predictions, **columns)
         for index, alignment, segment_faults in zip(block_indices, alignments, faults, strict=True):
             yield Explanation(
@@ -319,13 +319,13 @@ def _print(
     args: argparse.Namespace,
 ) -> None:
     """Prints the segments in the format of --format, with the signature of the scores."""
-    from mtmetrics.scorers.words import blames_words
+    from mtmetrics.scorers.words import can_blame_words
 
     output_format = args.format or ("text" if sys.stdout.isatty() else "json")
     if output_format == "text":
         for item in explanations:
             print(_text(item) + "\n")
-        if blames_words(scorer):
+        if can_blame_words(scorer):
             print(_legend())
         print(result.signature)
         return

@@ -17,7 +17,7 @@ from mtmetrics.errors import InputError
 from mtmetrics.models.running import Running
 from mtmetrics.scorers.metric import METRICS
 from mtmetrics.scorers.registry import known_metric
-from mtmetrics.scorers.settings import kinds, plain_value
+from mtmetrics.scorers.settings import parse_value, plain_types
 
 if TYPE_CHECKING:
     from mtmetrics.models.pool import ModelPool
@@ -72,7 +72,7 @@ def settings_with_flags() -> dict[str, list[dataclasses.Field]]:
     """Returns the settings of each metric that have a command-line flag: metric -> fields."""
     fields_of_metric = {}
     for metric in METRICS.values():
-        fields = metric.settings().options().values()
+        fields = metric.settings_class().options().values()
         fields_of_metric[metric.name] = [
             field for field in fields if field.name not in _RESERVED_OPTIONS
         ]
@@ -131,7 +131,7 @@ def add_settings(
 
 def _add_setting(group: Container, field: dataclasses.Field, help_text: str) -> None:
     """Adds the option of one field, without a default."""
-    types = kinds(field) or {str}
+    types = plain_types(field) or {str}
     if types == {bool}:
         action = argparse.BooleanOptionalAction
         group.add_argument(flag(field.name), action=action, default=None, help=help_text)
@@ -149,7 +149,7 @@ def _value_reader(types: set[type]) -> Callable[[str], PlainValue]:
 
     def read(text: str) -> PlainValue:
         try:
-            return plain_value(types, text)
+            return parse_value(types, text)
         except InputError as error:
             raise argparse.ArgumentTypeError(f"invalid value: {text!r}; {error}") from None
 
@@ -496,7 +496,7 @@ def _with_side(spec: "MetricSpec", against: str) -> "MetricSpec":
     if metric is None:
         return spec
     # Raises InputError even if the metric has a single side, which needs no option.
-    side = metric.side_of_options({"against": against}, metric.columns)
+    side = metric.resolve_side_without_preset({"against": against}, metric.columns)
     if len(metric.sides) == 1:
         return spec
     return spec.having(**{"against": side, **dict(spec.options)})

@@ -148,7 +148,7 @@ class Parser(argparse.ArgumentParser):
             formatter.add_text(f"{self.prog} --metric NAME --help")
             formatter.end_section()
         for name in filter(known_metric, metrics):
-            fields = METRICS[name].settings().options()
+            fields = METRICS[name].settings_class().options()
             actions_of_metric = [copy.copy(action) for action in actions if action.dest in fields]
             for action in actions_of_metric:  # shows only this metric's help of the option
                 action.help = fields[action.dest].metadata["help"].replace("%", "%%")

@@ -363,7 +363,7 @@ def _load_metric(args: argparse.Namespace, pool: "ModelPool") -> _ProbedMetric:
     keywords = options.single_scorer_keywords(args)
     metric = find_metric(keywords["metric"])
     if "source" in metric.sides:
-        keywords["against"] = metric.side_of_options(keywords, ["sources"])
+        keywords["against"] = metric.resolve_side_without_preset(keywords, ["sources"])
     preset = keywords["preset"] if metric.takes_presets else None
     return _ProbedMetric(load_scorer(pool=pool, **keywords), metric.name, preset)
 

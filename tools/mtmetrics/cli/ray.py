@@ -15,7 +15,7 @@ from mtmetrics.cluster.row_files import absolute
 from mtmetrics.errors import InputError
 from mtmetrics.io.columns import column_names as field_names
 from mtmetrics.scorers.registry import find_metric
-from mtmetrics.scorers.side import FIELDS
+from mtmetrics.scorers.side import FIELD_OF_COLUMN
 
 if TYPE_CHECKING:
     from mtmetrics.cluster.block_folder import Summary
@@ -98,9 +98,9 @@ def score(args: argparse.Namespace) -> None:
     loader = single_scorer_keywords(args)
     names = column_names(args.file)
     fields = field_names(args.file, names)
-    available_columns = [column for column, field in FIELDS.items() if field in fields]
+    available_columns = [column for column, field in FIELD_OF_COLUMN.items() if field in fields]
     metric = find_metric(loader["metric"])
-    side = metric.side_of_preset(loader.get("preset"), loader, available_columns)
+    side = metric.resolve_side(loader.get("preset"), loader, available_columns)
     loader |= {"against": side, "degenerate": args.degenerate}
     pool = pool_options(args, dtype="auto")
     # All that the scores depend on: another call with the same folder has to agree.

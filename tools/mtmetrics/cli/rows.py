@@ -3,7 +3,7 @@
 `open_rows` yields rows one by one, with the columns that the metrics compare with. `read_systems`
 reads everything at once, with all columns. `sample_rows` samples rows for other commands.
 
-A column ("sources", "references") holds the texts of all segments; `FIELDS` has the name of the field
+A column ("sources", "references") holds the texts of all segments; `FIELD_OF_COLUMN` has the name of the field
 ("source", "reference") that holds the text of one segment in a file of rows. The side of a metric is
 what it compares with: source, reference or both."""
 
@@ -23,9 +23,9 @@ from mtmetrics.io.columns import column_names
 from mtmetrics.io.languages import with_language_warning
 from mtmetrics.io.lines import check_file, iter_parallel
 from mtmetrics.io.tables import TextTable, count_rows, is_json, open_table, open_texts
-from mtmetrics.scorers.metric import Metric
+from mtmetrics.scorers.metric import MetricEntry
 from mtmetrics.scorers.registry import find_metric
-from mtmetrics.scorers.side import FIELDS, Column, Side
+from mtmetrics.scorers.side import FIELD_OF_COLUMN, Column, Side
 
 T = TypeVar("T")
 # The texts of a segment: one per column (a list if there are several references), then one
@@ -101,7 +101,9 @@ def open_rows(args: argparse.Namespace, keywords_of_scorers: Sequence[ScorerKeyw
     sides = []
     for metric, keywords in zip(metrics, keywords_of_scorers, strict=True):
         sides.append(_choose_side(metric, keywords, opened.columns))
-    columns = [column for column in FIELDS if any(column in side.columns for side in sides)]
+    columns = [
+        column for column in FIELD_OF_COLUMN if any(column in side.columns for side in sides)
+    ]
     if opened.columns is None and len(columns) > 1:
         raise InputError(
             f"{args.file}: the first of two columns cannot be both source and reference; pass "
@@ -177,7 +179,7 @@ def _empty_error(path: str) -> InputError:
 
 
 def _choose_side(
-    metric: Metric, keywords: ScorerKeywords, available_columns: Sequence[Column] | None
+    metric: MetricEntry, keywords: ScorerKeywords, available_columns: Sequence[Column] | None
 ) -> Side:
     """Returns the side that a metric compares with.
 
@@ -185,8 +187,8 @@ def _choose_side(
     or the preset decide."""
     is_requested = bool(metric.requested_side(keywords))
     if available_columns is not None or is_requested or len(metric.sides) == 1:
-        return metric.side_of_preset(keywords["preset"], keywords, available_columns)
-    chosen_side = metric.chosen_side(keywords["preset"], keywords)
+        return metric.resolve_side(keywords["preset"], keywords, available_columns)
+    chosen_side = metric.explicit_side(keywords["preset"], keywords)
     if chosen_side is None or chosen_side is Side.BOTH:
         single_sides = [side for side in metric.sides if side is not Side.BOTH]
         ways = " or ".join(f"--against {side} ({side} TAB translation)" for side in single_sides)
@@ -218,13 +220,13 @@ def _open_file(path: str) -> _OpenedInput:
         raise _empty_error(path)
     columns = None
     if table.is_unambiguous:
-        columns = [column for column, field in FIELDS.items() if field in table.fields]
+        columns = [column for column, field in FIELD_OF_COLUMN.items() if field in table.fields]
     read_rows = functools.partial(_read_texts, table)
     return _OpenedInput([path], columns, read_rows, table.count)
 
 
 def _read_texts(table: TextTable, columns: Sequence[Column]) -> Iterator[TextRow]:
-    return table.read([*(FIELDS[column] for column in columns), "translation"])
+    return table.read([*(FIELD_OF_COLUMN[column] for column in columns), "translation"])
 
 
 def _read_parallel(
@@ -278,7 +280,7 @@ def _read_systems_of_file(path: str) -> SystemOutputs:
     table = open_table(path) if is_json(path) or not Path(path).exists() else None
     keys = [] if table is None else table.names
     fields = column_names(path, keys)
-    columns = [column for column, field in FIELDS.items() if field in fields]
+    columns = [column for column, field in FIELD_OF_COLUMN.items() if field in fields]
     if table is None or "outputs" not in keys or not columns:
         raise InputError(
             f"{path}: several systems in one FILE are JSON Lines with the key outputs, an object "
@@ -290,7 +292,7 @@ def _read_systems_of_file(path: str) -> SystemOutputs:
     for row in table.rows():
         outputs = row.outputs(translations)  # checks that the systems are those of the rows before
         for column in columns:
-            texts[column].append(row.text(row.required_column(FIELDS[column])))
+            texts[column].append(row.text(row.required_column(FIELD_OF_COLUMN[column])))
         for system in outputs.fields:
             translations.setdefault(system, []).append(outputs.text(system))
     return SystemOutputs(texts, translations)

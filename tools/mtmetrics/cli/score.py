@@ -103,7 +103,7 @@ def run(args: argparse.Namespace) -> None:
     inputs = open_rows(args, keywords_of_scorers)
     side_of_metric = dict(zip(metrics, inputs.sides, strict=True))
     check_target(args.out, "--out")
-    from mtmetrics.scorers.results import MetricResult, joined_systems, total_report
+    from mtmetrics.scorers.results import MetricResult, join_systems, total_report
 
     lowest_segments = LowestSegments()
     with open_writer(
@@ -122,7 +122,7 @@ def run(args: argparse.Namespace) -> None:
                 if args.segments:
                     lowest_segments.add(chunk, side_of_metric, chunk_results)
                 if args.degenerate == "null":
-                    chunk_results = _map_results(MetricResult.without_degenerate, chunk_results)
+                    chunk_results = _map_results(MetricResult.with_degenerate_as_nan, chunk_results)
                 writer.add(chunk_results)
                 # Parts of scores take memory. Only a table needs the parts of all chunks at its end.
                 if not (args.parts and is_summary):
@@ -133,7 +133,7 @@ def run(args: argparse.Namespace) -> None:
         for metric, metric_chunks in zip(
             metrics, zip(*results_per_chunk, strict=True), strict=True
         ):
-            results = joined_systems(metric_chunks)
+            results = join_systems(metric_chunks)
             results_per_metric.append(results)
             for system, result in zip(inputs.systems, results, strict=True):
                 summaries.append(Summary(metric, system, result, with_interval=args.ci))
@@ -187,13 +187,13 @@ def _scored_chunks(
         The texts of a chunk, and for each metric the results of the systems.
     """
     from mtmetrics.scorers.batch import Batch
-    from mtmetrics.scorers.results import chunk_lines, chunked, scored_together
+    from mtmetrics.scorers.results import column_batches, join_turns, segments_per_batch
 
     columns, systems = inputs.columns, inputs.systems
     batch_sizes = [scorer.batch_segments for scorer in scorers]
-    chunk_size = chunk_lines(batch_sizes, len(columns) + len(systems))
+    chunk_size = segments_per_batch(batch_sizes, len(columns) + len(systems))
     can_split_input = all(scorer.has_independent_segments for scorer in scorers)
-    for texts in chunked(inputs.rows, chunk_size if can_split_input else None):
+    for texts in column_batches(inputs.rows, chunk_size if can_split_input else None):
         compared_texts, translations = texts[: len(columns)], texts[len(columns) :]
         # A batch stores systems by name, so a system that is named twice is scored once.
         chunk = Batch(
@@ -202,7 +202,7 @@ def _scored_chunks(
         )
         result_streams = [scorer.score_batches(chunk.slices(chunk_size)) for scorer in scorers]
         chunk_results = []
-        for distinct_results in scored_together(result_streams):
+        for distinct_results in join_turns(result_streams):
             result_of = dict(zip(chunk.systems, distinct_results, strict=True))
             chunk_results.append([result_of[system] for system in systems])
         yield chunk, chunk_results

@@ -264,9 +264,9 @@ class _JsonWriter(Writer):
             metric_index: index of the metric in `metrics`.
             summaries: the summaries of the systems by this metric.
         """
-        from mtmetrics.scorers.results import joined_systems
+        from mtmetrics.scorers.results import join_systems
 
-        results = joined_systems([chunk[metric_index] for chunk in self._chunks])
+        results = join_systems([chunk[metric_index] for chunk in self._chunks])
         documents = []
         for result, summary in zip(results, summaries, strict=True):
             document = result.as_dict(parts=self.with_parts)

@@ -13,7 +13,7 @@ from mtmetrics.io.lines import JsonObject
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.registry import find_metric, load_scorer
-from mtmetrics.scorers.results import CHUNK_LINES, joined
+from mtmetrics.scorers.results import BATCH_SEGMENTS, join_results
 from mtmetrics.scorers.signature import with_references
 
 if TYPE_CHECKING:
@@ -72,18 +72,18 @@ class ScoringWorker:
         """
         *compared, predictions = (table[name].to_pylist() for name in self.columns)
         texts = dict(zip(self.scorer.side.columns, compared, strict=True))
-        batches = Batch({"": predictions}, **texts).slices(CHUNK_LINES)
+        batches = Batch({"": predictions}, **texts).slices(BATCH_SEGMENTS)
         results = [result for (result,) in self.scorer.score_batches(batches)]
         no_scores = np.zeros(0)
-        _, floor_parts = self.scorer._floor()
+        _, floor_parts = self.scorer.floor_with_parts()
         scores = {SCORE: no_scores} | dict.fromkeys(floor_parts, no_scores)
         unusual: Sequence[str] | np.ndarray = np.zeros(0, dtype=str)
         report, signature = InputReport(), self.scorer.signature
         references: Collection[int] = ()
         if results:
-            result = joined(results)
+            result = join_results(results)
             if self.degenerate == "null":
-                result = result.without_degenerate()
+                result = result.with_degenerate_as_nan()
             scores, report = {SCORE: result.segments} | result.parts, result.report
             signature, unusual = result.signature, result.unusual_names()
             references = result.reference_counts

@@ -26,9 +26,9 @@ from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.running import Running
 from mtmetrics.scorers.metric import METRICS, Metric
 from mtmetrics.scorers.registry import load_scorer
-from mtmetrics.scorers.settings import kinds
+from mtmetrics.scorers.settings import plain_types
 from mtmetrics.scorers.side import Side, resolve_side
-from mtmetrics.scorers.words import word_scorer
+from mtmetrics.scorers.words import require_word_scorer
 
 if TYPE_CHECKING:
     from mtmetrics.scorers.base import Scorer
@@ -96,7 +96,7 @@ class MetricModule(evaluate.Metric):
         examples: calls and their output, as the interpreter shows them.
 
     Args:
-        config_name: name of a preset; None or ``"default"`` stands for `Metric.usual_preset`.
+        config_name: name of a preset; None or ``"default"`` stands for `MetricEntry.usual_preset`.
         preset: a folder with a preset.toml, or the name of a preset, instead of `config_name`.
         **options: keywords of `mtmetrics.models.running.Running`, of `evaluate.Metric`, and of
             ``compute``. ``HF_EVALUATE_OFFLINE=1`` and a download configuration can set
@@ -125,7 +125,7 @@ class MetricModule(evaluate.Metric):
         self.defaults = options
         is_offline = self._model_options.pop("local_files_only", False)
         self._local_files_only = is_offline or evaluate.config.HF_EVALUATE_OFFLINE
-        scorer_class = METRICS[self.metric_name].made_by()
+        scorer_class = METRICS[self.metric_name].scorer_class()
         self.preset: Preset = scorer_class.read_preset(
             _preset_name(self.metric_name, config_name, preset),
             {},
@@ -204,7 +204,7 @@ class MetricModule(evaluate.Metric):
             codes = [*settings.get("language_models", {}), *settings.get("languages", []), "en"]
             language = language_of(codes[0])
             options["lang_pair"] = f"{language}-{language}"
-            options |= metric.made_by().options_without_pair(options)
+            options |= metric.scorer_class().options_without_pair(options)
         self.scorer(**options)
 
     def scorer(self, **options: object) -> "Scorer":
@@ -227,9 +227,9 @@ class MetricModule(evaluate.Metric):
         returns = {name: arguments.pop(name, default) for name, (default, _) in RETURNS.items()}
         metric = METRICS[self.metric_name]
         side = resolve_side(
-            metric.choices,
+            metric.side_choice,
             metric.requested_side(arguments),
-            metric.choices.preset_side(self.preset.settings),
+            metric.side_choice.preset_side(self.preset.settings),
             columns,
         )
         scorer = self.scorer(**arguments | {"against": side})
@@ -241,7 +241,7 @@ class MetricModule(evaluate.Metric):
             interval = bootstrap_interval(scored.segments)
             result["ci"] = interval and interval._asdict()
         if returns["return_alignments"]:
-            alignments = word_scorer(scorer).align(**columns)
+            alignments = require_word_scorer(scorer).align(**columns)
             result["alignments"] = [alignment.as_dict() for alignment in alignments]
         return result
 
@@ -263,7 +263,7 @@ class MetricModule(evaluate.Metric):
         columns = {name: arguments.pop(name, None) for name in self._known_columns()}
         options = self.defaults | self._without_side(arguments)
         self._refuse_unknown("compute", options, (*self._known_columns(), *self._option_names()))
-        if METRICS[self.metric_name].made_by().needs_pair and "lang_pair" not in options:
+        if METRICS[self.metric_name].scorer_class().needs_pair and "lang_pair" not in options:
             raise InputError(
                 "lang_pair is missing; pass lang_pair='de-en' to compute or to evaluate.load",
                 option="lang_pair",
@@ -336,7 +336,7 @@ class MetricModule(evaluate.Metric):
         metric = METRICS[self.metric_name]
         if metric.usual is None and not metric.requested_side(self.defaults):
             return self._known_columns()
-        return ["predictions", *metric.side_of_options(self.defaults).columns]
+        return ["predictions", *metric.resolve_side_without_preset(self.defaults).columns]
 
     def _infer_feature_from_example(self, example: dict[str, object]) -> datasets.Features:
         """Returns the types of checked columns; the method of `evaluate` assumes the same types for
@@ -362,7 +362,7 @@ class MetricModule(evaluate.Metric):
     @classmethod
     def returns(cls) -> list[str]:
         """Returns the keywords of `RETURNS` that make sense for the metric."""
-        scorer = METRICS[cls.metric_name].made_by()
+        scorer = METRICS[cls.metric_name].scorer_class()
         lacking = {
             "return_parts": not scorer.parts_help,
             "return_alignments": not scorer.alignments_help,
@@ -392,7 +392,9 @@ class MetricModule(evaluate.Metric):
         present = [name for name in self._known_columns() if columns.get(name) is not None]
         if isinstance(self.info.features, list):
             if not set(present) - {"predictions"}:
-                METRICS[self.metric_name].side_of_options({}, [])  # raises: says what is missing
+                METRICS[self.metric_name].resolve_side_without_preset(
+                    {}, []
+                )  # raises: says what is missing
             needed = ["predictions", *present]
         else:
             needed = self._known_columns()
@@ -448,12 +450,12 @@ def option_entries(metric: Metric) -> list[Entry]:
         usual = "needed then" if metric.usual is None else f'`"{metric.usual}"` by default'
         text = f"the side to compare with, if you pass texts of both: {sides} ({usual})"
         entries.append(Entry("against", "`str`", text))
-    return [*entries, *map(_field_entry, metric.settings().options().values())]
+    return [*entries, *map(_field_entry, metric.settings_class().options().values())]
 
 
 def result_entries(metric: Metric) -> list[Entry]:
     """Lists the entries of a result of ``compute``."""
-    scorer = metric.made_by()
+    scorer = metric.scorer_class()
     on_request = [
         Entry("parts", "`dict` of `list` of `float`", scorer.parts_help, "return_parts"),
         Entry("alignments", "`list` of `dict`", scorer.alignments_help, "return_alignments"),
@@ -516,7 +518,7 @@ Examples:
 
 def _field_entry(field: dataclasses.Field[Any]) -> Entry:
     """Returns the entry of a setting, with its types and its help."""
-    types = " or ".join(sorted(kind.__name__ for kind in kinds(field)))
+    types = " or ".join(sorted(kind.__name__ for kind in plain_types(field)))
     return Entry(field.name, f"`{types}`", field.metadata["help"])
 
 

@@ -182,7 +182,9 @@ def _scorer(module: "MetricModule", with_sources: bool, options: dict[str, objec
     columns: Sequence[str] = metric.columns
     if with_sources and "source" in metric.sides and not metric.requested_side(options):
         columns = ["sources"]
-    return module.scorer(**options | {"against": metric.side_of_options(options, columns)})
+    return module.scorer(
+        **options | {"against": metric.resolve_side_without_preset(options, columns)}
+    )
 
 
 def _decoded(tokenizer: "PreTrainedTokenizerBase", tokens: object) -> list[str]:

@@ -18,7 +18,7 @@ from mtmetrics.reports.comparison import SystemComparison, SystemScore, compare_
 from mtmetrics.reports.example import example
 from mtmetrics.reports.human_agreement import AgreementCurve, known_agreement
 from mtmetrics.scorers.base import Scorer
-from mtmetrics.scorers.results import MetricResult, in_turns, joined_systems
+from mtmetrics.scorers.results import MetricResult, join_systems, take_turns
 from mtmetrics.statistics.significance import SEED, bootstrap_interval
 
 _RESAMPLES = 1000
@@ -151,7 +151,7 @@ class Comparer:
             scorer.score_batches(scorer.checked_batch(texts.systems, **texts.columns).slices(lines))
             for scorer in scorers
         ]
-        for number, results in in_turns(streams):  # so that the time left holds for all
+        for number, results in take_turns(streams):  # so that the time left holds for all
             collected[number].append(results)
             done += len(results) * len(results[0].segments)
             left = (time.monotonic() - started) * (total - done) / done
@@ -172,7 +172,7 @@ class Comparer:
     def _scored_metric(
         self, offer: MetricChoice, scorer: Scorer, batches: list[list[MetricResult]], texts: Texts
     ) -> ScoredMetric:
-        results = dict(zip(texts.systems, joined_systems(batches), strict=True))
+        results = dict(zip(texts.systems, join_systems(batches), strict=True))
         scores = {name: result.segments for name, result in results.items()}
         anchors = None
         with contextlib.suppress(MTMetricsError):  # such as a preset for another language pair

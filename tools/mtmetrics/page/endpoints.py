@@ -13,7 +13,7 @@ from mtmetrics.page.offers import MetricChoice, chosen
 from mtmetrics.page.texts import Texts, from_lists
 from mtmetrics.scorers.registry import find_metric
 from mtmetrics.scorers.side import Column
-from mtmetrics.scorers.words import WordScorer, word_scorer
+from mtmetrics.scorers.words import WordScorer, require_word_scorer
 
 # An explanation holds a matrix per segment.
 MOST_EXPLAINED = 100
@@ -132,7 +132,7 @@ class Endpoints:
                     f"{texts.segments} segments: at most {MOST_EXPLAINED} are explained at once"
                 )
             offer = self._choose(metric, texts, matches_words=True)
-            words = word_scorer(self._comparer.scorer(offer, texts.lang_pair))
+            words = require_word_scorer(self._comparer.scorer(offer, texts.lang_pair))
             result = self._comparer.score(offer, texts)[_SYSTEM]
             segments = []
             for number, explanation in enumerate(_explanations(words, texts)):
@@ -179,7 +179,7 @@ class Endpoints:
 
 
 def _matches_words(offer: MetricChoice) -> bool:
-    return issubclass(find_metric(offer.spec.metric).made_by(), WordScorer)
+    return issubclass(find_metric(offer.spec.metric).scorer_class(), WordScorer)
 
 
 def _texts(
@@ -212,11 +212,11 @@ def _explanations(words: WordScorer, texts: Texts) -> Iterator[dict[str, Any]]:
     """Yields alignment and faults of each segment as plain data; None where there are none."""
     predictions = texts.systems[_SYSTEM]
     columns = {name: texts.columns[name] for name in words.side.columns}
-    alignments = words.align(predictions, **columns) if words.aligns else None
+    alignments = words.align(predictions, **columns) if words.can_align else None
     faults = None
-    if words.blames and alignments is not None:
+    if words.can_blame and alignments is not None:
         faults = words.faults(predictions, alignments)
-    elif words.blames:
+    elif words.can_blame:
         faults = words.blame(predictions, **columns)
     for number, prediction in enumerate(predictions):
         yield {

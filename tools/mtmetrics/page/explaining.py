@@ -11,7 +11,7 @@ from mtmetrics.reports.figures import label_fonts
 from mtmetrics.reports.heatmap import draw_alignment, segment_title
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.results import MetricResult
-from mtmetrics.scorers.words import aligns_words, blames_words, word_scorer
+from mtmetrics.scorers.words import can_align_words, can_blame_words, require_word_scorer
 
 # Pixels of a picture for each pixel of the page, so that it is sharp on fine screens.
 _DENSITY = 1.5
@@ -38,14 +38,14 @@ def heatmap(
     Returns:
         HTML.
     """
-    if not aligns_words(scorer):
+    if not can_align_words(scorer):
         return (
             '<div class="mt-picture"><p>This metric compares whole texts, so no words are '
             "matched.</p></div>"
         )
     parts = {name: float(values[number]) for name, values in result.parts.items()}
     title = segment_title(number + 1, float(result.segments[number]), parts)
-    [alignment] = word_scorer(scorer).align([prediction], **columns)
+    [alignment] = require_word_scorer(scorer).align([prediction], **columns)
     figure = draw_alignment(alignment, title, names=(scorer.side.fields[-1], "translation"))
     stream = io.BytesIO()
     figure.savefig(stream, format="png", dpi="figure")
@@ -63,9 +63,9 @@ def coloured(
 ) -> list[str]:
     """Returns translations in HTML, with their doubtful and wrong words marked; an empty list where
     the metric blames no words."""
-    if not blames_words(scorer):
+    if not can_blame_words(scorer):
         return []
-    faults_per_text = word_scorer(scorer).blame(predictions, **columns)
+    faults_per_text = require_word_scorer(scorer).blame(predictions, **columns)
     return [
         _marked(text, faults) for text, faults in zip(predictions, faults_per_text, strict=True)
     ]

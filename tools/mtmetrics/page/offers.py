@@ -96,8 +96,8 @@ def _descriptions() -> dict[str, Description]:
     file does not describe, with the words of their class."""
     descriptions: dict[str, Description] = tomllib.loads(_ABOUT.read_text(encoding="utf-8"))
     for name, metric in METRICS.items():
-        if name not in descriptions and (metric.where is not None or name in metric_names()):
-            scorer = metric.made_by()
+        if name not in descriptions and (metric.plugin_path is not None or name in metric_names()):
+            scorer = metric.scorer_class()
             about = _first_line(scorer)
             descriptions[name] = {"title": name, "range": scorer.scale, "about": about}
     return descriptions
@@ -166,10 +166,10 @@ def named(metrics: Sequence[str]) -> list[MetricChoice]:
     for text in metrics:
         spec = MetricSpec.parse(text).filled(None, {})
         metric = find_metric(spec.metric)
-        side = metric.side_of_preset(spec.preset, dict(spec.options))
+        side = metric.resolve_side(spec.preset, dict(spec.options))
         if len(metric.sides) > 1:
             spec = spec.having(against=side)
-        scorer = metric.made_by()
+        scorer = metric.scorer_class()
         choice = MetricChoice(
             spec=spec,
             name=text,

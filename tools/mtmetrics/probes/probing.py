@@ -23,7 +23,7 @@ from mtmetrics.reports.metric_runs import measures
 from mtmetrics.reports.styles import Grid, decimals
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.batch import Batch
-from mtmetrics.scorers.results import MetricResult, chunked, joined_systems
+from mtmetrics.scorers.results import MetricResult, column_batches, join_systems
 from mtmetrics.scorers.side import Side
 
 _PUNCTUATION = string.punctuation + "¡¿«»„“”‚‘’–—…。，、！？；：（）《》"
@@ -363,9 +363,10 @@ def match(
     )
     [column] = scorer.side.columns
     batches = (
-        Batch({"": translations}, **{column: compared}) for compared, translations in chunked(rows)
+        Batch({"": translations}, **{column: compared})
+        for compared, translations in column_batches(rows)
     )
-    [result] = joined_systems(scorer.score_batches(batches))
+    [result] = join_systems(scorer.score_batches(batches))
     precision: dict[str, dict[int, float]] = {}
     for name, values in measures(result).items():
         scores = values.reshape(candidates.shape)

@@ -319,7 +319,7 @@ def write_preset(curve: AgreementCurve, spec: MetricSpec, folder: str | Path) ->
         InputError: there is such a folder already.
     """
     options = dict(spec.options)
-    side = find_metric(spec.metric).side_of_preset(spec.preset, options)
+    side = find_metric(spec.metric).resolve_side(spec.preset, options)
     head = extending(spec.metric, str(spec.preset), f"{spec}, with people's agreement")
     plain_options = {
         name: value for name, value in options.items() if name not in ("against", "setting")

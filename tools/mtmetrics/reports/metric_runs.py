@@ -10,8 +10,8 @@ from mtmetrics.judgements.judged import Judged
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.baselines import corpus_bleu
-from mtmetrics.scorers.results import MetricResult, chunk_lines, scored_together
-from mtmetrics.scorers.side import FIELDS
+from mtmetrics.scorers.results import MetricResult, join_turns, segments_per_batch
+from mtmetrics.scorers.side import FIELD_OF_COLUMN
 from mtmetrics.scorers.signature import extended
 from mtmetrics.scorers.spec import MetricSpec
 
@@ -238,13 +238,13 @@ def score_together(scorers: Sequence[Scorer], file: Judged) -> list[list[MetricR
     """For each metric its result on each system of a file; judged segments count as one system."""
     outputs = {name: rows["translation"].tolist() for name, rows in file.outputs().items()}
     batch_sizes = [scorer.batch_segments for scorer in scorers]
-    lines = chunk_lines(batch_sizes, 1 + len(outputs)) if scorers else 0
+    batch_size = segments_per_batch(batch_sizes, 1 + len(outputs))
     streams = []
     for scorer in scorers:
         columns = _compared(scorer, file, scorer.signature)
         batch = scorer.checked_batch(outputs, **columns)
-        streams.append(scorer.score_batches(batch.slices(lines)))
-    return [[_signed(result, file) for result in systems] for systems in scored_together(streams)]
+        streams.append(scorer.score_batches(batch.slices(batch_size)))
+    return [[_signed(result, file) for result in systems] for systems in join_turns(streams)]
 
 
 def _signed(result: MetricResult, file: Judged) -> MetricResult:
@@ -257,7 +257,7 @@ def _signed(result: MetricResult, file: Judged) -> MetricResult:
 def _compared(scorer: Scorer, file: Judged, metric: str) -> dict[str, list[str]]:
     """The columns that a metric compares a file with; refused where a segment has no reference."""
     rows = next(iter(file.outputs().values()))
-    columns = {name: rows[FIELDS[name]].tolist() for name in scorer.side.columns}
+    columns = {name: rows[FIELD_OF_COLUMN[name]].tolist() for name in scorer.side.columns}
     references = columns.get("references", [])
     if None in references:
         number = references.index(None) + 1

@@ -45,7 +45,9 @@ def measured(pool: ModelPool) -> Iterator[tuple[str, Scores]]:
     for metric in METRICS.values():
         if metric.usual_preset() is None or _MINI not in preset_names(metric.name):
             continue
-        for side in metric.choices.sides_of_preset(metric.made_by().tables_of_preset(_MINI, {})):
+        for side in metric.side_choice.sides_of_preset(
+            metric.scorer_class().tables_of_preset(_MINI, {})
+        ):
             options = {"against": side} if len(metric.sides) > 1 else {}
             scorer = load_scorer(
                 metric.name,

@@ -235,7 +235,7 @@ def _side(metric: MetricSpec) -> str | None:
     known_metric = find_metric(metric.metric)
     if len(known_metric.sides) == 1:
         return None
-    return known_metric.side_of_preset(metric.preset, dict(metric.options))
+    return known_metric.resolve_side(metric.preset, dict(metric.options))
 
 
 def _masked(values: Sequence[np.ndarray], masks: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -344,7 +344,7 @@ class _Search:
         Raises:
             InputError: the metric has no such option.
         """
-        options = find_metric(metric.metric).settings().options()
+        options = find_metric(metric.metric).settings_class().options()
         for option in values_to_try:
             if option not in options:
                 names = ", ".join(options) or "none"
@@ -419,7 +419,7 @@ class _Search:
         if metric not in self._depths:
             # The layer, or a map for it, may not suit the encoder.
             options = {name: value for name, value in metric.options if name != "layer"}
-            options |= find_metric(metric.metric).made_by().options_without_pair(options)
+            options |= find_metric(metric.metric).scorer_class().options_without_pair(options)
             without_layer = dataclasses.replace(metric, options=tuple(options.items()))
             try:
                 scorer = without_layer.load(self._pool, self.files[0].lang_pair)
@@ -483,7 +483,7 @@ class _Search:
     def _compute_scores(self, metric: MetricSpec) -> list[np.ndarray]:
         """Computes for each file the (n,) scores of its segments. Metrics that only weigh parts
         differently share one run."""
-        options = find_metric(metric.metric).settings().options()
+        options = find_metric(metric.metric).settings_class().options()
         # Options such as `lm_weight`, from which a score follows without running a model again.
         weighing = {name for name, field in options.items() if field.metadata["weighs"]}
         other_options = tuple(pair for pair in metric.options if pair[0] not in weighing)
@@ -496,7 +496,7 @@ class _Search:
         scores = []
         for file, result in zip(self.files, results, strict=True):
             scorer = metric.load(self._pool, file.lang_pair)
-            scores.append(scorer.combined(result.parts))
+            scores.append(scorer.combine_parts(result.parts))
         return scores
 
 

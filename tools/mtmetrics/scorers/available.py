@@ -16,7 +16,7 @@ from mtmetrics.artifacts.presets import MODEL_KEYS, Preset, load_preset, preset_
 from mtmetrics.checks import language_of, language_pair
 from mtmetrics.errors import ArtifactError, MTMetricsError
 from mtmetrics.matching.remapping_files import is_local, mapped_pairs
-from mtmetrics.scorers.metric import Metric
+from mtmetrics.scorers.metric import MetricEntry
 from mtmetrics.scorers.side import SETTING_OF_SIDE, Table
 
 # The user supplies the file or the program of these metrics, so there is nothing to check before.
@@ -68,7 +68,7 @@ class Problem(NamedTuple):
     remedy: str
 
 
-def list_presets(metric: Metric) -> Iterator[PresetListing]:
+def list_presets(metric: MetricEntry) -> Iterator[PresetListing]:
     """Lists a metric with each of its presets, or alone if it has none.
 
     Loads no models. Metrics without models are made, to see whether a dependency is missing.
@@ -78,12 +78,12 @@ def list_presets(metric: Metric) -> Iterator[PresetListing]:
         yield PresetListing(metric.name, placeholder, [*metric.sides], ["any"], "yes")
         return
     presets = _presets(metric)
-    loads_models = metric.made_by().loads_models()
+    loads_models = metric.scorer_class().loads_models()
     if not presets and not loads_models:
         offline, lacks = _availability(metric, None, metric.sides)
         yield PresetListing(metric.name, "", [*metric.sides], ["any"], offline, lacks=lacks)
     for preset in presets:
-        sides = metric.choices.sides_of_preset(preset.settings)
+        sides = metric.side_choice.sides_of_preset(preset.settings)
         languages = _languages(preset)
         if not languages and not loads_models:
             languages = ["any"]
@@ -103,7 +103,7 @@ def list_presets(metric: Metric) -> Iterator[PresetListing]:
         )
 
 
-def _presets(metric: Metric) -> list[Preset]:
+def _presets(metric: MetricEntry) -> list[Preset]:
     if metric.name != "fluency":
         return [load_preset(metric.name, name) for name in preset_names(metric.name)]
     # Fluency has no presets of its own: it uses the language models of XMoverScore's presets.
@@ -117,7 +117,7 @@ def _presets(metric: Metric) -> list[Preset]:
 
 
 def _availability(
-    metric: Metric, preset: Preset | None, sides: Sequence[str]
+    metric: MetricEntry, preset: Preset | None, sides: Sequence[str]
 ) -> tuple[str, dict[str, str]]:
     """Returns `PresetListing.offline` and `PresetListing.lacks`."""
     problems: dict[str, Problem] = {}
@@ -136,7 +136,7 @@ def _availability(
     return offline, {side: problem.remedy for side, problem in problems.items()}
 
 
-def find_problem(metric: Metric, preset: Preset | None, side: str) -> Problem | None:
+def find_problem(metric: MetricEntry, preset: Preset | None, side: str) -> Problem | None:
     """Finds out why a metric cannot score on this machine without a network. Returns None if it can.
 
     Loads no model, so a damaged file is not noticed.
@@ -148,7 +148,7 @@ def find_problem(metric: Metric, preset: Preset | None, side: str) -> Problem | 
     """
     if metric.name in USER_SUPPLIED_METRICS:
         return None
-    if preset is None or not metric.made_by().loads_models():
+    if preset is None or not metric.scorer_class().loads_models():
         return _problem_in_making(metric, preset)
     models = [*named_models(_tables_of_side(side, preset.settings))]
     if not models:
@@ -178,12 +178,12 @@ def _tables_of_side(side: str, tables: Table) -> Table:
     return kept
 
 
-def _problem_in_making(metric: Metric, preset: Preset | None) -> Problem | None:
+def _problem_in_making(metric: MetricEntry, preset: Preset | None) -> Problem | None:
     """Makes a scorer. Returns the error as a problem, None if there is none."""
     # A plug-in, whose file or package is `where`, is code of others: it may raise any exception.
-    expected = MTMetricsError if metric.where is None else Exception
+    expected = MTMetricsError if metric.plugin_path is None else Exception
     try:
-        metric.made_by().load(None if preset is None else preset.name)
+        metric.scorer_class().load(None if preset is None else preset.name)
     except expected as error:
         return Problem(str(error), str(error))
     return None

@@ -52,7 +52,7 @@ class Baseline(Scorer):
     def compute(self, batch: Batch) -> list[PartScores]:
         scores = []
         for predictions in batch.predictions:
-            pairs = zip(batch.compared, predictions, strict=True)
+            pairs = zip(batch.sources_or_references, predictions, strict=True)
             scores.append(PartScores.plain([self.score_segment(*pair) for pair in pairs]))
         return scores
 
@@ -272,7 +272,7 @@ class Fluency(Scorer):
     class Settings(settings.Settings):
         """The options of fluency."""
 
-        lm: str | None = loading_option(settings.LANGUAGE_MODEL, usage="MODEL")
+        lm: str | None = loading_option(settings.LANGUAGE_MODEL_HELP, usage="MODEL")
 
     metric = "fluency"
     preset_keys: ClassVar = {"language_models.*": XMoverScore.preset_keys["language_models.*"]}
@@ -289,11 +289,13 @@ class Fluency(Scorer):
         self.language_model, self.floor = language_model, language_model.floor
 
     @classmethod
-    def open_preset(
+    def read_checked_preset(
         cls, preset: str | None, options: Options, *, local_files_only: bool = False
     ) -> Preset:
         """Reads a preset of XMoverScore. Only its language models are used."""
-        opened_preset = XMoverScore.open_preset(preset, {}, local_files_only=local_files_only)
+        opened_preset = XMoverScore.read_checked_preset(
+            preset, {}, local_files_only=local_files_only
+        )
         return dataclasses.replace(opened_preset, options={})
 
     @classmethod

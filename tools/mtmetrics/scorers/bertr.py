@@ -16,7 +16,7 @@ from mtmetrics.models.packed import PackedTokens
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers import settings
-from mtmetrics.scorers.base import any_truncated, encoded_columns
+from mtmetrics.scorers.base import any_truncated, encode_columns
 from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.preset_tables import encoder_table, load_remapping, target_language
 from mtmetrics.scorers.results import PartScores
@@ -47,14 +47,14 @@ class BERTR(WordScorer):
     class Settings(settings.Settings):
         """The options of BERTR."""
 
-        encoder: str | None = loading_option(settings.ENCODER, usage="MODEL")
-        layer: int | None = loading_option(settings.LAYER)
-        map: str | None = loading_option(settings.MAP)
-        maps: str | None = loading_option(settings.MAPS, usage="PATH|NAME")
+        encoder: str | None = loading_option(settings.ENCODER_HELP, usage="MODEL")
+        layer: int | None = loading_option(settings.LAYER_HELP)
+        map: str | None = loading_option(settings.MAP_HELP)
+        maps: str | None = loading_option(settings.MAPS_HELP, usage="PATH|NAME")
         special_tokens: bool = option(
             False, "count special tokens such as [CLS] as word pieces", signed="special"
         )
-        workers: int | None = option(None, settings.WORKERS)
+        workers: int | None = option(None, settings.WORKERS_HELP)
 
     settings: Settings
 
@@ -100,7 +100,7 @@ class BERTR(WordScorer):
 
         References may be read by an encoder for their language, ``[encoders.LANGUAGE]``. Sources
         need a multilingual encoder, so they are always read by the one of ``[encoder]``."""
-        side = cls.checked_side(preset, settings.against)
+        side = cls.choose_allowed_side(preset, settings.against)
         if settings.map not in (None, "none"):
             _refuse_map(side)
         table = encoder_table(
@@ -145,7 +145,7 @@ class BERTR(WordScorer):
     def _encoded(self, batch: Batch) -> list[PackedTokens]:
         """Encodes the sources or references, then the translations of each system: normalised
         vectors of word pieces, those of sources mapped."""
-        compared, *systems = encoded_columns(self.encoder, batch)
+        compared, *systems = encode_columns(self.encoder, batch)
         if self.remapping is not None:
             compared = compared.with_vectors(self.remapping.apply)
         return [column.normalized() for column in (compared, *systems)]
@@ -158,7 +158,7 @@ class BERTR(WordScorer):
     def align_batch(self, batch: Batch) -> Iterator[Alignment]:
         sides = [
             pieces(self.encoder, tokens, *column, special_tokens=self.special_tokens)
-            for tokens, column in zip(self._encoded(batch), batch.columns, strict=True)
+            for tokens, column in zip(self._encoded(batch), batch.texts_and_languages, strict=True)
         ]
         for compared, prediction in zip(*sides, strict=True):
             compared_vectors, compared_pieces = compared

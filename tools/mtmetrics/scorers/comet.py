@@ -61,7 +61,7 @@ class CometScore(WordScorer):
     metric = "comet"
     sides = tuple(Side)
     usual = Side.BOTH
-    reads_invisible: ClassVar = True
+    keeps_invisible: ClassVar = True
     usual_preset: ClassVar = "wmt22-comet-da"
     preset_keys: ClassVar = {"comet": {"model", "revision"}}
     scale = "about 0 to 1 for checkpoints since 2022"
@@ -90,7 +90,7 @@ class CometScore(WordScorer):
         itself."""
         if settings.model:
             return cls(models.comet(preset.path(settings.model)), settings=settings)
-        cls.checked_side(preset, settings.against)
+        cls.choose_allowed_side(preset, settings.against)
         table = model_table(preset, "comet", preset.settings.get("comet", {}))
         return cls(models.comet(**table), settings=settings)
 
@@ -123,18 +123,20 @@ class CometScore(WordScorer):
     def cells(self) -> Cells:
         """Cosines, of a checkpoint that finds no errors."""
         if self.model.settings.error_labels:
-            raise InputError(f"alignments: {self.why_no_words}")
+            raise InputError(f"alignments: {self.no_alignments_reason}")
         return "cosine"
 
     @property
-    def blames(self) -> bool:
+    def can_blame(self) -> bool:
         """True: an error that the network found is that of words."""
         return True
 
     def align_batch(self, batch: Batch) -> Iterator[Alignment]:
         """Matches each piece of the translation with the nearest of the reference or, where that is
         not read, of the source. No score is made of it, but of the same vectors."""
-        compared = batch.compared if batch.references is None else batch.single_references
+        compared = (
+            batch.sources_or_references if batch.references is None else batch.single_references
+        )
         [predictions] = batch.predictions
         sides = [self.model.pieces(texts) for texts in (compared, predictions)]
         for (x, first), (y, second) in zip(*sides, strict=True):
@@ -182,7 +184,7 @@ class CometScore(WordScorer):
             [text for predictions in batch.predictions for text in predictions], repeated
         )
 
-    def _floor(self) -> tuple[float, dict[str, float]]:
+    def floor_with_parts(self) -> tuple[float, dict[str, float]]:
         return self.model.settings.floor, dict.fromkeys(self.parts, self.model.settings.floor)
 
     @property

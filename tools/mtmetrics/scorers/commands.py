@@ -28,7 +28,7 @@ from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.foreign import ForeignMetric
 from mtmetrics.scorers.results import PartScores
 from mtmetrics.scorers.settings import loading_option
-from mtmetrics.scorers.side import FIELDS, Options, Side
+from mtmetrics.scorers.side import FIELD_OF_COLUMN, Options, Side
 from mtmetrics.scorers.stored import read_scores
 
 _DEFAULT_FILE = "commands.toml"
@@ -135,7 +135,9 @@ class Command:
             raise InputError(f"timeout {self.timeout:g}: must be more than 0 seconds")
         compared_columns = set(self.columns) - {"translation"}
         has_each_once = len(self.columns) == len(compared_columns) + 1
-        if not (has_each_once and compared_columns and compared_columns <= {*FIELDS.values()}):
+        if not (
+            has_each_once and compared_columns and compared_columns <= {*FIELD_OF_COLUMN.values()}
+        ):
             raise InputError(
                 f"columns {[*self.columns]}: translation and one or both of source and reference "
                 "are needed"

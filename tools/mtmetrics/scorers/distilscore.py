@@ -11,7 +11,7 @@ from mtmetrics.matching.pairs import text_cosines
 from mtmetrics.models.packed import Encoder
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers import settings
-from mtmetrics.scorers.base import Scorer, any_truncated, encoded_columns
+from mtmetrics.scorers.base import Scorer, any_truncated, encode_columns
 from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.preset_tables import encoder_table
 from mtmetrics.scorers.results import PartScores
@@ -45,7 +45,7 @@ class DistilScore(Scorer):
             ),
             usage="MODEL",
         )
-        layer: int | None = loading_option(settings.LAYER)
+        layer: int | None = loading_option(settings.LAYER_HELP)
 
     settings: Settings
 
@@ -65,7 +65,7 @@ class DistilScore(Scorer):
 
     @classmethod
     def from_preset(cls, preset: Preset, settings: Settings, models: ModelPool) -> Self:
-        side = cls.checked_side(preset, settings.against)
+        side = cls.choose_allowed_side(preset, settings.against)
         table = encoder_table(preset, settings.encoder, settings.layer)
         encoder = models.sentence_encoder(**table)
         return cls(encoder, settings=dataclasses.replace(settings, against=side))
@@ -78,7 +78,7 @@ class DistilScore(Scorer):
         }
 
     def compute(self, batch: Batch) -> list[PartScores]:
-        compared, *systems = encoded_columns(self.encoder, batch)
+        compared, *systems = encode_columns(self.encoder, batch)
         scores = []
         for system in systems:
             similarity = text_cosines(compared, system)

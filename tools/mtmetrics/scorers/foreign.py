@@ -18,7 +18,7 @@ class ForeignMetric(Scorer):
             not see it.
     """
 
-    reads_invisible: ClassVar[bool] = True
+    keeps_invisible: ClassVar[bool] = True
     lower_is_better: bool = False
 
     @property
@@ -30,5 +30,5 @@ class ForeignMetric(Scorer):
         """The scores of the (n,) numbers of a system in one chunk."""
         return PartScores.plain(0.0 - numbers if self.lower_is_better else numbers)
 
-    def _floor(self) -> tuple[float | None, dict[str, float]]:
+    def floor_with_parts(self) -> tuple[float | None, dict[str, float]]:
         return float(self._turned(np.array([self.floor])).segments[0]), {}

@@ -25,10 +25,10 @@ from mtmetrics.models.packed import PackedTokens
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers import settings
-from mtmetrics.scorers.base import Scorer, encoded_rows
+from mtmetrics.scorers.base import Scorer, encode_as_one_list
 from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.preset_tables import target_language
-from mtmetrics.scorers.results import PartScores, joined_scores
+from mtmetrics.scorers.results import PartScores, join_part_scores
 from mtmetrics.scorers.settings import loading_option, option, worker_count
 from mtmetrics.scorers.side import Side, Table
 from mtmetrics.scorers.signature import model_name
@@ -193,7 +193,7 @@ class LearnedScore(Scorer):
             ),
             usage="MODEL",
         )
-        workers: int | None = option(None, settings.WORKERS)
+        workers: int | None = option(None, settings.WORKERS_HELP)
 
     settings: Settings
 
@@ -244,7 +244,7 @@ class LearnedScore(Scorer):
             InputError: the network cannot compare with the side that the user asks for.
             ArtifactError: the network was trained for another metric.
         """
-        wanted_side = cls.resolved_side(preset, settings.against)
+        wanted_side = cls.choose_side(preset, settings.against)
         table: Table = {"model": settings.regressor}
         if not settings.regressor:
             table = _network_table(preset, wanted_side, target_language(settings.lang_pair))
@@ -284,7 +284,7 @@ class LearnedScore(Scorer):
 
     def compute(self, batch: Batch) -> list[PartScores]:
         results_of_slices = [self._scores_of_slice(part) for part in batch.slices(_SLICE_SEGMENTS)]
-        return [joined_scores(results) for results in zip(*results_of_slices, strict=True)]
+        return [join_part_scores(results) for results in zip(*results_of_slices, strict=True)]
 
     def _scores_of_slice(self, batch: Batch) -> list[PartScores]:
         """Scores each system on a slice of a batch."""
@@ -309,7 +309,7 @@ class LearnedScore(Scorer):
 
     def _read_tokens(self, batch: Batch) -> _ReadTokens:
         """Encodes all columns of a batch."""
-        tokens = encoded_rows(self.encoder, batch)
+        tokens = encode_as_one_list(self.encoder, batch)
         return _ReadTokens(tokens, with_special_tokens=self.network.composition is not None)
 
     def _predict(self, tokens: _ReadTokens, pairs: np.ndarray) -> np.ndarray:
@@ -335,7 +335,11 @@ class LearnedScore(Scorer):
                 lengths = tokens.lengths[pairs[:-1, batch.pairs]]
                 roles = self._roles(lengths, batch.compared.shape[1])
                 predicted = self.network(
-                    batch.compared, batch.predictions, batch.lengths, batch_features, roles
+                    batch.compared,
+                    batch.predictions,
+                    batch.lengths,
+                    batch_features,
+                    roles,
                 )
                 scores[batch.pairs] = predicted.cpu().numpy()
         return scores
@@ -456,7 +460,7 @@ class BiLSTM(LearnedScore):
     """A network that reads each side by itself, without attention between the sides."""
 
     metric = "bilstm"
-    why_no_words = "BiLSTM reads each side by itself; use bilstm_attention or esim"
+    no_alignments_reason = "BiLSTM reads each side by itself; use bilstm_attention or esim"
 
 
 class AttentiveScore(LearnedScore, WordScorer):
@@ -483,7 +487,7 @@ class AttentiveScore(LearnedScore, WordScorer):
     def align_batch(self, batch: Batch) -> Iterator[Alignment]:
         tokens = self._read_tokens(batch)
         attentions = self._attentions(tokens)
-        columns = zip(tokens.tokens.split(len(batch)), batch.columns, strict=True)
+        columns = zip(tokens.tokens.split(len(batch)), batch.texts_and_languages, strict=True)
         sides = [pieces(self.encoder, packed, *column) for packed, column in columns]
         for segment, (compared, prediction) in enumerate(zip(*sides, strict=True)):
             _, compared_pieces = compared

@@ -1,4 +1,4 @@
-"""The table of metrics by name; no class is imported until one is asked for."""
+"""The registry of metrics; the class of a metric is imported when it is first needed."""
 
 import dataclasses
 import importlib
@@ -20,63 +20,65 @@ if TYPE_CHECKING:
 
 
 @dataclasses.dataclass(frozen=True)
-class Metric:
-    """A name and the class of scorers behind it.
+class MetricEntry:
+    """An entry of the registry: the name of a metric, and the class of its scorers.
 
     Attributes:
-        name: of the metric.
-        scorer: module of `mtmetrics.scorers`, and the class in it; of a plug-in the class.
-        where: the file or package of a plug-in.
+        name: name of the metric.
+        scorer: the class of its scorers, as ``"module.Class"`` within `mtmetrics.scorers`; for a
+            plug-in the class itself.
+        plugin_path: for a plug-in the file or package that it comes from.
     """
 
     name: str
     scorer: "str | type[Scorer]"
-    where: str | None = None
+    plugin_path: str | None = None
 
-    def made_by(self) -> "type[Scorer]":
-        """The class of its scorers."""
+    def scorer_class(self) -> "type[Scorer]":
+        """Imports the class of its scorers."""
         if not isinstance(self.scorer, str):
             return self.scorer
         module, name = self.scorer.split(".")
         return getattr(importlib.import_module(f"mtmetrics.scorers.{module}"), name)
 
-    def settings(self) -> "type[Settings]":
-        """The class of its own options."""
-        return self.made_by().Settings
+    def settings_class(self) -> "type[Settings]":
+        """The class of its settings, whose fields are its options."""
+        return self.scorer_class().Settings
 
     def keywords(self) -> list[str]:
-        """The keywords that `load_scorer` takes for it besides preset and pool: language pair, side
-        where there is a choice, options of the metric."""
+        """The keyword arguments of `load_scorer` for this metric, apart from `preset` and `pool`:
+        ``lang_pair``, ``against`` if it can compare with several sides, and its options."""
         return [
             "lang_pair",
             *(["against"] if len(self.sides) > 1 else []),
-            *self.settings().options(),
+            *self.settings_class().options(),
         ]
 
     def usual_preset(self) -> str | None:
-        """The preset where none is named; None where none is needed."""
-        scorer = self.made_by()
-        return scorer.usual_preset if scorer.needs_preset() else None
+        """The default preset; None if the metric needs none."""
+        scorer_class = self.scorer_class()
+        return scorer_class.usual_preset if scorer_class.needs_preset() else None
 
     @property
     def takes_presets(self) -> bool:
-        """Whether a preset may be named."""
-        return self.made_by().takes_presets
+        """Whether the user may name a preset."""
+        return self.scorer_class().takes_presets
 
     @property
-    def choices(self) -> SideChoice:
-        """The choice of what to compare with."""
-        return self.made_by().side_choice()
+    def side_choice(self) -> SideChoice:
+        """The sides that it can compare with, and its default side."""
+        return self.scorer_class().side_choice()
 
     @property
     def sides(self) -> tuple[Side, ...]:
         """The sides that it can compare with."""
-        return tuple(self.choices.sides)
+        return tuple(self.side_choice.sides)
 
     @property
     def usual(self) -> Side | None:
-        """The side where both are given and `against` is not; None if that is an error."""
-        return self.choices.usual
+        """The default side: it counts if the user gives sources and references, but no `against`.
+        None if the user has to choose."""
+        return self.side_choice.usual
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -84,42 +86,43 @@ class Metric:
         return tuple(dict.fromkeys(column for side in self.sides for column in side.columns))
 
     def requested_side(self, options: Options) -> str | None:
-        """The side that options ask for, see `mtmetrics.scorers.side.requested_side`."""
-        if "setting" in self.settings().options():
+        """Returns the side that options ask for, or None. SentSim calls it `setting`, too."""
+        if "setting" in self.settings_class().options():
             return requested_side(options)
         return options.get("against")
 
-    def side_of_options(
-        self, options: Options, given_columns: Collection[str] | None = None
-    ) -> Side:
-        """Returns the side to compare with where no preset has a say, see `resolve_side`."""
-        return resolve_side(self.choices, self.requested_side(options), None, given_columns)
+    def explicit_side(self, preset: str | None, options: Options) -> Side | None:
+        """Returns the side that options ask for, else the side of the preset, if it is made for
+        only one; None if neither chooses."""
+        requested = self.requested_side(options)
+        return Side(requested) if requested else self._preset_side(preset, options)
 
-    def side_of_preset(
+    def resolve_side(
         self,
         preset: str | None,
         options: Options,
         given_columns: Collection[str] | None = None,
     ) -> Side:
-        """Returns the side to compare with, see `resolve_side`; the preset is only opened where it
-        decides."""
-        requested, preset_side = self.requested_side(options), None
+        """Returns the side to compare with, see `mtmetrics.scorers.side.resolve_side`. Opens the
+        preset only if its answer is needed."""
+        requested = self.requested_side(options)
+        preset_side = None
         if len(self.sides) > 1 and not requested:
             preset_side = self._preset_side(preset, options)
-        return resolve_side(self.choices, requested, preset_side, given_columns)
+        return resolve_side(self.side_choice, requested, preset_side, given_columns)
 
-    def chosen_side(self, preset: str | None, options: Options) -> Side | None:
-        """Returns the side that options ask for, else the only one that the preset is made for;
-        None where neither chooses."""
-        requested = self.requested_side(options)
-        return Side(requested) if requested else self._preset_side(preset, options)
+    def resolve_side_without_preset(
+        self, options: Options, given_columns: Collection[str] | None = None
+    ) -> Side:
+        """Returns the side to compare with, see `resolve_side`, without looking at a preset."""
+        return resolve_side(self.side_choice, self.requested_side(options), None, given_columns)
 
     def _preset_side(self, preset: str | None, options: Options) -> Side | None:
-        return self.choices.preset_side(self.made_by().tables_of_preset(preset, options))
+        return self.side_choice.preset_side(self.scorer_class().tables_of_preset(preset, options))
 
 
-METRICS: dict[str, Metric] = {
-    name: Metric(name, scorer)
+METRICS: dict[str, MetricEntry] = {
+    name: MetricEntry(name, scorer)
     for name, scorer in {
         "xmoverscore": "xmoverscore.XMoverScore",
         "sentsim": "sentsim.SentSim",

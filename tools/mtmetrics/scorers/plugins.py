@@ -19,7 +19,7 @@ from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.foreign import ForeignMetric
-from mtmetrics.scorers.metric import METRICS, Metric
+from mtmetrics.scorers.metric import METRICS, MetricEntry
 from mtmetrics.scorers.reloading import Origin
 from mtmetrics.scorers.results import PartScores
 from mtmetrics.scorers.settings import Settings
@@ -66,15 +66,15 @@ class PluginMetric(ForeignMetric):
     def from_preset(cls, preset: Preset, settings: Settings, models: ModelPool) -> Self:
         """Sets the options of a preset; the metric needs none."""
         if len(cls.sides) > 1 and preset.name:
-            side = cls.resolved_side(preset, settings.against)
+            side = cls.choose_side(preset, settings.against)
             settings = dataclasses.replace(settings, against=side)
         return cls(settings=settings)
 
-    def _reloading(self, origin: Origin) -> tuple[Callable[..., Scorer], tuple[Any, ...]]:
+    def _reload_call(self, origin: Origin) -> tuple[Callable[..., Scorer], tuple[Any, ...]]:
         """The metric of a file is loaded from this file again."""
-        file = METRICS[self.metric].where if self.metric in METRICS else None
+        file = METRICS[self.metric].plugin_path if self.metric in METRICS else None
         if file is None or not Path(file).is_file():
-            return super()._reloading(origin)
+            return super()._reload_call(origin)
         return _reload_from_file, (file, self.metric, origin)
 
     def open(self) -> None:
@@ -104,7 +104,7 @@ class PluginMetric(ForeignMetric):
         seen = batch.without_invisible()
         for name, predictions in seen.systems.items():
             numbers = np.zeros(len(batch))
-            filled = np.flatnonzero(~seen.blank_rows(predictions))
+            filled = np.flatnonzero(~seen.blank_mask(predictions))
             if len(filled):
                 numbers[filled] = self._scores_of(batch.take(filled.tolist()), name)
             scores.append(self._turned(numbers))
@@ -139,7 +139,7 @@ class PluginMetric(ForeignMetric):
 def _reload_from_file(file: str, metric: str, origin: Origin) -> Scorer:
     """Loads a scorer again in another process, with the plug-in that brings its metric."""
     load_plugin(file)
-    return METRICS[metric].made_by().reload(origin)
+    return METRICS[metric].scorer_class().reload(origin)
 
 
 def load_plugin(path: str | Path) -> list[str]:
@@ -152,7 +152,9 @@ def load_plugin(path: str | Path) -> list[str]:
     path = Path(path).resolve()
     if not path.is_file():
         raise InputError(f"plugin {path}: no such file")
-    if registered_names := [name for name, metric in METRICS.items() if metric.where == str(path)]:
+    if registered_names := [
+        name for name, metric in METRICS.items() if metric.plugin_path == str(path)
+    ]:
         return registered_names
     name = f"mtmetrics_plugin_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
@@ -218,10 +220,10 @@ def register(metric: type[PluginMetric], where: str) -> str:
         raise InputError(f"plugin {where}: {name}: since 2.0 the method is {needed}")
     registered = METRICS.get(name)
     if registered is not None and not (
-        isinstance(registered.scorer, type) and registered.where == where
+        isinstance(registered.scorer, type) and registered.plugin_path == where
     ):
         raise InputError(f"plugin {where}: the name {name!r} is taken by another metric")
-    METRICS[name] = Metric(name, metric, where)
+    METRICS[name] = MetricEntry(name, metric, where)
     return name
 
 

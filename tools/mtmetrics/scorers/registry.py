@@ -5,7 +5,7 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from mtmetrics.errors import InputError
-from mtmetrics.scorers.metric import METRICS, Metric
+from mtmetrics.scorers.metric import METRICS, MetricEntry
 from mtmetrics.scorers.side import resolve_side
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _COMMON = ("preset", "lang_pair", "pool", "against")
 
 
-def known_metric(name: str) -> Metric | None:
+def known_metric(name: str) -> MetricEntry | None:
     """The metric of a name, be it that of a plug-in that is installed; None where there is none."""
     if name not in METRICS:
         installed_plugins()
@@ -30,7 +30,7 @@ def installed_plugins() -> list[str]:
     return plugin_metrics()
 
 
-def find_metric(name: str) -> Metric:
+def find_metric(name: str) -> MetricEntry:
     metric = known_metric(name)
     if metric is None:
         raise InputError(f"metric {name!r}: must be one of {', '.join(METRICS)}", option="metric")
@@ -43,7 +43,7 @@ def load_scorer(metric: str, preset: str | None = None, **options: Any) -> "Scor
     Args:
         metric: one of `METRICS`.
         preset: name of a preset, or a folder with a preset.toml; the metric's default if None.
-        **options: see `Metric.keywords`; None means that the preset decides. `preset`, `lang_pair`,
+        **options: see `MetricEntry.keywords`; None means that the preset decides. `preset`, `lang_pair`,
             `pool`, and `against` with a side that it compares with, may be passed to any metric,
             also to a baseline that depends on none of them; its signature leaves them out.
 
@@ -60,6 +60,6 @@ def load_scorer(metric: str, preset: str | None = None, **options: Any) -> "Scor
                 f"{metric} has no option {name!r}; it takes: {', '.join([*presets, *keywords])}"
             )
     if len(spec.sides) == 1:
-        resolve_side(spec.choices, options.pop("against", None), None, None)
+        resolve_side(spec.side_choice, options.pop("against", None), None, None)
     set_options = {name: value for name, value in options.items() if value is not None}
-    return spec.made_by().load(preset or spec.usual_preset(), **set_options)
+    return spec.scorer_class().load(preset or spec.usual_preset(), **set_options)

@@ -1,5 +1,5 @@
-"""Results of scoring: scores with their report and signature, and how those of several batches and
-scorers go together."""
+"""The scores of a batch as a metric computes them, the result that the user gets, and functions that
+join results of several batches or let several scorers take turns."""
 
 import dataclasses
 import itertools
@@ -12,22 +12,72 @@ from mtmetrics.checks import InputReport
 from mtmetrics.scorers.degenerate import any_degenerate, signature_field
 from mtmetrics.scorers.signature import extended, with_references
 
-CHUNK_LINES = 1024
+# Segments in a batch, unless a metric asks for more or fewer.
+BATCH_SEGMENTS = 1024
+_FEWEST_BATCH_SEGMENTS = 64
+
+
+@dataclasses.dataclass(frozen=True)
+class PartScores:
+    """Scores of one system on the n segments of a batch, as a metric computes them.
+
+    Attributes:
+        segments: (n,) scores. The floor score replaces those of `empty` segments later.
+        parts: name -> (n,) values. A part is a number that goes into the score, such as the
+            similarity or the likelihood of a language model.
+        truncated: (n,) mask of segments with a truncated text.
+        empty: (n,) mask of segments in which one text has nothing to compare.
+    """
+
+    segments: np.ndarray
+    parts: dict[str, np.ndarray]
+    truncated: np.ndarray
+    empty: np.ndarray
+
+    @classmethod
+    def plain(cls, scores: Sequence[float] | np.ndarray) -> "PartScores":
+        """Returns scores without parts; no segment is truncated or empty."""
+        segments = np.array(scores, dtype=np.float64)
+        no_segment = np.zeros(len(segments), dtype=bool)
+        return cls(segments, {}, truncated=no_segment, empty=no_segment.copy())
+
+    def apply_floor(
+        self, mask: np.ndarray, floor: float | None, floor_parts: Mapping[str, float]
+    ) -> None:
+        """Marks segments as empty, and gives them the floor score and the lowest parts. Changes the
+        arrays in place.
+
+        Args:
+            mask: (n,) bool, the segments to change.
+            floor: the floor score; None if the segments keep their scores.
+            floor_parts: name of a part -> its lowest value.
+        """
+        self.empty[mask] = True
+        if floor is not None:
+            self.segments[mask] = floor
+        for name, value in floor_parts.items():
+            self.parts[name][mask] = value
+
+    def take(self, rows: np.ndarray) -> "PartScores":
+        """Returns the scores of the rows with these indices."""
+        parts = {name: values[rows] for name, values in self.parts.items()}
+        return PartScores(self.segments[rows], parts, self.truncated[rows], self.empty[rows])
 
 
 @dataclasses.dataclass(frozen=True)
 class MetricResult:
-    """Scores of one system.
+    """Scores of one system, with their report and signature.
 
     Attributes:
         segments: (n,) float64, one score per segment; higher is better.
-        parts: named (n,) float64 arrays that the score is combined from.
-        empty: (n,) bool, segments that got the floor score.
+        parts: name -> (n,) float64, the parts that the score is combined from.
+        empty: (n,) mask of the segments that count as blank. They have the floor score, if the
+            metric has one.
         report: counts of unusual segments.
-        signature: one line that pins the score.
-        unusual: name of a count of the report -> (n,) bool, the segments that it counts.
-        reference_counts: how many references segments have, each number once; none where they are
-            no lists.
+        signature: one line that identifies how the scores were computed.
+        unusual: kind of unusual segment, as in the report -> (n,) mask of the segments of that kind.
+        reference_counts: the distinct numbers of references per segment; empty if the references
+            were plain strings.
     """
 
     segments: np.ndarray
@@ -40,17 +90,18 @@ class MetricResult:
 
     @property
     def system(self) -> float:
-        """The system score: the mean over the segments, without those that were left out (NaN)."""
+        """The system score: the mean over the segments, ignoring NaN."""
         scores = self.segments[~np.isnan(self.segments)]
         return float(scores.mean()) if scores.size else np.nan
 
     @property
     def degenerate(self) -> np.ndarray:
-        """(n,) bool, segments whose output is no translation, see `DEGENERATE`."""
+        """(n,) mask of the segments whose output is not a translation, see
+        `mtmetrics.scorers.degenerate`."""
         return any_degenerate(self.unusual)
 
-    def without_degenerate(self) -> "MetricResult":
-        """The result in which scores and parts of `degenerate` segments are NaN."""
+    def with_degenerate_as_nan(self) -> "MetricResult":
+        """Returns a copy with NaN for the scores and parts of `degenerate` segments."""
         is_degenerate = self.degenerate
         parts = {
             name: np.where(is_degenerate, np.nan, values) for name, values in self.parts.items()
@@ -59,18 +110,18 @@ class MetricResult:
         signature = extended(self.signature, signature_field("null", self.unusual))
         return dataclasses.replace(self, segments=segments, parts=parts, signature=signature)
 
+    def without_parts(self) -> "MetricResult":
+        return dataclasses.replace(self, parts={})
+
     def unusual_names(self) -> list[str]:
-        """The names in `unusual` under which each segment is counted, joined by ``+``."""
+        """Returns for each segment its kinds in `unusual`, joined by ``+``; ``""`` for none."""
         masks = [mask.tolist() for mask in self.unusual.values()]
         rows = zip(*masks, strict=True)
         return ["+".join(itertools.compress(self.unusual, row)) for row in rows]
 
-    def without_parts(self) -> "MetricResult":
-        return dataclasses.replace(self, parts={})
-
     def as_dict(self, *, scores: bool = True, parts: bool = False) -> dict[str, Any]:
-        """Plain floats and lists: ``mean_score``, ``signature``, ``report``; where asked ``scores``
-        and ``parts``."""
+        """Returns plain floats and lists, ready for JSON: ``mean_score``, ``signature`` and
+        ``report``, and on request ``scores`` and ``parts``."""
         result: dict[str, Any] = {"mean_score": self.system}
         if scores:
             result["scores"] = self.segments.tolist()
@@ -79,118 +130,93 @@ class MetricResult:
         return result | {"signature": self.signature, "report": self.report.as_dict()}
 
 
-@dataclasses.dataclass(frozen=True)
-class PartScores:
-    """Scores of one system on the n segments of a batch, as a metric computes them.
+def best_rows(scores: np.ndarray, segment_of_row: np.ndarray) -> np.ndarray:
+    """Finds for each segment its row with the highest score; the first of equal ones.
 
-    Attributes:
-        segments: (n,) scores; whatever `empty` marks gets the floor score.
-        parts: named (n,) parts.
-        truncated: (n,) bool, segments of which a text was cut.
-        empty: (n,) bool, segments of which a side holds nothing that can be compared.
+    Args:
+        scores: (m,) scores of rows.
+        segment_of_row: (m,) segment index of each row, ascending.
+
+    Returns:
+        (n,) row indices.
     """
-
-    segments: np.ndarray
-    parts: dict[str, np.ndarray]
-    truncated: np.ndarray
-    empty: np.ndarray
-
-    @classmethod
-    def plain(cls, scores: Sequence[float] | np.ndarray) -> "PartScores":
-        """Scores without parts, of texts of which none was cut and none is empty."""
-        return cls(np.array(scores, dtype=np.float64), {}, *np.zeros((2, len(scores)), dtype=bool))
-
-    def set_floor(
-        self, mask: np.ndarray, floor: float | None, floor_parts: Mapping[str, float]
-    ) -> None:
-        """Marks segments as empty, and gives them the floor score and the lowest parts.
-
-        Args:
-            mask: (n,) bool, the segments.
-            floor: the score; None where segments keep their scores.
-            floor_parts: part -> its lowest value.
-        """
-        self.empty[mask] = True
-        if floor is not None:
-            self.segments[mask] = floor
-        for name, value in floor_parts.items():
-            self.parts[name][mask] = value
-
-    def take(self, rows: np.ndarray) -> "PartScores":
-        """The scores of some rows, by their numbers."""
-        parts = {name: values[rows] for name, values in self.parts.items()}
-        return PartScores(self.segments[rows], parts, self.truncated[rows], self.empty[rows])
+    best_first = np.lexsort((-scores, segment_of_row))
+    return best_first[first_rows(segment_of_row[best_first])]
 
 
-def joined_scores(batches: Sequence[PartScores]) -> PartScores:
+def first_rows(segment_of_row: np.ndarray) -> np.ndarray:
+    """Returns the (n,) index of the first row of each segment, from the ascending (m,) segment index
+    of each row."""
+    return np.flatnonzero(np.diff(segment_of_row, prepend=-1))
+
+
+def join_part_scores(batches: Sequence[PartScores]) -> PartScores:
     """Joins the scores of one system on several batches, one after the other."""
-    parts = {
-        name: np.concatenate([scores.parts[name] for scores in batches])
-        for name in batches[0].parts
-    }
     return PartScores(
         np.concatenate([scores.segments for scores in batches]),
-        parts,
+        _join_named([scores.parts for scores in batches]),
         np.concatenate([scores.truncated for scores in batches]),
         np.concatenate([scores.empty for scores in batches]),
     )
 
 
-def joined(results: Sequence[MetricResult]) -> MetricResult:
-    """Joins the results of one system on several chunks."""
+def join_results(batches: Sequence[MetricResult]) -> MetricResult:
+    """Joins the results of one system on several batches, one after the other."""
     report = InputReport()
-    for result in results:
+    for result in batches:
         report.add(result.report)
-    parts = {
-        name: np.concatenate([result.parts[name] for result in results])
-        for name in results[0].parts
-    }
-    segments = np.concatenate([result.segments for result in results])
-    empty = np.concatenate([result.empty for result in results])
-    unusual = {
-        name: np.concatenate([result.unusual[name] for result in results])
-        for name in results[0].unusual
-    }
-    counts = frozenset().union(*(result.reference_counts for result in results))
-    signature = with_references(results[0].signature, counts)
-    return MetricResult(segments, parts, empty, report, signature, unusual, counts)
+    counts = frozenset().union(*(result.reference_counts for result in batches))
+    return MetricResult(
+        np.concatenate([result.segments for result in batches]),
+        _join_named([result.parts for result in batches]),
+        np.concatenate([result.empty for result in batches]),
+        report,
+        with_references(batches[0].signature, counts),
+        _join_named([result.unusual for result in batches]),
+        counts,
+    )
 
 
-def joined_systems(chunks: Iterable[list[MetricResult]]) -> list[MetricResult]:
-    """Joins the results of all systems on several chunks: one result per system, none where there
-    are no chunks."""
-    return [joined(system) for system in zip(*chunks, strict=True)]
+def _join_named(batches: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    return {name: np.concatenate([arrays[name] for arrays in batches]) for name in batches[0]}
 
 
-def in_turns(
+def join_systems(batches: Iterable[list[MetricResult]]) -> list[MetricResult]:
+    """Joins the results of all systems on several batches: one result per system; an empty list
+    without batches."""
+    return [join_results(results) for results in zip(*batches, strict=True)]
+
+
+def take_turns(
     streams: Sequence[Iterator[list[MetricResult]]],
 ) -> Iterator[tuple[int, list[MetricResult]]]:
     """Scores the same segments with several scorers, which take turns after every batch.
 
-    So the cache of an encoder still holds the texts of a batch when the next scorer needs them. A
-    scorer that needs its whole input first gives everything in its first turn.
+    That way the cache of an encoder still holds the texts of a batch when the next scorer needs
+    them. A scorer that needs its whole input first gives all its results in its first turn.
 
     Args:
         streams: the generators of `Scorer.score_batches`, one per scorer.
 
     Yields:
-        The number of the scorer, and a result per system.
+        The index of the scorer, and a result per system.
     """
     running = dict(enumerate(streams))
     while running:
-        for number, stream in list(running.items()):
+        for index, stream in list(running.items()):
             if (results := next(stream, None)) is None:
-                del running[number]
+                del running[index]
             else:
-                yield number, results
+                yield index, results
 
 
-def scored_together(streams: Sequence[Iterator[list[MetricResult]]]) -> list[list[MetricResult]]:
-    """Returns for each scorer its result on each system; the scorers work `in_turns`."""
-    collected: list[list[list[MetricResult]]] = [[] for _ in streams]
-    for number, results in in_turns(streams):
-        collected[number].append(results)
-    return [joined_systems(chunks) for chunks in collected]
+def join_turns(streams: Sequence[Iterator[list[MetricResult]]]) -> list[list[MetricResult]]:
+    """Lets several scorers take turns, see `take_turns`, and returns for each its result on each
+    system."""
+    batches_of_scorer: list[list[list[MetricResult]]] = [[] for _ in streams]
+    for index, results in take_turns(streams):
+        batches_of_scorer[index].append(results)
+    return [join_systems(batches) for batches in batches_of_scorer]
 
 
 def total_report(results: Iterable[MetricResult]) -> InputReport:
@@ -201,40 +227,27 @@ def total_report(results: Iterable[MetricResult]) -> InputReport:
     return report
 
 
-def chunk_lines(lines: Sequence[int], columns: int) -> int:
-    """Returns how many rows of texts make a chunk.
+def segments_per_batch(batch_sizes: Sequence[int], columns: int) -> int:
+    """Returns how many segments to score at a time.
 
-    Several scorers take turns after smaller chunks, so that the cache of an encoder still holds the
-    texts of a chunk for the next scorer; unless one of them asks for larger chunks than usual.
+    Several scorers share smaller batches, so that the cache of an encoder still holds the texts of a
+    batch for the next scorer. If a scorer asks for larger batches than the default, its size counts.
 
     Args:
-        lines: `Scorer.batch_segments` of each scorer; empty where only columns of numbers are judged.
-        columns: number of columns of texts in a row.
+        batch_sizes: `Scorer.batch_segments` of each scorer; may be empty.
+        columns: number of texts per segment.
     """
-    most = max(lines, default=CHUNK_LINES)
-    if len(lines) == 1 or most > CHUNK_LINES:
-        return most
-    return max(64, CHUNK_LINES // columns)
+    largest = max(batch_sizes, default=BATCH_SEGMENTS)
+    if len(batch_sizes) == 1 or largest > BATCH_SEGMENTS:
+        return largest
+    return max(_FEWEST_BATCH_SEGMENTS, BATCH_SEGMENTS // columns)
 
 
-def chunked(
-    rows: Iterable[Sequence[str]], lines: int | None = CHUNK_LINES
+def column_batches(
+    rows: Iterable[Sequence[str]], size: int | None = BATCH_SEGMENTS
 ) -> Iterator[list[list[str]]]:
-    """Yields lists of columns, each of at most `lines` rows; one of all rows if None."""
-    rows = iter(rows)
-    while block := list(itertools.islice(rows, lines)):
-        yield [list(column) for column in zip(*block, strict=True)]
-
-
-def best_of_each(scores: np.ndarray, segment_of_row: np.ndarray) -> np.ndarray:
-    """Finds the row with the highest score of each segment, the first of equal ones.
-
-    Args:
-        scores: (m,) scores of rows.
-        segment_of_row: (m,) numbers of segments, ascending.
-
-    Returns:
-        (n,) numbers of rows.
-    """
-    order = np.lexsort((-scores, segment_of_row))
-    return order[np.flatnonzero(np.diff(segment_of_row[order], prepend=-1))]
+    """Splits rows into batches of at most `size` rows (one batch if None), and yields each as a list
+    of columns."""
+    remaining_rows = iter(rows)
+    while batch := list(itertools.islice(remaining_rows, size)):
+        yield [list(column) for column in zip(*batch, strict=True)]

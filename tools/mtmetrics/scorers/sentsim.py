@@ -18,10 +18,10 @@ from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.text_units import TextUnits
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers import settings
-from mtmetrics.scorers.base import any_truncated, encoded_columns
+from mtmetrics.scorers.base import any_truncated, encode_columns
 from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.preset_tables import target_language
-from mtmetrics.scorers.results import MetricResult, PartScores, joined
+from mtmetrics.scorers.results import MetricResult, PartScores, join_results
 from mtmetrics.scorers.settings import loading_option, option, worker_count
 from mtmetrics.scorers.side import SETTING_OF_SIDE, Side, Table, requested_side, resolve_side
 from mtmetrics.scorers.signature import model_name
@@ -102,7 +102,7 @@ class SentSim(WordScorer):
             "another encoder of words: a folder, a bundled artifact, or a Hub repository",
             usage="MODEL",
         )
-        layer: int | None = loading_option(settings.LAYER)
+        layer: int | None = loading_option(settings.LAYER_HELP)
         w1: float = option(
             _DEFAULT_WEIGHT,
             "weight of the first of two parts, the similarity of sentences",
@@ -128,7 +128,7 @@ class SentSim(WordScorer):
             "published code does not",
             preset="normalize_vectors",
         )
-        workers: int | None = option(None, settings.WORKERS)
+        workers: int | None = option(None, settings.WORKERS_HELP)
 
     settings: Settings
 
@@ -237,9 +237,9 @@ class SentSim(WordScorer):
         """
         encoded: dict[str, list[PackedTokens]] = {}
         if self.parts != ("sss",):
-            encoded["words"] = encoded_columns(self.words, batch)
+            encoded["words"] = encode_columns(self.words, batch)
         if "sss" in self.parts:
-            encoded["sentences"] = encoded_columns(self.sentences, batch)
+            encoded["sentences"] = encode_columns(self.sentences, batch)
         columns = zip(*encoded.values(), strict=True)
         return [dict(zip(encoded, column, strict=True)) for column in columns]
 
@@ -272,7 +272,7 @@ class SentSim(WordScorer):
             return
         results_of_systems = list(zip(*results, strict=True))
         if results_of_systems:
-            yield [self._scaled_by_extremes(joined(chunks)) for chunks in results_of_systems]
+            yield [self._scaled_by_extremes(join_results(chunks)) for chunks in results_of_systems]
 
     def _scaled_by_extremes(self, result: MetricResult) -> MetricResult:
         """Returns the result of a system with the scores that the extremes of its parts give."""
@@ -285,14 +285,14 @@ class SentSim(WordScorer):
         segments = np.where(result.empty, sum(self.weights), self._combine(parts, bounds))
         return dataclasses.replace(result, segments=segments, parts=parts)
 
-    def combined(self, parts: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Combines parts that are computed already, see `Scorer.combined`. With
+    def combine_parts(self, parts: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Combines parts that are computed already, see `Scorer.combine_parts`. With
         ``normalize="batch"`` their extremes are the bounds."""
         if self.normalize == "fixed":
             return self._combine(parts, self.bounds)
         return self._combine(parts, {name: _extremes(values) for name, values in parts.items()})
 
-    def _floor(self) -> tuple[float, dict[str, float]]:
+    def floor_with_parts(self) -> tuple[float, dict[str, float]]:
         """Returns the score and the parts of a segment with a blank side. All of its scaled parts
         are 0, so its score is the sum of the weights."""
         if self.normalize == "batch":  # `_scaled_by_extremes` sets the final values
@@ -315,16 +315,16 @@ class SentSim(WordScorer):
             return "cosine"
         if "wmd" in self.parts:
             return "cost"
-        raise InputError(f"alignments: {self.why_no_words}")
+        raise InputError(f"alignments: {self.no_alignments_reason}")
 
     def align_batch(self, batch: Batch) -> Iterator[Alignment]:
         cells = self.cells
-        packed = encoded_columns(self.words, batch)
+        packed = encode_columns(self.words, batch)
         if cells == "cosine" or self.normalize_vectors:
             packed = [side.normalized() for side in packed]
         sides = (
             pieces(self.words, tokens, *column, special_tokens=cells == "cosine")
-            for tokens, column in zip(packed, batch.columns, strict=True)
+            for tokens, column in zip(packed, batch.texts_and_languages, strict=True)
         )
         for (x, x_pieces), (y, y_pieces) in zip(*sides, strict=True):
             # A special token, whose span is (0, 0), may be matched, but has no mass to be moved.
@@ -355,17 +355,17 @@ class SentSim(WordScorer):
                 f"preset {preset.name}: has neither a [src-mt] nor an [mt-ref] table",
                 option="preset",
             )
-        side = cls.checked_side(preset, _side_of_settings(settings))
+        side = cls.choose_allowed_side(preset, _side_of_settings(settings))
         target = target_language(settings.lang_pair)
         table_name, table = _model_table(preset, SETTING_OF_SIDE[side], target)
-        if settings.combine is not None and "variant" in settings.requested:
+        if settings.combine is not None and "variant" in settings.set_by_user:
             raise InputError(
                 f"variant {settings.variant!r} and combine {settings.combine!r} both say what is "
                 "combined; pass one of them",
                 option="variant",
             )
         preset_variant = tables.get("score", {}).get("variant", cls.Settings.variant)
-        if "combine" in settings.requested or settings.variant != preset_variant:
+        if "combine" in settings.set_by_user or settings.variant != preset_variant:
             # The weights of the preset belong to the parts of the preset.
             settings = settings.without_preset_values(["w1", "w2"])
         if settings.normalize == "fixed":
@@ -431,7 +431,7 @@ def _refuse_other_bounds(preset: Preset, table: Table, settings: SentSim.Setting
     }
     for name, preset_value in settings_of_bounds.items():
         user_value = getattr(settings, name)
-        if name in settings.requested and user_value != preset_value:
+        if name in settings.set_by_user and user_value != preset_value:
             raise InputError(
                 f"{name} {user_value!r}: the bounds of preset {preset.name} belong to {name} "
                 f"{preset_value}; pass normalize='batch' too",

@@ -1,5 +1,6 @@
-"""Settings of metrics. An option is one field, which holds its type, default and help, and its keys
-in presets and in the signature; all that shows or reads options takes them from there."""
+"""Settings of metrics. An option is one field of a dataclass, with its type, default and help, and its
+keys in presets and in the signature. Everything that shows or reads options takes them from this
+field."""
 
 import dataclasses
 import inspect
@@ -14,26 +15,18 @@ from mtmetrics.artifacts.presets import Preset
 from mtmetrics.checks import choice, number, positive
 from mtmetrics.errors import InputError
 
-_PLAIN = (bool, int, float, str)
-# How plain values are written on the command line, and what they are called.
-_WORDS = {"true": True, "false": False}
-_WHOLE, _NUMBER = (
-    re.compile(r"[+-]?[0-9]+"),
-    re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"),
-)
-_KINDS = {bool: "true or false", int: "a whole number", float: "a number"}
-# Help that several metrics share, so that the command line says it once.
-ENCODER = "another encoder: a folder, a bundled artifact, or a Hub repository"
-LAYER = "layer of the encoder whose vectors are read; 0 holds the embeddings"
-MAP = "linear map that brings the two languages closer: none, clp, umd, clp+umd or umd+clp"
-MAPS = "where the map lies: a file, a folder of maps, or the name of a map artifact"
-LANGUAGE_MODEL = "language model of the target language, or none to score without it"
-WORKERS = "threads that match words (default: one per core, at most 4)"
+# Help texts that several metrics share.
+ENCODER_HELP = "another encoder: a folder, a bundled artifact, or a Hub repository"
+LAYER_HELP = "layer of the encoder whose vectors are read; 0 holds the embeddings"
+MAP_HELP = "linear map that brings the two languages closer: none, clp, umd, clp+umd or umd+clp"
+MAPS_HELP = "where the map lies: a file, a folder of maps, or the name of a map artifact"
+LANGUAGE_MODEL_HELP = "language model of the target language, or none to score without it"
+WORKERS_HELP = "threads that match words (default: one per core, at most 4)"
 
 
 def option(
     default: Any,
-    text: str,
+    help_text: str,
     *,
     usage: str | None = None,
     choices: tuple[str, ...] = (),
@@ -41,22 +34,22 @@ def option(
     signed: str | None = None,
     weighs: bool = False,
 ) -> Any:
-    """A field of `Settings`.
+    """Makes a field of `Settings`.
 
     Args:
-        default: its value where neither the user nor the preset says another one.
-        text: its help on the command line, and its documentation as a keyword.
+        default: its value if neither the user nor the preset sets one.
+        help_text: its help on the command line, and its documentation as a keyword.
         usage: placeholder of its value in help; by default its name in capitals.
-        choices: the values that it may have, besides the default.
-        preset: key under which the table ``[score]`` of a preset may hold it; None where a preset
-            cannot set it.
-        signed: key under which the signature shows values other than the default; None where the
-            metric's own `signature_fields` shows them, or where it changes no score.
+        choices: the values that it may have; empty if all values of its type may. A default of None
+            is allowed too.
+        preset: its key in the table ``[score]`` of a preset; None if a preset cannot set it.
+        signed: its key in the signature, which shows values other than the default; None if the
+            metric's `signature_fields` shows it, or if it changes no score.
         weighs: whether it changes only how the parts are combined into a score, see
-            `Scorer.combined`, so that tuning it computes no part again.
+            `Scorer.combine_parts`. Such an option can be tuned without recomputing the parts.
     """
     metadata = {
-        "help": text,
+        "help": help_text,
         "usage": usage,
         "choices": choices,
         "preset": preset,
@@ -67,51 +60,44 @@ def option(
     return dataclasses.field(default=default, metadata=metadata)
 
 
-def loading_option(text: str, *, usage: str | None = None, preset: str | None = None) -> Any:
-    """A field of `Settings` that says what ``from_preset`` loads, such as a model; None where the
-    preset says it. A scorer that is made from loaded objects does not take it.
+def loading_option(help_text: str, *, usage: str | None = None, preset: str | None = None) -> Any:
+    """Makes a field of `Settings` for something that `from_preset` loads, such as a model. Its default
+    is None: the preset decides. A scorer that is made from loaded objects does not take it.
 
     Args:
-        text, usage, preset: as of `option`.
+        help_text, usage, preset: as for `option`.
     """
-    metadata = {
-        "help": text,
-        "usage": usage,
-        "choices": (),
-        "preset": preset,
-        "signed": None,
-        "weighs": False,
-        "loads": True,
-    }
-    return dataclasses.field(default=None, metadata=metadata)
+    field = option(None, help_text, usage=usage, preset=preset)
+    return dataclasses.field(default=None, metadata={**field.metadata, "loads": True})
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings:
-    """The settings of a metric: language pair, side, and its own options.
+    """The settings of a metric: language pair, side, and its options.
 
-    A subclass has one field, made by `option`, for each option. From it come the option of the
-    command line, the keyword of `mtmetrics.load` and of the `evaluate` module with its
-    documentation, the key of presets, and that of the signature.
+    A subclass has one field for each option, made by `option` or `loading_option`. Everything else
+    is derived from the field: the option of the command line, the keyword of `mtmetrics.load` and of
+    the Hugging Face `evaluate` module with its documentation, and the keys in presets and in the
+    signature.
 
     Attributes:
-        lang_pair: such as ``"de-en"``; None where it is not given.
-        against: the side that the user asks for; None where nobody asks.
-        requested: names of the options that the user set; all others are as the preset has them, or
-            defaults.
+        lang_pair: such as ``"de-en"``; None if the user names none.
+        against: the side that the user asks for, or None.
+        set_by_user: names of the options that the user set. All others have the value of the preset
+            or the default.
 
     Raises:
-        InputError: a value is none of its `choices`, or no number where one is needed.
+        InputError: a value is not one of its `choices`, or not a number although one is needed.
     """
 
     lang_pair: str | None = None
     against: str | None = None
-    requested: frozenset[str] = dataclasses.field(default=frozenset(), repr=False, compare=False)
+    set_by_user: frozenset[str] = dataclasses.field(default=frozenset(), repr=False, compare=False)
 
     def __init_subclass__(cls, **keywords: Any) -> None:
-        """Turns annotations that are text, as ``from __future__ import annotations`` makes them,
-        into types, so that fields know these. Raises a `NameError` where one names something that
-        is not defined yet."""
+        """Resolves string annotations, such as those made by ``from __future__ import annotations``,
+        so that the fields hold types. Raises a `NameError` if an annotation names something that is
+        not defined yet."""
         super().__init_subclass__(**keywords)
         hints = typing.get_type_hints(cls)
         cls.__annotations__ = {name: hints[name] for name in inspect.get_annotations(cls)}
@@ -121,66 +107,68 @@ class Settings:
             value = getattr(self, name)
             if value is None or isinstance(value, bool):
                 continue
+            types_of_option = plain_types(field)
             if field.metadata["choices"]:
                 choice(name, value, field.metadata["choices"])
-            elif kinds(field) in ({float}, {int, float}):
+            elif types_of_option in ({float}, {int, float}):
                 number(name, value)
-            elif kinds(field) == {int} and name != "layer":
+            # Layer 0 is the embeddings; all other whole numbers are counts.
+            elif types_of_option == {int} and name != "layer":
                 positive(name, value)
 
     @classmethod
     def options(cls) -> dict[str, dataclasses.Field[Any]]:
-        """The fields of options by their names."""
+        """The fields of options, by name."""
         return {field.name: field for field in dataclasses.fields(cls) if "help" in field.metadata}
 
     @classmethod
-    def scoring_options(cls) -> list[str]:
-        """Names of the options that a scorer takes which is made from loaded objects."""
+    def non_loading_options(cls) -> list[str]:
+        """Names of the options that a scorer made from loaded objects takes."""
         return [name for name, field in cls.options().items() if not field.metadata["loads"]]
 
     @classmethod
     def preset_keys(cls) -> set[str]:
-        """The keys of the table ``[score]`` of a preset."""
+        """The keys that the table ``[score]`` of a preset may have."""
         return {field.metadata["preset"] for field in cls.options().values()} - {None}
 
     @classmethod
     def of_preset(
         cls,
         preset: Preset,
-        requested: Mapping[str, Any],
+        user_options: Mapping[str, Any],
         *,
         lang_pair: str | None,
         against: str | None,
     ) -> Self:
-        """Settings as the user wants them, else as the preset says, else the defaults.
+        """Makes settings from the options of the user, then those of the preset, then the defaults.
 
         Raises:
-            InputError: there is no such option, or as the class.
+            InputError: an option is unknown, or a value is wrong, see the class.
         """
-        refuse_unknown_options(requested, list(cls.options()))
+        refuse_unknown_options(user_options, list(cls.options()))
         score_table = preset.settings.get("score", {})
-        values = {
+        preset_options = {
             name: score_table[field.metadata["preset"]]
             for name, field in cls.options().items()
             if field.metadata["preset"] in score_table
         }
         return cls(
-            **values | dict(requested),
+            **{**preset_options, **user_options},
             lang_pair=lang_pair,
             against=against,
-            requested=frozenset(requested),
+            set_by_user=frozenset(user_options),
         )
 
     def without_preset_values(self, names: Collection[str]) -> Self:
-        """Settings in which some options have their defaults, unless the user set them."""
+        """Returns a copy in which these options have their defaults, unless the user set them."""
         options = self.options()
         defaults: dict[str, Any] = {
-            name: options[name].default for name in names if name not in self.requested
+            name: options[name].default for name in names if name not in self.set_by_user
         }
         return dataclasses.replace(self, **defaults)
 
     def signature_fields(self) -> dict[str, object]:
-        """Returns the options with a key of the signature that differ from their defaults: key ->
+        """Returns the options that have a key in the signature and differ from their default: key ->
         value."""
         fields: dict[str, object] = {}
         for name, field in self.options().items():
@@ -191,19 +179,20 @@ class Settings:
 
 
 def refuse_unknown_options(names: Iterable[str], options: Sequence[str]) -> None:
-    """Raises an `InputError` at the first name that is no option."""
+    """Raises an `InputError` if a name is not an option."""
     for name in names:
         if name not in options:
             raise InputError(f"unknown option {name!r}; there are: {', '.join(options) or 'none'}")
 
 
-def kinds(field: dataclasses.Field[Any]) -> set[type]:
-    """The types of plain values that an option may have."""
-    return _members(field.type) & {*_PLAIN}
+def plain_types(field: dataclasses.Field[Any]) -> set[type]:
+    """Returns the types that the value of an option may have, of bool, int, float and str."""
+    return _members(field.type) & {bool, int, float, str}
 
 
 def _members(annotation: Any) -> set[Any]:
-    """The types that are joined in an annotation."""
+    """Returns the members of a union, the types of the values of a literal, or else the annotation
+    itself."""
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin in (typing.Union, types.UnionType):
         return {member for argument in arguments for member in _members(argument)}
@@ -212,30 +201,38 @@ def _members(annotation: Any) -> set[Any]:
     return {annotation}
 
 
-def plain_value(possible: Collection[type], text: str) -> bool | int | float | str:
-    """The value that a text stands for, of the first type that fits: a truth value, a number, text.
+_TRUTH_VALUES = {"true": True, "false": False}
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_TYPE_LABELS = {bool: "true or false", int: "a whole number", float: "a number"}
+
+
+def parse_value(allowed_types: Collection[type], text: str) -> bool | int | float | str:
+    """Parses a text of the command line as the first of these types that fits: bool, int, float, str.
 
     Raises:
-        InputError: it stands for none of the possible types.
+        InputError: the text fits none of the allowed types. The message says only which are needed;
+            the caller names the option.
 
     Example:
-        >>> plain_value({int, str}, "3"), plain_value({str}, "3")
+        >>> parse_value({int, str}, "3"), parse_value({str}, "3")
         (3, '3')
     """
-    if bool in possible and text.lower() in _WORDS:
-        return _WORDS[text.lower()]
-    if int in possible and _WHOLE.fullmatch(text):
+    if bool in allowed_types and text.lower() in _TRUTH_VALUES:
+        return _TRUTH_VALUES[text.lower()]
+    if int in allowed_types and _INTEGER.fullmatch(text):
         return int(text)
-    if float in possible and _NUMBER.fullmatch(text):
+    if float in allowed_types and _NUMBER.fullmatch(text):
         return float(text)
-    if str in possible:
+    if str in allowed_types:
         return text
-    raise InputError(
-        f"{' or '.join(name for kind, name in _KINDS.items() if kind in possible)} is needed"
-    )
+    needed = [label for type_, label in _TYPE_LABELS.items() if type_ in allowed_types]
+    raise InputError(f"{' or '.join(needed)} is needed")
 
 
 def worker_count(workers: int | None) -> int:
-    """Checks a number of workers; None means one per core, at most 4: more bring nothing, since one
-    process feeds them all."""
-    return positive("workers", min(os.cpu_count() or 1, 4) if workers is None else workers)
+    """Checks the value of an option `workers`; None means one per core, at most 4. More workers do
+    not help, since one process prepares the work for all of them."""
+    if workers is None:
+        workers = min(os.cpu_count() or 1, 4)
+    return positive("workers", workers)

@@ -1,4 +1,5 @@
-"""Sides: translations are compared with the source, a reference or both; how one is chosen."""
+"""Side: the texts that translations are compared with (the source, a reference or both), and how it
+is chosen."""
 
 import enum
 from collections.abc import Collection, Mapping, Sequence
@@ -10,10 +11,10 @@ from mtmetrics.errors import InputError
 Column = Literal["sources", "references"]
 # Options as a user passes them, by their names.
 Options = Mapping[str, Any]
-# A table of a preset, as TOML gives it.
+# A table of a preset, or a whole preset, which is a table of tables.
 Table = Mapping[str, Any]
-# Column of texts -> the field of a row that holds one of them.
-FIELDS: dict[Column, str] = {"sources": "source", "references": "reference"}
+# Name of a column -> name of the field that holds its text in one row.
+FIELD_OF_COLUMN: dict[Column, str] = {"sources": "source", "references": "reference"}
 
 
 class Side(enum.StrEnum):
@@ -25,7 +26,7 @@ class Side(enum.StrEnum):
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """The columns of texts that are compared with."""
+        """The columns that translations are compared with."""
         if self is Side.SOURCE:
             return ("sources",)
         if self is Side.REFERENCE:
@@ -34,27 +35,28 @@ class Side(enum.StrEnum):
 
     @property
     def fields(self) -> list[str]:
-        """The fields of a row that are compared with."""
-        return [FIELDS[column] for column in self.columns]
+        """The fields of a row that translations are compared with."""
+        return [FIELD_OF_COLUMN[column] for column in self.columns]
 
     @property
     def label(self) -> str:
-        """The side as a sentence names it."""
+        """The side in a sentence, behind "the"."""
         return "source and the reference" if self is Side.BOTH else self.value
 
 
-# Setting, as the paper of SentSim calls it -> the side.
+# The paper of SentSim calls the side a setting. Name of a setting -> the side.
 SIDE_OF_SETTING = {"src-mt": Side.SOURCE, "mt-ref": Side.REFERENCE}
 SETTING_OF_SIDE = {side: setting for setting, side in SIDE_OF_SETTING.items()}
 
 
 class SideChoice(NamedTuple):
-    """The choice that a metric leaves of what to compare with.
+    """The sides that a metric offers, and its default.
 
     Attributes:
         metric: name of the metric.
         sides: the sides that it can compare with.
-        usual: the side where texts of both are given and nobody chooses; None if that is an error.
+        usual: the default side, if sources and references are given and the user does not choose;
+            None if the user has to.
     """
 
     metric: str
@@ -62,28 +64,32 @@ class SideChoice(NamedTuple):
     usual: Side | None
 
     def sides_of_preset(self, tables: Table) -> list[Side]:
-        """Returns the sides that a preset with these tables is made for; all where it names
-        none."""
-        named_side = tables.get("score", {}).get("against")
-        if named_side is not None:
-            preset_sides = {named_side}
+        """Returns the sides that a preset with these tables is made for; all sides of the metric if
+        the preset names none of them."""
+        score_table = tables.get("score", {})
+        if "against" in score_table:
+            preset_sides = {score_table["against"]}
         else:
+            # Presets of learned metrics have a network for each side.
             preset_sides = {*tables.get("regressors", {})}
+            # Presets of SentSim have models for a setting, [mt-ref], or for the setting in each
+            # target language, [mt-refs.en].
             for side, setting in SETTING_OF_SIDE.items():
                 if {setting, f"{setting}s"} & tables.keys():
                     preset_sides.add(side)
-        return [side for side in self.sides if side in preset_sides] or [*self.sides]
+        matching_sides = [side for side in self.sides if side in preset_sides]
+        return matching_sides or list(self.sides)
 
     def preset_side(self, tables: Table) -> Side | None:
-        """Returns the one side that a preset with these tables is made for; None where it leaves
-        the choice."""
+        """Returns the one side that a preset with these tables is made for. Returns None if the
+        preset leaves the choice open, or the metric has only one side."""
         sides = self.sides_of_preset(tables)
         return sides[0] if len(sides) == 1 and len(self.sides) > 1 else None
 
 
 def requested_side(options: Options) -> str | None:
-    """Returns the side that options ask for, by `against` or by SentSim's alias `setting`; None
-    where they ask for none.
+    """Returns the side that options ask for, by `against` or by SentSim's alias `setting`; None if
+    they ask for none.
 
     Raises:
         InputError: an unknown setting, or one that contradicts `against`.
@@ -102,63 +108,66 @@ def requested_side(options: Options) -> str | None:
 
 
 def resolve_side(
-    choices: SideChoice,
+    side_choice: SideChoice,
     requested: str | None,
     preset_side: Side | None,
     given_columns: Collection[str] | None,
 ) -> Side:
     """Returns the side that a metric is to compare with.
 
-    The user's request decides; without one the preset, where it is made for one side; then the
-    columns that are given; then what is usual for the metric.
+    The user's request decides; without one the preset, if it is made for one side and the texts of
+    that side are given; then the columns that are given; then the default of the metric.
 
     Args:
-        choices: what the metric can compare with, and what is usual.
+        side_choice: the sides that the metric offers, and its default.
         requested: the side that the user asks for, see `requested_side`.
-        preset_side: the only side that the preset is made for.
-        given_columns: the columns of texts that the user passed; None where they are not known.
+        preset_side: the only side that the preset is made for; None if it is made for several.
+        given_columns: the columns of texts that the user passed; None if they are not known yet.
 
     Raises:
         InputError: the metric cannot compare with that side, its texts are not given, or nothing
             says which side counts.
     """
-    possible = [
+    available_sides = [
         side
-        for side in choices.sides
+        for side in side_choice.sides
         if given_columns is None or {*side.columns} <= {*given_columns}
     ]
     if requested is not None:
-        return _checked_request(choices, requested, possible)
-    if not possible:
-        columns = _columns_label(choices.sides)
+        return _checked_request(side_choice, requested, available_sides)
+    if not available_sides:
+        columns = _columns_label(side_choice.sides)
         raise InputError(
-            f"{choices.metric} compares predictions with {columns}; pass {columns}",
+            f"{side_choice.metric} compares predictions with {columns}; pass {columns}",
             mentions=["sources", "references"],
         )
-    if preset_side is not None and preset_side in possible:
+    if preset_side is not None and preset_side in available_sides:
         return preset_side
-    if len(possible) == 1:
-        return possible[0]
-    if choices.usual is not None:
-        return choices.usual
-    problem = f"{choices.metric}: both sources and references are given"
+    if len(available_sides) == 1:
+        return available_sides[0]
+    if side_choice.usual is not None:
+        return side_choice.usual
     if given_columns is None:
-        problem = f"{choices.metric} compares with the source or the reference"
+        problem = f"{side_choice.metric} compares with the source or the reference"
+    else:
+        problem = f"{side_choice.metric}: both sources and references are given"
     raise InputError(
         f"{problem}: pass against='source' or against='reference'",
         mentions=["against='source'", "against='reference'"],
     )
 
 
-def _checked_request(choices: SideChoice, requested: str, possible: Collection[Side]) -> Side:
-    """Returns the side that the user asks for; raises as `resolve_side`."""
+def _checked_request(
+    side_choice: SideChoice, requested: str, available_sides: Collection[Side]
+) -> Side:
+    """Returns the side that the user asks for. Raises the errors of `resolve_side`."""
     choice("against", requested, tuple(Side))
     side = Side(requested)
-    if side not in choices.sides:
+    if side not in side_choice.sides:
         wrong = "both" if side is Side.BOTH else f"a {side}"
-        columns = _columns_label(choices.sides)
-        raise InputError(f"{choices.metric} compares with {columns} only, not with {wrong}")
-    if side not in possible:
+        columns = _columns_label(side_choice.sides)
+        raise InputError(f"{side_choice.metric} compares with {columns} only, not with {wrong}")
+    if side not in available_sides:
         needed = " and ".join(side.columns)
         raise InputError(
             f"against={side.value!r} compares with {needed}; pass {needed}",
@@ -169,7 +178,7 @@ def _checked_request(choices: SideChoice, requested: str, possible: Collection[S
 
 
 def _columns_label(sides: Sequence[Side]) -> str:
-    """The columns of some sides, such as ``sources or references, or both``."""
+    """Returns the columns of sides, such as ``sources or references, or both``."""
     if len(sides) == 1:
         return " and ".join(sides[0].columns)
     label = " or ".join(side.columns[0] for side in sides if side is not Side.BOTH)

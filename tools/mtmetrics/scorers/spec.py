@@ -9,7 +9,7 @@ from mtmetrics.errors import InputError
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.registry import known_metric, load_scorer
-from mtmetrics.scorers.settings import kinds, plain_value
+from mtmetrics.scorers.settings import parse_value, plain_types
 
 # Arguments of `load_scorer` that a spec says elsewhere, or that its user says.
 _NO_OPTIONS = ("metric", "preset", "pool", "lang_pair")
@@ -84,7 +84,11 @@ class MetricSpec:
         gets its default one if `preset` is None."""
         metric = known_metric(self.metric)
         filled_preset = self.preset
-        if self.preset is None and metric is not None and metric.made_by().usual_preset is not None:
+        if (
+            self.preset is None
+            and metric is not None
+            and metric.scorer_class().usual_preset is not None
+        ):
             filled_preset = preset or metric.usual_preset()
         return MetricSpec(self.metric, filled_preset, tuple((options | dict(self.options)).items()))
 
@@ -116,7 +120,9 @@ class MetricSpec:
         spec, metric = self, known_metric(self.metric)
         # Of two columns, the preset knows which one it is made for.
         if metric is not None and len(columns) == 1:
-            spec = self.having(against=metric.side_of_options(dict(self.options), columns))
+            spec = self.having(
+                against=metric.resolve_side_without_preset(dict(self.options), columns)
+            )
         scorer = spec.load(pool, lang_pair)
         if not scorer.has_independent_segments:
             raise InputError(
@@ -131,10 +137,10 @@ def _value(metric: str, option: str, text: str) -> Any:
     """The value of an option of a metric, refused where it is not of a type that the option can
     have."""
     registered = known_metric(metric)
-    field = None if registered is None else registered.settings().options().get(option)
-    types = {bool, int, float, str} if field is None else kinds(field)
+    field = None if registered is None else registered.settings_class().options().get(option)
+    types = {bool, int, float, str} if field is None else plain_types(field)
     try:
-        return plain_value(types, text)
+        return parse_value(types, text)
     except InputError as error:
         raise InputError(
             f"metric {metric}: '{option}={text}' cannot be used; {error}", option="metric"

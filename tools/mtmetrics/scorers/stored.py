@@ -132,7 +132,7 @@ class StoredScores(ForeignMetric):
                 f"metric scores: {path}: no such file; write scores:FILE", option="metric"
             )
         scores, fingerprint = read_scores(path, settings.key), sha256_file(path)[:8]
-        side = cls.checked_side(preset, settings.against)
+        side = cls.choose_allowed_side(preset, settings.against)
         settings = dataclasses.replace(settings, against=side)
         return cls(scores, path.name, fingerprint, settings=settings)
 
@@ -169,7 +169,7 @@ class StoredScores(ForeignMetric):
     def _report_texts(self, batch: Batch) -> Batch:
         """Returns the texts for the report: without invisible characters, and with one reference
         per segment, the first that is not blank."""
-        batch = self._read_columns(batch)
+        batch = self._with_needed_columns(batch)
         if batch.references is not None:
             references = [
                 texts if isinstance(texts, str) else _first_filled(texts)
@@ -192,7 +192,7 @@ class StoredScores(ForeignMetric):
             raise InputError(f"{self.name}: {problem}; it holds: {stored_names}")
         return [self.scores[name] for name in names]
 
-    def _floor(self) -> tuple[float | None, dict[str, float]]:
+    def floor_with_parts(self) -> tuple[float | None, dict[str, float]]:
         return None, {}
 
     def compute(self, batch: Batch) -> list[PartScores]:

@@ -21,7 +21,7 @@ from mtmetrics.models.packed import Encoder, PackedTokens
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.translator import Translation, Translator
 from mtmetrics.scorers import settings
-from mtmetrics.scorers.base import any_truncated, encoded_columns
+from mtmetrics.scorers.base import any_truncated, encode_columns
 from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.preset_tables import (
     encoder_table,
@@ -219,14 +219,14 @@ class UScore(WordScorer):
             ),
             usage="NAME+NAME",
         )
-        map: str | None = loading_option(settings.MAP)
-        maps: str | None = loading_option(settings.MAPS, usage="PATH|NAME")
-        lm: str | None = loading_option(settings.LANGUAGE_MODEL, usage="MODEL")
+        map: str | None = loading_option(settings.MAP_HELP)
+        maps: str | None = loading_option(settings.MAPS_HELP, usage="PATH|NAME")
+        lm: str | None = loading_option(settings.LANGUAGE_MODEL_HELP, usage="MODEL")
         back: str | None = loading_option(
             "translation model into the source language, which makes the part back",
             usage="MODEL",
         )
-        workers: int | None = loading_option(settings.WORKERS)
+        workers: int | None = loading_option(settings.WORKERS_HELP)
 
     settings: Settings
 
@@ -289,9 +289,9 @@ class UScore(WordScorer):
                 raise InputError(
                     f"the model of the part {name!r} is missing; {advice}", mentions=["without="]
                 )
-        if words is not None and words.variant != "uscore":
+        if words is not None and words.settings.variant != "uscore":
             raise InputError(
-                f"words: XMoverScore's variant 'uscore' is needed, not {words.variant!r}"
+                f"words: XMoverScore's variant 'uscore' is needed, not {words.settings.variant!r}"
             )
 
     def compute(self, batch: Batch) -> list[PartScores]:
@@ -330,11 +330,11 @@ class UScore(WordScorer):
             text or a machine translation.
         """
         scorer = self._required_word_scorer()
-        parts = {"wmd": scorer.mover(encoded.ngrams[0], encoded.ngrams[1 + system])}
+        parts = {"wmd": scorer.mover_part(encoded.ngrams[0], encoded.ngrams[1 + system])}
         is_cut = np.zeros(len(predictions), dtype=bool)
         for part, translations_of_systems in translations.items():
             translated = translations_of_systems[system]
-            values = scorer.mover(*encoded.translated_pairs[part][system])
+            values = scorer.mover_part(*encoded.translated_pairs[part][system])
             # Even blank text gets special tokens from the encoder, which are close to any text.
             is_blank = np.array([not item.text.strip() for item in translated])
             parts[part] = np.where(is_blank, _word_floors(scorer)[part], values)
@@ -345,15 +345,15 @@ class UScore(WordScorer):
         parts["wrd"] = weighted_sum(parts, self.word_weights)
         return parts, is_cut
 
-    def combined(self, parts: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Combines parts that are computed already, see `Scorer.combined`. Computes ``wrd`` anew,
+    def combine_parts(self, parts: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Combines parts that are computed already, see `Scorer.combine_parts`. Computes ``wrd`` anew,
         because the parts may come from other weights."""
         if not self.word_weights:
             return weighted_sum(parts, self.level_weights)
         wrd = weighted_sum(parts, self.word_weights)
         return weighted_sum({**parts, "wrd": wrd}, self.level_weights)
 
-    def _floor(self) -> tuple[float, dict[str, float]]:
+    def floor_with_parts(self) -> tuple[float, dict[str, float]]:
         floors = {"snt": np.array([-1.0])}
         if self.word_scorer is not None:
             for name, value in _word_floors(self.word_scorer).items():
@@ -374,7 +374,7 @@ class UScore(WordScorer):
         translators = self._used_translators
         translations = {}
         if "pseudo" in translators:
-            pseudo_references = translators["pseudo"].translate(batch.compared)
+            pseudo_references = translators["pseudo"].translate(batch.sources_or_references)
             translations["pseudo"] = [pseudo_references] * len(batch.systems)
         if "back" in translators:
             translations["back"] = [
@@ -404,10 +404,10 @@ class UScore(WordScorer):
         encoded = _Encoded()
         words = self.word_scorer
         if words is not None and self.word_weights:
-            sources, *systems = encoded_columns(words.encoder, batch)
+            sources, *systems = encode_columns(words.encoder, batch)
             # Only the role "source" is remapped.
-            system_ngrams = [words.ngrams_of(system, "target") for system in systems]
-            encoded.ngrams = [words.ngrams_of(sources, "source"), *system_ngrams]
+            system_ngrams = [words.build_ngrams(system, "target") for system in systems]
+            encoded.ngrams = [words.build_ngrams(sources, "source"), *system_ngrams]
             languages = self.iso_languages
             if "pseudo" in translations:
                 pseudo_references = _ngrams(words, translations["pseudo"][0], languages.target)
@@ -415,13 +415,13 @@ class UScore(WordScorer):
                     (pseudo_references, predictions) for predictions in system_ngrams
                 ]
             if "back" in translations:
-                unmapped_sources = words.ngrams_of(sources, "target")
+                unmapped_sources = words.build_ngrams(sources, "target")
                 encoded.translated_pairs["back"] = [
                     (_ngrams(words, pseudo_sources, languages.source), unmapped_sources)
                     for pseudo_sources in translations["back"]
                 ]
         if self._used_sentence_encoder is not None:
-            encoded.sentences = encoded_columns(self._used_sentence_encoder, batch)
+            encoded.sentences = encode_columns(self._used_sentence_encoder, batch)
         return encoded
 
     @property
@@ -436,7 +436,7 @@ class UScore(WordScorer):
     def _required_word_scorer(self) -> XMoverScore:
         """Returns the scorer of the word level; raises an `InputError` without it."""
         if self.word_scorer is None:
-            raise InputError(f"alignments: {self.why_no_words}")
+            raise InputError(f"alignments: {self.no_alignments_reason}")
         return self.word_scorer
 
     def align_batch(self, batch: Batch) -> Iterator[Alignment]:
@@ -533,7 +533,7 @@ def _name_set(names: str | Collection[str] | None) -> set[str]:
 
 def _word_floors(scorer: XMoverScore) -> dict[str, float]:
     """Returns part of the word level -> its value for a segment with a blank side."""
-    _, floors = scorer._floor()
+    _, floors = scorer.floor_with_parts()
     mover = floors["mover"]
     return {"wmd": mover, "pseudo": mover, "back": mover, "lm": floors["lm"]}
 
@@ -543,7 +543,7 @@ def _ngrams(
 ) -> PackedTokens:
     """Encodes machine translations. Returns their n-grams, which are not remapped."""
     tokens = scorer.encoder.encode([item.text for item in translations], language)
-    return scorer.ngrams_of(tokens, "target")
+    return scorer.build_ngrams(tokens, "target")
 
 
 def _settings_with_preset(preset: Preset, settings: UScore.Settings) -> UScore.Settings:

@@ -1,4 +1,4 @@
-"""Metrics that match words: what was matched with what, and which words are at fault."""
+"""Metrics that align words, and can say which words lower the score."""
 
 import abc
 from collections.abc import Iterator, Sequence
@@ -19,37 +19,46 @@ from mtmetrics.scorers.batch import Batch
 
 
 class WordScorer(Scorer):
-    """A metric that matches words, though perhaps not in every set-up."""
+    """A metric that aligns words with some or all of its settings.
+
+    A cell of an alignment belongs to a word of one text and a word of the other. `cells` says whether
+    the values in the cells are costs, cosines or attention.
+    """
 
     @property
     @abc.abstractmethod
     def cells(self) -> Cells:
-        """The meaning of the values of alignments; an `InputError` where the metric, as it is set
-        up, has none."""
+        """The meaning of the values of alignments, such as ``"cost"``.
+
+        Raises:
+            InputError: the metric aligns no words with its current settings.
+        """
 
     @abc.abstractmethod
     def align_batch(self, batch: Batch) -> Iterator[Alignment]:
-        """The alignments of a batch of one system, as `compute` gets it; called only where there
-        are `cells`."""
+        """Yields the alignments of a batch of one system, prepared as for `compute`. Called only if
+        the metric aligns words with its current settings."""
 
     def evidence(
         self, predictions: list[str], alignments: Sequence[Alignment]
     ) -> list[list[Evidence]]:
-        """The evidence against the words of each translation."""
+        """Returns for each translation what each part of the score holds against its words. Without
+        an override only the alignment counts."""
         return [[match_evidence(alignment)] for alignment in alignments]
 
     @property
-    def aligns(self) -> bool:
-        """Whether it matches words, as it is set up."""
+    def can_align(self) -> bool:
+        """Whether the metric aligns words with its current settings."""
         try:
             return bool(self.cells)
         except InputError:
             return False
 
     @property
-    def blames(self) -> bool:
-        """Whether it says which words of a translation are at fault."""
-        return self.aligns and self.cells != "attention"
+    def can_blame(self) -> bool:
+        """Whether the metric says which words lower the score. Attention cannot: it says where a
+        network looks."""
+        return self.can_align and self.cells != "attention"
 
     def align(
         self,
@@ -58,51 +67,51 @@ class WordScorer(Scorer):
         sources: Sequence[str] | None = None,
         references: Sequence[str] | None = None,
     ) -> list[Alignment]:
-        """Matches the words of translations with those of the texts that they are compared with.
+        """Aligns the words of translations with the words of the texts that they are compared with.
 
         Args:
             predictions: n translations.
             *others: refused; texts are passed by name.
-            sources: n texts, needed where the metric compares with them.
-            references: n texts, needed where the metric compares with them.
+            sources: n texts, needed if the metric compares with them.
+            references: n texts, needed if the metric compares with them.
 
         Returns:
-            One plan per segment, an empty one where a side holds nothing to compare.
+            One alignment per segment; an empty one if one of its texts has nothing to compare.
 
         Raises:
-            InputError: as `score`; several references per segment; or the metric, as it is set up,
-                matches no words.
+            InputError: the errors of `score`; a segment has several references; or the metric aligns
+                no words with its current settings.
         """
         refuse_positional("align", "predictions", others)
-        _ = self.cells
+        _ = self.cells  # raises if the metric aligns no words
         batch = self.checked_batch({"": predictions}, sources=sources, references=references)
         if batch.references is not None:
-            as_texts("references", batch.references)
-        if self.reads_invisible:
+            as_texts("references", batch.references)  # raises at a list of references
+        if self.keeps_invisible:
             return list(self.align_batch(batch))
         alignments = self.align_batch(batch.without_invisible())
-        texts = zip(alignments, batch.compared, batch.systems[""], strict=True)
-        return [alignment.as_written(text, prediction) for alignment, text, prediction in texts]
+        rows = zip(alignments, batch.sources_or_references, batch.systems[""], strict=True)
+        return [alignment.as_written(text, prediction) for alignment, text, prediction in rows]
 
     def faults(
         self, predictions: Sequence[str], alignments: Sequence[Alignment]
     ) -> list[list[Fault]]:
-        """Finds the words of the translations that the scores suffer from.
+        """Finds the words that lower the scores of aligned translations. `blame` takes the texts
+        alone.
 
         Args:
             predictions: n translations.
-            alignments: of these, from `align`.
+            alignments: their alignments, from `align`.
 
         Returns:
-            For each translation all its words in reading order, with their severity (0 to 1) and
-            their share (sum 1) of what its words take away from the score: the cost of what each
-            was matched with and, where the metric has a language model, the loss of that, weighted
-            as in the score. The part of sentence vectors is no word's.
+            For each translation all its words in reading order, each with a severity (0 to 1) and a
+            share of the loss in score that is due to words (the shares sum to 1). The loss of a word
+            is the cost of its matches plus, with a language model, its negative log-likelihood,
+            weighted as in the score. A loss in the similarity of sentence vectors belongs to no word.
 
         Raises:
-            InputError: the columns are of unequal length; or the metric, as it is set up, matches
-                no words, or gives attention, which says where a network looks, not what it finds
-                wrong.
+            InputError: the columns differ in length; the metric aligns no words with its current
+                settings; or its alignments are attention.
         """
         if self.cells == "attention":
             raise InputError(
@@ -112,13 +121,17 @@ class WordScorer(Scorer):
             raise InputError(
                 f"faults: {len(predictions)} predictions, but {len(alignments)} alignments"
             )
-        if self.reads_invisible:
+        if self.keeps_invisible:
             evidence = self.evidence(list(predictions), alignments)
             return list(map(word_faults, predictions, evidence))
-        seen = [visible(prediction) for prediction in predictions]
-        seen_alignments = list(map(Alignment.as_seen, alignments, predictions))
-        faults = map(word_faults, seen, self.evidence(seen, seen_alignments))
-        return list(map(faults_as_written, predictions, faults))
+        visible_predictions = [visible(prediction) for prediction in predictions]
+        visible_alignments = [
+            alignment.as_seen(prediction)
+            for alignment, prediction in zip(alignments, predictions, strict=True)
+        ]
+        evidence = self.evidence(visible_predictions, visible_alignments)
+        visible_faults = map(word_faults, visible_predictions, evidence)
+        return list(map(faults_as_written, predictions, visible_faults))
 
     def blame(
         self,
@@ -127,29 +140,29 @@ class WordScorer(Scorer):
         sources: Sequence[str] | None = None,
         references: Sequence[str] | None = None,
     ) -> list[list[Fault]]:
-        """Finds the words of n translations that the scores suffer from, see `faults`; takes the
-        arguments of `align`.
+        """Aligns texts and finds the words that lower the scores, see `align` for the arguments and
+        `faults` for the result.
 
         Raises:
-            InputError: as `align` and `faults`.
+            InputError: the errors of `align` and of `faults`.
         """
         refuse_positional("blame", "predictions", others)
         alignments = self.align(predictions, sources=sources, references=references)
         return self.faults(predictions, alignments)
 
 
-def word_scorer(scorer: Scorer) -> WordScorer:
-    """Returns a scorer as one that matches words; an `InputError` where it is none."""
+def require_word_scorer(scorer: Scorer) -> WordScorer:
+    """Returns the scorer, if it is a `WordScorer`. Raises an `InputError` otherwise."""
     if not isinstance(scorer, WordScorer):
-        raise InputError(f"alignments: {scorer.why_no_words}")
+        raise InputError(f"alignments: {scorer.no_alignments_reason}")
     return scorer
 
 
-def aligns_words(scorer: Scorer) -> bool:
-    """Whether a scorer matches words, as it is set up."""
-    return isinstance(scorer, WordScorer) and scorer.aligns
+def can_align_words(scorer: Scorer) -> bool:
+    """Whether a scorer aligns words with its current settings."""
+    return isinstance(scorer, WordScorer) and scorer.can_align
 
 
-def blames_words(scorer: Scorer) -> bool:
-    """Whether a scorer says which words of a translation are at fault."""
-    return isinstance(scorer, WordScorer) and scorer.blames
+def can_blame_words(scorer: Scorer) -> bool:
+    """Whether a scorer says which words lower the score."""
+    return isinstance(scorer, WordScorer) and scorer.can_blame

@@ -1,11 +1,12 @@
 """XMoverScore (Zhao et al., 2020): similarity of a source and its translation, and a language model.
 
 The class `XMoverScore` reads from the top down: its settings, the formula (`compute` and
-`combined`), the steps of the formula in the order of their use, the words at fault, and last how a
-scorer is made from models or from a preset.
+`combine_parts`), the steps of the formula in the order of their use, the words at fault, and last
+how a scorer is made from models or from a preset. `__init__` sets the attributes that the steps use.
 
 Tokens and n-grams are packed: the vectors of all texts of a batch lie in one array, one text after
-the other (`mtmetrics.models.packed.PackedTokens`)."""
+the other (`mtmetrics.models.packed.PackedTokens`). Tokens are the pieces that the tokenizer of the
+encoder makes: a word, or a part of one."""
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,10 +33,10 @@ from mtmetrics.matching.word_errors import Evidence, loss_evidence, match_eviden
 from mtmetrics.models.language_model import LanguageModel, length_normalised
 from mtmetrics.models.packed import Encoder, PackedTokens, WordEncoder
 from mtmetrics.models.pool import ModelPool
-from mtmetrics.models.stored_vectors import SUFFIX
+from mtmetrics.models.stored_vectors import SUFFIX as STORED_VECTORS_SUFFIX
 from mtmetrics.models.token_weights import TokenWeights
 from mtmetrics.scorers import settings
-from mtmetrics.scorers.base import any_truncated, encoded_columns
+from mtmetrics.scorers.base import any_truncated, encode_columns
 from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.preset_tables import (
     encoder_table,
@@ -48,12 +49,12 @@ from mtmetrics.scorers.settings import loading_option, option, worker_count
 from mtmetrics.scorers.signature import map_name, model_name
 from mtmetrics.scorers.words import WordScorer
 
-# A side of a segment: the source, or its translation.
+# The text of a segment that tokens belong to: the source, or its translation.
 Role = Literal["source", "target"]
 KeptPieces = Literal["words", "all"]
 Similarity = Literal["mover", "cosine"]
 SIMILARITIES: tuple[Similarity, ...] = ("mover", "cosine")
-# The distance of two vectors of length 1 that are at right angles, and of two that are opposite.
+# The distance between two orthogonal unit vectors, and between two opposite ones.
 _UNRELATED: dict[Distance, float] = {"sqeuclidean": 2.0, "euclidean": 2.0**0.5, "cosine": 1.0}
 _FARTHEST: dict[Distance, float] = {"sqeuclidean": 4.0, "euclidean": 2.0, "cosine": 2.0}
 # Options that change only the word-level similarity.
@@ -62,20 +63,22 @@ _WORD_OPTIONS = ("pieces", "ngram", "distance", "drop_rate")
 
 @dataclasses.dataclass(frozen=True)
 class Variant:
-    """A published form of the metric.
+    """A published variant of the metric.
 
-    The first two attributes belong to the form. An option of `XMoverScore.Settings` replaces each
-    of the others.
+    The first two attributes are fixed. Each of the others is the default of the option with the same
+    name in `XMoverScore.Settings`.
 
     Attributes:
         to_similarity: turns (n,) distances into (n,) similarities.
         normalise_lm: whether the part ``lm`` is normalised by `length_normalised`. If not, it is the
             mean log-likelihood per token.
-        pieces: the pieces that n-grams are made of.
-        distance: distance of two n-grams.
-        ngram: pieces per n-gram.
+        pieces: the tokens that n-grams are made of: all, or those that begin a word and are not
+            punctuation.
+        distance: distance between two n-grams.
+        ngram: tokens per n-gram.
         layer: layer of the encoder; None for the last.
-        drop_rate: share of flows that partial transport drops; None for full transport.
+        drop_rate: fraction of the flows between n-grams that partial transport drops; None for full
+            transport.
     """
 
     to_similarity: Callable[[np.ndarray], np.ndarray]
@@ -124,33 +127,33 @@ VARIANTS: dict[str, Variant] = {
 class XMoverScore(WordScorer):
     """Scores a translation against its source: ``similarity + lm_weight * lm``.
 
-    The similarity is the part ``mover``, from the Word Mover's Distance between the (remapped)
-    n-grams of source and translation (Sec. 3.1 of the paper), or the part ``cosine``, of their
+    The similarity is one of two parts: ``mover``, from the Word Mover's Distance between the
+    (remapped) n-grams of source and translation (Sec. 3.1 of the paper); or ``cosine``, between their
     (remapped) sentence vectors (Sec. 3.2). The part ``lm`` is the mean log-likelihood per token of
-    the translation; ``release`` normalises it by the length once more (`length_normalised`).
+    the translation. The published code of ``release`` normalises this mean by the length a second
+    time (`length_normalised`), and so do we.
 
     With ``acl20`` ``mover`` lies in [-3, 1] and ``lm`` is at most 0; a score is comparable only with
     scores of the same signature.
 
-    A segment with a blank side, or one without any word that the encoder knows, gets the lowest
-    similarity: -1 for ``cosine``; for ``mover`` that of all mass moved the farthest. Its ``lm`` is
-    that of a guess at random among all tokens; with ``release`` it is 0, the lowest value there.
-    Without a language model ``lm`` is 0 in all segments.
+    A segment gets the lowest similarity if a text is blank or has no word that the encoder knows:
+    -1 for ``cosine``; for ``mover`` the similarity at the greatest possible distance. Its ``lm`` is
+    the log-likelihood of a uniform guess over the vocabulary; with ``release`` it is 0, the lowest
+    value there. Without a language model ``lm`` is 0 in all segments.
 
     Args:
-        encoder: the multilingual encoder, opened at the layer to use; for ``cosine`` one that gives
-            a vector per text.
-        target_encoder: encoder of the translations where it is another one, such as the word
+        encoder: the multilingual encoder, opened at the layer to use; for ``cosine`` an encoder with
+            one vector per text.
+        target_encoder: the encoder of the translations if it is a different one, such as the word
             vectors of their language in a shared space.
-        remapping: linear map between the vector spaces of the languages, or None. It maps the source
-            side, or both, as the option `sides` says.
+        remapping: linear map between the vector spaces of the languages, or None. The option `sides`
+            says whether it maps the source vectors only, or both.
         language_model: model of the target language, or None for no language-model part.
         weights: inverse document frequencies of tokens; ``"norm"``, the lengths of their vectors
             (Word Rotator's Distance: Yokoi et al., 2020, Sec. 4.2); or None for uniform weights.
-        **options: of `XMoverScore.Settings`. If `pieces`, `ngram`, `distance` or `drop_rate` is None,
-            the value of the variant holds. ``drop_rate=None`` is full transport with ``acl20`` and
-            ``uscore``. With ``release`` pass ``drop_rate=0``: no flow is dropped then, but masses
-            and costs are rounded as the published code does.
+        **options: fields of `XMoverScore.Settings`. If `pieces`, `ngram`, `distance` or `drop_rate`
+            is None, the value of the variant holds. For full transport with ``release`` pass
+            ``drop_rate=0``; masses and costs are still rounded as in the published code.
 
     Raises:
         InputError: an unknown or impossible setting, or one that has no effect with
@@ -192,7 +195,7 @@ class XMoverScore(WordScorer):
             "the language",
             usage="MODEL|TABLE",
         )
-        layer: int | None = loading_option(settings.LAYER)
+        layer: int | None = loading_option(settings.LAYER_HELP)
         similarity: Similarity = option(
             "mover",
             "mover compares the words by transport, cosine compares one vector per text",
@@ -209,15 +212,15 @@ class XMoverScore(WordScorer):
         ngram: int | None = option(
             None, "pieces per n-gram (default: as the variant)", preset="ngram"
         )
-        map: str | None = loading_option(settings.MAP)
-        maps: str | None = loading_option(settings.MAPS, usage="PATH|NAME")
+        map: str | None = loading_option(settings.MAP_HELP)
+        maps: str | None = loading_option(settings.MAPS_HELP, usage="PATH|NAME")
         sides: Sides = option(
             "source",
             "sides whose vectors are mapped",
             choices=("source", "both"),
             preset="sides",
         )
-        lm: str | None = loading_option(settings.LANGUAGE_MODEL, usage="MODEL")
+        lm: str | None = loading_option(settings.LANGUAGE_MODEL_HELP, usage="MODEL")
         lm_weight: float = option(0.1, "weight of the language model", weighs=True)
         variant: str = option(
             "acl20",
@@ -243,87 +246,94 @@ class XMoverScore(WordScorer):
             usage="uniform|norm|FILE|NAME",
             preset="weights",
         )
-        workers: int | None = option(None, settings.WORKERS)
+        workers: int | None = option(None, settings.WORKERS_HELP)
 
     settings: Settings
 
     def compute(self, batch: Batch) -> list[PartScores]:
         """Computes the scores of each system of a batch, and their parts.
 
-        A segment is undefined if a side has nothing to match; it gets the floor score afterwards.
+        A similarity is undefined (NaN) if one of the texts has nothing to match; the segment gets
+        the floor score afterwards.
         """
-        source_tokens, system_tokens = self._encoded(batch)
-        sources = self._comparable(source_tokens, "source")
+        encoded_sources, encoded_systems = self._encode(batch)
+        sources = self._prepare(encoded_sources, "source")
         scores = []
-        for predictions, tokens in zip(batch.predictions, system_tokens, strict=True):
-            translations = self._comparable(tokens, "target")
+        for texts, encoded_texts in zip(batch.predictions, encoded_systems, strict=True):
+            translations = self._prepare(encoded_texts, "target")
             if self.similarity == "mover":
-                similarities = self.mover(sources, translations)
+                similarities = self.mover_part(sources, translations)
             else:
                 similarities = text_cosines(sources, translations)
-            lm, is_cut = self.lm_part(predictions)
+            lm, lm_truncated = self.lm_part(texts)
             parts = {self.similarity: similarities, "lm": lm}
-            truncated = any_truncated(sources, translations) | is_cut
-            undefined = np.isnan(similarities)
-            scores.append(PartScores(self.combined(parts), parts, truncated, undefined))
+            truncated = any_truncated(sources, translations) | lm_truncated
+            is_undefined = np.isnan(similarities)
+            scores.append(PartScores(self.combine_parts(parts), parts, truncated, is_undefined))
         return scores
 
-    def combined(self, parts: Mapping[str, np.ndarray]) -> np.ndarray:
+    def combine_parts(self, parts: Mapping[str, np.ndarray]) -> np.ndarray:
         """Adds up (n,) parts to (n,) scores."""
         lm_weight = 0.0 if self.language_model is None else self.lm_weight
         return parts[self.similarity] + lm_weight * parts["lm"]
 
-    def _floor(self) -> tuple[float, dict[str, float]]:
-        """Returns score and parts of a segment with a blank side, see the docstring of the class."""
+    def floor_with_parts(self) -> tuple[float, dict[str, float]]:
+        """Returns score and parts of a segment with a blank text, see the docstring of the class."""
         lowest = np.array([-1.0])
         if self.similarity == "mover":
-            lowest = self._variant_record.to_similarity(np.array([_FARTHEST[self.distance]]))
+            lowest = self.variant.to_similarity(np.array([_FARTHEST[self.distance]]))
         lm = np.zeros(1)
-        if self.language_model is not None and not self._variant_record.normalise_lm:
+        if self.language_model is not None and not self.variant.normalise_lm:
+            # The log-likelihood of a uniform guess.
             lm = np.array([self.language_model.floor])
         parts = {self.similarity: lowest, "lm": lm}
-        score = float(self.combined(parts)[0])
+        score = float(self.combine_parts(parts)[0])
         return score, {name: float(values[0]) for name, values in parts.items()}
 
-    def _encoded(self, batch: Batch) -> tuple[PackedTokens, list[PackedTokens]]:
+    def _encode(self, batch: Batch) -> tuple[PackedTokens, list[PackedTokens]]:
         """Encodes the sources and each system: tokens, or a vector per text."""
         if self.target_encoder is self.encoder:
-            sources, *systems = encoded_columns(self.encoder, batch)
+            sources, *systems = encode_columns(self.encoder, batch)
             return sources, systems
-        sources = self.encoder.encode(batch.compared, self.iso_languages.source)
+        sources = self.encoder.encode(list(batch.sources or ()), self.iso_languages.source)
         without_sources = dataclasses.replace(batch, sources=None)
-        return sources, encoded_columns(self.target_encoder, without_sources)
+        return sources, encode_columns(self.target_encoder, without_sources)
 
-    def _comparable(self, tokens: PackedTokens, role: Role) -> PackedTokens:
+    def _prepare(self, tokens: PackedTokens, role: Role) -> PackedTokens:
         """Turns tokens into what the similarity compares: n-grams, or remapped text vectors."""
         if self.similarity == "mover":
-            return self.ngrams_of(tokens, role)
-        return self._remapped(tokens, role)
+            return self.build_ngrams(tokens, role)
+        return self._remap(tokens, role)
 
-    def ngrams_of(self, tokens: PackedTokens, role: Role) -> PackedTokens:
+    def build_ngrams(self, tokens: PackedTokens, role: Role) -> PackedTokens:
         """Builds packed n-grams from tokens: filters, weights, remaps, averages, L2-normalises."""
-        remapped = self._remapped(self._filtered(tokens, role), role)
-        return remapped.ngrams(self.ngram).normalized()
+        return self._ngrams_of_kept(self._filter(tokens, role), role)
 
-    def _filtered(self, tokens: PackedTokens, role: Role) -> PackedTokens:
+    def _ngrams_of_kept(self, kept_tokens: PackedTokens, role: Role) -> PackedTokens:
+        return self._remap(kept_tokens, role).ngrams(self.ngram).normalized()
+
+    def _filter(self, tokens: PackedTokens, role: Role) -> PackedTokens:
         """Drops the tokens that do not count, and sets the weights of the others."""
         if self.pieces == "words":
-            tokens = tokens.select(self._word_encoder(role).word_table[tokens.token_ids])
+            is_word_start = self._word_encoder(role).word_table
+            tokens = tokens.select(is_word_start[tokens.token_ids])
         if self.weights == "norm":
             lengths = np.linalg.norm(tokens.vectors.astype(np.float64), axis=1)
+            # A text whose weights are all 0 would have no mass to move.
             positive_lengths = np.maximum(lengths, np.finfo(np.float64).tiny)
             return dataclasses.replace(tokens, weights=positive_lengths)
         return tokens if self.weights is None else self.weights.apply(tokens)
 
-    def _remapped(self, tokens: PackedTokens, role: Role) -> PackedTokens:
-        """Maps the vectors of a side; returns them as they are if there is no map for that side."""
+    def _remap(self, tokens: PackedTokens, role: Role) -> PackedTokens:
+        """Maps the vectors of sources or translations; returns them unchanged if the map is not for
+        them, or there is no map."""
         remapping = self.remapping
         if remapping is None or (role == "target" and self.mapped_sides == "source"):
             return tokens
         return tokens.with_vectors(lambda vectors: remapping.apply(vectors, role))
 
-    def mover(self, sources: PackedTokens, predictions: PackedTokens) -> np.ndarray:
-        """Computes the part ``mover`` of N pairs of packed n-grams: (N,), NaN where a side has no
+    def mover_part(self, sources: PackedTokens, predictions: PackedTokens) -> np.ndarray:
+        """Computes the part ``mover`` of n pairs of packed n-grams: (n,), NaN if one of a pair has no
         n-grams."""
         distances = word_mover_distances(
             sources,
@@ -332,37 +342,37 @@ class XMoverScore(WordScorer):
             transport=self._transport,
             workers=self.workers,
         )
-        return self._variant_record.to_similarity(distances)
+        return self.variant.to_similarity(distances)
 
     @property
     def _transport(
         self,
     ) -> Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, float]]:
-        """The function that solves full or partial transport: it turns (n, m) costs, and the (n,)
-        and (m,) masses of both sides, into the (n, m) flow and its cost."""
+        """The function that solves full or partial transport: it turns (k, l) costs, and the (k,)
+        and (l,) masses of both texts, into the (k, l) flow and its cost."""
         return optimal_flow if self.drop_rate is None else RoundedPartialTransport(self.drop_rate)
 
     def lm_part(self, predictions: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Computes the part ``lm`` of N translations.
+        """Computes the part ``lm`` of n translations.
 
         Returns:
-            (N,) values, zeros without a language model; and an (N,) mask of texts that were cut at
-            the model's limit.
+            (n,) values, zeros without a language model; and an (n,) mask of the texts that were
+            truncated at the model's limit.
         """
         if self.language_model is None:
             return np.zeros(len(predictions)), np.zeros(len(predictions), dtype=bool)
-        means, lengths, is_cut = self.language_model.score(predictions)
-        if self._variant_record.normalise_lm:
-            return length_normalised(means, lengths), is_cut
-        return means, is_cut
+        means, lengths, truncated = self.language_model.score(predictions)
+        if self.variant.normalise_lm:
+            return length_normalised(means, lengths), truncated
+        return means, truncated
 
     def encode_ngrams(self, texts: Sequence[str], role: Role) -> PackedTokens:
         """Encodes texts, and builds their packed n-grams, ready to be matched."""
         encoder, language = self._word_encoder(role), self._language(role)
-        return self.ngrams_of(encoder.encode(texts, language), role)
+        return self.build_ngrams(encoder.encode(texts, language), role)
 
     def _word_encoder(self, role: Role) -> WordEncoder:
-        # The similarity of words is computed only if both encoders are word encoders.
+        # Typed as Any: no type says that with ``mover`` both encoders are word encoders.
         encoder: Any = self.encoder if role == "source" else self.target_encoder
         return encoder
 
@@ -371,7 +381,7 @@ class XMoverScore(WordScorer):
 
     @property
     def cells(self) -> Cells:
-        """The meaning of the values of alignments: costs.
+        """``"cost"``: the values of alignments are distances.
 
         Raises:
             InputError: with ``similarity="cosine"``, which aligns no words.
@@ -391,7 +401,7 @@ class XMoverScore(WordScorer):
             One alignment per segment: the transport between n-grams, summed up to words.
         """
         [predictions] = batch.predictions
-        sources = self._ngram_units(batch.compared, "source")
+        sources = self._ngram_units(list(batch.sources or ()), "source")
         targets = self._ngram_units(predictions, "target")
         for (source_ngrams, source_units), (target_ngrams, target_units) in zip(
             sources, targets, strict=True
@@ -408,25 +418,25 @@ class XMoverScore(WordScorer):
     def _ngram_units(
         self, texts: Sequence[str], role: Role
     ) -> Iterator[tuple[PackedTokens, Units]]:
-        """Yields for each text its n-grams, and the words that they are made of; no n-grams for a
-        blank text."""
+        """Yields for each text its n-grams, and the words of the text with their share in each
+        n-gram. A blank text has no n-grams."""
         encoder, language = self._word_encoder(role), self._language(role)
         encoded = encoder.encode(texts, language)
-        for place, text in enumerate(texts):
-            words = encoder.text_words(text, language)
-            tokens = dataclasses.replace(
-                encoded.take(slice(place, place + 1)), words=words.positions
-            )
+        for index, text in enumerate(texts):
+            text_words = encoder.text_words(text, language)
+            tokens = encoded.take(slice(index, index + 1))
+            # From here on a token knows the index of its word among `text_words`.
+            tokens = dataclasses.replace(tokens, words=text_words.positions)
             if not text.strip():
                 tokens = tokens.select(np.zeros(len(tokens.words), dtype=bool))
-            kept_tokens = self._filtered(tokens, role)
-            units = ngram_units(words, kept_tokens.words, kept_tokens.weights, self.ngram)
-            yield self.ngrams_of(tokens, role), units
+            kept_tokens = self._filter(tokens, role)
+            units = ngram_units(text_words, kept_tokens.words, kept_tokens.weights, self.ngram)
+            yield self._ngrams_of_kept(kept_tokens, role), units
 
     def evidence(
         self, predictions: list[str], alignments: Sequence[Alignment]
     ) -> list[list[Evidence]]:
-        """Collects the evidence against the words of each translation, see `weighted_evidence`."""
+        """Returns what the parts of the score hold against the words, see `weighted_evidence`."""
         return self.weighted_evidence(predictions, alignments, 1.0, self.lm_weight)
 
     def weighted_evidence(
@@ -436,9 +446,10 @@ class XMoverScore(WordScorer):
         mover_weight: float,
         lm_weight: float,
     ) -> list[list[Evidence]]:
-        """Collects the evidence against the words of translations.
+        """Returns what the parts of the score hold against the words of translations.
 
-        A part is evidence by its shortfall: how much it lacks to its best value.
+        Each part counts against the words by its shortfall: how far it lies below its best possible
+        value.
 
         Args:
             predictions: n translations.
@@ -448,26 +459,31 @@ class XMoverScore(WordScorer):
 
         Returns:
             For each translation the evidence of the alignment, and that of the language model if
-            there is one.
+            it has one with a weight.
         """
-        # The first is the distance of a perfect translation.
+        # Distance 0, that of a perfect translation, gives the best similarity.
         distances = np.array([0.0, *(alignment.total for alignment in alignments)])
-        best, *similarities = self._variant_record.to_similarity(distances)
+        best, *similarities = self.variant.to_similarity(distances)
         evidence = [
             [match_evidence(alignment, mover_weight * (best - similarity))]
             for alignment, similarity in zip(alignments, similarities, strict=True)
         ]
         if self.language_model is not None and lm_weight > 0:
-            # A normalised likelihood is at most 1, a logarithm at most 0.
-            highest_lm = float(self._variant_record.normalise_lm)
-            lm_shortfalls = lm_weight * (highest_lm - self.lm_part(predictions)[0])
-            token_losses = self.language_model.token_losses(predictions)
-            for text_evidence, (spans, losses), shortfall in zip(
-                evidence, token_losses, lm_shortfalls, strict=True
-            ):
-                uniform_loss = -self.language_model.floor
-                text_evidence.append(loss_evidence(spans, losses, uniform_loss, shortfall))
+            lm_evidence = self._lm_evidence(self.language_model, predictions, lm_weight)
+            for text_evidence, text_lm_evidence in zip(evidence, lm_evidence, strict=True):
+                text_evidence.append(text_lm_evidence)
         return evidence
+
+    def _lm_evidence(
+        self, language_model: LanguageModel, predictions: list[str], lm_weight: float
+    ) -> Iterator[Evidence]:
+        # A normalised likelihood is at most 1, a logarithm at most 0.
+        best = 1.0 if self.variant.normalise_lm else 0.0
+        shortfalls = lm_weight * (best - self.lm_part(predictions)[0])
+        uniform_loss = -language_model.floor
+        token_losses = language_model.token_losses(predictions)
+        for (spans, losses), shortfall in zip(token_losses, shortfalls, strict=True):
+            yield loss_evidence(spans, losses, uniform_loss, shortfall)
 
     def __init__(
         self,
@@ -482,9 +498,11 @@ class XMoverScore(WordScorer):
     ) -> None:
         super().__init__(settings=settings, **options)
         settings = self.settings
-        variant = self._variant_record = VARIANTS[settings.variant]
-        self.variant, self.similarity = settings.variant, settings.similarity
-        self.encoder, self.encoder_layers, self.dtype = encoder, encoder.depth, encoder.dtype
+        self.variant = VARIANTS[settings.variant]
+        self.similarity = settings.similarity
+        self.encoder = encoder
+        self.encoder_layers = encoder.depth
+        self.dtype = encoder.dtype
         self.target_encoder = encoder if target_encoder is None else target_encoder
         if self.target_encoder.dim != encoder.dim:
             raise InputError(
@@ -494,18 +512,22 @@ class XMoverScore(WordScorer):
         if self.similarity == "cosine":
             word_options = {name: getattr(settings, name) for name in _WORD_OPTIONS}
             _refuse_word_options(word_options | {"weights": weights})
-        self.pieces: KeptPieces = settings.pieces or variant.pieces
-        self.ngram = settings.ngram or variant.ngram
-        self.distance: Distance = settings.distance or variant.distance
-        self.remapping, self.mapped_sides = remapping, settings.sides
+        self.pieces: KeptPieces = settings.pieces or self.variant.pieces
+        self.ngram = settings.ngram or self.variant.ngram
+        self.distance: Distance = settings.distance or self.variant.distance
+        self.remapping = remapping
+        self.mapped_sides = settings.sides
         if remapping is not None:
-            _check_width(remapping, encoder.dim, self.mapped_sides)
-        self.language_model, self.lm_weight = language_model, settings.lm_weight
+            _check_map(remapping, encoder.dim, self.mapped_sides)
+        self.language_model = language_model
+        self.lm_weight = settings.lm_weight
         self.weights = weights
         if isinstance(weights, TokenWeights):
             for role in ("source", "target"):
                 weights.require_vocabulary(self._word_encoder(role).vocabulary_size)
-        self.drop_rate = variant.drop_rate if settings.drop_rate is None else settings.drop_rate
+        self.drop_rate = (
+            self.variant.drop_rate if settings.drop_rate is None else settings.drop_rate
+        )
         if self.drop_rate is not None and not 0.0 <= number("drop_rate", self.drop_rate) <= 1.0:
             raise InputError(
                 f"drop_rate {self.drop_rate!r}: must lie between 0 and 1", option="drop_rate"
@@ -514,10 +536,10 @@ class XMoverScore(WordScorer):
 
     @classmethod
     def from_preset(cls, preset: Preset, settings: Settings, models: ModelPool) -> Self:
-        """Makes a scorer of a preset, with the map and the language model of the language pair."""
+        """Makes a scorer from a preset, with the map and the language model of the language pair."""
         is_cosine = settings.similarity == "cosine"
         if is_cosine:
-            # The preset's options of words have no effect on vectors of texts, so they are no error.
+            # Word-level options of the preset are ignored here; only those of the user are an error.
             settings = settings.without_preset_values([*_WORD_OPTIONS, "weights"])
         encoder, target_encoder = _load_encoders(preset, settings, models)
         remapping = load_remapping(
@@ -532,19 +554,16 @@ class XMoverScore(WordScorer):
         language_model, lm_weight = load_language_model(
             preset, models, settings.lang_pair, settings.lm
         )
-        if "lm_weight" not in settings.requested:
+        if "lm_weight" not in settings.set_by_user:
             settings = dataclasses.replace(settings, lm_weight=lm_weight)
-        weights: Any = settings.weights
-        if weights == "uniform":
-            weights = None
-        elif weights not in (None, "norm"):
-            weights = TokenWeights.load(preset.path(weights))
+        weights = _load_weights(preset, settings.weights)
         return cls(encoder, target_encoder, remapping, language_model, weights, settings=settings)
 
     def signature_fields(self) -> dict[str, object]:
-        """Returns the fields of the signature: models first, then options; None for a field that is
-        left out."""
-        variant, matches_words = self._variant_record, self.similarity == "mover"
+        """Returns the fields of the signature: models first, then options. A field with the value None
+        is left out."""
+        variant = self.variant
+        matches_words = self.similarity == "mover"
         has_target_encoder = self.target_encoder is not self.encoder
         fields: dict[str, object] = {
             "enc": model_name(self.encoder),
@@ -559,14 +578,15 @@ class XMoverScore(WordScorer):
         if self.remapping is not None and self.mapped_sides != "source":
             fields["sides"] = self.mapped_sides
         fields |= self._language_model_fields()
-        fields["form"] = self.variant
+        fields["form"] = self.settings.variant
         if matches_words:
             fields["dist"] = None if self.distance == variant.distance else self.distance
             if self.drop_rate is not None:
                 fields["drop"] = f"{self.drop_rate:g}/rounded"
-        fields["weights"] = self.weights
         if isinstance(self.weights, TokenWeights):
             fields["weights"] = f"idf#{self.weights.fingerprint}"
+        else:
+            fields["weights"] = self.weights
         return fields | self.settings.signature_fields()
 
     def _language_model_fields(self) -> dict[str, object]:
@@ -577,7 +597,7 @@ class XMoverScore(WordScorer):
 
 
 def _refuse_word_options(options: Mapping[str, object]) -> None:
-    """Raises an `InputError` where an option of words is set though whole texts are compared."""
+    """Raises an `InputError` if a word-level option is set although whole texts are compared."""
     for name, value in options.items():
         if value is not None:
             raise InputError(
@@ -588,14 +608,23 @@ def _refuse_word_options(options: Mapping[str, object]) -> None:
             )
 
 
-def _check_width(remapping: Remapping, dim: int, mapped_sides: Sides) -> None:
-    """Raises an `InputError` if a map does not fit vectors of `dim` numbers, or has nothing for a
-    side that is to be mapped."""
+def _check_map(remapping: Remapping, dim: int, mapped_sides: Sides) -> None:
+    """Raises an `InputError` if a map does not fit `dim`-dimensional vectors, or lacks a side that is
+    to be mapped."""
     no_vectors = np.zeros((0, dim), dtype=np.float32)
     roles: tuple[Role, ...] = ("source", "target") if mapped_sides == "both" else ("source",)
     for role in roles:
-        # Mapping checks the width, also that of no vectors.
+        # `apply` checks the dimension even of an empty array.
         remapping.apply(no_vectors, role)
+
+
+def _load_weights(preset: Preset, weights: str | None) -> TokenWeights | Literal["norm"] | None:
+    """Loads the token weights that the option `weights` names."""
+    if weights is None or weights == "uniform":
+        return None
+    if weights == "norm":
+        return "norm"
+    return TokenWeights.load(preset.path(weights))
 
 
 def _load_encoders(
@@ -605,17 +634,16 @@ def _load_encoders(
     vectors.
 
     Raises:
-        InputError: the encoder does not give what the similarity compares, has no layers, or one
-            of two tables is missing.
+        InputError: the encoder does not give the vectors that the similarity compares; the user asks
+            for a layer of an encoder that has none; or one of two tables is missing.
     """
     table = encoder_table(preset, settings.encoder, settings.layer)
     layer = table["layer"]
-    source_model, target_model = (
-        preset.path(table["model"].replace("{lang}", language))
-        for language in required_pair(settings.lang_pair)
-    )
+    source_language, target_language = required_pair(settings.lang_pair)
+    source_model = preset.path(table["model"].replace("{lang}", source_language))
+    target_model = preset.path(table["model"].replace("{lang}", target_language))
     is_cosine = settings.similarity == "cosine"
-    has_text_vectors = source_model.endswith(SUFFIX)
+    has_text_vectors = source_model.endswith(STORED_VECTORS_SUFFIX)
     if has_text_vectors and not is_cosine:
         raise InputError(
             f"encoder {source_model}: holds a vector per text; use similarity='cosine'",
@@ -635,13 +663,14 @@ def _load_encoders(
     if is_cosine:
         encoder = models.sentence_encoder(source_model, layer=layer, revision=table["revision"])
     else:
-        layer = VARIANTS[settings.variant].layer if layer is None else layer
-        encoder = models.encoder(source_model, layer=layer, revision=table["revision"])
+        word_layer = VARIANTS[settings.variant].layer if layer is None else layer
+        encoder = models.encoder(source_model, layer=word_layer, revision=table["revision"])
     return encoder, encoder
 
 
 def _check_static_vectors(path: str, layer: int | None, is_cosine: bool) -> None:
-    """Raises an `InputError` where a table of word vectors cannot do what is asked for."""
+    """Raises an `InputError` if the user asks for a layer of a table of word vectors, or for vectors of
+    texts."""
     if layer is not None:
         raise InputError(
             f"layer {layer}: {path} is a table of word vectors, which have no layers; leave it out",
