@@ -280,7 +280,7 @@ class SentSim(WordScorer):
         bounds = {name: _extremes(values[~result.empty]) for name, values in parts.items()}
         for name in parts:
             if name in _DISTANCES:
-                # `_floor` could not set the worst distance. The other parts have their floor.
+                # `floor_with_parts` could not set the worst distance. The other parts have their floor.
                 parts[name][result.empty] = bounds[name][1]
         segments = np.where(result.empty, sum(self.weights), self._combine(parts, bounds))
         return dataclasses.replace(result, segments=segments, parts=parts)
