@@ -120,24 +120,25 @@ def _add_recipe_options(parser: argparse.ArgumentParser) -> None:
         help=(
             "run a table or figure, such as zhao2020-table1, and print its numbers beside ours; "
             "--metric NAME:PRESET says what its rows of that metric are run with, where {lp} "
-            "stands for the language pair: --metric uscore:made/{lp}"
+            "stands for the language pair: --metric uscore:made/{lp}; --maps is for all rows that "
+            "have a map"
         ),
     )
     group.add_argument(
         "--vectors",
-        metavar="MODEL=FILE[,maps=DIR]",
+        metavar="MODEL=FILE|ENCODER[,maps=DIR]",
         **options.REPEATABLE_LIST,
         help=(
             "with --recipe: sentence vectors of a model that is not part of this package, such as "
-            "LASER (Parquet, columns text and vector), and maps of them (mtmetrics train maps --level "
-            "sentence)"
+            "LASER (Parquet, columns text and vector), or another encoder of sentences in its place; "
+            "and maps of them (mtmetrics train maps --level sentence)"
         ),
     )
     group.add_argument(
         "--text",
         metavar="FILE",
         **options.REPEATABLE_LIST,
-        help="with --recipe: text that a figure's models learn from; --recipes says which",
+        help="with --recipe: text that its models learn from; --recipes says which",
     )
     group.add_argument(
         "--report",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mtmetrics.cli import messages
 from mtmetrics.cli.options import flag
-from mtmetrics.errors import InputError, MTMetricsError
+from mtmetrics.errors import MTMetricsError
 
 if TYPE_CHECKING:
     from mtmetrics.reports.recipes import Recipe
@@ -66,15 +66,13 @@ def run_calls(args: argparse.Namespace, recipe: "Recipe") -> list[str]:
 def _command_lines(args: argparse.Namespace, recipe: "Recipe") -> list[list[str]]:
     """Returns the words of each call, with the data and the options of the evaluation."""
     preset = args.preset or "paper"
-    if recipe.models and preset not in recipe.models:
-        raise InputError(f"--recipe {recipe.name}: runs with --preset {' or '.join(recipe.models)}")
     data = [file for path in args.data or [] for file in _files_of_pairs(path, recipe.pairs)]
     placeholders = {
         "data": shlex.join(data),
         "sets": [shlex.quote(path) for path in args.data or []],
         "text": [shlex.quote(path) for path in args.text or []],
         "preset": shlex.quote(preset),
-        "model": recipe.models.get(preset),
+        "model": recipe.model(preset),
         "out": shlex.quote(str(Path(args.report))),
     }
     forwarded = _forwarded_options(args)

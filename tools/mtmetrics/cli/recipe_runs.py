@@ -39,6 +39,8 @@ def run_recipe(args: argparse.Namespace) -> None:
     from mtmetrics.reports.recipes import load_recipe
 
     recipe = load_recipe(args.recipe)
+    # A flag of a single metric elsewhere; here it is for all rows that have a map.
+    args.maps_of_rows, args.maps = args.maps, None
     if args.column or args.parts or args.layers:
         raise InputError("--recipe names its own rows; leave out --column, --parts and --layers")
     measure = Measure(args.coefficient or recipe.coefficient, args.group)
@@ -70,10 +72,10 @@ def _refuse_options(args: argparse.Namespace, recipe: "Recipe", measure: "Measur
             f"--recipe {recipe.name}: draws a picture, or several tables; say with --report DIR "
             "where"
         )
-    if recipe.runs and (args.metric or args.vectors):
+    if recipe.runs and (args.metric or args.vectors or args.maps_of_rows):
         raise InputError(
-            f"--recipe {recipe.name}: its calls name their metrics; leave out --metric and "
-            "--vectors"
+            f"--recipe {recipe.name}: its calls name their metrics; leave out --metric, --vectors "
+            "and --maps"
         )
     placeholders = {name for line in recipe.runs for name in re.findall(r"{text\[\d+]}", line)}
     if len(args.text or []) != len(placeholders):
@@ -156,7 +158,9 @@ def _print_averages(args: argparse.Namespace, recipe: "Recipe", measure: "Measur
     recipes = [load_recipe(name) for name in names]
     # Refuses metrics and vectors that none of the tables has.
     rows = [row for averaged in recipes for row in averaged.rows]
-    dataclasses.replace(recipe, rows=rows).entries("paper", _user_metrics(args), _vectors(args))
+    dataclasses.replace(recipe, rows=rows).entries(
+        "paper", _user_metrics(args), _vectors(args), args.maps_of_rows
+    )
     tables = {}
     for averaged in recipes:
         table_args = argparse.Namespace(**vars(args) | {"level": averaged.level})
@@ -185,7 +189,7 @@ def _print_table(args: argparse.Namespace, recipe: "Recipe", measure: "Measure")
     from mtmetrics.reports.agreement_report import report_metrics
 
     # Refuses metrics and vectors that the table has not.
-    recipe.entries("paper", _user_metrics(args), _vectors(args))
+    recipe.entries("paper", _user_metrics(args), _vectors(args), args.maps_of_rows)
     table = _run_table(args, recipe, measure)
     report = report_metrics(table, {"field": args.field}, recipe)
     print_report(report, args)
@@ -223,15 +227,16 @@ def _user_metrics(args: argparse.Namespace) -> "dict[str, MetricSpec]":
 
 
 def _vectors(args: argparse.Namespace) -> dict[str, dict[str, str]]:
-    """Returns the files that the user names by ``--vectors``: model -> options of a metric that reads
-    the vectors of the model, and perhaps its maps, from files."""
+    """Returns what the user names by ``--vectors``: model -> options of a metric that reads the
+    vectors of the model from a file, or takes another encoder, and perhaps has maps of them."""
     options_of_model = {}
     for text in args.vectors or []:
         model, equals, paths = text.partition("=")
         file, _, maps = paths.partition(",maps=")
         if not (model and equals and file):
             raise InputError(
-                f"--vectors {text}: MODEL=FILE.parquet, or MODEL=FILE.parquet,maps=DIR, is needed"
+                f"--vectors {text}: MODEL=FILE.parquet or MODEL=ENCODER is needed, perhaps with "
+                ",maps=DIR"
             )
         if file.endswith(".parquet") and not Path(file).is_file():
             raise InputError(f"--vectors {text}: {file}: no such file")
@@ -268,6 +273,7 @@ def _entries(args: argparse.Namespace, recipe: "Recipe") -> "list[Entry]":
         args.preset or "paper",
         {name: spec for name, spec in _user_metrics(args).items() if name in metrics},
         {model: files for model, files in _vectors(args).items() if model in models},
+        args.maps_of_rows if any(row.is_mapped for row in recipe.rows) else None,
     )
 
 
