@@ -70,6 +70,7 @@ def _command_lines(args: argparse.Namespace, recipe: "Recipe") -> list[list[str]
     placeholders = {
         "data": shlex.join(data),
         "sets": [shlex.quote(path) for path in args.data or []],
+        "texts": shlex.join(args.text or []),
         "text": [shlex.quote(path) for path in args.text or []],
         "preset": shlex.quote(preset),
         "model": recipe.model(preset),

@@ -1,7 +1,8 @@
 """``mtmetrics evaluate --recipe``: a table or figure of a paper, from its data to the report.
 
-A recipe is one of four things: a table of metrics, a table of averages over other tables, a figure
-of the layers of an encoder, or a figure that other calls of this command draw."""
+A recipe is one of five things: a table of metrics, a table of averages over other tables, a table of
+word-by-word translations, a figure of the layers of an encoder, or what other calls of this command
+make and draw."""
 
 import argparse
 import dataclasses
@@ -54,6 +55,8 @@ def run_recipe(args: argparse.Namespace) -> None:
         _write_report(args.report, recipe, run_calls(args, recipe))
     elif recipe.layers:
         _draw_layers(args, recipe, measure)
+    elif recipe.word_by_word:
+        _print_words(args, recipe)
     else:
         _print_table(args, recipe, measure)
 
@@ -77,6 +80,10 @@ def _refuse_options(args: argparse.Namespace, recipe: "Recipe", measure: "Measur
             f"--recipe {recipe.name}: its calls name their metrics; leave out --metric, --vectors "
             "and --maps"
         )
+    if recipe.word_by_word or any("{texts}" in line for line in recipe.runs):
+        if not args.text:
+            raise InputError(f"--recipe {recipe.name}: pass --text: {recipe.text}")
+        return
     placeholders = {name for line in recipe.runs for name in re.findall(r"{text\[\d+]}", line)}
     if len(args.text or []) != len(placeholders):
         needed = (
@@ -218,6 +225,37 @@ def _draw_layers(args: argparse.Namespace, recipe: "Recipe", measure: "Measure")
     save_layers(str(path), studies, metric)
     picture = f"![{recipe.title}]({path.name})"
     _write_report(args.report, recipe, [report.render("markdown"), picture])
+
+
+def _print_words(args: argparse.Namespace, recipe: "Recipe") -> None:
+    """Prints how often the rows of a table prefer word-by-word translations.
+
+    Raises:
+        InputError: a language pair has no dictionary.
+    """
+    from mtmetrics.io.tables import read_word_pairs
+    from mtmetrics.probes.word_by_word import judge_words, literal_pairs, report_words
+
+    recipe.entries("paper", _user_metrics(args), _vectors(args), args.maps_of_rows)
+    entries = _entries(args, recipe)
+    files = _files_of_recipe(judged_files(args), recipe)
+    pairs = []
+    for file in files:
+        dictionaries = [path for path in args.text if file.lang_pair in Path(path).name]
+        if not dictionaries:
+            raise InputError(
+                f"--text {' '.join(args.text)}: no file has {file.lang_pair} in its name; needed: "
+                f"{recipe.text}"
+            )
+        word_pairs = [pair for path in dictionaries for pair in read_word_pairs(path)]
+        pairs.append(literal_pairs(file, word_pairs))
+    sentences = sum(len(texts.sources) for texts in pairs)
+    with messages.scoring(2 * sentences * sum(entry.metric is not None for entry in entries)):
+        rows = judge_words(recipe, entries, pairs, options.model_pool(args))
+    report = report_words(recipe, rows, pairs)
+    print_report(report, args)
+    if args.report is not None:
+        _write_report(args.report, recipe, [report.render("markdown")])
 
 
 def _user_metrics(args: argparse.Namespace) -> "dict[str, MetricSpec]":

@@ -325,6 +325,13 @@ def _add_regressor(kinds: options.Subparsers) -> None:
         "many training instances",
     )
     data.add_argument(
+        "--curve-means",
+        metavar="N,N,...",
+        type=_numbers,
+        help="with --curve: also train on all translations with the mean of that many judgements "
+        "of each, where --judged has a row per judgement",
+    )
+    data.add_argument(
         "--seeds",
         metavar="N",
         type=int,
@@ -383,6 +390,8 @@ def _train_regressor(args: argparse.Namespace) -> None:
     else:
         _refuse_settings(args, RegressorConfig, CompositionConfig)
     repeats = parse_numbers(args.repeats, "--repeat", whole=False)
+    if args.curve_means and args.curve is None:
+        raise InputError("--curve-means adds to a curve; pass --curve too")
     if is_composed and (len(args.seeds) > 1 or args.curve is not None):
         raise InputError(
             "a transformer composition has one network; leave out curve, and pass one seed"
@@ -416,6 +425,7 @@ def _train_regressor(args: argparse.Namespace) -> None:
             seeds=seeds,
             vectors=args.vectors,
             curve=args.curve,
+            curve_means=args.curve_means or (),
             config=options.settings_of(args, RegressorConfig),
         )
     _print_folder(run, folder)

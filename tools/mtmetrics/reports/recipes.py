@@ -306,7 +306,7 @@ class Recipe:
         where: name of such a set -> a condition for its rows, ``FIELD=VALUE``.
         runs: the calls of the command that draw a figure. In them ``{data}`` stands for the files
             of judgements, ``{sets[0]}`` for the first public set, ``{text[0]}`` for the first file
-            of `text`, ``{preset}`` for the preset that the user chooses, ``{model}`` for its entry
+            of `text`, ``{texts}`` for all of them, ``{preset}`` for the preset that the user chooses, ``{model}`` for its entry
             in `models`, and ``{out}`` for the folder of pictures.
         text: other files that it reads, which the user has to bring.
         means: column of a table of averages -> the other table that it averages.
@@ -314,6 +314,8 @@ class Recipe:
         encoder_of: instead of `models`, the metric whose preset names them.
         bars: name of the table whose rows and columns a figure draws as bars.
         layers: whether a figure draws its rows at each layer of the encoder.
+        word_by_word: whether the numbers of a table are no correlations, but the shares of
+            word-by-word translations that its rows prefer to human ones.
     """
 
     name: str
@@ -335,6 +337,7 @@ class Recipe:
     encoder_of: str | None = None
     bars: str = ""
     layers: bool = False
+    word_by_word: bool = False
 
     def model(self, preset: str) -> str | None:
         """The encoder of a figure that makes something, with its layer, as options of a command;
