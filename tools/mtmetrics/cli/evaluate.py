@@ -148,7 +148,7 @@ def _add_recipe_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--recipes",
         action="store_true",
-        help="list all tables and figures, with their data or why they cannot be run, and exit",
+        help="list all tables and figures with their data, and exit",
     )
 
 

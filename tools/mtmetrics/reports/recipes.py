@@ -301,13 +301,12 @@ class Recipe:
         note: a remark that stands under the table.
         coefficient: name of the correlation.
         data: where the judgements can be had, if ``mtmetrics data pull`` has no such set.
-        missing: the thing without which it cannot be run; None where it can.
         pull: names of the public sets that it reads, for ``mtmetrics data pull``.
         where: name of such a set -> a condition for its rows, ``FIELD=VALUE``.
         runs: the calls of the command that draw a figure. In them ``{data}`` stands for the files
             of judgements, ``{sets[0]}`` for the first public set, ``{text[0]}`` for the first file
-            of `text`, ``{texts}`` for all of them, ``{preset}`` for the preset that the user chooses, ``{model}`` for its entry
-            in `models`, and ``{out}`` for the folder of pictures.
+            of `text`, ``{texts}`` for all of them, ``{preset}`` for the preset that the user
+            chooses, ``{model}`` for its encoder, and ``{out}`` for the folder of pictures.
         text: other files that it reads, which the user has to bring.
         means: column of a table of averages -> the other table that it averages.
         models: preset -> the encoder, with its layer, of a figure that makes something.
@@ -327,7 +326,6 @@ class Recipe:
     note: str = ""
     coefficient: str = "pearson"
     data: str = ""
-    missing: str | None = None
     pull: list[str] = dataclasses.field(default_factory=list)
     where: Mapping[str, str] = dataclasses.field(default_factory=dict)
     runs: list[str] = dataclasses.field(default_factory=list)
@@ -358,9 +356,7 @@ class Recipe:
             layer = f" --layer {table['layer']}" if "layer" in table else ""
             return shlex.quote(opened.path(table["model"])) + layer
         if self.models and preset not in self.models:
-            raise InputError(
-                f"--recipe {self.name}: runs with --preset {' or '.join(self.models)}"
-            )
+            raise InputError(f"--recipe {self.name}: runs with --preset {' or '.join(self.models)}")
         return self.models.get(preset)
 
     @property
@@ -370,9 +366,7 @@ class Recipe:
 
     @property
     def texts(self) -> str:
-        """The place of its texts, or the reason why it is not run, for a list."""
-        if self.missing is not None:
-            return f"not run: {self.missing}"
+        """The place of its texts, for a list."""
         if self.means:
             return f"as {' '.join(dict.fromkeys(mean.recipe for mean in self.means.values()))}"
         data = f"pulled: {' '.join(self.pull)}" if self.pull else self.data
@@ -407,7 +401,7 @@ class Recipe:
 
 
 def recipe_names() -> list[str]:
-    """Names of all tables and figures, sorted, those that cannot be run too."""
+    """Names of all tables and figures, sorted."""
     return sorted(path.stem for path in _FOLDER.glob("*.toml"))
 
 
@@ -436,16 +430,12 @@ def _read_row(row: dict[str, Any], pairs: Sequence[str]) -> RecipeRow:
 
 
 def load_recipe(name: str) -> Recipe:
-    """Reads a recipe; refuses one that does not exist or cannot be run."""
-    recipe = read_recipe(choice("recipe", name, recipe_names()))
-    if recipe.missing is not None:
-        raise InputError(f"recipe {name}: cannot be run: {recipe.missing}", option="recipe")
-    return recipe
+    """Reads a recipe; refuses one that does not exist."""
+    return read_recipe(choice("recipe", name, recipe_names()))
 
 
 def list_recipes() -> list[list[str]]:
-    """A table of all recipes, the head first: name, title, and the place of the data or the reason
-    why it cannot be run."""
+    """A table of all recipes, the head first: name, title, and the place of the data."""
     recipes = map(read_recipe, recipe_names())
     return [
         ["NAME", "TABLE OR FIGURE", "DATA"],

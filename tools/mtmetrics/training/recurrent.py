@@ -174,7 +174,7 @@ def _train_curve(
     lines: dict[str, dict[float, float]] = {}
     result: dict[str, float] = {}
     # Name, line of the plot, how rows are drawn, and how many.
-    draws: list[tuple[str, str, Callable[["TrainingData", int, int], _Draw], int]]
+    draws: list[tuple[str, str, Callable[[TrainingData, int, int], _Draw], int]]
     draws = [(str(size), "single judgements", _draw_singles, size) for size in sorted(set(sizes))]
     draws += [
         (f"mean of {each}", "means of judgements", _draw_means, each) for each in sorted(set(means))
