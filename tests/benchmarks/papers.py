@@ -14,6 +14,7 @@ import argparse
 import contextlib
 import io
 import json
+import re
 import sys
 import tempfile
 import time
@@ -45,7 +46,7 @@ _BEGIN = """\
 runs, with their data:
 
 ```bash
-mtmetrics evaluate --recipes | cut -c 1-100 | head -4
+mtmetrics evaluate --recipes | cut -d " " -f 1 | tail -n +3 | head -4
 ```
 
 ```text
@@ -101,7 +102,9 @@ def rows_of(document: Mapping[str, Any]) -> list[Row]:
                 missing[name] = value["undefined"].removeprefix("not scored: ")
         published = row["published"]
         problem = row.get("problem", "" if measured else "; ".join(missing.values()))
-        rows.append(Row(row["title"], measured, published, problem, missing if measured else {}))
+        rows.append(
+            Row(_title(row["title"]), measured, published, problem, missing if measured else {})
+        )
     return rows
 
 
@@ -161,11 +164,14 @@ def section(recipe: Recipe, stored: Mapping[str, Any] | None) -> list[str]:
     paragraphs = [f"### {label}: {title}", f"`{command(recipe)}`"]
     if recipe.text:
         paragraphs.append(f"FILE: {recipe.text}.")
+    if recipe.bars:
+        drawn = read_recipe(recipe.bars).title.partition(" of ")[0]
+        return [*paragraphs, f"The numbers are those of {drawn}."]
     if stored is None:
         sets = " ".join(dict.fromkeys(_sets(recipe)))
         where = f"`mtmetrics data pull {sets}` fetches it" if sets else recipe.data
-        texts = ", and its text" if recipe.text else ""
-        return [*paragraphs, f"Not measured here: its data{texts} was not there. Data: {where}."]
+        lacking = "FILE, or its data, was not there" if recipe.text else "its data was not there"
+        return [*paragraphs, f"Not measured here: {lacking}. Data: {where}."]
     document = stored["document"]
     if "output" in document:
         paragraphs.append(document["output"])
@@ -199,7 +205,9 @@ def counts(stored: Mapping[str, Any]) -> str:
 
 def page(stored: Mapping[str, Any]) -> str:
     """The page, from what was measured: name of a recipe -> its document and its seconds."""
-    listing = "\n".join(line[:100] for line in _run(["evaluate", "--recipes"])[1].splitlines()[:4])
+    listing = "\n".join(
+        line.partition(" ")[0] for line in _run(["evaluate", "--recipes"])[1].splitlines()[2:6]
+    )
     paragraphs = [
         _BEGIN.format(listing=listing, preset=PRESET, count=counts(stored)).strip(),
     ]
@@ -269,10 +277,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     for name in args.names:
         if name not in known:
             raise InputError(f"{name}: no recipe; there are: {', '.join(known)}")
-    for name in (args.names or known) if args.sets else []:
-        measured = measure(read_recipe(name), args)
+    recipes = [read_recipe(name) for name in args.names or known]
+    # Bars draw the numbers of a table.
+    for recipe in (recipe for recipe in recipes if args.sets and not recipe.bars):
+        measured = measure(recipe, args)
         if measured is not None:
-            stored[name] = measured
+            stored[recipe.name] = measured
             text = json.dumps(stored, ensure_ascii=False, indent=1, sort_keys=True)
             write_atomic(STORED, text + "\n")
     write_atomic(PAGE, page(stored))
@@ -338,8 +348,14 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 def _short(reason: str) -> str:
-    """A reason up to its first semicolon, after which the advice for the user stands."""
-    return reason.partition(";")[0]
+    """A reason up to its first semicolon, after which the advice for the user stands, without folders
+    of this machine."""
+    return re.sub(r" in /\S+", "", reason.partition(";")[0])
+
+
+def _title(title: str) -> str:
+    """The title of a row without the name of the preset, which the page has everywhere."""
+    return title.replace(f" [{PRESET}]", "").replace(f" [{PRESET}, ", " [")
 
 
 if __name__ == "__main__":

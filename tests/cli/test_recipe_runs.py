@@ -525,9 +525,9 @@ def test_targets_without_a_language_model_are_run_without(mtmetrics, data):
 def test_layers_of_a_row_are_as_deep_in_another_encoder(mtmetrics, data):
     argv = ("evaluate", "--recipe", "song2021-table7", "--preset", "mini", "--device", "cpu")
     code, out, _ = mtmetrics(*argv, "--format", "csv", "--data", data("de-en.jsonl"))
-    rows = [row for row in csv.reader(io.StringIO(out))][1:]
+    rows = list(csv.reader(io.StringIO(out)))[1:]
     assert code == 0
-    # Layers 9 and 10 of 12 are layers 4 (rounded to even) and 5 of 6.
+    # Layers 9 and 10 of 12 are layers 4 and 5 of 6.
     assert [row[0] for row in rows] == [
         f"{title} [mini, layer={layer}]"
         for title, layer in (

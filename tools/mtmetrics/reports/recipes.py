@@ -173,7 +173,9 @@ class RecipeRow:
         if depth is None:
             return entry
         layer, layers = self._layer_of_paper
-        return dataclasses.replace(entry, metric=spec.having(layer=round(layer * depth / layers)))
+        # The nearest layer; of two that are as near, the lower one.
+        as_deep = math.ceil(layer * depth / layers - 0.5)
+        return dataclasses.replace(entry, metric=spec.having(layer=as_deep))
 
     def _vectors_of_preset(self, spec: MetricSpec) -> dict[str, str]:
         """The encoder of a preset, whose mean vectors stand for the vectors of the row; nothing for
