@@ -354,8 +354,15 @@ def _short(reason: str) -> str:
 
 
 def _title(title: str) -> str:
-    """The title of a row without the name of the preset, which the page has everywhere."""
-    return title.replace(f" [{PRESET}]", "").replace(f" [{PRESET}, ", " [")
+    """The title of a row with its differences from the paper in brackets, but for the preset and
+    the maps, which the whole page has."""
+    name, bracket, differences = title.partition(" [")
+    kept = [
+        item
+        for item in differences.removesuffix("]").split(", ")
+        if item != PRESET and not item.startswith("maps=")
+    ]
+    return f"{name} [{', '.join(kept)}]" if bracket and kept else name
 
 
 if __name__ == "__main__":

@@ -6,8 +6,8 @@ from pathlib import Path
 import papers
 import pytest
 
-from mtmetrics.reports.recipes import read_recipe
 from mtmetrics.judgements.public_sets import datasets
+from mtmetrics.reports.recipes import read_recipe
 
 TABLE = {
     "recipe": {"name": "zhao2020-table1"},
@@ -19,9 +19,11 @@ TABLE = {
             "published": {"de-en": 0.25, "cs-en": 0.1},
         },
         {
-            "title": "Mover [mini, maps=m]",
-            "values": [{"value": None, "undefined": "not scored: no map in /a/b; do this"}]
-            + [{"value": 0.25}],
+            "title": "Mover [mini, maps=m, layer=5]",
+            "values": [
+                {"value": None, "undefined": "not scored: no map in /a/b; do this"},
+                {"value": 0.25},
+            ],
             "published": {"de-en": 0.5, "fi-en": 0.75},
         },
         {"title": "RUSE", "published": {"de-en": 0.5}, "problem": "not part of this package"},
@@ -35,13 +37,13 @@ def test_cells_have_ours_and_the_papers() -> None:
     assert lines[0] == "|  | de-en | fi-en | average |"
     # The average is over what both have.
     assert lines[2] == "| chrF++ | 0.500 / 0.250 | 0.700 | 0.500 / 0.250 |"
-    assert lines[3] == "| Mover [maps=m] | – / 0.500 | 0.250 / 0.750 | 0.250 / 0.750 |"
+    assert lines[3] == "| Mover [layer=5] | – / 0.500 | 0.250 / 0.750 | 0.250 / 0.750 |"
     assert len(lines) == 4
 
 
 def test_what_is_not_run_says_why() -> None:
     assert papers.not_run(papers.rows_of(TABLE)) == [
-        "- Mover [maps=m] (de-en): no map",
+        "- Mover [layer=5] (de-en): no map",
         "- RUSE: not part of this package",
     ]
 
