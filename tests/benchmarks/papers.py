@@ -181,7 +181,7 @@ def section(recipe: Recipe, stored: Mapping[str, Any] | None) -> list[str]:
         rows = rows_of(document)
         reasons = "\n".join(not_run(rows))
         paragraphs += [table(rows, recipe.pairs), f"Not run:\n\n{reasons}" if reasons else ""]
-    return [paragraph for paragraph in paragraphs if paragraph]
+    return [paragraph for paragraph in [*paragraphs, stored.get("note")] if paragraph]
 
 
 def counts(stored: Mapping[str, Any]) -> str:
@@ -250,7 +250,8 @@ def measure(recipe: Recipe, args: argparse.Namespace) -> dict[str, Any] | None:
         return None
     print(f"{recipe.name}: {seconds} s", flush=True)
     document = json.loads(output) if not recipe.runs else {"output": _tables_in(output)}
-    return {"seconds": seconds, "document": _rounded(document)}
+    measured = {"seconds": seconds, "document": _rounded(document)}
+    return measured | ({"note": args.note} if args.note else {})
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -266,6 +267,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         help="texts that a recipe reads (its --text)",
     )
     parser.add_argument("--maps", metavar="NAME|DIR", help="maps (default: those of the preset)")
+    parser.add_argument(
+        "--note", metavar="TEXT", help="a remark that stands under each table that is measured now"
+    )
     parser.add_argument("--check", action="store_true", help="compare the page, write nothing")
     args = parser.parse_args(argv)
     stored: dict[str, Any] = {}

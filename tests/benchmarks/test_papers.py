@@ -90,13 +90,15 @@ def test_measures_what_is_there_and_keeps_the_rest(
     lines = "".join(json.dumps(row) + "\n" for row in rows)
     (tmp_path / "wmt17-cased" / "de-en.jsonl").write_text(lines)
     names = ["mathur2019-table1", "mathur2019-table3", "zhao2020-table3"]
-    assert papers.main([*names, "--sets", str(tmp_path)]) == 0
+    note = "The first three sentences."
+    assert papers.main([*names, "--sets", str(tmp_path), "--note", note]) == 0
     found = json.loads(stored.read_text())
     assert found["zhao2020-table1"] == kept
     assert found.keys() == {"zhao2020-table1", "mathur2019-table1"}
     page = (tmp_path / "papers.md").read_text()
     assert "| chrF | " in page
     assert "BERTR, " in page
+    assert page.count(f"\n{note}\n") == 1
     printed = capsys.readouterr().out
     assert "mathur2019-table3: left out, none of its sets" in printed
     assert "zhao2020-table3: left out, needs dictionaries" in printed

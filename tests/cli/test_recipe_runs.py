@@ -539,3 +539,12 @@ def test_layers_of_a_row_are_as_deep_in_another_encoder(mtmetrics, data):
         )
     ]
     assert all(row[1] for row in rows)
+
+
+def test_a_training_needs_all_of_its_sets(mtmetrics, tmp_path):
+    (tmp_path / "wmt16-da").mkdir()
+    argv = ("evaluate", "--recipe", "mathur2019-trains", "--preset", "mini", "--data", tmp_path)
+    message = "needs all of wmt16-da, wmt15-da, wmt17-cased; pass --data DIR"
+    refused(mtmetrics(*argv, "--report", tmp_path / "r"), message)
+    argv = ("evaluate", "--recipe", "mathur2019-trainl", "--preset", "mini", "--data", tmp_path)
+    refused(mtmetrics(*argv, "--report", tmp_path / "r"), "pass --text: the single judgements")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mtmetrics.cli import messages
 from mtmetrics.cli.options import flag
-from mtmetrics.errors import MTMetricsError
+from mtmetrics.errors import InputError, MTMetricsError
 
 if TYPE_CHECKING:
     from mtmetrics.reports.recipes import Recipe
@@ -42,7 +42,7 @@ def run_calls(args: argparse.Namespace, recipe: "Recipe") -> list[str]:
         Paragraphs of a report: each command line with its output, then the pictures.
 
     Raises:
-        InputError: the figure has no such preset.
+        InputError: the figure has no such preset, or a public set is missing.
         MTMetricsError: no call could be run.
     """
     folder = Path(args.report)
@@ -66,6 +66,12 @@ def run_calls(args: argparse.Namespace, recipe: "Recipe") -> list[str]:
 def _command_lines(args: argparse.Namespace, recipe: "Recipe") -> list[list[str]]:
     """Returns the words of each call, with the data and the options of the evaluation."""
     preset = args.preset or "paper"
+    folders = args.data or []
+    if any("{sets[" in line for line in recipe.runs) and len(folders) != len(recipe.pull):
+        raise InputError(
+            f"--recipe {recipe.name}: needs all of {', '.join(recipe.pull)}; pass --data DIR with "
+            "a folder of each, or none, so that they are fetched"
+        )
     data = [file for path in args.data or [] for file in _files_of_pairs(path, recipe.pairs)]
     placeholders = {
         "data": shlex.join(data),
