@@ -46,7 +46,7 @@ _BEGIN = """\
 runs, with their data:
 
 ```bash
-mtmetrics evaluate --recipes | cut -d " " -f 1 | tail -n +3 | head -4
+mtmetrics evaluate --recipes | head -4
 ```
 
 ```text
@@ -205,9 +205,9 @@ def counts(stored: Mapping[str, Any]) -> str:
 
 def page(stored: Mapping[str, Any]) -> str:
     """The page, from what was measured: name of a recipe -> its document and its seconds."""
-    listing = "\n".join(
-        line.partition(" ")[0] for line in _run(["evaluate", "--recipes"])[1].splitlines()[2:6]
-    )
+    lines = _run(["evaluate", "--recipes"])[1].splitlines()[:4]
+    # The columns of the whole list are too wide for a page.
+    listing = "\n".join(re.sub(" {2,}", "  ", re.sub("─+", "───", line)) for line in lines)
     paragraphs = [
         _BEGIN.format(listing=listing, preset=PRESET, count=counts(stored)).strip(),
     ]
