@@ -311,7 +311,7 @@ def test_rows_of_vectors_that_somebody_computed(mtmetrics, data, tmp_path):
         assert rows[f"{name} [mini]"][1] != ""
     refused(
         mtmetrics(*recipe, "--vectors", "LASER"),
-        "--vectors LASER: MODEL=FILE.parquet, or MODEL=FILE.parquet,maps=",
+        "--vectors LASER: MODEL=FILE.parquet or MODEL=ENCODER is needed",
     )
     refused(
         mtmetrics(*recipe, "--vectors", "LASER=no.parquet"),
@@ -469,3 +469,82 @@ def test_a_list_of_recipes_whose_reader_goes_away_ends_quietly():
     done = subprocess.run(["bash", "-c", call], capture_output=True, text=True, timeout=60)
     assert done.stdout.startswith("NAME")
     assert done.stderr == ""
+
+
+def test_word_by_word_translations_come_from_dictionaries(mtmetrics, data, tmp_path):
+    words = write(tmp_path / "de-en.tsv", "haus\thouse\nist\tis\nhund\tdog\n")
+    argv = ("evaluate", "--recipe", "zhao2020-table3", "--preset", "mini", "--device", "cpu")
+    argv += ("--data", data("de-en.jsonl"))
+    refused(mtmetrics(*argv), "--recipe zhao2020-table3: pass --text: dictionaries")
+    other = write(tmp_path / "fi-en.tsv", "koira\tdog\n")
+    refused(mtmetrics(*argv, "--text", other), "no file has de-en in its name")
+    report = tmp_path / "r"
+    code, out, _ = mtmetrics(*argv, "--text", words, "--format", "json", "--report", report)
+    assert code == 0
+    rows = {row["title"]: row for row in json.loads(out)["rows"]}
+    row = rows["Mover-2 + M-BERT [mini]"]
+    assert 0 <= row["measured"]["de-en"] <= 1
+    assert row["published"] == {"cs-en": 0.618, "de-en": 0.502, "fi-en": 0.459}
+    assert "|lm:none|" in row["signatures"][0]
+    assert rows["Cosine + LASER [mini, encoder=mini-encoder]"]["measured"].keys() == {"de-en"}
+    assert rows["Mover-2 + CLP(M-BERT)"]["problem"].startswith("no clp map")
+    assert "| Mover-2 + M-BERT [mini] | " in (report / "zhao2020-table3.md").read_text()
+
+
+def test_rows_with_maps_are_run_with_those_of_the_user(mtmetrics, data, tmp_path):
+    texts = [{"source": a, "target": b} for a, b in zip(SOURCES, PREDICTIONS, strict=True)]
+    pairs = write_jsonl(tmp_path / "pairs.jsonl", texts)
+    fit = ("train", "maps", "--encoder", "mini-encoder", "--layer", "4", "--lp", "de-en")
+    kinds = ("--map", "clp", "umd", "--parallel", pairs, "--out", tmp_path / "maps")
+    assert mtmetrics(*fit, *kinds, "--device", "cpu")[0] == 0
+    argv = ("evaluate", "--recipe", "zhao2020-table1", "--preset", "mini", "--device", "cpu")
+    argv += ("--format", "csv", "--data", data("de-en.jsonl"), "--maps", tmp_path / "maps")
+    rows = {row[0]: row for row in csv.reader(io.StringIO(mtmetrics(*argv)[1]))}
+    maps = f"maps={tmp_path / 'maps'}"
+    for title in ("Mover-1 + CLP(M-BERT)", "Mover-2 + UMD(M-BERT)", "Mover-2 + CLP(M-BERT) + LM"):
+        assert rows[f"{title} [mini, {maps}]"][1] != ""
+    assert rows["Mover-1 + M-BERT [mini]"][1] != ""
+    refused(
+        mtmetrics("evaluate", "--recipe", "song2021-table3", "--data", data(), "--maps", "m"),
+        "--maps m: recipe song2021-table3 has no rows with maps",
+    )
+
+
+def test_targets_without_a_language_model_are_run_without(mtmetrics, data):
+    paths = [data("de-en.jsonl"), data("en-ru.jsonl", "en-ru")]
+    argv = ("evaluate", "--recipe", "belouadi2023-table4", "--preset", "mini", "--device", "cpu")
+    code, out, _ = mtmetrics(*argv, "--format", "csv", "--data", *paths)
+    head, *lines = csv.reader(io.StringIO(out))
+    rows = {line[0]: dict(zip(head, line, strict=True)) for line in lines}
+    assert code == 0
+    row = rows["UScore wrd [mini, no language model for en-ru]"]
+    assert "" not in (row["de-en"], row["en-ru"])
+    assert "without:language_model+translation" in row["signature"]
+
+
+def test_layers_of_a_row_are_as_deep_in_another_encoder(mtmetrics, data):
+    argv = ("evaluate", "--recipe", "song2021-table7", "--preset", "mini", "--device", "cpu")
+    code, out, _ = mtmetrics(*argv, "--format", "csv", "--data", data("de-en.jsonl"))
+    rows = list(csv.reader(io.StringIO(out)))[1:]
+    assert code == 0
+    # Layers 9 and 10 of 12 are layers 4 and 5 of 6.
+    assert [row[0] for row in rows] == [
+        f"{title} [mini, layer={layer}]"
+        for title, layer in (
+            ("WMD", 4),
+            ("BERTScore", 5),
+            ("SSS", 5),
+            ("SSS + WMD", 4),
+            ("SSS + BERTScore", 5),
+        )
+    ]
+    assert all(row[1] for row in rows)
+
+
+def test_a_training_needs_all_of_its_sets(mtmetrics, tmp_path):
+    (tmp_path / "wmt16-da").mkdir()
+    argv = ("evaluate", "--recipe", "mathur2019-trains", "--preset", "mini", "--data", tmp_path)
+    message = "needs all of wmt16-da, wmt15-da, wmt17-cased; pass --data DIR"
+    refused(mtmetrics(*argv, "--report", tmp_path / "r"), message)
+    argv = ("evaluate", "--recipe", "mathur2019-trainl", "--preset", "mini", "--data", tmp_path)
+    refused(mtmetrics(*argv, "--report", tmp_path / "r"), "pass --text: the single judgements")

@@ -37,6 +37,21 @@ def presets(tmp_path, tiny_encoder, tiny_lm):
     }
 
 
+def test_another_metric_is_run_where_one_cannot_be_loaded(presets) -> None:
+    mapped = presets["xmoverscore"].having(map="clp")
+    plain = presets["xmoverscore"].having(map="none")
+    pool = ModelPool(device="cpu")
+    instead = {mapped: plain}
+    run = run_metrics([mapped, plain], [segments()], pool, lenient=True, instead=instead)
+    scored = run.scored(Entry("x", mapped))
+    assert scored.scores == run.scored(Entry("x", plain)).scores
+    assert "|map:none|" in scored.signatures[0]
+    # Where neither can be loaded, the reason is that of the first.
+    other = presets["xmoverscore"].having(map="umd")
+    run = run_metrics([mapped], [segments()], pool, lenient=True, instead={mapped: other})
+    assert run.scored(Entry("x", mapped)).problem.startswith("no clp map")
+
+
 def test_a_text_is_encoded_once_for_all_metrics(presets, monkeypatch) -> None:
     encoders = []
     real = mtmetrics.models.pool.TokenEncoder

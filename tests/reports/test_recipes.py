@@ -11,6 +11,7 @@ from mtmetrics.cli.main import build_parser
 from mtmetrics.errors import InputError
 from mtmetrics.judgements.public_sets import datasets
 from mtmetrics.judgements.readers import Condition
+from mtmetrics.models.pool import ModelPool
 from mtmetrics.reports.metric_runs import RowScores
 from mtmetrics.reports.recipes import Recipe, RecipeRow, list_recipes, load_recipe, read_recipe
 from mtmetrics.scorers.metric import METRICS
@@ -20,13 +21,13 @@ RUN = {
     "belouadi2023": "table4 table5 table6 table7",
     "mathur2019": "table1 table2-darr table2-pearson table3 table4 table5",
     "song2021": "table2 table3 table4 table5 table7 table8 table9 table10",
-    "zhao2020": "table1 table4 table5 table6 table7 table8",
+    "zhao2020": "table1 table3 table4 table5 table6 table7 table8",
 }
 NAMES = [f"{paper}-{table}" for paper, tables in RUN.items() for table in tables.split()]
 # What is drawn or printed by calls of commands.
 CALLED = {
     "belouadi2023": "figure3 figure4 figure5",
-    "mathur2019": "figure1",
+    "mathur2019": "figure1 figure1-crosses trains trainl",
     "song2021": "figure1 figure2",
     "zhao2020": "figure1 figure3 figure4",
 }
@@ -40,9 +41,6 @@ DRAWN = [
 ]
 # Averages over tables.
 AVERAGES = ["belouadi2023-table2", "zhao2020-figure2"]
-# Result tables and figures of the papers that no recipe runs; the other tables of the papers hold
-# no results.
-NOT_RUN = {"zhao2020": "table3"}
 # Averages that differ from the mean of their row in the paper itself.
 AS_PRINTED = {
     ("mathur2019-table1", "BiLSTM (TrainL)"),
@@ -56,21 +54,13 @@ def rows(recipe: str) -> dict[str, RecipeRow]:
     return {row.title: row for row in load_recipe(recipe).rows}
 
 
-def test_all_are_listed_with_their_data_or_a_reason() -> None:
+def test_all_are_listed_with_their_data() -> None:
     listed = {name: about for name, _, about in list_recipes()[1:]}
-    called, missing = (
-        [f"{paper}-{table}" for paper, tables in listing.items() for table in tables.split()]
-        for listing in (CALLED, NOT_RUN)
-    )
-    assert sorted(listed) == sorted([*NAMES, *called, *missing, *AVERAGES, *DRAWN])
+    called = [f"{paper}-{what}" for paper, listing in CALLED.items() for what in listing.split()]
+    assert sorted(listed) == sorted([*NAMES, *called, *AVERAGES, *DRAWN])
     assert all(listed.values())
-    assert {name for name, about in listed.items() if about.startswith("not run: ")} == set(missing)
     with pytest.raises(InputError, match="recipe 'zhao2020': must be one of belouadi2023-figure3"):
         load_recipe("zhao2020")
-    with pytest.raises(
-        InputError, match=r"zhao2020-table3: cannot be run: its word-by-word translations"
-    ):
-        load_recipe("zhao2020-table3")
 
 
 @pytest.mark.parametrize(
@@ -83,10 +73,11 @@ def test_calls_of_a_figure_are_commands_that_exist(name: str) -> None:
         "data": "judged.jsonl",
         "preset": "mini",
         "out": "report",
-        "model": recipe.models.get("mini"),
+        "model": recipe.model("mini"),
+        "texts": "a.txt b.txt",
     }
     files = {"sets": [*recipe.pull], "text": ["a.txt"] * 6}
-    assert bool(recipe.text) == any("{text[" in line for line in recipe.runs)
+    assert bool(recipe.text) == any("{text" in line for line in recipe.runs)
     for line in recipe.runs:
         args = build_parser().parse_args(shlex.split(line.format(**places, **files)))
         for metric in getattr(args, "metric", None) or []:
@@ -96,8 +87,6 @@ def test_calls_of_a_figure_are_commands_that_exist(name: str) -> None:
 
 
 def kind(recipe: Recipe) -> str:
-    if recipe.missing:
-        return "missing"
     tables = [read_recipe(mean.recipe) for mean in recipe.means.values()] or [recipe]
     return "pulled" if all(table.pull for table in tables) else "found"
 
@@ -105,7 +94,11 @@ def kind(recipe: Recipe) -> str:
 def test_the_counts_in_the_documentation() -> None:
     recipes = [read_recipe(name) for name, *_ in list_recipes()[1:]]
     of = {
-        what: [recipe for recipe in recipes if f"-{what}" in recipe.name]
+        what: [
+            recipe
+            for recipe in recipes
+            if f"-{what}" in recipe.name and not recipe.name.endswith("-crosses")
+        ]
         for what in ("table", "figure")
     }
     by_name: dict[str, set[str]] = {}
@@ -123,19 +116,16 @@ def test_the_counts_in_the_documentation() -> None:
     texts = sum(bool(recipe.text) for recipe in of["figure"])
     lines = [
         f"| result tables | {len(tables)} | {tables.count({'pulled'})} | {found}, and {half} "
-        f"half pulled | {tables.count({'missing'})} (",
+        f"half pulled |",
         f"| result figures | {len(figures)} | {figures.count('pulled')}, of which {texts} learn "
-        f"from text that the user brings | {figures.count('found')} | {figures.count('missing')} "
-        "|",
+        f"from text that the user brings | {figures.count('found')} |",
         f"| all | {len(rows)} |",
         f"| of metrics of this package, or corpus BLEU by sacrebleu | {len(ours)} |",
         (
             "| of these: of UScore, after a production | "
             f"{sum(row.metric == 'uscore' for row in ours)} |"
         ),
-        "| of these: of networks that the user has to train on judgements that are not pulled | "
-        f"{sum(row.why_not is not None for row in ours)} |",
-        f"| with vectors that the user brings: {models} | {len(vectors)} |",
+        f"| with vectors that the user brings, or another encoder of sentences: {models} | {len(vectors)} |",
         f"| of other metrics of others, not run | {len(rows) - len(ours) - len(vectors)} |",
     ]
     text = (Path(__file__).parents[1] / "benchmarks" / "README.md").read_text(encoding="utf-8")
@@ -267,15 +257,54 @@ def test_figures_draw_the_parts_that_the_tables_have() -> None:
         assert (row.part, row.falls, row.options["against"]) == ("wmd", True, side)
 
 
-def test_layers_of_the_papers_encoder_are_for_that_one_alone() -> None:
+class _Depth:
+    """A pool whose scorers have encoders of a number of layers."""
+
+    def __init__(self, depth: int | None) -> None:
+        self.encoder_layers = depth
+
+
+@pytest.mark.parametrize(("depth", "layer"), [(6, 5), (12, 10), (24, 20), (4, 3), (None, None)])
+def test_layers_are_those_of_the_paper_or_as_deep(
+    depth: int | None, layer: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     row = rows("song2021-table7")["BERTScore"]
+    pool = ModelPool(local_files_only=True)
     assert dict(row.entry("paper").metric.options)["layer"] == 10
     assert "layer" not in dict(row.entry("mini").metric.options)
-    asked = {"sentsim": MetricSpec.parse("sentsim:mini:layer=3")}
-    assert dict(row.entry("paper", asked).metric.options)["layer"] == 3
-    assert "layer" not in dict(
-        row.entry("paper", {"sentsim": MetricSpec("sentsim", "mine")}).metric.options
-    )
+    monkeypatch.setattr(MetricSpec, "load", lambda *_: _Depth(depth))
+    entry = row.at_its_layer(row.entry("mini"), pool, "de-en")
+    assert dict(entry.metric.options).get("layer") == layer
+    # The user's layer stays.
+    for preset in ("paper", "mini"):
+        asked = {"sentsim": MetricSpec.parse("sentsim::layer=3")}
+        entry = row.at_its_layer(row.entry(preset, asked), pool, "de-en")
+        assert dict(entry.metric.options)["layer"] == 3
+
+
+def test_a_row_whose_encoder_is_not_there_keeps_its_layer_open(tmp_path: Path) -> None:
+    row = rows("song2021-table7")["BERTScore"]
+    entry = row.entry("mini", {"sentsim": MetricSpec("sentsim", str(tmp_path))})
+    pool = ModelPool(local_files_only=True)
+    assert row.at_its_layer(entry, pool, "de-en") == entry
+
+
+def test_maps_are_for_the_rows_that_have_one() -> None:
+    recipe = load_recipe("zhao2020-table6")
+    entries = recipe.entries("mini", {}, maps="mine")
+    for row, entry in zip(recipe.rows, entries, strict=True):
+        if entry.metric is not None:
+            is_mapped = row.options.get("map", "none") != "none"
+            assert ("maps" in dict(entry.metric.options)) == is_mapped, row.title
+    # Maps that the user names for a metric, or for vectors, win.
+    asked = {"xmoverscore": MetricSpec.parse("xmoverscore:mini:maps=other")}
+    mapped = rows("zhao2020-table6")["Mover-1 + CLP(M-BERT)"]
+    assert dict(mapped.entry("mini", asked, maps="mine").metric.options)["maps"] == "other"
+    vectors = {"LASER": {"encoder": "l.parquet", "maps": "theirs"}}
+    laser = rows("zhao2020-table6")["Cosine + CLP(LASER)"]
+    assert dict(laser.entry("mini", {}, vectors, "mine").metric.options)["maps"] == "theirs"
+    with pytest.raises(InputError, match="--maps mine: recipe song2021-table3 has no rows with"):
+        load_recipe("song2021-table3").entries("mini", {}, maps="mine")
 
 
 def test_entries_take_the_preset() -> None:
@@ -290,10 +319,20 @@ def test_entries_take_the_preset() -> None:
 
 def test_vectors_of_other_models_are_brought() -> None:
     row = rows("zhao2020-table1")["Cosine + LASER"]
-    absent = row.entry("mini")
+    absent = row.entry("paper")
     assert absent.metric is None
-    why = "vectors of LASER are not part of this package; --vectors LASER=FILE.parquet brings them"
-    assert absent.why_not == why
+    assert absent.why_not.startswith(
+        "vectors of LASER are not part of this package; --vectors LASER=FILE.parquet brings them"
+    )
+    # Another preset's mean vectors stand in their place, and the title says so.
+    other = row.entry("mini")
+    assert dict(other.metric.options)["encoder"] == "mini-encoder"
+    assert "layer" not in dict(other.metric.options)
+    marked = row.marked(RowScores(other, [[1.0]], ["m|v:1"]), ["de-en"])
+    assert marked.entry.title == "Cosine + LASER [mini, encoder=mini-encoder]"
+    named = row.entry("paper", {}, {"LASER": {"encoder": "my/labse"}})
+    marked = row.marked(RowScores(named, [[1.0]], ["m|v:1"]), ["de-en"])
+    assert marked.entry.title == "Cosine + LASER [encoder=my/labse]"
     words = rows("zhao2020-table5")["Mover-1 + RCSLS"]
     assert "--vectors RCSLS=FOLDER/{lang}.vec brings them" in words.entry("paper").why_not
     given = {"RCSLS": {"encoder": "r/{lang}.vec"}}

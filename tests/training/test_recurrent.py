@@ -18,7 +18,7 @@ from mtmetrics.statistics.correlation import pearson
 from mtmetrics.training import regressor_loop
 from mtmetrics.training.configs import RegressorConfig
 from mtmetrics.training.judged_pairs import JudgedFiles, read_judged_pairs, split
-from mtmetrics.training.recurrent import TrainingData, draw, train_regressor
+from mtmetrics.training.recurrent import TrainingData, _draw_means, draw, train_regressor
 from mtmetrics.training.regressor_loop import train_member
 from mtmetrics.training.run import Run
 
@@ -233,6 +233,56 @@ def test_curve(
     )
     assert (folder / "curve.png").read_bytes().startswith(b"\x89PNG")
     assert {row["instances"] for row in table(folder / "training_log.csv")} == {"12", "30"}
+
+
+def test_a_curve_of_means_of_judgements(
+    tiny_encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each translation is judged three times; the last one four times."""
+    rows = [
+        {"ref": text, "mt": translation, "score": kept + noise}
+        for text, translation, kept in kept_words(30)
+        for noise in (-0.5, 0.0, 0.5)
+    ]
+    judged = write_jsonl(tmp_path / "judged.jsonl", [*rows, rows[-1]])
+    valid = write_jsonl(tmp_path / "valid.jsonl", rows[:9:3])
+    arguments = (
+        f"train regressor --judged {judged} --valid {valid} --encoder {tiny_encoder} --hidden 4 "
+        f"--epochs 1 --seeds 1 2 --out {tmp_path / 'out'} --curve 10"
+    )
+    assert main([*arguments.split(), "--curve-means", "1,5"]) == 2
+    assert "--curve-means [1, 5]: pass numbers from 1 to 4" in capsys.readouterr().err
+    assert main([*arguments.split(), "--restart", "--curve-means", "3,1"]) == 0
+    points = table(tmp_path / "out" / "curve.csv")
+    held_back = {row["ref"] for row in rows[:9:3]}
+    translations = len({(row["ref"], row["mt"]) for row in rows if row["ref"] not in held_back})
+    assert [(point["instances"], point["judgements"]) for point in points] == [
+        ("10", "10"),
+        ("10", "10"),
+        *[(str(translations), str(translations))] * 2,
+        *[(str(translations), str(3 * translations))] * 2,
+    ]
+    assert record_of(tmp_path / "out")["curve_means"] == [1, 3]
+    arguments = f"train regressor --judged {judged} --encoder e --out {tmp_path / 'o'}"
+    assert main([*arguments.split(), "--curve-means", "2"]) == 2
+    assert "pass --curve too" in capsys.readouterr().err
+
+
+def test_means_are_of_the_judgements_of_one_translation(
+    judged: Path, tiny_encoder: Path, tmp_path: Path
+) -> None:
+    rows = [
+        {"ref": "a dog", "mt": "the dog", "score": 1.0},
+        {"ref": "a cat", "mt": "the cat", "score": 5.0},
+        {"ref": "a dog", "mt": "the dog", "score": 3.0},
+    ]
+    files = JudgedFiles([write_jsonl(tmp_path / "judged.jsonl", rows)], [judged])
+    data = TrainingData(Run(tmp_path / "out"), TINY, str(tiny_encoder), files)
+    drawn = _draw_means(data, 2, seed=1)
+    assert (drawn.rows.tolist(), drawn.human.tolist(), drawn.judgements) == ([0, 1], [2.0, 5.0], 3)
+    single = _draw_means(data, 1, seed=1)
+    assert single.human[0] in (1.0, 3.0)
+    assert single.judgements == 2
 
 
 def test_a_network_knows_nothing_of_judgements_that_it_was_not_given(

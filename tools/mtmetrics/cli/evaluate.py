@@ -120,24 +120,25 @@ def _add_recipe_options(parser: argparse.ArgumentParser) -> None:
         help=(
             "run a table or figure, such as zhao2020-table1, and print its numbers beside ours; "
             "--metric NAME:PRESET replaces the preset in the rows of that metric; {lp} stands for "
-            "the language pair, as in --metric uscore:made/{lp}"
+            "the language pair, as in --metric uscore:made/{lp}; --maps is for all rows that have "
+            "a map"
         ),
     )
     group.add_argument(
         "--vectors",
-        metavar="MODEL=FILE[,maps=DIR]",
+        metavar="MODEL=FILE|ENCODER[,maps=DIR]",
         **options.REPEATABLE_LIST,
         help=(
             "with --recipe: sentence vectors of a model that is not part of this package, such as "
-            "LASER (Parquet, columns text and vector), and maps of them (mtmetrics train maps --level "
-            "sentence)"
+            "LASER (Parquet, columns text and vector), or another encoder of sentences in its place; "
+            "and maps of them (mtmetrics train maps --level sentence)"
         ),
     )
     group.add_argument(
         "--text",
         metavar="FILE",
         **options.REPEATABLE_LIST,
-        help="with --recipe: training text for the models of a figure; --recipes says which",
+        help="with --recipe: text that its models learn from; --recipes says which",
     )
     group.add_argument(
         "--report",
@@ -147,7 +148,7 @@ def _add_recipe_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--recipes",
         action="store_true",
-        help="list all tables and figures, with their data or why they cannot be run, and exit",
+        help="list all tables and figures with their data, and exit",
     )
 
 

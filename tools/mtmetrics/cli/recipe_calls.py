@@ -44,7 +44,8 @@ def run_calls(args: argparse.Namespace, recipe: "Recipe") -> list[str]:
         Paragraphs of a report: each command line with its output, then the pictures.
 
     Raises:
-        InputError: the figure cannot be drawn with the preset of --preset.
+        InputError: the figure cannot be drawn with the preset of --preset, or a public set is
+            missing.
         MTMetricsError: all command lines failed.
     """
     folder = Path(args.report)
@@ -68,16 +69,21 @@ def run_calls(args: argparse.Namespace, recipe: "Recipe") -> list[str]:
 def _command_lines(args: argparse.Namespace, recipe: "Recipe") -> list[list[str]]:
     """Returns the arguments of each command line, with the data and options of the evaluation."""
     preset = args.preset or "paper"
-    if recipe.models and preset not in recipe.models:
-        raise InputError(f"--recipe {recipe.name}: runs with --preset {' or '.join(recipe.models)}")
+    folders = args.data or []
+    if any("{sets[" in line for line in recipe.runs) and len(folders) != len(recipe.pull):
+        raise InputError(
+            f"--recipe {recipe.name}: needs all of {', '.join(recipe.pull)}; pass --data DIR with "
+            "a folder of each, or none, so that they are fetched"
+        )
     data = [file for path in args.data or [] for file in _files_of_pairs(path, recipe.pairs)]
     # "data" stands for all files of the language pairs, "sets[0]" for the first folder of --data.
     placeholders = {
         "data": shlex.join(data),
         "sets": [shlex.quote(path) for path in args.data or []],
+        "texts": shlex.join(args.text or []),
         "text": [shlex.quote(path) for path in args.text or []],
         "preset": shlex.quote(preset),
-        "model": recipe.models.get(preset),
+        "model": recipe.model(preset),
         "out": shlex.quote(str(Path(args.report))),
     }
     forwarded = _forwarded_options(args)

@@ -1,8 +1,8 @@
 """``mtmetrics evaluate --recipe``: a table or figure of a paper, from its data to the report.
 
-A recipe is one of four things: a table of metrics, a table of averages over other tables, a figure
-of the layers of an encoder, or a figure that other mtmetrics command lines draw.
-`mtmetrics.reports.recipes` describes the fields of a recipe."""
+A recipe is one of five things: a table of metrics, a table of averages over other tables, a table
+of word-by-word translations, a figure of the layers of an encoder, or a figure that other mtmetrics
+command lines draw. `mtmetrics.reports.recipes` describes the fields of a recipe."""
 
 import argparse
 import dataclasses
@@ -40,6 +40,8 @@ def run_recipe(args: argparse.Namespace) -> None:
     from mtmetrics.reports.recipes import load_recipe
 
     recipe = load_recipe(args.recipe)
+    # A flag of a single metric elsewhere; here it is for all rows that have a map.
+    args.maps_of_rows, args.maps = args.maps, None
     if args.column or args.parts or args.layers:
         raise InputError("--recipe names its own rows; leave out --column, --parts and --layers")
     measure = Measure(args.coefficient or recipe.coefficient, args.group)
@@ -53,6 +55,8 @@ def run_recipe(args: argparse.Namespace) -> None:
         _write_report(args.report, recipe, run_calls(args, recipe))
     elif recipe.layers:
         _draw_layers(args, recipe, measure)
+    elif recipe.word_by_word:
+        _print_words(args, recipe)
     else:
         _print_table(args, recipe, measure)
 
@@ -71,11 +75,15 @@ def _refuse_options(args: argparse.Namespace, recipe: "Recipe", measure: "Measur
             f"--recipe {recipe.name}: draws a picture, or several tables; say with --report DIR "
             "where"
         )
-    if recipe.runs and (args.metric or args.vectors):
+    if recipe.runs and (args.metric or args.vectors or args.maps_of_rows):
         raise InputError(
-            f"--recipe {recipe.name}: its calls name their metrics; leave out --metric and "
-            "--vectors"
+            f"--recipe {recipe.name}: its calls name their metrics; leave out --metric, --vectors "
+            "and --maps"
         )
+    if recipe.word_by_word or any("{texts}" in line for line in recipe.runs):
+        if not args.text:
+            raise InputError(f"--recipe {recipe.name}: pass --text: {recipe.text}")
+        return
     placeholders = {name for line in recipe.runs for name in re.findall(r"{text\[\d+]}", line)}
     if len(args.text or []) != len(placeholders):
         advice = (
@@ -161,7 +169,9 @@ def _print_averages(args: argparse.Namespace, recipe: "Recipe", measure: "Measur
     recipes = [load_recipe(name) for name in names]
     # Raises InputError for metrics and vectors that no table uses.
     rows = [row for table_recipe in recipes for row in table_recipe.rows]
-    dataclasses.replace(recipe, rows=rows).entries("paper", _user_metrics(args), _vectors(args))
+    dataclasses.replace(recipe, rows=rows).entries(
+        "paper", _user_metrics(args), _vectors(args), args.maps_of_rows
+    )
     tables = {}
     for table_recipe in recipes:
         table_args = argparse.Namespace(**vars(args) | {"level": table_recipe.level})
@@ -190,7 +200,7 @@ def _print_table(args: argparse.Namespace, recipe: "Recipe", measure: "Measure")
     from mtmetrics.reports.agreement_report import report_metrics
 
     # Raises InputError for metrics and vectors that the table does not use.
-    recipe.entries("paper", _user_metrics(args), _vectors(args))
+    recipe.entries("paper", _user_metrics(args), _vectors(args), args.maps_of_rows)
     table = _run_table(args, recipe, measure)
     report = report_metrics(table, {"field": args.field}, recipe)
     print_report(report, args)
@@ -221,6 +231,37 @@ def _draw_layers(args: argparse.Namespace, recipe: "Recipe", measure: "Measure")
     _write_report(args.report, recipe, [report.render("markdown"), picture])
 
 
+def _print_words(args: argparse.Namespace, recipe: "Recipe") -> None:
+    """Prints how often the rows of a table prefer word-by-word translations.
+
+    Raises:
+        InputError: a language pair has no dictionary.
+    """
+    from mtmetrics.io.tables import read_word_pairs
+    from mtmetrics.probes.word_by_word import judge_words, literal_pairs, report_words
+
+    recipe.entries("paper", _user_metrics(args), _vectors(args), args.maps_of_rows)
+    entries = _entries(args, recipe)
+    files = _files_of_recipe(judged_files(args), recipe)
+    pairs = []
+    for file in files:
+        dictionaries = [path for path in args.text if file.lang_pair in Path(path).name]
+        if not dictionaries:
+            raise InputError(
+                f"--text {' '.join(args.text)}: no file has {file.lang_pair} in its name; needed: "
+                f"{recipe.text}"
+            )
+        word_pairs = [pair for path in dictionaries for pair in read_word_pairs(path)]
+        pairs.append(literal_pairs(file, word_pairs))
+    sentences = sum(len(texts.sources) for texts in pairs)
+    with messages.scoring(2 * sentences * sum(entry.metric is not None for entry in entries)):
+        rows = judge_words(recipe, entries, pairs, options.model_pool(args))
+    report = report_words(recipe, rows, pairs)
+    print_report(report, args)
+    if args.report is not None:
+        _write_report(args.report, recipe, [report.render("markdown")])
+
+
 def _user_metrics(args: argparse.Namespace) -> "dict[str, MetricSpec]":
     """Returns the metrics of --metric: name -> its specification."""
     specs = options.metric_specs(args, default_metrics=()).values()
@@ -228,15 +269,16 @@ def _user_metrics(args: argparse.Namespace) -> "dict[str, MetricSpec]":
 
 
 def _vectors(args: argparse.Namespace) -> dict[str, dict[str, str]]:
-    """Parses --vectors: name of a model -> options with which a metric reads the model's vectors, and
-    its maps if there are any, from files."""
+    """Parses --vectors: name of a model -> options with which a metric reads the vectors of the
+    model from a file or by another encoder, and its maps if there are any."""
     options_of_model = {}
     for text in args.vectors or []:
         model, equals, paths = text.partition("=")
         file, _, maps = paths.partition(",maps=")
         if not (model and equals and file):
             raise InputError(
-                f"--vectors {text}: MODEL=FILE.parquet, or MODEL=FILE.parquet,maps=DIR, is needed"
+                f"--vectors {text}: MODEL=FILE.parquet or MODEL=ENCODER is needed, perhaps with "
+                ",maps=DIR"
             )
         if file.endswith(".parquet") and not Path(file).is_file():
             raise InputError(f"--vectors {text}: {file}: no such file")
@@ -273,6 +315,7 @@ def _entries(args: argparse.Namespace, recipe: "Recipe") -> "list[Entry]":
         args.preset or "paper",
         {name: spec for name, spec in _user_metrics(args).items() if name in metrics},
         {model: files for model, files in _vectors(args).items() if model in models},
+        args.maps_of_rows if any(row.is_mapped for row in recipe.rows) else None,
     )
 
 

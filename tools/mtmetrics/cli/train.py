@@ -327,6 +327,13 @@ def _add_regressor(models: options.Subparsers) -> None:
         "training instances",
     )
     data.add_argument(
+        "--curve-means",
+        metavar="N,N,...",
+        type=_comma_separated_numbers,
+        help="with --curve: also train on all translations with the mean of that many judgements "
+        "of each, where --judged has a row per judgement",
+    )
+    data.add_argument(
         "--seeds",
         metavar="N",
         type=int,
@@ -392,6 +399,8 @@ def _train_regressor(args: argparse.Namespace) -> None:
         _refuse_settings(args, RegressorConfig, CompositionConfig)
         if args.begin or repeats or args.original:
             raise InputError("--begin, --original and --repeat need --composition transformer")
+        if args.curve_means and args.curve is None:
+            raise InputError("--curve-means adds to a curve; pass --curve too")
     condition = None if args.where is None else Condition.parse(args.where)
     files = JudgedFiles(args.judged, args.valid, condition)
     seeds = args.seeds or [1]
@@ -419,6 +428,7 @@ def _train_regressor(args: argparse.Namespace) -> None:
             seeds=seeds,
             vectors=args.vectors,
             curve=args.curve,
+            curve_means=args.curve_means or (),
             config=options.settings_of(args, RegressorConfig),
         )
     _print_folder(run, folder)

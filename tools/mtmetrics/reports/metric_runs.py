@@ -167,11 +167,18 @@ def run_metrics(
     pool: ModelPool,
     *,
     lenient: bool = False,
+    instead: Mapping[MetricSpec, MetricSpec] | None = None,
 ) -> MetricRuns:
     """Runs each metric once on each file; a text that several of them encode alike is encoded once.
 
-    Where `lenient`, a metric that cannot be run on a file becomes a problem of the result, instead
-    of ending everything.
+    Args:
+        metrics: the metrics.
+        files: judged segments, or judged systems.
+        pool: loads the models.
+        lenient: whether a metric that cannot be run on a file becomes a problem of the result,
+            instead of ending everything.
+        instead: metric -> another one, which is run on the files of those language pairs that the
+            metric cannot be loaded for.
 
     Raises:
         InputError: there is no such metric or option, or a file lacks the references that a metric
@@ -182,7 +189,8 @@ def run_metrics(
     missing: dict[MetricSpec, dict[int, str]] = {}
     # All are loaded before the first is run, so that a model that is missing does not cost an hour.
     for spec in dict.fromkeys(metrics):
-        scorers[spec], missing[spec] = _loaded(spec, files, pool, lenient=lenient)
+        specs = [spec, *filter(None, [(instead or {}).get(spec)])]
+        scorers[spec], missing[spec] = _loaded(specs, files, pool, lenient=lenient)
     problems = {
         spec: reasons[0] for spec, reasons in missing.items() if len(reasons) == len(files) > 0
     }
@@ -199,9 +207,15 @@ def run_metrics(
 
 
 def _loaded(
-    spec: MetricSpec, files: Sequence[Judged], pool: ModelPool, *, lenient: bool
+    specs: Sequence[MetricSpec], files: Sequence[Judged], pool: ModelPool, *, lenient: bool
 ) -> tuple[list[Scorer | None], dict[int, str]]:
     """Loads the scorer of a metric for each file, one for each language pair.
+
+    Args:
+        specs: the metric, and perhaps the one that is run in its place where it cannot be loaded.
+        files: the files.
+        pool: loads the models.
+        lenient: whether a file without a scorer is no error.
 
     Returns:
         For each file a scorer, or None; and number of a file -> reason why there is none.
@@ -212,11 +226,11 @@ def _loaded(
     for number, file in enumerate(files):
         try:
             if file.lang_pair not in by_pair:
-                by_pair[file.lang_pair] = _loaded_or_error(spec, pool, file.lang_pair)
+                by_pair[file.lang_pair] = _loaded_or_error(specs, pool, file.lang_pair)
             scorer = by_pair[file.lang_pair]
             if isinstance(scorer, MTMetricsError):
                 raise scorer
-            _compared(scorer, file, str(spec))
+            _compared(scorer, file, str(specs[0]))
             scorers.append(scorer)
         except MTMetricsError as error:
             if not lenient:
@@ -226,12 +240,18 @@ def _loaded(
     return scorers, missing
 
 
-def _loaded_or_error(spec: MetricSpec, pool: ModelPool, lang_pair: str) -> Scorer | MTMetricsError:
-    """The scorer, or the reason why it cannot be loaded; files of one language pair share it."""
-    try:
-        return spec.load(pool, lang_pair)
-    except MTMetricsError as error:
-        return error
+def _loaded_or_error(
+    specs: Sequence[MetricSpec], pool: ModelPool, lang_pair: str
+) -> Scorer | MTMetricsError:
+    """The scorer of the first metric that can be loaded, or the reason why the first one cannot;
+    files of one language pair share it."""
+    errors = []
+    for spec in specs:
+        try:
+            return spec.load(pool, lang_pair)
+        except MTMetricsError as error:
+            errors.append(error)
+    return errors[0]
 
 
 def score_together(scorers: Sequence[Scorer], file: Judged) -> list[list[MetricResult]]:

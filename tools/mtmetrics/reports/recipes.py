@@ -8,15 +8,18 @@ rows that are run, and `judge_recipe` runs them and correlates their scores with
 import dataclasses
 import math
 import re
+import shlex
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from mtmetrics.artifacts.presets import load_preset
 from mtmetrics.checks import choice
-from mtmetrics.errors import InputError
+from mtmetrics.errors import ArtifactError, InputError, MTMetricsError
 from mtmetrics.judgements.judged import Judged
 from mtmetrics.models.pool import ModelPool
+from mtmetrics.models.stored_vectors import SUFFIX as STORED_SENTENCES
 from mtmetrics.reports.agreement import Measure, MetricTable, metric_table
 from mtmetrics.reports.metric_runs import (
     SCORE,
@@ -30,6 +33,8 @@ from mtmetrics.scorers.spec import MetricSpec
 _FOLDER = Path(__file__).parent / "recipes"
 # The preset with the papers' models, for which the rows of the recipes are written.
 _PAPER = "paper"
+# Endings of tables of word vectors.
+_STORED_WORDS = (".vec", ".txt", ".gz")
 # The field of a signature that names a language model.
 _LANGUAGE_MODEL = re.compile(r"\|lm:(?!none(?:\||$))")
 
@@ -47,12 +52,14 @@ class RecipeRow:
         preset: a folder beside the recipes with the models of this row, where they are not the
             models of the preset ``paper``; or the preset of a metric that has no such preset.
         options: of the metric.
+        layer: the layer of the paper's encoder and its number of layers, such as ``"10 of 12"``;
+            another encoder is read at the same share of its layers.
         column: the column of the data.
         part: the part of the score of the metric.
         falls: whether lower is better; then the sign of our values is turned.
         lm: whether the published number had a language model.
-        vectors: name of a model that this package cannot run, whose stored sentence vectors the
-            metric compares.
+        vectors: name of a model that this package cannot run. The metric compares its stored
+            vectors, or those of another encoder in its place.
         corpus: whether the score is sacrebleu's corpus BLEU of each system.
         why_not: the reason why the row is not run; with a metric, the user has to make something
             first.
@@ -64,6 +71,7 @@ class RecipeRow:
     metric: str | None = None
     preset: str | None = None
     options: dict[str, object] = dataclasses.field(default_factory=dict)
+    layer: str | None = None
     column: str | None = None
     part: str = SCORE
     falls: bool = False
@@ -91,22 +99,35 @@ class RecipeRow:
         preset: str,
         specs: Mapping[str, MetricSpec] | None = None,
         vectors: Mapping[str, Mapping[str, str]] | None = None,
+        maps: str | None = None,
     ) -> Entry:
         """The row as it is run.
 
         Args:
             preset: of its metric, unless the user names another one.
             specs: name of a metric -> the preset and the options that the user names.
-            vectors: model -> the options of its stored vectors.
+            vectors: model -> the options of its vectors, ``encoder`` and perhaps ``maps``.
+            maps: a folder or an artifact for the rows that have a map.
         """
-        stored = (vectors or {}).get(self.vectors or "", {})
-        if why_not := self.why_not or self._lacking(stored):
-            return Entry(self.title, why_not=why_not)
+        if self.why_not is not None:
+            return Entry(self.title, why_not=self.why_not)
         spec = None
         if self.metric is not None:
             spec = self._spec((specs or {}).get(self.metric, MetricSpec(self.metric)), preset)
-            spec = spec.having(**stored)
+            brought = dict((vectors or {}).get(self.vectors or "", {}))
+            if self.vectors is not None and not brought:
+                brought = self._vectors_of_preset(spec)
+            if maps is not None and self.is_mapped and "maps" not in dict(spec.options):
+                brought = {"maps": maps} | brought
+            if why_not := self._lacking(spec, brought):
+                return Entry(self.title, why_not=why_not)
+            spec = spec.having(**brought)
         return Entry(self.title, spec, self.column, self.part, self.falls, self.corpus)
+
+    @property
+    def is_mapped(self) -> bool:
+        """Whether the row maps vectors."""
+        return self.options.get("map", "none") != "none"
 
     def _spec(self, spec: MetricSpec, preset: str) -> MetricSpec:
         """The metric of the row, with a preset and the row's options where the user names none.
@@ -119,31 +140,81 @@ class RecipeRow:
         row_preset = None if self._folder else self.preset
         default_preset = row_preset or preset
         options = self.options
-        if (spec.preset or default_preset) not in (_PAPER, row_preset):
-            # Another encoder has other layers.
-            options = {name: value for name, value in options.items() if name != "layer"}
+        if self.layer is not None and (spec.preset or default_preset) in (_PAPER, row_preset):
+            options = options | {"layer": self._layer_of_paper[0]}
         spec = spec.filled(default_preset, options)
         if self._folder and spec.preset == _PAPER:
             return dataclasses.replace(spec, preset=self._folder)
         return spec
 
-    def _lacking(self, stored: Mapping[str, str]) -> str:
-        """The reason why a row of stored vectors cannot be run; empty where it can.
+    @property
+    def _layer_of_paper(self) -> tuple[int, int]:
+        """The layer of the paper's encoder, and its number of layers."""
+        layer, _, layers = str(self.layer).partition(" of ")
+        return int(layer), int(layers)
+
+    def at_its_layer(self, entry: Entry, pool: ModelPool, lang_pair: str) -> Entry:
+        """The row with the layer of its encoder that lies as deep as the paper's; as it is where it
+        names a layer, or where its encoder cannot be loaded.
 
         Args:
-            stored: the options of the stored vectors, ``encoder`` and perhaps ``maps``; empty where
-                the user brings none.
+            entry: the row as it is run.
+            pool: loads the encoder.
+            lang_pair: a language pair that the row is run on.
+        """
+        spec = entry.metric
+        if self.layer is None or spec is None or "layer" in dict(spec.options):
+            return entry
+        try:
+            depth = spec.load(pool, lang_pair).encoder_layers
+        except MTMetricsError:
+            # The run of the row says why.
+            return entry
+        if depth is None:
+            return entry
+        layer, layers = self._layer_of_paper
+        # The nearest layer; of two that are as near, the lower one.
+        as_deep = math.ceil(layer * depth / layers - 0.5)
+        return dataclasses.replace(entry, metric=spec.having(layer=as_deep))
+
+    def _vectors_of_preset(self, spec: MetricSpec) -> dict[str, str]:
+        """The encoder of a preset, whose mean vectors stand for the vectors of the row; nothing for
+        vectors of words, for the papers' presets, and for a preset that cannot be read.
+
+        Args:
+            spec: the metric with its preset.
+        """
+        if "similarity" not in self.options or spec.preset in (None, _PAPER):
+            return {}
+        try:
+            preset = load_preset(spec.metric, spec.preset)
+        except MTMetricsError:
+            return {}
+        model = preset.settings.get("encoder", {}).get("model")
+        return {} if model is None else {"encoder": preset.path(model)}
+
+    def _lacking(self, spec: MetricSpec, brought: Mapping[str, str]) -> str:
+        """The reason why a row of vectors cannot be run; empty where it can.
+
+        Args:
+            spec: the metric with its preset.
+            brought: the options of the vectors, ``encoder`` and perhaps ``maps``.
         """
         if self.vectors is None:
             return ""
-        if not stored:
-            file = "FILE.parquet" if "similarity" in self.options else "FOLDER/{lang}.vec"
+        if "encoder" not in brought:
+            if "similarity" not in self.options:
+                return (
+                    f"vectors of {self.vectors} are not part of this package; --vectors "
+                    f"{self.vectors}=FOLDER/{{lang}}.vec brings them"
+                )
             return (
                 f"vectors of {self.vectors} are not part of this package; --vectors "
-                f"{self.vectors}={file} brings them"
+                f"{self.vectors}=FILE.parquet brings them, and --vectors {self.vectors}=MODEL takes "
+                "another encoder of sentences in their place"
             )
-        if self.options.get("map", "none") != "none" and "maps" not in stored:
-            file = stored["encoder"]
+        file = brought["encoder"]
+        if _is_stored(file) and self.is_mapped and "maps" not in brought:
             command = f"mtmetrics train maps --encoder {file} --level sentence"
             return (
                 f"needs a map of these vectors ({command}): --vectors "
@@ -164,15 +235,23 @@ class RecipeRow:
         differences = []
         if spec.preset not in (None, _PAPER, self._folder or self.preset):
             differences.append(str(spec.preset))
-        # Options that stored vectors bring are no difference.
-        vector_options = ("encoder", "maps") if self.vectors else ()
+        # Stored vectors of the paper's model, and maps of them, are no difference.
+        has_stored = self.vectors and _is_stored(dict(spec.options).get("encoder"))
         for name, value in spec.options:
-            if name not in vector_options and self.options.get(name) != value:
+            is_published = self.options.get(name) == value or (
+                name == "layer" and self.layer is not None and value == self._layer_of_paper[0]
+            )
+            if not is_published and not (has_stored and name in ("encoder", "maps")):
                 differences.append(f"{name}={value}")
         if self.lm:
             differences += _without_language_model(scored.signatures, pairs)
         title = f"{self.title} [{', '.join(differences)}]" if differences else self.title
         return dataclasses.replace(scored, entry=dataclasses.replace(scored.entry, title=title))
+
+
+def _is_stored(encoder: object) -> bool:
+    """Whether an encoder is a file of vectors that were computed elsewhere."""
+    return str(encoder).endswith((STORED_SENTENCES, *_STORED_WORDS))
 
 
 def _without_language_model(signatures: Sequence[str], pairs: Sequence[str]) -> list[str]:
@@ -224,18 +303,20 @@ class Recipe:
         note: a remark that stands under the table.
         coefficient: name of the correlation.
         data: where the judgements can be had, if ``mtmetrics data pull`` has no such set.
-        missing: the thing without which it cannot be run; None where it can.
         pull: names of the public sets that it reads, for ``mtmetrics data pull``.
         where: name of such a set -> a condition for its rows, ``FIELD=VALUE``.
         runs: the calls of the command that draw a figure. In them ``{data}`` stands for the files
             of judgements, ``{sets[0]}`` for the first public set, ``{text[0]}`` for the first file
-            of `text`, ``{preset}`` for the preset that the user chooses, ``{model}`` for its entry
-            in `models`, and ``{out}`` for the folder of pictures.
+            of `text`, ``{texts}`` for all of them, ``{preset}`` for the preset that the user
+            chooses, ``{model}`` for its encoder, and ``{out}`` for the folder of pictures.
         text: other files that it reads, which the user has to bring.
         means: column of a table of averages -> the other table that it averages.
         models: preset -> the encoder, with its layer, of a figure that makes something.
+        encoder_of: instead of `models`, the metric whose preset names them.
         bars: name of the table whose rows and columns a figure draws as bars.
         layers: whether a figure draws its rows at each layer of the encoder.
+        word_by_word: whether the numbers of a table are no correlations, but the shares of
+            word-by-word translations that its rows prefer to human ones.
     """
 
     name: str
@@ -247,15 +328,38 @@ class Recipe:
     note: str = ""
     coefficient: str = "pearson"
     data: str = ""
-    missing: str | None = None
     pull: list[str] = dataclasses.field(default_factory=list)
     where: Mapping[str, str] = dataclasses.field(default_factory=dict)
     runs: list[str] = dataclasses.field(default_factory=list)
     text: str = ""
     means: dict[str, Mean] = dataclasses.field(default_factory=dict)
     models: dict[str, str] = dataclasses.field(default_factory=dict)
+    encoder_of: str | None = None
     bars: str = ""
     layers: bool = False
+    word_by_word: bool = False
+
+    def model(self, preset: str) -> str | None:
+        """The encoder of a figure that makes something, with its layer, as options of a command;
+        None where it makes nothing.
+
+        Args:
+            preset: name or folder of the preset.
+
+        Raises:
+            InputError: the figure has no encoder for the preset.
+            ArtifactError: the preset cannot be read, or names no encoder.
+        """
+        if self.encoder_of is not None:
+            opened = load_preset(self.encoder_of, preset)
+            table = opened.settings.get("encoder", {})
+            if "model" not in table:
+                raise ArtifactError(f"preset {preset}: names no model in its [encoder] table")
+            layer = f" --layer {table['layer']}" if "layer" in table else ""
+            return shlex.quote(opened.path(table["model"])) + layer
+        if self.models and preset not in self.models:
+            raise InputError(f"--recipe {self.name}: runs with --preset {' or '.join(self.models)}")
+        return self.models.get(preset)
 
     @property
     def draws(self) -> bool:
@@ -264,9 +368,7 @@ class Recipe:
 
     @property
     def texts(self) -> str:
-        """The place of its texts, or the reason why it is not run, for a list."""
-        if self.missing is not None:
-            return f"not run: {self.missing}"
+        """The place of its texts, for a list."""
         if self.means:
             return f"as {' '.join(dict.fromkeys(mean.recipe for mean in self.means.values()))}"
         data = f"pulled: {' '.join(self.pull)}" if self.pull else self.data
@@ -277,12 +379,15 @@ class Recipe:
         preset: str,
         specs: Mapping[str, MetricSpec],
         vectors: Mapping[str, Mapping[str, str]] | None = None,
+        maps: str | None = None,
     ) -> list[Entry]:
         """All rows as they are run, see `RecipeRow.entry`.
 
         Raises:
-            InputError: the user names a metric or vectors that no row has.
+            InputError: the user names a metric, vectors or maps that no row has.
         """
+        if maps is not None and not any(row.is_mapped for row in self.rows):
+            raise InputError(f"--maps {maps}: recipe {self.name} has no rows with maps")
         models = dict.fromkeys(row.vectors for row in self.rows if row.vectors is not None)
         for name in (vectors or {}).keys() - models:
             raise InputError(
@@ -294,11 +399,11 @@ class Recipe:
             raise InputError(
                 f"--metric {name}: recipe {self.name} has rows of {', '.join(metrics)}"
             )
-        return [row.entry(preset, specs, vectors) for row in self.rows]
+        return [row.entry(preset, specs, vectors, maps) for row in self.rows]
 
 
 def recipe_names() -> list[str]:
-    """Names of all tables and figures, sorted, those that cannot be run too."""
+    """Names of all tables and figures, sorted."""
     return sorted(path.stem for path in _FOLDER.glob("*.toml"))
 
 
@@ -327,16 +432,12 @@ def _read_row(row: dict[str, Any], pairs: Sequence[str]) -> RecipeRow:
 
 
 def load_recipe(name: str) -> Recipe:
-    """Reads a recipe; refuses one that does not exist or cannot be run."""
-    recipe = read_recipe(choice("recipe", name, recipe_names()))
-    if recipe.missing is not None:
-        raise InputError(f"recipe {name}: cannot be run: {recipe.missing}", option="recipe")
-    return recipe
+    """Reads a recipe; refuses one that does not exist."""
+    return read_recipe(choice("recipe", name, recipe_names()))
 
 
 def list_recipes() -> list[list[str]]:
-    """A table of all recipes, the head first: name, title, and the place of the data or the reason
-    why it cannot be run."""
+    """A table of all recipes, the head first: name, title, and the place of the data."""
     recipes = map(read_recipe, recipe_names())
     return [
         ["NAME", "TABLE OR FIGURE", "DATA"],
@@ -365,9 +466,15 @@ def judge_recipe(
         entries: its rows as they are run, see `Recipe.entries`.
         files, pool, measure, test, intervals: of `mtmetrics.reports.agreement.judge_entries`.
     """
-    metrics = [entry.metric for entry in entries if entry.metric is not None]
-    runs = run_metrics(metrics, files, pool, lenient=True)
     pairs = [file.lang_pair for file in files]
+    entries = [
+        row.at_its_layer(entry, pool, pairs[0])
+        for row, entry in zip(recipe.rows, entries, strict=True)
+    ]
+    metrics = [entry.metric for entry in entries if entry.metric is not None]
+    # Models without a language model for a target language still have their other parts.
+    instead = {spec: spec.having(lm="none") for spec in metrics if spec.metric == "uscore"}
+    runs = run_metrics(metrics, files, pool, lenient=True, instead=instead)
     scored = [
         row.marked(runs.scored(entry), pairs)
         for row, entry in zip(recipe.rows, entries, strict=True)

@@ -7,8 +7,9 @@ per seed, or, for a learning curve, one per number of instances and seed.
 import dataclasses
 import functools
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -44,6 +45,7 @@ def train_regressor(
     seeds: Sequence[int] = (1,),
     vectors: str | Path | None = None,
     curve: Sequence[int] | None = None,
+    curve_means: Sequence[int] = (),
     config: RegressorConfig,
 ) -> Path:
     """Trains one network per seed on the vectors of a frozen encoder; the artifact scores with
@@ -55,7 +57,9 @@ def train_regressor(
 
     With `curve`, a network is trained per number of instances and seed instead (Mathur et al.,
     2019, Fig. 1). The instances of a seed are drawn at random, and the larger draws hold the
-    smaller ones; all networks have the same validation.
+    smaller ones; all networks have the same validation. With `curve_means` too, further networks
+    learn from all translations, each with the mean of some of its judgements, which are rows of
+    their own: the crosses of the figure beside its circles.
 
     Args:
         run: see `mtmetrics.training.run`, as for `config`.
@@ -65,6 +69,8 @@ def train_regressor(
         vectors: folder for the outputs of the encoder, which several runs may share; the work
             folder if not given.
         curve: numbers of instances; those above what there is are refused.
+        curve_means: numbers of judgements of each translation; a translation with fewer has the
+            mean of all of its own. Numbers above what any translation has are refused.
 
     Returns:
         The artifact folder; a plot of the validation lies in the work folder. With `curve`, a
@@ -78,10 +84,12 @@ def train_regressor(
     settings: dict[str, object] = {"seeds": list(seeds)}
     if curve is not None:
         settings["curve"] = sorted(set(curve))
+    if curve_means:
+        settings["curve_means"] = sorted(set(curve_means))
     data = TrainingData(run, config, encoder, files, vectors, **settings)
     if curve is None:
         return _train_members(run, data, seeds)
-    return _train_curve(run, data, seeds, curve)
+    return _train_curve(run, data, seeds, curve, curve_means)
 
 
 def _train_members(run: Run, data: "TrainingData", seeds: Sequence[int]) -> Path:
@@ -123,13 +131,31 @@ def _train_members(run: Run, data: "TrainingData", seeds: Sequence[int]) -> Path
     return run.output
 
 
+class _Draw(NamedTuple):
+    """Rows that a network of a learning curve learns from.
+
+    Attributes:
+        name: of the network.
+        rows: (n,) rows of the training data, one for each instance.
+        human: (n,) judgements, each the mean of those that were drawn.
+        judgements: number of judgements that were drawn.
+    """
+
+    name: str
+    rows: np.ndarray
+    human: np.ndarray
+    judgements: int
+
+
 def _train_curve(
     run: Run,
     data: "TrainingData",
     seeds: Sequence[int],
     sizes: Sequence[int],
+    means: Sequence[int],
 ) -> Path:
-    """Trains a network per size and seed, and writes Pearson's r of each as a table and a plot."""
+    """Trains a network per size and seed, and per number of judgements and seed; writes Pearson's r
+    of each as a table and a plot."""
     most = len(data.train_rows)
     if not sizes or min(sizes) < 2 or max(sizes) > most:
         raise InputError(
@@ -137,22 +163,35 @@ def _train_curve(
             "to train on",
             option="curve",
         )
-    points = []
-    means: dict[float, float] = {}
-    for size in sorted(set(sizes)):
-        correlations = []
+    most_each = max(map(len, _rows_of_translations(data)))
+    if means and not 1 <= min(means) <= max(means) <= most_each:
+        raise InputError(
+            f"curve_means {list(means)}: pass numbers from 1 to {most_each}, the most judgements "
+            "that a translation has (a row each)",
+            option="curve_means",
+        )
+    points: list[dict[str, float]] = []
+    lines: dict[str, dict[float, float]] = {}
+    result: dict[str, float] = {}
+    # Name, line of the plot, how rows are drawn, and how many.
+    draws: list[tuple[str, str, Callable[[TrainingData, int, int], _Draw], int]]
+    draws = [(str(size), "single judgements", _draw_singles, size) for size in sorted(set(sizes))]
+    draws += [
+        (f"mean of {each}", "means of judgements", _draw_means, each) for each in sorted(set(means))
+    ]
+    for key, line, draw_rows, count in draws:
+        points_of_count = []
         for seed in seeds:
-            # One permutation for every size, so that larger draws hold the smaller ones.
-            rows = np.random.default_rng(seed).permutation(most)[:size]
-            _, epochs = data.train(seed, np.sort(rows), f"curve-{size}-seed-{seed}")
-            run.history += [{"instances": size, **row} for row in epochs]
-            best = max(row["pearson"] for row in epochs)
-            correlations.append(best)
-            points.append({"instances": size, "seed": seed, "pearson": best})
-            log.info("%d instances, seed %d: Pearson %.4f", size, seed, best)
-        means[size] = float(np.mean(correlations))
-    name = "mean of the seeds" if len(seeds) > 1 else f"seed {seeds[0]}"
-    result = {str(size): value for size, value in means.items()}
+            drawn = draw_rows(data, count, seed)
+            _, epochs = data.train(seed, drawn.rows, drawn.name, drawn.human)
+            point = {"instances": len(drawn.rows), "judgements": drawn.judgements, "seed": seed}
+            run.history += [{**point, **row} for row in epochs]
+            points_of_count.append({**point, "pearson": max(row["pearson"] for row in epochs)})
+            log.info("%s, seed %d: Pearson %.4f", key, seed, points_of_count[-1]["pearson"])
+        points += points_of_count
+        result[key] = float(np.mean([point["pearson"] for point in points_of_count]))
+        # Every seed draws as many judgements.
+        lines.setdefault(line, {})[points_of_count[0]["judgements"]] = result[key]
     with run.artifact(
         "regressor",
         "mtmetrics train regressor --curve",
@@ -160,8 +199,41 @@ def _train_curve(
         result=result,
     ) as folder:
         write_rows(folder / "curve.csv", points, "csv")
-        draw({name: means}, folder / "curve.png", title=data.title, x_label="training instances")
+        label = "mean of the seeds" if len(seeds) > 1 else f"seed {seeds[0]}"
+        title = f"{data.title}, {label}"
+        draw(lines, folder / "curve.png", title=title, x_label="judgements to train on")
     return run.output
+
+
+def _draw_singles(data: "TrainingData", size: int, seed: int) -> _Draw:
+    """Draws rows at random, with the judgement of each."""
+    # One permutation for every size, so that larger draws hold the smaller ones.
+    rows = np.sort(np.random.default_rng(seed).permutation(len(data.train_rows))[:size])
+    return _Draw(f"curve-{size}-seed-{seed}", rows, data.train_rows.human[rows], size)
+
+
+def _draw_means(data: "TrainingData", each: int, seed: int) -> _Draw:
+    """Draws some judgements of each translation at random, and takes their mean."""
+    generator = np.random.default_rng(seed)
+    rows: list[int] = []
+    human: list[float] = []
+    judgements = 0
+    for rows_of_translation in _rows_of_translations(data):
+        # One permutation for every number, as above.
+        drawn = generator.permutation(rows_of_translation)[:each]
+        rows.append(rows_of_translation[0])
+        human.append(float(data.train_rows.human[drawn].mean()))
+        judgements += len(drawn)
+    name = f"curve-means-{each}-seed-{seed}"
+    return _Draw(name, np.array(rows), np.array(human), judgements)
+
+
+def _rows_of_translations(data: "TrainingData") -> list[list[int]]:
+    """The rows of each translation: those with the same texts in the same languages."""
+    rows: dict[tuple[tuple[str, str | None], ...], list[int]] = {}
+    for number, pair in enumerate(data.train_pairs):
+        rows.setdefault(tuple(pair_texts(pair)), []).append(number)
+    return list(rows.values())
 
 
 def draw(
@@ -272,10 +344,19 @@ class TrainingData:
         seed: int,
         rows: np.ndarray,
         name: str,
+        human: np.ndarray | None = None,
     ) -> tuple[Weights, list[dict[str, float]]]:
-        """Trains a network on some of the training rows, see `regressor_loop.train_member`; `name`
-        is that of its checkpoint."""
+        """Trains a network on some of the training rows, see `regressor_loop.train_member`.
+
+        Args:
+            seed: of the network.
+            rows: (n,) numbers of the rows.
+            name: of the checkpoint.
+            human: (n,) judgements in place of those of the rows.
+        """
         examples = self.train_rows.take(rows)
+        if human is not None:
+            examples = dataclasses.replace(examples, human=human)
         return train_member(
             functools.partial(self.create, examples),
             examples,
