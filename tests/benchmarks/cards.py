@@ -36,7 +36,7 @@ from mtmetrics.layout import bundled_artifacts, metric_scripts
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.reports.metric_runs import SCORE, score_together
 from mtmetrics.reports.styles import Marked, correlation_text, markdown
-from mtmetrics.scorers.metric import METRICS, Metric
+from mtmetrics.scorers.metric import METRICS, MetricEntry
 from mtmetrics.scorers.spec import MetricSpec
 from mtmetrics.statistics.correlation import Correlation, pearson
 
@@ -206,7 +206,7 @@ def save_measurements(folder: Path, stored: Mapping[Key, Measurement]) -> None:
     write_atomic(folder / RESULTS, "[\n" + ",\n".join(rows) + "\n]\n")
 
 
-def sections_of(metric: Metric) -> dict[str, str]:
+def sections_of(metric: MetricEntry) -> dict[str, str]:
     """Writes the sections of a metric's card that follow from its code: ``inputs``, its texts and
     options, and ``outputs``, the entries of its result."""
     # `evaluate` takes seconds to import.
@@ -349,7 +349,7 @@ def _needs(tables: Mapping[str, CardTable]) -> set[Key]:
     return set[Key]().union(*(table.needs() for table in tables.values()))
 
 
-def _metric_of(card: Path) -> Metric:
+def _metric_of(card: Path) -> MetricEntry:
     """The metric that a card is about, by the name of its folder."""
     name = card.parent.name
     if name not in METRICS:
@@ -357,7 +357,7 @@ def _metric_of(card: Path) -> Metric:
     return METRICS[name]
 
 
-def _option_row(metric: Metric, entry: "Entry") -> list[str]:
+def _option_row(metric: MetricEntry, entry: "Entry") -> list[str]:
     """The row of an option: its name, values, default, and text."""
     field = metric.settings_class().options().get(entry.name)
     if field is None:  # language pair and side, which are no settings of a metric
@@ -370,7 +370,7 @@ def _option_row(metric: Metric, entry: "Entry") -> list[str]:
     return [f"`{entry.name}`", values, _default(metric, field), text]
 
 
-def _default(metric: Metric, field: dataclasses.Field[Any]) -> str:
+def _default(metric: MetricEntry, field: dataclasses.Field[Any]) -> str:
     """The default of an option, and the values of presets that say something else."""
     if field.metadata["usage"] == "MODEL":  # the card lists the models of presets
         return "the preset's"

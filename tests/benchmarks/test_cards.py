@@ -18,7 +18,7 @@ from mtmetrics.layout import metric_names, metric_scripts
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import Scorer
-from mtmetrics.scorers.metric import METRICS, Metric
+from mtmetrics.scorers.metric import METRICS, MetricEntry
 
 SHOWING = [path for path in cards.cards() if cards.tables_in(path.read_text(encoding="utf-8"))]
 TABLES = """
@@ -239,7 +239,7 @@ def test_inputs_and_outputs_follow_from_the_settings_of_a_metric(
         parts_help = "`one` and `two`"
 
     Thing.Settings = Settings
-    monkeypatch.setitem(METRICS, "thing", Metric("thing", Thing))
+    monkeypatch.setitem(METRICS, "thing", MetricEntry("thing", Thing))
     monkeypatch.setattr(cards, "preset_names", lambda metric: ["big", "small"])
     presets = {"big": {"score": {"depth": 3}}, "small": {"score": {"depth": 1, "case": "fold"}}}
     monkeypatch.setattr(

@@ -24,7 +24,7 @@ from mtmetrics.io.lines import JsonObject
 from mtmetrics.layout import metric_scripts
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.running import Running
-from mtmetrics.scorers.metric import METRICS, Metric
+from mtmetrics.scorers.metric import METRICS, MetricEntry
 from mtmetrics.scorers.registry import load_scorer
 from mtmetrics.scorers.settings import plain_types
 from mtmetrics.scorers.side import Side, resolve_side
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from mtmetrics.scorers.base import Scorer
 
 _COLUMNS = ("sources", "predictions", "references")
-# Keywords of `evaluate.Metric`; `config_name` is an argument of `MetricModule` itself.
-_EVALUATE_KEYWORDS = frozenset(inspect.signature(evaluate.Metric.__init__).parameters) - {
+# Keywords of `evaluate.MetricEntry`; `config_name` is an argument of `MetricModule` itself.
+_EVALUATE_KEYWORDS = frozenset(inspect.signature(evaluate.MetricEntry.__init__).parameters) - {
     "self",
     "config_name",
     "kwargs",
@@ -83,7 +83,7 @@ RETURNS = {
 }
 
 
-class MetricModule(evaluate.Metric):
+class MetricModule(evaluate.MetricEntry):
     """A metric of this package as an `evaluate` module.
 
     A subclass sets the attributes; its docstring is the description of the metric. The columns of
@@ -98,7 +98,7 @@ class MetricModule(evaluate.Metric):
     Args:
         config_name: name of a preset; None or ``"default"`` stands for `MetricEntry.usual_preset`.
         preset: a folder with a preset.toml, or the name of a preset, instead of `config_name`.
-        **options: keywords of `mtmetrics.models.running.Running`, of `evaluate.Metric`, and of
+        **options: keywords of `mtmetrics.models.running.Running`, of `evaluate.MetricEntry`, and of
             ``compute``. ``HF_EVALUATE_OFFLINE=1`` and a download configuration can set
             `local_files_only` too.
 
@@ -434,13 +434,13 @@ class MetricModule(evaluate.Metric):
             super().add_batch(**rows)
 
 
-def text_entries(metric: Metric) -> list[Entry]:
+def text_entries(metric: MetricEntry) -> list[Entry]:
     """Lists the columns of text that a metric reads."""
     columns = {"predictions", *metric.columns}
     return [_TEXTS[name] for name in _COLUMNS if name in columns]
 
 
-def option_entries(metric: Metric) -> list[Entry]:
+def option_entries(metric: MetricEntry) -> list[Entry]:
     """Lists the keywords of a metric, besides texts and `RETURNS`: language pair, side, and its own
     settings."""
     purpose = "it chooses the models that depend on languages"
@@ -453,7 +453,7 @@ def option_entries(metric: Metric) -> list[Entry]:
     return [*entries, *map(_field_entry, metric.settings_class().options().values())]
 
 
-def result_entries(metric: Metric) -> list[Entry]:
+def result_entries(metric: MetricEntry) -> list[Entry]:
     """Lists the entries of a result of ``compute``."""
     scorer = metric.scorer_class()
     on_request = [

@@ -333,9 +333,9 @@ class LearnedScore(Scorer):
                 if self.network.features:
                     batch_features = torch.from_numpy(features[batch.pairs]).to(self.device)
                 lengths = tokens.lengths[pairs[:-1, batch.pairs]]
-                roles = self._roles(lengths, batch.sources_or_references.shape[1])
+                roles = self._roles(lengths, batch.compared.shape[1])
                 predicted = self.network(
-                    batch.sources_or_references,
+                    batch.compared,
                     batch.predictions,
                     batch.lengths,
                     batch_features,
@@ -514,7 +514,7 @@ class AttentiveScore(LearnedScore, WordScorer):
                 to_predictions, to_compared = (
                     attention.cpu().numpy()
                     for attention in self.network.attentions(
-                        batch.sources_or_references, batch.predictions, batch.lengths
+                        batch.compared, batch.predictions, batch.lengths
                     )
                 )
                 for row, pair in enumerate(batch.pairs):
