@@ -230,7 +230,7 @@ def test_features_by_hand(tiny_encoder: Path) -> None:
     assert pair_features(["length", "f1"], [tokens], others, predictions) == pytest.approx(
         found[:, [2, 4]]
     )
-    negative = tokens.with_vectors(lambda vectors: vectors - 1)
+    negative = tokens.map_vectors(lambda vectors: vectors - 1)
     twice = pair_features(FEATURES, [tokens, negative], others, predictions)
     assert twice.shape == (2, feature_count(FEATURES, 2))
     assert twice[:, :4] == pytest.approx(found[:, :4])

@@ -228,11 +228,11 @@ class TokenEncoder:
         truncated = np.array([text.is_truncated for text in texts], dtype=bool)
         if self.level == "sentence":
             vectors = np.empty((len(texts), self.dim), dtype=np.float32)
-            return PackedTokens.of_texts(vectors, index, truncated)
+            return PackedTokens.from_texts(vectors, index, truncated)
         ids = [text.token_ids for text in texts]
         words = [text.words for text in texts]
         vectors = np.empty((sum(map(len, ids)), self.dim), dtype=np.float32)
-        return PackedTokens.of_tokens(vectors, ids, words, index, truncated)
+        return PackedTokens.from_tokens(vectors, ids, words, index, truncated)
 
     def _tokenise(self, keys: list[TextKey]) -> Iterator[EncodedText]:
         """Yields the texts without vectors, in order.

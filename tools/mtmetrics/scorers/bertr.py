@@ -141,7 +141,7 @@ class BERTR(WordScorer):
         """The word pieces of the texts that are compared with, and of each system."""
         compared, *systems = encoded_columns(self.encoder, batch)
         if self.remapping is not None:
-            compared = compared.with_vectors(self.remapping.apply)
+            compared = compared.map_vectors(self.remapping.apply)
         return [column.normalized() for column in (compared, *systems)]
 
     @property
