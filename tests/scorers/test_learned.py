@@ -11,7 +11,7 @@ from helpers import both
 
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.models.networks import FEATURES, feature_count
-from mtmetrics.models.regressor import Regressor, RegressorShape
+from mtmetrics.models.regressor import Regressor, RegressorSettings
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.learned import LearnedScore, pair_features
 from mtmetrics.scorers.registry import load_scorer
@@ -42,7 +42,7 @@ def artifact(folder: Path, encoder: Path, **options: object) -> Path:
         "members": 2,
         "floor": -2.0,
     }
-    network = Regressor(RegressorShape(**{**settings, "features": ["f1"], **options}))
+    network = Regressor(RegressorSettings(**{**settings, "features": ["f1"], **options}))
     with torch.no_grad():
         for member in network.members:
             member.mix.scores.normal_()

@@ -109,7 +109,7 @@ class LearnedScore(Scorer):
     blank side gets the lowest judgement of the training data, which the checkpoint records.
 
     Args:
-        encoder: opened as the network reads it (`Regressor.reads`).
+        encoder: opened as the network reads it (`Regressor.encoder_options`).
         network: a trained regressor; it says whether translations are compared with references,
             sources, or both.
         fingerprint: 8 hexadecimal digits that pin the network in the signature.
@@ -200,7 +200,9 @@ class LearnedScore(Scorer):
             )
         against = _side_of_network(name, network, settings.against, wanted_side)
         try:
-            encoder = models.encoder(settings.encoder or network.encoder, **network.reads())
+            encoder = models.encoder(
+                settings.encoder or network.encoder, **network.encoder_options()
+            )
         except ArtifactError as error:
             hint = ""
             if not settings.encoder:
