@@ -279,7 +279,7 @@ class UScore(WordScorer):
             # The encoder frames blank text, too, so it would come out close to everything.
             is_blank = np.array([not item.text.strip() for item in translated[place]])
             parts[part] = np.where(is_blank, scorer._floor()[1]["mover"], values)
-            truncated |= np.array([item.cut for item in translated[place]])
+            truncated |= np.array([item.is_truncated for item in translated[place]])
         if "lm" in self.word_weights:
             parts["lm"], is_cut = scorer.lm_part(predictions)
             truncated |= is_cut
