@@ -53,6 +53,57 @@ _SUFFIXES = ("weight", "bias")
 Tensors = dict[str, torch.Tensor]
 
 
+def load_network(auto_class: str, folder: Path, dtype: torch.dtype) -> Network:
+    """Loads the network of a model folder: `Bert` or `GPT2`, or else a model of `transformers`.
+
+    `Bert` and `GPT2` need all weights in a single file, with the names that `transformers` writes
+    today; checkpoints of 2018 have other names.
+
+    Args:
+        auto_class: ``"AutoModel"`` or ``"AutoModelForCausalLM"``.
+        folder: folder with config.json and the weights as safetensors.
+        dtype: number format of the loaded weights.
+
+    Raises:
+        ArtifactError: a file is missing, damaged, or of another kind of model.
+    """
+    with loading(folder, auto_class):
+        plain_network = _load_plain(auto_class, folder, dtype)
+    if plain_network is not None:
+        return plain_network
+    return transformers_network(auto_class, folder, dtype)
+
+
+def _load_plain(auto_class: str, folder: Path, dtype: torch.dtype) -> nn.Module | None:
+    """Loads a `Bert` or a `GPT2`. Returns None if the folder holds another model."""
+    base = base_folder(folder)
+    values = json.loads((base / "config.json").read_text(encoding="utf-8"))
+    network_class: type[Bert] | type[GPT2]
+    match auto_class, values.get("model_type"):
+        case "AutoModel", "bert":
+            network_class = Bert
+        case "AutoModelForCausalLM", "gpt2":
+            network_class = GPT2
+        case _:
+            return None
+    required = network_class.required_values.items()
+    has_values = all(values.get(key, value) == value for key, value in required)
+    has_keys = all(key in values for key in network_class.required_keys)
+    if not has_values or not has_keys or not (base / _WEIGHTS).is_file():
+        return None
+    config = SimpleNamespace(**{_SIZES.get(key, key): value for key, value in values.items()})
+    try:
+        checkpoint = merged(load_file(base / _WEIGHTS), folder)
+        parameters = network_class.convert_tensors(checkpoint, config.num_hidden_layers)
+        network = network_class(config)
+    except (KeyError, AttributeError):
+        # A tensor is missing from the checkpoint, or a size from config.json.
+        return None
+    tensors = {name: tensor.to(dtype) for name, tensor in parameters.items()}
+    network.load_state_dict(tensors, assign=True)
+    return network.requires_grad_(False)
+
+
 class _Linear(nn.Linear):
     def reset_parameters(self) -> None:
         """Skips the initialisation: the weights are loaded later."""
@@ -273,54 +324,3 @@ def _blocks(config: NetworkConfig, inner_width: int, *, causal: bool) -> nn.Modu
         )
         for _ in range(config.num_hidden_layers)
     )
-
-
-def load_network(auto_class: str, folder: Path, dtype: torch.dtype) -> Network:
-    """Loads the network of a model folder: `Bert` or `GPT2`, or else a model of `transformers`.
-
-    `Bert` and `GPT2` need all weights in a single file, with the names that `transformers` writes
-    today; checkpoints of 2018 have other names.
-
-    Args:
-        auto_class: ``"AutoModel"`` or ``"AutoModelForCausalLM"``.
-        folder: folder with config.json and the weights as safetensors.
-        dtype: number format of the loaded weights.
-
-    Raises:
-        ArtifactError: a file is missing, damaged, or of another kind of model.
-    """
-    with loading(folder, auto_class):
-        plain_network = _load_plain(auto_class, folder, dtype)
-    if plain_network is not None:
-        return plain_network
-    return transformers_network(auto_class, folder, dtype)
-
-
-def _load_plain(auto_class: str, folder: Path, dtype: torch.dtype) -> nn.Module | None:
-    """Loads a `Bert` or a `GPT2`. Returns None if the folder holds another model."""
-    base = base_folder(folder)
-    values = json.loads((base / "config.json").read_text(encoding="utf-8"))
-    network_class: type[Bert] | type[GPT2]
-    match auto_class, values.get("model_type"):
-        case "AutoModel", "bert":
-            network_class = Bert
-        case "AutoModelForCausalLM", "gpt2":
-            network_class = GPT2
-        case _:
-            return None
-    required = network_class.required_values.items()
-    has_values = all(values.get(key, value) == value for key, value in required)
-    has_keys = all(key in values for key in network_class.required_keys)
-    if not has_values or not has_keys or not (base / _WEIGHTS).is_file():
-        return None
-    config = SimpleNamespace(**{_SIZES.get(key, key): value for key, value in values.items()})
-    try:
-        checkpoint = merged(load_file(base / _WEIGHTS), folder)
-        parameters = network_class.convert_tensors(checkpoint, config.num_hidden_layers)
-        network = network_class(config)
-    except (KeyError, AttributeError):
-        # A tensor is missing from the checkpoint, or a size from config.json.
-        return None
-    tensors = {name: tensor.to(dtype) for name, tensor in parameters.items()}
-    network.load_state_dict(tensors, assign=True)
-    return network.requires_grad_(False)
