@@ -446,14 +446,14 @@ class Comet(LoadedModel):
         """Scores translations that are encoded in one sequence with their sources, references, or
         both; see `_score_separate`."""
         translations = texts_by_role["mt"]
-        available = [
+        available: list[str] = [
             name
             for name in ("src", "ref")
             if name in texts_by_role and name in self.settings.input_segments
         ]
         # Name of a part of the score -> roles of the texts that follow the translation in the
         # sequence. With source and reference, each translation is in three sequences.
-        roles_by_part = {name: [name] for name in available}
+        roles_by_part: dict[str, list[str]] = {name: [name] for name in available}
         if len(available) == 2:
             roles_by_part["unified"] = available
         texts = dict.fromkeys(text for name in ("mt", *available) for text in texts_by_role[name])
@@ -473,7 +473,7 @@ class Comet(LoadedModel):
         ]
         scores = np.array([[result.score for result in part] for part in results_by_part])
         is_truncated = [[result.is_truncated for result in part] for part in results_by_part]
-        truncated = np.array(is_truncated, dtype=bool).any(axis=0)
+        truncated = np.any(np.array(is_truncated, dtype=bool), axis=0)
         parts = dict(zip(roles_by_part, scores, strict=True))
         errors: list[list[ErrorSpan]] = [[] for _ in translations]
         if self.settings.error_labels:

@@ -70,12 +70,12 @@ class VectorSpec(NamedTuple):
 
     @classmethod
     def from_layer(cls, layer: int) -> "VectorSpec":
-        """Returns the kind of the vectors of one layer."""
+        """Returns the spec for the vectors of one layer."""
         return cls(((layer, 1.0),))
 
     @classmethod
     def from_mix(cls, weights: Sequence[float]) -> "VectorSpec":
-        """Returns the kind of the weighted sum of the layers 1, 2, and so on."""
+        """Returns the spec for a weighted sum of the layers 1, 2, and so on."""
         return cls(
             tuple((layer, float(weight)) for layer, weight in enumerate(weights, 1) if weight)
         )
