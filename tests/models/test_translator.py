@@ -174,7 +174,7 @@ def test_blank_long_and_repeated_texts(
     assert first[1] == first[3]
     assert computed == [2]
     assert translator.translate([]) == []
-    translator._recent.limit = 2
+    translator._cache.limit = 2
     translator.translate(["haus", "katze"])
     translator.translate(["haus", long])  # the longer one went when the cache was full
     translator.translate(["haus", long])
