@@ -29,7 +29,7 @@ def bundled() -> list[str]:
 
 def test_every_artifact_and_every_space_is_pushed(published):
     for code, out, err in published.dry_run:
-        assert code == 0
+        assert code == 0, err
         assert "create, " in out
         assert "nothing was sent; --execute does it" in err
     assert published.after_dry_run == 0

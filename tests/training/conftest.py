@@ -124,7 +124,7 @@ def models(
     model.save_pretrained(str(folder / "sentences"), create_model_card=False)
     torch.manual_seed(0)
     config = configs.DenoisingConfig(
-        encoder_layers=1, decoder_layers=1, heads=2, inner=64, dropout=0.0
+        encoder_layers=1, decoder_layers=1, heads=2, inner=64, positions=64, dropout=0.0
     )
     texts = {"de": list(WORDS) * 2, "en": list(WORDS.values()) * 2}
     tokenizer, network = small_mbart(

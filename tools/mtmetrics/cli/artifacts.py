@@ -505,9 +505,9 @@ def run_push(args: argparse.Namespace) -> None:
     names = args.names or [name for name, entry in catalog().items() if entry.bundled]
     folders = [artifact_folder(name) for name in names]
     publications = [artifact_publication(folder, args.namespace) for folder in folders]
-    plans = pushed(publications, args, private=args.private)
-    if args.execute:
-        for plan, folder in zip(plans, folders, strict=True):
+    # Each artifact is recorded as soon as it is pushed: a later one may fail.
+    for plan, folder in zip(pushed(publications, args, private=args.private), folders, strict=True):
+        if args.execute:
             _record(published_entry(folder, plan), args.catalog)
 
 
