@@ -296,7 +296,7 @@ class _RowsWriter(Writer):
 
     def _columns(self, number_columns: Iterable[str]) -> Columns:
         return ScoreRow.columns(
-            self.output_format, self.systems, number_columns, unusual=self.with_unusual
+            self.output_format, self.systems, number_columns, with_unusual=self.with_unusual
         )
 
     def add(self, results: "Results") -> None:
@@ -318,7 +318,7 @@ class _RowsWriter(Writer):
         rows = zip(row_keys, rows_of_numbers, unusual, strict=True)
         for (segment, system), numbers, unusual_names in rows:
             values = dict(zip(columns, numbers, strict=True))
-            row = ScoreRow(system, segment, values, unusual_names).fields(self.output_format)
+            row = ScoreRow(system, segment, values, unusual_names).to_dict(self.output_format)
             if self.output_format != "parquet":
                 row = rounded(row, full_precision=self.full_precision)
             yield row
