@@ -1,7 +1,8 @@
 """Every code block of the documents runs as it stands; what cannot run here is at least understood.
 The front page, the guide and the cards of metrics run with the files of ``tools/guide/example``,
-other pages with small files of the names that they have. A block of text behind a shell block shows its output. This writes
-all outputs and pictures anew: ``MTMETRICS_RENEW=1 pytest tests/test_documents.py``."""
+other pages with small files of the names that they have. A block of text behind a shell block shows
+its output. This writes all outputs and pictures anew:
+``MTMETRICS_RENEW=1 pytest tests/test_documents.py``."""
 
 import doctest
 import json

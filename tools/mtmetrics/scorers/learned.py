@@ -470,8 +470,8 @@ class AttentiveScore(LearnedScore, WordScorer):
 
     alignments_help = (
         "per segment the pieces of the side compared with (`source`, even if it is a reference) "
-        "and of the `prediction`, the attention weights (`values`), and the same weights scaled "
-        "to the sum 1 (`mass`)"
+        "and of the `prediction`, the attention weights (`values`, the mean of both directions), and "
+        "the same weights scaled to the sum 1 (`mass`)"
     )
 
     @property

@@ -236,7 +236,8 @@ class XMoverScore(WordScorer):
         )
         drop_rate: float | None = option(
             None,
-            "share of the smallest flows between n-grams that is left out, 0 to 1 (default: as the variant)",
+            "share of the smallest flows between n-grams that is left out, 0 to 1 (default: as the "
+            "variant)",
             preset="drop_rate",
         )
         weights: str | None = loading_option(
