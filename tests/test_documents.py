@@ -1,7 +1,8 @@
 """Every code block of the documents runs as it stands; what cannot run here is at least understood.
-The guide and the front page run with the files of ``tools/guide/example``, other pages with small
-files of the names that they have. A block of text behind a shell block shows its output. This writes
-all outputs and pictures anew: ``MTMETRICS_RENEW=1 pytest tests/test_documents.py``."""
+The front page and the guide run with the files of ``tools/guide/example``, cards of metrics also
+with small files of other names, and all other pages with small files only. A block of text behind a
+shell block shows its output. This writes all outputs and pictures anew:
+``MTMETRICS_RENEW=1 pytest tests/test_documents.py``."""
 
 import doctest
 import json
@@ -83,8 +84,12 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def folder(page: str, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The working folder of a page, with the files that it names."""
     folder = tmp_path / "page"
+    is_card = page.startswith("metrics/")
     is_guide = page == "README.md" or page.startswith("tools/")
-    shutil.copytree(EXAMPLE if is_guide else data, folder, symlinks=True)
+    if not is_guide:
+        shutil.copytree(data, folder, symlinks=True)
+    if is_guide or is_card:
+        shutil.copytree(EXAMPLE, folder, symlinks=True, dirs_exist_ok=True)
     if is_guide:
         # Judged systems, which the pages call the reader's own, and what long trainings make.
         lay_systems(folder / "wmt17_sys")

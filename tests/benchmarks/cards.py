@@ -220,9 +220,9 @@ def sections_of(metric: MetricEntry) -> dict[str, str]:
         results.append([f"`{entry.name}`", entry.types, request + entry.text])
     inputs = [
         markdown([["texts", "type", "what they are"], *texts], ()),
-        "An option that you leave out is as the preset has it. If *default* is empty, the preset or "
-        "the metric itself decides.\n"
-        f"[Options that every metric has]({_GUIDE}#options-of-every-metric) stand in the guide.",
+        "If you leave an option out, the value of the preset counts. An empty *default* means that the "
+        "preset or the metric decides.\n"
+        f"The guide lists the [options that every metric has]({_GUIDE}#options-of-every-metric).",
         markdown([["option", "values", "default", "what it does"], *options], ()),
     ]
     outputs = [

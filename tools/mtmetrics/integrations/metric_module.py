@@ -443,7 +443,7 @@ def text_entries(metric: MetricEntry) -> list[Entry]:
 def option_entries(metric: MetricEntry) -> list[Entry]:
     """Lists the keywords of a metric, besides texts and `RETURNS`: language pair, side, and its own
     settings."""
-    purpose = "it chooses the models that depend on languages"
+    purpose = "some models are chosen by it"
     entries = [Entry("lang_pair", "`str`", f'language pair such as `"de-en"`; {purpose}')]
     if len(metric.sides) > 1:
         sides = " or ".join(f'`"{side}"`' for side in metric.sides)
@@ -475,9 +475,10 @@ def result_entries(metric: MetricEntry) -> list[Entry]:
         Entry(
             "report",
             "`dict` of `int`",
-            "number of `segments`, and of those that are `blank`, `truncated`, `identical` to the "
-            "source, `looping`, in another `script` or `language`, or of a `length` out of "
-            "proportion",
+            "counts: `segments` is all of them; the others say how many are `blank`, were cut "
+            "(`truncated`), equal the source (`identical`), repeat a phrase over and over "
+            "(`looping`), are in an unexpected `script` or `language`, or are far too long or too "
+            "short (`length`)",
         ),
     ]
 

@@ -64,9 +64,9 @@ class BERTR(WordScorer):
     floor = 0.0
     scale = "at most 1"
     alignments_help = (
-        "per segment the pieces of `source` (the reference, or the source) and `prediction`, "
-        "their cosines (`values`), the `mass` of each match, and their `total`, which is the "
-        "score"
+        "per segment the pieces of the side compared with (`source`, even if it is a reference) "
+        "and of the `prediction`, their cosines (`values`), the `mass` of each match, and their "
+        "`total`, which is the score"
     )
     preset_keys: ClassVar = {
         **{name: {"model", "revision", "layer"} for name in ("encoder", "encoders.*")},

@@ -65,11 +65,15 @@ class CometScore(WordScorer):
     usual_preset: ClassVar = "wmt22-comet-da"
     preset_keys: ClassVar = {"comet": {"model", "revision"}}
     scale = "about 0 to 1 for checkpoints since 2022"
-    parts_help = "src, ref, unified and mqm, of checkpoints that read one sequence"
+    parts_help = (
+        "for the unified and the XCOMET checkpoints: the scores against the source (`src`), the "
+        "reference (`ref`) and both (`unified`); for XCOMET also `mqm`, computed from the errors "
+        "that it found"
+    )
     alignments_help = (
-        "of checkpoints that find no errors, per segment the pieces of `source` (the reference, "
-        "where that is read) and `prediction`, and the cosines of their vectors (`values`), of "
-        "which no score is made"
+        "for all checkpoints but XCOMET: per segment the pieces of the reference (or of the source, "
+        "if no reference is read) as `source`, those of the `prediction`, and the cosines of their "
+        "vectors (`values`); the score is not computed from these cosines"
     )
 
     def __init__(self, model: Comet, *, settings: Settings | None = None, **options: Any) -> None:

@@ -41,7 +41,7 @@ class DistilScore(Scorer):
         encoder: str | None = loading_option(
             (
                 "another encoder: a sentence-transformers model, an encoder whose token vectors are "
-                "averaged, or a Parquet file of vectors"
+                "averaged, or a Parquet file with the columns text and vector"
             ),
             usage="MODEL",
         )

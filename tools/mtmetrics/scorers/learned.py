@@ -188,8 +188,8 @@ class LearnedScore(Scorer):
         )
         encoder: str | None = loading_option(
             (
-                "where the encoder lies that the network was trained on, if not under the name that "
-                "the network records; another encoder is refused"
+                "path of the encoder that the network was trained on, if it is no longer under the "
+                "name that the network records; a different encoder is refused"
             ),
             usage="MODEL",
         )
@@ -469,8 +469,9 @@ class AttentiveScore(LearnedScore, WordScorer):
     """A network in which the pieces of each side attend to those of the other."""
 
     alignments_help = (
-        "per segment the pieces of `source` (the reference, or the source) and `prediction`, "
-        "their attention (`values`), and `mass`, which is the same scaled to the sum 1"
+        "per segment the pieces of the side compared with (`source`, even if it is a reference) "
+        "and of the `prediction`, the attention weights (`values`, the mean of both directions), and "
+        "the same weights scaled to the sum 1 (`mass`)"
     )
 
     @property

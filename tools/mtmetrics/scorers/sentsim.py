@@ -95,7 +95,8 @@ class SentSim(WordScorer):
         )
         combine: str | None = option(
             None,
-            "parts, in place of those of the variant: any of sss, bertscore, wmd and smd, joined by +",
+            "the parts to combine, instead of those of variant: any of sss, bertscore, wmd and smd, "
+            "joined by +",
             usage="PART+PART",
         )
         words: str | None = loading_option(
@@ -117,15 +118,15 @@ class SentSim(WordScorer):
         )
         normalize: str = option(
             "batch",
-            "batch scales the parts by their extremes in the call, as published; fixed scales them "
-            "by bounds that the preset stores",
+            "batch scales each part by its lowest and highest value in the call, as published; fixed "
+            "scales it by bounds that the preset stores",
             choices=("batch", "fixed"),
             preset="normalize",
         )
         normalize_vectors: bool = option(
             False,
-            "give word vectors the length 1 for Word and Sentence Mover's Distance, which the "
-            "published code does not",
+            "scale word vectors to length 1 for Word and Sentence Mover's Distance (the published "
+            "code does not)",
             preset="normalize_vectors",
         )
         workers: int | None = option(None, settings.WORKERS_HELP)
@@ -134,12 +135,13 @@ class SentSim(WordScorer):
 
     metric = "sentsim"
     sides = (Side.SOURCE, Side.REFERENCE)
-    scale = "from 1 to e (times `w1 + w2`)"
-    parts_help = "`sss` and `bertscore`, or what else was combined, before they are scaled"
+    scale = "between `w1 + w2` and e = 2.718 times that"
+    parts_help = "`sss` and `bertscore`, or the parts that you chose, before they are scaled"
     alignments_help = (
-        "per segment the pieces of `source` (or the reference) and `prediction`, the `mass` of "
-        "each match, its cosine or cost (`values`, as `cells` says), and their `total`: of "
-        "cosines the mean of precision and recall, of costs the distance"
+        "per segment the pieces of the side compared with (`source`, even if it is a reference) "
+        "and of the `prediction`, the `mass` of each match, its cosine or cost (`values`; `cells` "
+        "says which), and their `total`: for cosines the mean of precision and recall, for costs "
+        "the distance"
     )
     preset_keys: ClassVar = {
         **dict.fromkeys(

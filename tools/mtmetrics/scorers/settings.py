@@ -18,8 +18,11 @@ from mtmetrics.errors import InputError
 # Help texts that several metrics share.
 ENCODER_HELP = "another encoder: a folder, a bundled artifact, or a Hub repository"
 LAYER_HELP = "layer of the encoder whose vectors are read; 0 holds the embeddings"
-MAP_HELP = "linear map that brings the two languages closer: none, clp, umd, clp+umd or umd+clp"
-MAPS_HELP = "where the map lies: a file, a folder of maps, or the name of a map artifact"
+MAP_HELP = (
+    "linear map that brings the two languages closer: none, clp (rotates the vectors), umd (removes "
+    "one direction), clp+umd or umd+clp"
+)
+MAPS_HELP = "the map: a file, a folder of maps, or the name of a map artifact"
 LANGUAGE_MODEL_HELP = "language model of the target language, or none to score without it"
 WORKERS_HELP = "threads that match words (default: one per core, at most 4)"
 

@@ -223,7 +223,7 @@ class UScore(WordScorer):
         maps: str | None = loading_option(settings.MAPS_HELP, usage="PATH|NAME")
         lm: str | None = loading_option(settings.LANGUAGE_MODEL_HELP, usage="MODEL")
         back: str | None = loading_option(
-            "translation model into the source language, which makes the part back",
+            "translation model into the source language, which adds the part back",
             usage="MODEL",
         )
         workers: int | None = loading_option(settings.WORKERS_HELP)
@@ -231,8 +231,8 @@ class UScore(WordScorer):
     settings: Settings
 
     metric = "uscore"
-    scale = "at most 0.4 with the weights `tuned`"
-    parts_help = "`wmd`, `pseudo`, `back`, `lm`, `wrd` and `snt`, as far as they were computed"
+    scale = "at most 0.4 with the weights `tuned` (all distances 0, the cosine 1)"
+    parts_help = "those of `wmd`, `pseudo`, `back`, `lm`, `wrd` and `snt` that were computed"
     alignments_help = XMoverScore.alignments_help
     usual_preset = "mini"
     preset_keys: ClassVar = {

@@ -190,15 +190,14 @@ class XMoverScore(WordScorer):
         """
 
         encoder: str | None = loading_option(
-            "another encoder (for similarity cosine, a sentence-transformers model); or a table of "
-            "word vectors in a space that the languages share, where {lang} in its path stands for "
-            "the language",
+            "another encoder (for similarity cosine, a sentence-transformers model), or a table of "
+            "aligned word vectors, in whose path {lang} is replaced by the language",
             usage="MODEL|TABLE",
         )
         layer: int | None = loading_option(settings.LAYER_HELP)
         similarity: Similarity = option(
             "mover",
-            "mover compares the words by transport, cosine compares one vector per text",
+            "mover compares words by Word Mover's Distance, cosine compares one vector per text",
             choices=SIMILARITIES,
             preset="similarity",
         )
@@ -237,7 +236,8 @@ class XMoverScore(WordScorer):
         )
         drop_rate: float | None = option(
             None,
-            "share of the flow that partial transport leaves out, 0 to 1 (default: as the variant)",
+            "share of the smallest flows between n-grams that is left out, 0 to 1 (default: as the "
+            "variant)",
             preset="drop_rate",
         )
         weights: str | None = loading_option(
