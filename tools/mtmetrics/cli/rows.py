@@ -222,7 +222,7 @@ def _open_file(path: str) -> _OpenedInput:
     if table.is_unambiguous:
         columns = [column for column, field in FIELD_OF_COLUMN.items() if field in table.fields]
     read_rows = functools.partial(_read_texts, table)
-    return _OpenedInput([path], columns, read_rows, table.count)
+    return _OpenedInput([path], columns, read_rows, table.max_rows)
 
 
 def _read_texts(table: TextTable, columns: Sequence[Column]) -> Iterator[TextRow]:

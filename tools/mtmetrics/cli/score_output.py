@@ -296,7 +296,7 @@ class _RowsWriter(Writer):
 
     def _columns(self, number_columns: Iterable[str]) -> Columns:
         return ScoreRow.columns(
-            self.output_format, self.systems, number_columns, unusual=self.with_unusual
+            self.output_format, self.systems, number_columns, with_unusual=self.with_unusual
         )
 
     def add(self, results: "Results") -> None:
