@@ -32,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     [column] = scorer.side.columns
     others = getattr(data, column)
     columns = {column: others}
-    keywords = scorer.network.reads() | {"device": "cpu", "cache_bytes": 0}
+    keywords = scorer.network.encoder_options() | {"device": "cpu", "cache_bytes": 0}
     plain = TokenEncoder(scorer.network.encoder, **keywords | {"mix": None, "layer": None})
     scorer.encoder = read = TokenEncoder(scorer.network.encoder, **keywords)
     texts = [*others, *data.predictions]

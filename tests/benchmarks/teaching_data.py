@@ -22,7 +22,7 @@ import torch
 from mtmetrics.artifacts.models import model_folder
 from mtmetrics.io.atomic import atomic_text
 from mtmetrics.io.tables import jsonl_rows
-from mtmetrics.models.translator import generation, open_mbart, target_frame
+from mtmetrics.models.translator import generation_config, open_mbart, target_prefix
 from mtmetrics.training.corpus import origin_matches
 
 _BATCH, _PIECES = 64, 128
@@ -83,8 +83,10 @@ def outputs(
     """Each text with its outputs and what they are: ``greedy`` or ``sampled``, and ``replaced``."""
     tokenizer, network = open_mbart(model_folder(args.model), args.lp)
     network.eval()
-    plain = generation(network.config, target_frame(tokenizer, network.config.eos_token_id))
-    sampled = generation(network.config, target_frame(tokenizer, network.config.eos_token_id))
+    plain = generation_config(network.config, target_prefix(tokenizer, network.config.eos_token_id))
+    sampled = generation_config(
+        network.config, target_prefix(tokenizer, network.config.eos_token_id)
+    )
     sampled.do_sample, sampled.top_k = True, _TOP
     pieces = tokenizer.convert_ids_to_tokens(range(len(tokenizer)))
     inside = np.array([piece.startswith("##") for piece in pieces])

@@ -90,8 +90,8 @@ def test_a_side_without_weight_loses_its_own_number() -> None:
 
 
 def test_orthogonal_texts_have_an_f1_of_0() -> None:
-    first = pack([[0, 0]]).with_vectors(np.round)
-    scores = bertscore(first, first.with_vectors(np.fliplr))
+    first = pack([[0, 0]]).map_vectors(np.round)
+    scores = bertscore(first, first.map_vectors(np.fliplr))
     assert [values.tolist() for values in scores] == [[0.0], [0.0], [0.0]]
 
 

@@ -102,7 +102,7 @@ def test_euclidean_distances_of_vectors_of_any_length() -> None:
     assert np.diag(euclidean_distances(long, long)).max() < 1e-4
     # The longest way is 10 for one half; the other half stays.
     texts = pack([np.eye(2)]), pack([np.eye(2)[:1]])
-    stretched = [text.with_vectors(lambda vectors: 10 * vectors) for text in texts]
+    stretched = [text.map_vectors(lambda vectors: 10 * vectors) for text in texts]
     assert word_mover_distances(*stretched, euclidean_distances) == pytest.approx([10 * 2**0.5 / 2])
 
 

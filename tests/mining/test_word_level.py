@@ -152,7 +152,7 @@ def test_refusals(encoder):
 def test_words_of_equal_sentences_are_aligned_with_themselves(encoder):
     """The vectors are sharpened so that each piece has one partner: itself."""
     encode = encoder.encode_words
-    encoder.encode_words = lambda *given: encode(*given).with_vectors(
+    encoder.encode_words = lambda *given: encode(*given).map_vectors(
         lambda vectors: np.float32(100) * vectors
     )
     sentences = [["the", "house", "xyz"], ["ich", "sehe"], [], ["the", "dog"]]

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from mtmetrics.models.composition import SIDES, ComposedInference, Composition
-from mtmetrics.models.regressor import Regressor, RegressorShape
+from mtmetrics.models.regressor import Regressor, RegressorSettings
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.learned import ESIM
 
@@ -25,7 +25,7 @@ def network(tiny_encoder: Path) -> Regressor:
         "width": 16,
     }
     settings |= {"hidden": 8, "floor": -4.0, "composition": SIZES}
-    found = Regressor(RegressorShape(architecture="esim", against="either", **settings))
+    found = Regressor(RegressorSettings(architecture="esim", against="either", **settings))
     with torch.no_grad():
         for values in found.parameters():
             values.add_(torch.randn_like(values) * 0.1)
@@ -33,7 +33,7 @@ def network(tiny_encoder: Path) -> Regressor:
 
 
 def scorer(network: Regressor, tiny_encoder: Path, against: str) -> ESIM:
-    encoder = TokenEncoder(tiny_encoder, **network.reads())
+    encoder = TokenEncoder(tiny_encoder, **network.encoder_options())
     return ESIM(encoder, network, against=against)
 
 
@@ -140,4 +140,4 @@ def test_reading_gives_what_was_saved(network: Regressor, tmp_path: Path) -> Non
     network.save(tmp_path)
     read = Regressor.read(tmp_path)
     assert read.composition == SIZES
-    assert read.reads() == {"max_pieces": 100, "layer": 2}
+    assert read.encoder_options() == {"max_pieces": 100, "layer": 2}

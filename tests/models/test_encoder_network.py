@@ -76,6 +76,6 @@ def test_what_is_forgotten_is_computed_again(tiny_encoder: Path) -> None:
     first = encoder.encode(["the house"])
     encoder.encode(["the house"])
     assert encoder.counts.computed == 1
-    encoder.forget()
+    encoder.clear_cache()
     assert encoder.encode(["the house"]).vectors == pytest.approx(first.vectors)
     assert encoder.counts.computed == 2

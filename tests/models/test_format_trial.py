@@ -29,7 +29,7 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]
         path.mkdir(parents=True, exist_ok=True)
         return path
 
-    monkeypatch.setattr(module, "_measured", measure)
+    monkeypatch.setattr(module, "_measure", measure)
     monkeypatch.setattr(module, "assets_folder", folder)
     format_trial.cache_clear()
     yield measured
@@ -107,13 +107,13 @@ def test_without_a_cache_folder_it_is_measured(
 def test_ties_go_to_float32_and_are_not_warned_of() -> None:
     for bfloat16, favours, refutes in ((0.5, True, False), (0.95, False, False), (2, False, True)):
         trial = FormatTrial(1.0, bfloat16)
-        assert (trial.favours_bfloat16, trial.refutes_bfloat16) == (favours, refutes)
+        assert (trial.favours_bfloat16, trial.rules_out_bfloat16) == (favours, refutes)
 
 
 def test_a_real_trial_measures_both_and_leaves_random_numbers_alone() -> None:
     torch.manual_seed(1)
     expected = torch.rand(3)
     torch.manual_seed(1)
-    trial = module._measured()
+    trial = module._measure()
     assert torch.equal(torch.rand(3), expected)
     assert all(0 < seconds < 60 for seconds in trial)

@@ -48,7 +48,7 @@ def test_padding_changes_nothing(kind: str) -> None:
     assert torch.allclose(network(padded, second, lengths), whole, atol=1e-6)
     alone = network(first[1:, :2], second[1:], (torch.tensor([2]), torch.tensor([5])))
     assert torch.allclose(alone, whole[1:], atol=1e-6)
-    assert whole.shape == (2, network.pooled)
+    assert whole.shape == (2, network.pair_size)
 
 
 def test_without_attention_each_side_is_pooled_by_itself() -> None:

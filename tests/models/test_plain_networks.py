@@ -12,7 +12,7 @@ from transformers import BertConfig, BertForMaskedLM, GPT2Config, GPT2Model
 
 from mtmetrics.artifacts.models import transformers_network
 from mtmetrics.errors import ArtifactError
-from mtmetrics.models.plain_networks import GPT2, Bert, network
+from mtmetrics.models.plain_networks import GPT2, Bert, load_network
 
 IDS = torch.tensor([[3, 1, 4, 1, 5], [9, 2, 6, 0, 0]])
 MASK = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]])
@@ -36,7 +36,7 @@ def test_states_are_those_of_transformers(
 ) -> None:
     folder = request.getfixturevalue(fixture)
     ours, theirs = (
-        network(auto_class, folder, dtype),
+        load_network(auto_class, folder, dtype),
         transformers_network(auto_class, folder, dtype),
     )
     assert type(ours) is kind
@@ -53,7 +53,7 @@ def test_a_model_with_a_head_is_read_without_it(tmp_path: Path) -> None:
     }
     whole = BertForMaskedLM(BertConfig(vocab_size=30, **sizes))
     whole.save_pretrained(tmp_path)
-    found = network("AutoModel", tmp_path, torch.float32)
+    found = load_network("AutoModel", tmp_path, torch.float32)
     assert type(found) is Bert
     assert states(found) == pytest.approx(states(whole.bert), abs=1e-6)
 
@@ -61,7 +61,7 @@ def test_a_model_with_a_head_is_read_without_it(tmp_path: Path) -> None:
 def test_gpt2_without_a_head_in_the_names(tmp_path: Path) -> None:
     whole = GPT2Model(GPT2Config(vocab_size=30, n_embd=8, n_layer=2, n_head=2, n_positions=16))
     whole.save_pretrained(tmp_path)
-    found = network("AutoModelForCausalLM", tmp_path, torch.float32)
+    found = load_network("AutoModelForCausalLM", tmp_path, torch.float32)
     assert type(found) is GPT2
     assert states(found) == pytest.approx(states(whole), abs=1e-6)
 
@@ -90,7 +90,7 @@ def test_other_models_are_left_to_transformers(
         }
         weights.rename(folder / "model-00001-of-00001.safetensors")
         (folder / "model.safetensors.index.json").write_text(json.dumps(index))
-    found = network("AutoModel", folder, torch.float32)
+    found = load_network("AutoModel", folder, torch.float32)
     assert type(found).__module__.startswith("transformers")
     assert states(found) == pytest.approx(
         states(transformers_network("AutoModel", folder, torch.float32))
@@ -106,4 +106,4 @@ def test_weights_that_do_not_fit_their_configuration_are_refused(
     with pytest.raises(
         ArtifactError, match="model: cannot be loaded as AutoModel, damaged or incomplete"
     ):
-        network("AutoModel", folder, torch.float32)
+        load_network("AutoModel", folder, torch.float32)

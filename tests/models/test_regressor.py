@@ -8,7 +8,7 @@ import pytest
 import torch
 from safetensors import safe_open
 
-from mtmetrics.models.regressor import Regressor, RegressorShape
+from mtmetrics.models.regressor import Regressor, RegressorSettings
 
 
 def build(**options: object) -> Regressor:
@@ -20,7 +20,7 @@ def build(**options: object) -> Regressor:
         "encoder_fingerprint": "12345678",
     }
     return Regressor(
-        RegressorShape(**{**settings, "depth": 3, "width": 6, "hidden": 4, **options})
+        RegressorSettings(**{**settings, "depth": 3, "width": 6, "hidden": 4, **options})
     ).eval()
 
 

@@ -14,11 +14,11 @@ from layouts import mbart_tokenizer
 
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.models.translator import (
-    Frame,
+    DecoderPrefix,
     Translator,
     require_mbart,
-    target_frame,
-    use_languages,
+    set_languages,
+    target_prefix,
 )
 
 WORDS = [
@@ -95,23 +95,26 @@ def greedy(folder: Path, tokenizer: Any, text: str, begin: list[int], most: int)
 @pytest.mark.parametrize("kind", ["MBartTokenizer", "MBart50Tokenizer"])
 def test_what_frames_sources_and_targets(models: Callable[[str], Path], kind: str) -> None:
     tokenizer = transformers.AutoTokenizer.from_pretrained(models(kind))
-    use_languages(tokenizer, "de-en")
+    set_languages(tokenizer, "de-en")
     german, english = tokenizer.convert_tokens_to_ids(["de_DE", "en_XX"])
     ids = tokenizer("das haus")["input_ids"]
     if kind == "MBartTokenizer":
-        assert (ids[-2:], target_frame(tokenizer, END)) == ([END, german], Frame(english, None))
+        assert (ids[-2:], target_prefix(tokenizer, END)) == (
+            [END, german],
+            DecoderPrefix(english, None),
+        )
     else:
-        assert ([ids[0], ids[-1]], target_frame(tokenizer, END)) == (
+        assert ([ids[0], ids[-1]], target_prefix(tokenizer, END)) == (
             [german, END],
-            Frame(END, english),
+            DecoderPrefix(END, english),
         )
 
 
 @pytest.mark.parametrize("kind", ["MBartTokenizer", "MBart50Tokenizer"])
 def test_translations_equal_those_token_by_token(models: Callable[[str], Path], kind: str) -> None:
     translator = Translator(models(kind), "de-en", max_length=12)
-    frame = target_frame(translator.tokenizer, END)
-    begin = [frame.start] if frame.forced is None else [frame.start, frame.forced]
+    prefix = target_prefix(translator.tokenizer, END)
+    begin = [prefix.start] if prefix.forced is None else [prefix.start, prefix.forced]
     wanted = [greedy(models(kind), translator.tokenizer, text, begin, 12) for text in TEXTS]
     assert len(set(wanted)) > 1
     assert [translation.text for translation in translator.translate(TEXTS)] == wanted
@@ -166,12 +169,12 @@ def test_blank_long_and_repeated_texts(
     )
     long = " ".join(["haus"] * 30)
     first = translator.translate([" ", "haus", long, "haus"])
-    assert [translation.cut for translation in first] == [False, False, True, False]
+    assert [translation.is_truncated for translation in first] == [False, False, True, False]
     assert first[0].text == ""
     assert first[1] == first[3]
     assert computed == [2]
     assert translator.translate([]) == []
-    translator._recent.limit = 2
+    translator._cache.limit = 2
     translator.translate(["haus", "katze"])
     translator.translate(["haus", long])  # the longer one went when the cache was full
     translator.translate(["haus", long])

@@ -6,8 +6,8 @@ import torch
 from goldens import Case, cases, first_number, run
 from safetensors.torch import load_file
 
-from mtmetrics.models.networks import averages, linear, maxima
-from mtmetrics.models.regressor import Regressor, RegressorShape
+from mtmetrics.models.networks import masked_max, masked_mean, xavier_linear
+from mtmetrics.models.regressor import Regressor, RegressorSettings
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.learned import ESIM, BiLSTMAttention
 
@@ -53,7 +53,7 @@ def regressor(case: Case, **options: object) -> Regressor:
         state["mix.scores"] = torch.cat(scores)
     else:
         state |= {"mix.scores": torch.zeros(1), "mix.gamma": torch.ones(1)}
-    shape = RegressorShape(
+    shape = RegressorSettings(
         architecture=case.file.split(".")[0],
         **{
             "against": "reference",
@@ -68,9 +68,9 @@ def regressor(case: Case, **options: object) -> Regressor:
     )
     network = Regressor(shape)
     member = network.members[0]
-    if poolings := {"avg": [averages], "max": [maxima]}.get(case.params.get("aggr_type")):
+    if poolings := {"avg": [masked_mean], "max": [masked_max]}.get(case.params.get("aggr_type")):
         member.pairs.poolings = poolings
-        member.inner = linear(8 * shape.hidden, shape.hidden)
+        member.inner = xavier_linear(8 * shape.hidden, shape.hidden)
     member.load_state_dict(state)
     return network.eval()
 

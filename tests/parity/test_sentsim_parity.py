@@ -66,7 +66,7 @@ def words(case: Case) -> list[PackedTokens]:
     tokens = [encoder(case.model("word"), depth - 3).encode(side) for side in texts(case)]
     if "static" in case.params.get("variant", ""):
         table = word_embeddings(case)
-        tokens = [side.with_vectors(lambda _, ids=side.token_ids: table[ids]) for side in tokens]
+        tokens = [side.map_vectors(lambda _, ids=side.token_ids: table[ids]) for side in tokens]
     return [side.select(side.words >= 0) for side in tokens]
 
 

@@ -5,7 +5,7 @@ import pytest
 from goldens import Case, cases, encoder, language_model, run
 
 from mtmetrics.matching.remapping import Remapping
-from mtmetrics.models.translator import Frame, Translator, generation, target_frame
+from mtmetrics.models.translator import DecoderPrefix, Translator, generation_config, target_prefix
 from mtmetrics.scorers.uscore import UScore
 from mtmetrics.scorers.xmoverscore import XMoverScore
 
@@ -26,9 +26,11 @@ def translator(case: Case) -> Translator:
         case.model("translation"), "de-en", beams=beams, max_length=length, device="cpu"
     )
     [(network, _)] = model._runner.replicas
-    frame = target_frame(model.tokenizer, network.config.eos_token_id)
-    started = Frame(frame.start if frame.forced is None else frame.forced, None)
-    network.generation_config = generation(network.config, started, beams=beams, max_length=length)
+    prefix = target_prefix(model.tokenizer, network.config.eos_token_id)
+    started = DecoderPrefix(prefix.start if prefix.forced is None else prefix.forced, None)
+    network.generation_config = generation_config(
+        network.config, started, beams=beams, max_length=length
+    )
     return model
 
 

@@ -127,7 +127,7 @@ def check_mapped_alignment(case: Case) -> None:
     model = encoder(case.model("remap_encoder"), layer)
     for kind in ("clp", "umd"):
         remapping = Remapping(kind, (np.array(outputs[f"{kind}_layer{layer}"]),))
-        mapped = model.encode_words(sources).with_vectors(remapping.apply)
+        mapped = model.encode_words(sources).map_vectors(remapping.apply)
         found = align_words(mapped, model.encode_words(targets))
         assert [set(pairs) for pairs in found] == [
             {tuple(pair) for pair in pairs} for pairs in outputs[f"alignments_{kind}"]

@@ -51,13 +51,13 @@ def test_neither_order_nor_neighbours_nor_batches_change_a_score(
 
 def test_no_text_is_encoded_twice(checkpoints: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[int] = []
-    vectors = CometNetwork.vectors
+    vectors = CometNetwork.text_vectors
 
     def counted(self: CometNetwork, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         read.append(len(ids))
         return vectors(self, ids, mask)
 
-    monkeypatch.setattr(CometNetwork, "vectors", counted)
+    monkeypatch.setattr(CometNetwork, "text_vectors", counted)
     scorer = load_scorer("comet", "regression")
     scorer.score_systems({"a": TEXTS, "b": TEXTS[::-1], "c": REFERENCES}, **both(BOTH))
     assert sum(read) == len({*SOURCES, *REFERENCES, *TEXTS})

@@ -11,7 +11,7 @@ from helpers import both
 
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.models.networks import FEATURES, feature_count
-from mtmetrics.models.regressor import Regressor, RegressorShape
+from mtmetrics.models.regressor import Regressor, RegressorSettings
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.learned import LearnedScore, pair_features
 from mtmetrics.scorers.registry import load_scorer
@@ -42,7 +42,7 @@ def artifact(folder: Path, encoder: Path, **options: object) -> Path:
         "members": 2,
         "floor": -2.0,
     }
-    network = Regressor(RegressorShape(**{**settings, "features": ["f1"], **options}))
+    network = Regressor(RegressorSettings(**{**settings, "features": ["f1"], **options}))
     with torch.no_grad():
         for member in network.members:
             member.mix.scores.normal_()
@@ -230,7 +230,7 @@ def test_features_by_hand(tiny_encoder: Path) -> None:
     assert pair_features(["length", "f1"], [tokens], others, predictions) == pytest.approx(
         found[:, [2, 4]]
     )
-    negative = tokens.with_vectors(lambda vectors: vectors - 1)
+    negative = tokens.map_vectors(lambda vectors: vectors - 1)
     twice = pair_features(FEATURES, [tokens, negative], others, predictions)
     assert twice.shape == (2, feature_count(FEATURES, 2))
     assert twice[:, :4] == pytest.approx(found[:, :4])

@@ -40,7 +40,9 @@ class FixedTranslator:
 
     def translate(self, texts: list[str]) -> list[Translation]:
         self.texts += texts
-        return [Translation(PSEUDO.get(text, ""), cut=text == SOURCES[1]) for text in texts]
+        return [
+            Translation(PSEUDO.get(text, ""), is_truncated=text == SOURCES[1]) for text in texts
+        ]
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +102,7 @@ def test_pseudo_sources_are_compared_with_the_sources(
         def translate(self, texts: list[str]) -> list[Translation]:
             self.texts += texts
             back = {"the house is small.": "das Haus klein", "i see the dog": "ich sehe den Hund"}
-            return [Translation(back.get(text, ""), cut=False) for text in texts]
+            return [Translation(back.get(text, ""), is_truncated=False) for text in texts]
 
     options = {"combine": "wrd", "weights": "wmd=0.5+back=0.5"}
     translator = Back()

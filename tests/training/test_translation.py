@@ -213,6 +213,6 @@ def test_a_small_model_learns_to_restore_and_a_translator_opens_it(trained: Trai
     assert logged < np.log(50) - 1
     [translation] = Translator(folder, "de-en", max_length=8).translate(["the old dog"])
     assert translation.text
-    assert not translation.cut
+    assert not translation.is_truncated
     assert record_of(folder)["encoder"].startswith("student#")
     assert record_of(folder)["sentences"] > 100

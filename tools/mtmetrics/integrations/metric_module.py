@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from mtmetrics.scorers.base import Scorer
 
 _COLUMNS = ("sources", "predictions", "references")
-# Keywords of `evaluate.MetricEntry`; `config_name` is an argument of `MetricModule` itself.
-_EVALUATE_KEYWORDS = frozenset(inspect.signature(evaluate.MetricEntry.__init__).parameters) - {
+# Keywords of `evaluate.Metric`; `config_name` is an argument of `MetricModule` itself.
+_EVALUATE_KEYWORDS = frozenset(inspect.signature(evaluate.Metric.__init__).parameters) - {
     "self",
     "config_name",
     "kwargs",
@@ -83,7 +83,7 @@ RETURNS = {
 }
 
 
-class MetricModule(evaluate.MetricEntry):
+class MetricModule(evaluate.Metric):
     """A metric of this package as an `evaluate` module.
 
     A subclass sets the attributes; its docstring is the description of the metric. The columns of
@@ -98,7 +98,7 @@ class MetricModule(evaluate.MetricEntry):
     Args:
         config_name: name of a preset; None or ``"default"`` stands for `MetricEntry.usual_preset`.
         preset: a folder with a preset.toml, or the name of a preset, instead of `config_name`.
-        **options: keywords of `mtmetrics.models.running.Running`, of `evaluate.MetricEntry`, and of
+        **options: keywords of `mtmetrics.models.running.Running`, of `evaluate.Metric`, and of
             ``compute``. ``HF_EVALUATE_OFFLINE=1`` and a download configuration can set
             `local_files_only` too.
 

@@ -182,7 +182,7 @@ def centroids(tokens: PackedTokens) -> np.ndarray:
     The distance of two centroids is the word centroid distance (WCD). By Jensen's inequality it is
     a lower bound: Euclidean of the transport with ``euclidean`` costs, squared of that with
     ``sqeuclidean`` costs, half of the square of that with ``cosine`` costs."""
-    weighted = tokens.with_vectors(
+    weighted = tokens.map_vectors(
         lambda vectors: vectors * np.nan_to_num(masses(tokens)).astype(np.float32)[:, None]
     )
     return weighted.means() * weighted.lengths[:, None].astype(np.float32)

@@ -100,7 +100,7 @@ class Side:
             index=np.arange(len(first)),
             truncated=np.zeros(len(first), dtype=bool),
         )
-        return tokens if remapping is None else tokens.with_vectors(remapping.apply).normalized()
+        return tokens if remapping is None else tokens.map_vectors(remapping.apply).normalized()
 
     def without_texts(self) -> "Side":
         """The vectors alone, for tasks that may run elsewhere; usable as long as the side itself

@@ -1,7 +1,7 @@
 """Batches of texts of similar length, run through a network on one or several devices.
 
-`length_batches` makes the batches, `BatchRunner` runs them. A batch that does not fit into memory is
-halved until it does.
+`length_batches` makes batches with little padding. `BatchRunner` runs them, and halves a batch that
+does not fit into memory until it fits.
 """
 
 import copy
@@ -19,15 +19,15 @@ from mtmetrics.models.progress import report_progress
 if TYPE_CHECKING:
     import torch
 
-    # Called with a network, token ids and mask, both (batch, tokens), and the indices of the rows
-    # that the batch holds.
+    # A function (network, ids, mask, indices) that computes one batch and stores the results. `ids`
+    # and `mask` are (B, T); `indices` are the B positions of these rows in the input.
     Compute = Callable[[Any, torch.Tensor, torch.Tensor, list[int]], None]
-    Replica = tuple[Any, torch.device]  # a copy of the network, and the device that it is on
+    Replica = tuple[Any, torch.device]  # a copy of the network, and its device
 
 Rows = Sequence[Sequence[int] | np.ndarray]
-_MOST_PADDING = 1.05
-# Messages of plain RuntimeErrors of torch where memory runs out: on MPS, on the CPU (Linux and
-# Windows), and on CUDA beside torch's own allocator.
+_MAX_PADDED_RATIO = 1.05  # padded tokens / real tokens
+# Parts of the messages of the plain RuntimeErrors that torch raises when memory runs out: on MPS, on
+# the CPU (Linux and Windows), and on CUDA outside of torch's allocator.
 _OUT_OF_MEMORY = (
     "MPS backend out of memory",
     "DefaultCPUAllocator: can't allocate memory",
@@ -38,14 +38,14 @@ _OUT_OF_MEMORY = (
 
 
 def length_batches(lengths: Sequence[int], batch_tokens: Callable[[], int]) -> Iterator[list[int]]:
-    """Yields the indices of texts that have tokens, longest first, in batches with at most 5 %
-    padding.
+    """Yields batches of text indices, longest texts first, with at most 5 % padding.
+
+    Empty texts are skipped.
 
     Args:
         lengths: number of tokens of each text.
-        batch_tokens: returns the largest padded size of a batch, except that a single text may be
-            longer. It is called while batches are made, since the answer becomes smaller where
-            memory runs out.
+        batch_tokens: returns the highest number of padded tokens in a batch. A longer text is a
+            batch by itself. This is a function because the number falls when memory runs out.
     """
     longest_first = sorted(range(len(lengths)), key=lambda index: -lengths[index])
     batch: list[int] = []
@@ -56,7 +56,7 @@ def length_batches(lengths: Sequence[int], batch_tokens: Callable[[], int]) -> I
             break  # only empty texts follow
         if batch:
             padded = lengths[batch[0]] * (len(batch) + 1)
-            is_full = padded > batch_tokens() or padded > _MOST_PADDING * (tokens + length)
+            is_full = padded > batch_tokens() or padded > _MAX_PADDED_RATIO * (tokens + length)
             if is_full:
                 yield batch
                 batch, tokens = [], 0
@@ -79,15 +79,15 @@ def is_out_of_memory(error: BaseException) -> bool:
 def replicate(
     name: str, network: "torch.nn.Module", devices: "Sequence[torch.device]"
 ) -> "list[torch.nn.Module]":
-    """Returns the network on each of the devices: itself on the first, copies on the others.
+    """Moves a network to the first device and copies it to the others. Returns one per device.
 
     Args:
-        name: what messages call the model.
-        network: is moved to the first device.
-        devices: one or several.
+        name: name of the model in error messages.
+        network: the network; it is not copied for the first device.
+        devices: at least one device.
 
     Raises:
-        MTMetricsError: the memory of a device does not suffice.
+        MTMetricsError: the network does not fit into the memory of a device.
     """
     try:
         copies = [copy.deepcopy(network).to(device) for device in devices[1:]]
@@ -105,19 +105,20 @@ def replicate(
 class BatchRunner:
     """Runs rows of token ids through a network, in batches of similar length.
 
-    Several devices take batch after batch from the same supply, each in a thread of its own with
-    its own copy of the network. A batch that does not fit into memory is halved until it does, and
-    the smaller size is kept for all later batches and calls.
+    Several devices share one queue of batches. Each device has a thread and a copy of the network.
+    A batch that does not fit into memory is halved until it fits; all later batches and calls keep
+    the smaller size.
 
     Args:
-        name: what messages call the model.
-        networks: one callable per device.
-        devices: where they are.
-        batch_tokens: padded tokens per batch.
+        name: name of the model in error messages.
+        networks: one copy of the network per device, see `replicate`.
+        devices: device of each copy.
+        batch_tokens: highest number of padded tokens in a batch, at first.
         pad: token id that fills up shorter rows.
 
     Attributes:
-        replicas: each network with its device.
+        batch_tokens: highest number of padded tokens in a batch; falls when memory runs out.
+        replicas: each copy with its device. A caller may put a wrapper in place of a copy.
     """
 
     def __init__(
@@ -132,22 +133,24 @@ class BatchRunner:
         self.replicas: list[Replica] = list(zip(networks, devices, strict=True))
         self._name = name
         self._pad = pad
+        # Guards the queue of batches and `batch_tokens`, on which the next batch depends.
         self._lock = threading.Lock()
 
     def run(self, rows: Rows, compute: "Compute") -> int:
-        """Computes all rows of token ids that are not empty, in any order.
+        """Runs all rows that are not empty through the network, in no particular order.
 
         Args:
             rows: token ids of each text.
-            compute: is called in inference mode with a network, a (batch, tokens) tensor of ids on
-                its device, an equal mask with 1 at real tokens, and the indices of the batch's
-                rows; it keeps the results. Calls for different rows may run at the same time.
+            compute: function (network, ids, mask, indices) that computes a batch and stores the
+                results. `ids` are (B, T) on the network's device, `mask` is (B, T) with 1 at real
+                tokens, and `indices` are the numbers of the B rows. It is called in inference mode;
+                with several devices, calls run at the same time.
 
         Returns:
             The number of padded tokens that were computed.
 
         Raises:
-            MTMetricsError: one row alone does not fit into memory.
+            MTMetricsError: a row does not fit into memory even alone.
         """
         batches = length_batches([len(row) for row in rows], lambda: self.batch_tokens)
         stop = threading.Event()
@@ -158,48 +161,49 @@ class BatchRunner:
             with self._lock:
                 return next(batches, None)
 
-        def work(replica: "Replica") -> int:
+        def run_batches(replica: "Replica") -> int:
             padded_tokens = 0
             while batch := next_batch():
                 padded_tokens += self._run_batch(replica, rows, batch, compute)
             return padded_tokens
 
         if len(self.replicas) == 1:
-            return work(self.replicas[0])
+            return run_batches(self.replicas[0])
         with ThreadPoolExecutor(len(self.replicas)) as pool:
             try:
-                workers = [pool.submit(work, replica) for replica in self.replicas]
-                return sum(worker.result() for worker in as_completed(workers))
+                futures = [pool.submit(run_batches, replica) for replica in self.replicas]
+                return sum(future.result() for future in as_completed(futures))
             finally:
-                stop.set()  # after an error or Ctrl-C, other devices finish only their batch
+                stop.set()  # after an error or Ctrl-C, other devices only finish their batch
 
     def _run_batch(
         self, replica: "Replica", rows: Rows, batch: list[int], compute: "Compute"
     ) -> int:
-        """Computes a batch, in parts where it is too large. Returns the padded tokens."""
-        waiting = [batch]
+        """Runs a batch, split into parts if it is too large. Returns the number of padded tokens."""
+        _, device = replica
+        pending_parts = [batch]
         padded_tokens = 0
-        while waiting:
-            part = waiting.pop()
+        while pending_parts:
+            part = pending_parts.pop()
             width = max(len(rows[index]) for index in part)
             size = width * len(part)
-            if len(part) == 1 or size <= self.batch_tokens:
-                if self._computes(replica, rows, part, compute):
-                    padded_tokens += size
-                    report_progress("texts", len(part))
-                    continue
-                self._shrink(replica[1], part, width)
-            half = (len(part) + 1) // 2
-            waiting += [part[half:], part[:half]]
+            is_within_limit = len(part) == 1 or size <= self.batch_tokens
+            if is_within_limit and self._try_part(replica, rows, part, compute):
+                padded_tokens += size
+                report_progress("texts", len(part))
+                continue
+            if is_within_limit:
+                self._lower_limit(device, len(part), width)
+            middle = (len(part) + 1) // 2
+            pending_parts += [part[middle:], part[:middle]]
         return padded_tokens
 
-    def _computes(
+    def _try_part(
         self, replica: "Replica", rows: Rows, part: list[int], compute: "Compute"
     ) -> bool:
-        """Computes some rows together. Returns False where memory ran out.
+        """Computes some rows together. Returns False if memory ran out.
 
-        On return nothing refers to the traceback, which would hold the tensors that filled the
-        memory.
+        The exception ends here: its traceback would keep the tensors that filled the memory.
         """
         import torch
 
@@ -226,24 +230,26 @@ class BatchRunner:
             mask[position, : len(row)] = 1
         return ids.to(device), mask.to(device)
 
-    def _shrink(self, device: "torch.device", part: list[int], width: int) -> None:
-        """Makes batches smaller after rows of so many tokens did not fit; warns once per size.
+    def _lower_limit(self, device: "torch.device", row_count: int, width: int) -> None:
+        """Frees memory and lowers `batch_tokens`, after rows padded to `width` did not fit.
+
+        Warns once per size.
 
         Raises:
-            MTMetricsError: it was a single row.
+            MTMetricsError: it was a single row, which cannot be split.
         """
-        if len(part) == 1:
+        if row_count == 1:
             raise MTMetricsError(
                 f"{self._name}: a text of {width} tokens does not fit into the memory of "
                 f"{device} even alone; split the text, free memory there, or pass another device"
             )
         _free_memory(device)
-        size = width * len(part)
+        size = width * row_count
         half = size // 2
         with self._lock:
-            is_news = half < self.batch_tokens
+            is_lower = half < self.batch_tokens
             self.batch_tokens = min(self.batch_tokens, half)
-        if is_news:
+        if is_lower:
             warn(
                 f"{self._name}: a batch of {size} tokens does not fit into the memory of {device}; "
                 f"going on with {half}"

@@ -1,13 +1,20 @@
-"""COMET: encoders that were trained to judge a translation by its source, its reference, or both.
+"""COMET: metrics whose networks are trained to score a translation, given its source, its reference,
+or both.
 
 `Comet` opens a folder that ``mtmetrics artifacts convert`` made, and scores texts. `CometNetwork` is
-its network: an encoder, and the layers that read the encoder's hidden states. There are four
-families of checkpoints. Those of regression, with and without references (Rei et al., 2020 and
-2021), encode each text alone and compare the vectors. Unified ones (Wan et al., 2022; Rei et al.,
-2022) encode the texts as one sequence. XCOMET (Guerreiro et al., 2024) does the same, and finds the
-errors in the translation.
+its network: an encoder, and the layers that read the encoder's hidden states. Checkpoints belong to
+one of four families:
+
+- regression (Rei et al., 2020), and referenceless regression (Rei et al., 2021): the texts are
+  encoded separately, and the score is computed from their vectors;
+- unified (Wan et al., 2022; Rei et al., 2022): a translation and the texts that it is compared with
+  are encoded as one sequence;
+- XCOMET (Guerreiro et al., 2024): like unified, and it marks spans of errors in the translation.
+
+In all mappings of texts, ``mt`` is the translation, ``src`` the source and ``ref`` the reference.
 """
 
+import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,32 +36,44 @@ from mtmetrics.models.loaded import LoadedModel
 from mtmetrics.models.text_cache import TextCache
 from mtmetrics.models.text_units import TextUnits, text_words
 
-# XCOMET reads a translation three times: with its source, with its reference, and with both. These
-# are the weights of the three readings in the score, in this order.
+# XCOMET reads a translation in three sequences: with its source, with its reference, and with both.
+# These are the weights of the three sequences in the score, in this order.
 _SCORE_WEIGHTS = (0.12, 0.33, 0.33)
-# The weight of the score by errors in the score of XCOMET. With the three above it sums to 1.
-_ERROR_WEIGHT = 0.22
-# The weights of the same three readings in the probabilities that a word is an error.
-_WORD_WEIGHTS = (0.1667, 0.3333, 0.5)
-# Severity of an error -> its penalty in MQM.
-PENALTIES = {"minor": 1, "major": 5, "critical": 10}
-# From this penalty on, the score by errors is 0.
+# Weight of the MQM score, which is computed from the errors, in the score of XCOMET. The four weights
+# sum to 1.
+_MQM_WEIGHT = 0.22
+# Weights of the three sequences in the probabilities that a token is an error.
+_TOKEN_WEIGHTS = (0.1667, 0.3333, 0.5)
+# MQM (Multidimensional Quality Metrics) is a scheme in which people mark errors. Severity of an error
+# -> its penalty.
+MQM_PENALTIES = {"minor": 1, "major": 5, "critical": 10}
+# Higher penalties count as this one; the MQM score is 0 then.
 _HIGHEST_PENALTY = 25
-# Family -> number of vectors that `CometNetwork.compare` joins. The other families read one vector.
-_JOINED_VECTORS = {"regression_metric": 6, "referenceless_regression_metric": 4}
-# Bytes of text vectors that are kept.
+# Family -> number of vectors that `CometNetwork.score_vectors` concatenates. The other families read
+# one vector.
+_VECTOR_COUNTS = {"regression_metric": 6, "referenceless_regression_metric": 4}
+# Size of the cache of text vectors.
 _CACHED_BYTES = 2**26
-# Number of judgements of joint sequences that are kept.
+# Number of sequences whose results are cached.
 _CACHED_SEQUENCES = 4096
 
 
-class LayerwiseMix(nn.Module):
-    """``gamma * sum of weight * state``, over all hidden states (Rei et al., 2020, Eq. 1 and 2)."""
+# The layers of all classes here have the names that they have in the published checkpoints.
 
-    def __init__(self, states: int, *, sparse: bool, norm: bool) -> None:
+
+class LayerwiseMix(nn.Module):
+    """``gamma * sum of weight * state``, over all hidden states (Rei et al., 2020, Eq. 1 and 2).
+
+    Args:
+        state_count: number of hidden states.
+        sparse: whether the weights are a sparsemax of the learned parameters; else a softmax.
+        norm: whether each state is normalised before it is weighted.
+    """
+
+    def __init__(self, state_count: int, *, sparse: bool, norm: bool) -> None:
         super().__init__()
         self.scalar_parameters = nn.ParameterList(
-            [nn.Parameter(torch.zeros(1)) for _ in range(states)]
+            [nn.Parameter(torch.zeros(1)) for _ in range(state_count)]
         )
         self.gamma = nn.Parameter(torch.ones(1))
         self.sparse, self.norm = sparse, norm
@@ -63,7 +82,7 @@ class LayerwiseMix(nn.Module):
         """Mixes hidden states.
 
         Args:
-            states: (B, T, d) each.
+            states: hidden states, (B, T, d) each.
             mask: (B, T), 1 at real tokens.
 
         Returns:
@@ -75,15 +94,15 @@ class LayerwiseMix(nn.Module):
         mixed = torch.zeros_like(states[0], dtype=torch.float32)
         for weight, state in zip(weights, states, strict=True):
             values = state.float()
-            mixed += weight * (_normalised(values, token_mask) if self.norm else values)
+            if self.norm:
+                values = _normalise(values, token_mask)
+            mixed += weight * values
         return self.gamma * mixed
 
 
-def _normalised(values: torch.Tensor, token_mask: torch.Tensor) -> torch.Tensor:
-    """Centres and scales the (B, T, d) state of each text, over all numbers of its tokens together.
-
-    `token_mask` is (B, T, 1), 1 at real tokens.
-    """
+def _normalise(values: torch.Tensor, token_mask: torch.Tensor) -> torch.Tensor:
+    """Normalises the (B, T, d) values of each text to mean 0 and variance 1, over all its tokens and
+    dimensions at once. `token_mask` is (B, T, 1), 1 at real tokens."""
     count = token_mask.sum((1, 2), keepdim=True) * values.shape[2]
     centred = values - (values * token_mask).sum((1, 2), keepdim=True) / count
     variance = ((centred * token_mask) ** 2).sum((1, 2), keepdim=True) / count
@@ -91,8 +110,8 @@ def _normalised(values: torch.Tensor, token_mask: torch.Tensor) -> torch.Tensor:
 
 
 def sparsemax(scores: torch.Tensor) -> torch.Tensor:
-    """Projects n scores to the nearest point of the probability simplex, (n,): a softmax with zeros
-    (Martins and Astudillo, 2016, Eq. 2).
+    """Projects (n,) scores to the nearest point of the probability simplex: like softmax, but some
+    probabilities are exactly 0 (Martins and Astudillo, 2016, Eq. 2).
 
     Example:
         >>> sparsemax(torch.tensor([1.0, 0.8, -1.0])).tolist()
@@ -101,47 +120,46 @@ def sparsemax(scores: torch.Tensor) -> torch.Tensor:
     ordered = scores.sort(descending=True).values
     excess = ordered.cumsum(0) - 1
     ranks = torch.arange(1, len(scores) + 1, device=scores.device)
-    # How many of the highest scores stay above zero.
     nonzero_count = int((ordered * ranks > excess).sum())
-    return (scores - excess[nonzero_count - 1] / nonzero_count).clamp(min=0)
+    threshold = excess[nonzero_count - 1] / nonzero_count
+    return (scores - threshold).clamp(min=0)
 
 
 class Estimator(nn.Module):
     """Feed-forward layers from a vector to a score."""
 
-    def __init__(self, width: int, settings: CometSettings) -> None:
+    def __init__(self, input_size: int, settings: CometSettings) -> None:
         super().__init__()
         activation = getattr(nn, settings.activations.title())
         layers: list[nn.Module] = []
-        for size in settings.hidden_sizes:
+        sizes = [input_size, *settings.hidden_sizes]
+        for inputs, outputs in itertools.pairwise(sizes):
             # Checkpoints store layers by number. The third of each group was dropout in training;
-            # an empty layer stands in its place.
-            layers += [nn.Linear(width, size), activation(), nn.Identity()]
-            width = size
-        layers.append(nn.Linear(width, 1))
+            # an empty layer takes its place.
+            layers += [nn.Linear(inputs, outputs), activation(), nn.Identity()]
+        layers.append(nn.Linear(sizes[-1], 1))
         if settings.final_activation is not None:
             layers.append(getattr(nn, settings.final_activation.title())())
         self.ff = nn.Sequential(*layers)
 
     def forward(self, vectors: torch.Tensor) -> torch.Tensor:
-        """Returns (B,) scores of (B, width) vectors."""
+        """Returns the (B,) scores of (B, `input_size`) vectors."""
         return self.ff(vectors)[:, 0]
 
 
 class CometNetwork(nn.Module):
     """The encoder of a checkpoint, and the layers that read its hidden states.
 
-    The encoder computes in the number format that it was loaded in, all other layers in float32.
-    The names of the layers are those of the checkpoint.
+    The encoder computes in the dtype that it was loaded in, all other layers in float32.
     """
 
     def __init__(self, encoder: Network, settings: CometSettings) -> None:
         super().__init__()
         self.encoder: Network = encoder
         self.settings = settings
-        width = encoder.config.hidden_size
-        joined_vectors = _JOINED_VECTORS.get(settings.class_identifier, 1)
-        self.estimator = Estimator(joined_vectors * width, settings)
+        hidden_size = encoder.config.hidden_size
+        vector_count = _VECTOR_COUNTS.get(settings.class_identifier, 1)
+        self.estimator = Estimator(vector_count * hidden_size, settings)
         if settings.layer == "mix":
             self.layerwise_attention = LayerwiseMix(
                 encoder.config.num_hidden_layers + 1,
@@ -149,40 +167,41 @@ class CometNetwork(nn.Module):
                 norm=settings.layer_norm,
             )
         if settings.error_labels:
-            self.hidden2tag = nn.Linear(width, len(settings.error_labels) + 1)
+            self.hidden2tag = nn.Linear(hidden_size, len(settings.error_labels) + 1)
 
-    def states(
-        self, ids: torch.Tensor, mask: torch.Tensor, types: torch.Tensor | None = None
+    def hidden_states(
+        self, ids: torch.Tensor, mask: torch.Tensor, token_types: torch.Tensor | None = None
     ) -> Sequence[torch.Tensor]:
         """Runs the encoder.
 
         Args:
             ids: (B, T) token ids.
             mask: (B, T), 1 at real tokens.
-            types: (B, T) token types, for an encoder that tells two texts apart by them.
+            token_types: (B, T) token type ids, only for encoders with such embeddings, as BERT has.
 
         Returns:
             All hidden states, (B, T, d) each, embeddings first.
         """
-        options = {} if types is None else {"token_type_ids": types}
+        options = {} if token_types is None else {"token_type_ids": token_types}
         output = self.encoder(
             input_ids=ids, attention_mask=mask, output_hidden_states=True, **options
         )
         return output.hidden_states
 
     def token_vectors(self, states: Sequence[torch.Tensor], mask: torch.Tensor) -> torch.Tensor:
-        """Returns the (B, T, d) state, or mix of states, from which scores are made."""
+        """Returns the (B, T, d) hidden state, or mix of hidden states, that scores are made of."""
         if isinstance(self.settings.layer, int):
             return states[self.settings.layer].float()
         return self.layerwise_attention(states, mask)
 
-    def vectors(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        """Returns (B, d) vectors of texts, one for each text.
+    def text_vectors(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Returns (B, d) vectors of texts that are encoded separately.
 
-        The setting `pool` names the tokens that are taken: ``cls`` the first, ``max`` or ``avg`` all
-        of them. ``default`` is the first token of the last state, whatever `layer` is set.
+        The setting `pool` says how token vectors become the vector of a text: ``cls`` takes the
+        first token, ``max`` and ``avg`` the maximum and the mean over all tokens. ``default`` takes
+        the first token of the last hidden state, whatever the setting `layer` is.
         """
-        states = self.states(ids, mask)
+        states = self.hidden_states(ids, mask)
         if self.settings.pool == "default":
             return states[-1][:, 0].float()
         tokens = self.token_vectors(states, mask)
@@ -193,37 +212,34 @@ class CometNetwork(nn.Module):
             return tokens.masked_fill(~token_mask, -torch.inf).amax(1)
         return tokens.masked_fill(~token_mask, 0.0).sum(1) / mask.sum(1, keepdim=True)
 
-    def compare(
-        self, translations: torch.Tensor, compared: Mapping[str, torch.Tensor]
-    ) -> torch.Tensor:
-        """Scores translations by their vectors (Rei et al., 2020, Sec. 2.3).
+    def score_vectors(self, vectors: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        """Scores translations by the vectors of their texts (Rei et al., 2020, Sec. 2.3).
 
         Args:
-            translations: (n, d).
-            compared: ``src``, ``ref`` or both -> (n, d).
+            vectors: ``mt``, and ``src``, ``ref`` or both -> (n, d).
 
         Returns:
             (n,) scores.
         """
-        parts = [translations, compared["ref"] if "ref" in compared else compared["src"]]
+        translations = vectors["mt"]
+        parts = [translations, vectors["ref"] if "ref" in vectors else vectors["src"]]
         for name in ("ref", "src"):
-            if name in compared:
-                vectors = compared[name]
-                parts += [translations * vectors, (translations - vectors).abs()]
+            if name in vectors:
+                parts += [translations * vectors[name], (translations - vectors[name]).abs()]
         return self.estimator(torch.cat(parts, 1))
 
-    def judge(
-        self, ids: torch.Tensor, mask: torch.Tensor, types: torch.Tensor | None
+    def score_sequences(
+        self, ids: torch.Tensor, mask: torch.Tensor, token_types: torch.Tensor | None
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Scores sequences that hold a translation and the texts beside it.
+        """Scores sequences of a translation and the texts that it is compared with.
 
-        Takes the arguments of `states`.
+        The arguments are those of `hidden_states`.
 
         Returns:
-            (B,) scores; and (B, T, 1 + S) probabilities that a token is no error, or an error of
-            each of S severities. They are None if the network finds no errors.
+            (B,) scores; and the class probabilities of each token, (B, T, 1 + S) for no error and S
+            severities of errors, or None if the network does not find errors.
         """
-        states = self.states(ids, mask, types)
+        states = self.hidden_states(ids, mask, token_types)
         scores = self.estimator(self.token_vectors(states, mask)[:, 0])
         if not self.settings.error_labels:
             return scores, None
@@ -236,9 +252,9 @@ class ErrorSpan(NamedTuple):
 
     Attributes:
         start: position of its first character in the translation.
-        end: position behind its last character.
+        end: position after its last character.
         severity: ``minor``, ``major`` or ``critical``.
-        confidence: how sure the network is of the severity, 0 to 1.
+        confidence: probability of the likeliest class of each token, averaged over its tokens.
     """
 
     start: int
@@ -251,12 +267,12 @@ class CometScores(NamedTuple):
     """Scores of n translations.
 
     Attributes:
-        scores: (n,).
-        parts: empty for checkpoints that encode each text alone. For the others ``src``, ``ref`` and
-            ``unified`` -> (n,) scores of the readings with the source, the reference, and both; for
-            XCOMET also ``mqm``, (n,) scores by the errors.
-        errors: the errors in each translation; empty lists if the network finds no errors.
-        truncated: (n,) bool, whether a text was cut.
+        scores: (n,) scores.
+        parts: empty for checkpoints that encode texts separately. For the others, ``src``, ``ref``
+            and ``unified`` -> (n,) scores of the sequences with the source, the reference, and
+            both; for XCOMET also ``mqm``, (n,) scores computed from the errors.
+        errors: errors in each translation; empty lists if the network does not find errors.
+        truncated: (n,) bool, whether a text of the segment was truncated.
     """
 
     scores: np.ndarray
@@ -265,9 +281,14 @@ class CometScores(NamedTuple):
     truncated: np.ndarray
 
 
-class _Tokens(NamedTuple):
-    """A text alone: token ids with special tokens, the characters of each token, and whether the
-    text was cut."""
+class _TokenizedText(NamedTuple):
+    """A text with its special tokens.
+
+    Attributes:
+        ids: token ids.
+        offsets: first character of each token, and the position after its last character.
+        is_truncated: whether the text was truncated.
+    """
 
     ids: list[int]
     offsets: list[tuple[int, int]]
@@ -275,20 +296,21 @@ class _Tokens(NamedTuple):
 
 
 class _EncodedText(NamedTuple):
-    """The (d,) vector of a text, and whether the text was cut."""
+    """The (d,) vector of a text, and whether the text was truncated."""
 
     vector: np.ndarray
     is_truncated: bool
 
 
-class _Judgement(NamedTuple):
-    """Judgement of a translation that was read in one sequence with the texts beside it.
+class _SequenceResult(NamedTuple):
+    """Result for a sequence of a translation and the texts that it is compared with.
 
     Attributes:
-        score: of the translation.
-        probabilities: (t, 1 + S) of its t tokens, see `CometNetwork.judge`; (0, 0) if the network
-            finds no errors.
-        is_truncated: whether a text, or the sequence, was cut.
+        score: score of the translation.
+        probabilities: (t, 1 + S) class probabilities of the t tokens of the translation, special
+            tokens included, see `CometNetwork.score_sequences`; (0, 0) if the network does not find
+            errors.
+        is_truncated: whether a text, or the sequence, was truncated.
     """
 
     score: float
@@ -297,22 +319,29 @@ class _Judgement(NamedTuple):
 
 
 class Comet(LoadedModel):
-    """A converted checkpoint. No text is encoded twice, and neither order nor neighbours change a
-    score.
+    """A converted checkpoint.
+
+    Results are cached by text. A score does not depend on the order of the texts, nor on the other
+    texts of a call.
 
     Args:
-        folder: made by `mtmetrics.artifacts.comet_checkpoints`.
-        **running: keywords of `mtmetrics.models.running.Running`; the encoder computes in float32,
-            whatever the checkpoint was published for, unless another dtype is asked for.
+        folder: folder that `mtmetrics.artifacts.comet_checkpoints` made.
+        **run_options: keywords of `mtmetrics.models.running.Running`. The encoder computes in
+            float32 by default, even if the checkpoint was published in another dtype.
+
+    Attributes:
+        settings: settings of the checkpoint.
+        max_tokens: highest number of tokens of a sequence.
+        max_text_tokens: highest number of tokens of a text.
 
     Raises:
-        ArtifactError: it is no such folder, or damaged.
+        ArtifactError: the folder is not a converted checkpoint, or is damaged.
         MTMetricsError: the model does not fit into memory.
     """
 
-    def __init__(self, folder: Path, **running: Any) -> None:
+    def __init__(self, folder: Path, **run_options: Any) -> None:
         self.settings = CometSettings.read(folder)
-        super().__init__("COMET", folder, None, running)
+        super().__init__("COMET", folder, None, run_options)
         self.label, self.described = self.settings.model, f"COMET {self.settings.model}"
         self.tokenizer = pretrained_tokenizer(folder, as_stored=True)
         encoder = transformers_network("AutoModel", folder, torch_dtype(self.dtype))
@@ -323,161 +352,175 @@ class Comet(LoadedModel):
             misfit_names = missing or keys.unexpected_keys
             if misfit_names:
                 raise ValueError(f"{HEADS_FILE} does not fit: {misfit_names[0]}")
-        # RoBERTa does not use two of its positions for tokens. The published package subtracts two
-        # for every encoder, and two more for a text before it is joined with others. Scores of long
-        # texts depend on both.
+        # RoBERTa leaves two of its positions unused. The published package subtracts two for every
+        # encoder, and two more wherever it tokenises a single text. Scores of long texts depend on
+        # both.
         self.max_tokens = encoder.config.max_position_embeddings - 2
         self.max_text_tokens = self.max_tokens - 2
+        self._network = network
         self._runner = self.on_devices(network, self.tokenizer.pad_token_id or 0)
-        self._network: CometNetwork = self._runner.replicas[0][0]
-        self._encoded: TextCache[str, _EncodedText]
-        self._encoded = TextCache(_CACHED_BYTES, lambda encoded: encoded.vector.nbytes)
-        self._judged: TextCache[tuple[str, ...], _Judgement] = TextCache(_CACHED_SEQUENCES)
+        self._text_cache: TextCache[str, _EncodedText] = TextCache(
+            _CACHED_BYTES, lambda encoded: encoded.vector.nbytes
+        )
+        self._sequence_cache: TextCache[tuple[str, ...], _SequenceResult] = TextCache(
+            _CACHED_SEQUENCES
+        )
 
     def score(
-        self, translations: Sequence[str], compared: Mapping[str, Sequence[str]]
+        self, translations: Sequence[str], compared_texts: Mapping[str, Sequence[str]]
     ) -> CometScores:
         """Scores n translations.
 
         Args:
             translations: n texts.
-            compared: ``src``, ``ref`` or both -> n sources and references.
+            compared_texts: ``src``, ``ref`` or both -> n sources and references.
         """
-        columns = {"mt": translations, **compared}
-        return self._score_joint(columns) if self.settings.joint else self._score_apart(columns)
+        texts_by_role = {"mt": translations, **compared_texts}
+        if self.settings.joint:
+            return self._score_joint(texts_by_role)
+        return self._score_separate(texts_by_role)
 
-    def _score_apart(self, columns: Mapping[str, Sequence[str]]) -> CometScores:
-        """Scores texts that are encoded one by one.
+    def piece_vectors(self, texts: Sequence[str]) -> list[tuple[np.ndarray, TextUnits]]:
+        """Splits each text into word pieces. Scores are made of the vectors of these pieces.
 
-        `columns` holds the translations as ``mt``, and the sources and references as in `score`.
+        Returns:
+            For each text the vectors of its t pieces, (t, d) with L2 length 1; and the pieces
+            themselves. Special tokens are left out.
         """
-        texts = [text for column in columns.values() for text in column]
-        encoded = dict(zip(texts, self._encoded.values(texts, self._encode), strict=True))
+        tokens = self._tokenise(list(texts))
+        vectors: dict[int, np.ndarray] = {}
+
+        def encode_batch(
+            network: CometNetwork, ids: torch.Tensor, mask: torch.Tensor, indices: list[int]
+        ) -> None:
+            batch = network.token_vectors(network.hidden_states(ids, mask), mask)
+            batch = nn.functional.normalize(batch, dim=2)
+            vectors.update(zip(indices, batch.cpu().numpy(), strict=True))
+
+        self._runner.run([text.ids for text in tokens], encode_batch)
+        pieces = []
+        for index, text in enumerate(texts):
+            units = text_words(self.tokenizer, text, self.max_text_tokens, pieces=True)
+            is_special = units.spans[:, 1] == 0
+            kept = np.flatnonzero(~is_special)
+            pieces.append((vectors[index][kept], units.take(kept)))
+        return pieces
+
+    def _score_separate(self, texts_by_role: Mapping[str, Sequence[str]]) -> CometScores:
+        """Scores translations whose texts are encoded separately.
+
+        `texts_by_role` has n texts for ``mt``, and for ``src``, ``ref`` or both.
+        """
+        texts = [text for column in texts_by_role.values() for text in column]
+        encoded = dict(zip(texts, self._text_cache.values(texts, self._encode), strict=True))
         device = next(self._network.parameters()).device
         vectors = {
             name: torch.from_numpy(np.stack([encoded[text].vector for text in column])).to(device)
-            for name, column in columns.items()
+            for name, column in texts_by_role.items()
         }
         with torch.inference_mode():
-            scores = self._network.compare(vectors.pop("mt"), vectors).double().cpu().numpy()
+            scores = self._network.score_vectors(vectors).double().cpu().numpy()
         truncated = [
             any(encoded[text].is_truncated for text in segment)
-            for segment in zip(*columns.values(), strict=True)
+            for segment in zip(*texts_by_role.values(), strict=True)
         ]
         return CometScores(scores, {}, [[] for _ in truncated], np.array(truncated, dtype=bool))
 
     def _encode(self, texts: list[str]) -> list[_EncodedText]:
-        """Encodes each text alone."""
+        """Encodes texts separately."""
         tokens = self._tokenise(texts)
         vectors: dict[int, np.ndarray] = {}
 
         def encode_batch(
             network: CometNetwork, ids: torch.Tensor, mask: torch.Tensor, indices: list[int]
         ) -> None:
-            vectors.update(zip(indices, network.vectors(ids, mask).cpu().numpy(), strict=True))
+            batch = network.text_vectors(ids, mask)
+            vectors.update(zip(indices, batch.cpu().numpy(), strict=True))
 
         self._runner.run([text.ids for text in tokens], encode_batch)
         return [
             _EncodedText(vectors[index], text.is_truncated) for index, text in enumerate(tokens)
         ]
 
-    def pieces(self, texts: Sequence[str]) -> list[tuple[np.ndarray, TextUnits]]:
-        """Reads each text alone, and cuts it into pieces.
-
-        Returns:
-            For each text the (t, d) vectors of its t pieces, of length 1, from which scores are
-            made; and the pieces themselves. Special tokens are left out.
-        """
-        tokens = self._tokenise(list(texts))
-        pieces: dict[int, tuple[np.ndarray, TextUnits]] = {}
-
-        def read_batch(
-            network: CometNetwork, ids: torch.Tensor, mask: torch.Tensor, indices: list[int]
-        ) -> None:
-            batch = network.token_vectors(network.states(ids, mask), mask)
-            batch = nn.functional.normalize(batch, dim=2)
-            for index, vectors in zip(indices, batch.cpu().numpy(), strict=True):
-                units = text_words(self.tokenizer, texts[index], self.max_text_tokens, pieces=True)
-                is_special = units.spans[:, 1] == 0
-                kept = np.flatnonzero(~is_special)
-                pieces[index] = vectors[kept], units.take(kept)
-
-        self._runner.run([text.ids for text in tokens], read_batch)
-        return [pieces[index] for index in range(len(texts))]
-
-    def _score_joint(self, columns: Mapping[str, Sequence[str]]) -> CometScores:
-        """Scores translations that are read in one sequence with their sources or references, or
-        with both; see `_score_apart`."""
-        translations = columns["mt"]
+    def _score_joint(self, texts_by_role: Mapping[str, Sequence[str]]) -> CometScores:
+        """Scores translations that are encoded in one sequence with their sources, references, or
+        both; see `_score_separate`."""
+        translations = texts_by_role["mt"]
         available: list[str] = [
             name
             for name in ("src", "ref")
-            if name in columns and name in self.settings.input_segments
+            if name in texts_by_role and name in self.settings.input_segments
         ]
-        # Each translation is read once or three times. Name of a reading -> the columns that follow
-        # the translation in its sequence. The names are those of the parts of the score.
-        readings: dict[str, list[str]] = {name: [name] for name in available}
+        # Name of a part of the score -> roles of the texts that follow the translation in the
+        # sequence. With source and reference, each translation is in three sequences.
+        roles_by_part: dict[str, list[str]] = {name: [name] for name in available}
         if len(available) == 2:
-            readings["unified"] = available
-        texts = dict.fromkeys(text for name in ("mt", *available) for text in columns[name])
+            roles_by_part["unified"] = available
+        texts = dict.fromkeys(text for name in ("mt", *available) for text in texts_by_role[name])
         tokens = dict(zip(texts, self._tokenise(list(texts)), strict=True))
-        # All translations in the first reading, then all in the second, and so on.
+        # The sequences of all translations for the first part, then for the second, and so on.
         sequences = [
             sequence
-            for names in readings.values()
-            for sequence in zip(translations, *(columns[name] for name in names), strict=True)
+            for roles in roles_by_part.values()
+            for sequence in zip(translations, *(texts_by_role[role] for role in roles), strict=True)
         ]
-        judged = self._judged.values(sequences, lambda missing: self._judge(missing, tokens))
-        translation_count = len(translations)
-        shape = len(readings), translation_count
-        scores = np.array([judgement.score for judgement in judged]).reshape(shape)
-        is_cut = np.array([judgement.is_truncated for judgement in judged]).reshape(shape)
-        truncated = np.any(is_cut, axis=0)
-        parts = dict(zip(readings, scores, strict=True))
-
+        results = self._sequence_cache.values(
+            sequences, lambda uncached: self._read_sequences(uncached, tokens)
+        )
+        count = len(translations)
+        results_by_part = [
+            results[number * count : (number + 1) * count] for number in range(len(roles_by_part))
+        ]
+        scores = np.array([[result.score for result in part] for part in results_by_part])
+        is_truncated = [[result.is_truncated for result in part] for part in results_by_part]
+        truncated = np.any(np.array(is_truncated, dtype=bool), axis=0)
+        parts = dict(zip(roles_by_part, scores, strict=True))
         errors: list[list[ErrorSpan]] = [[] for _ in translations]
         if self.settings.error_labels:
-            word_weights = _WORD_WEIGHTS if len(readings) > 1 else (1.0,)
-            for index, text in enumerate(translations):
-                # The judgements of this translation, one for each reading.
-                judgements = judged[index::translation_count]
-                weighted_probabilities = [
-                    weight * judgement.probabilities
-                    for weight, judgement in zip(word_weights, judgements, strict=True)
-                ]
-                errors[index] = error_spans(
-                    np.sum(weighted_probabilities, axis=0),
-                    tokens[text].offsets,
-                    self.settings.error_labels,
-                )
+            errors = [
+                self._find_errors([part[index] for part in results_by_part], tokens[text].offsets)
+                for index, text in enumerate(translations)
+            ]
         if self.settings.class_identifier != "xcomet_metric":
             return CometScores(scores.mean(0), parts, errors, truncated)
 
         parts["mqm"] = np.array([_mqm_score(spans) for spans in errors])
-        score_weights = _SCORE_WEIGHTS if len(readings) > 1 else (sum(_SCORE_WEIGHTS),)
-        total = np.array(score_weights) @ np.minimum(scores, 1.0) + _ERROR_WEIGHT * parts["mqm"]
+        # A single sequence has the weight of all three.
+        weights = _SCORE_WEIGHTS if len(scores) > 1 else (sum(_SCORE_WEIGHTS),)
+        total = np.array(weights) @ np.minimum(scores, 1.0) + _MQM_WEIGHT * parts["mqm"]
         return CometScores(total, parts, errors, truncated)
 
-    def _judge(
-        self, sequences: list[tuple[str, ...]], tokens: Mapping[str, _Tokens]
-    ) -> list[_Judgement]:
-        """Has the network read sequences of texts, the translation first."""
-        joined_ids = [self._joined_ids([tokens[text].ids for text in texts]) for texts in sequences]
+    def _find_errors(
+        self, results: Sequence[_SequenceResult], offsets: Sequence[tuple[int, int]]
+    ) -> list[ErrorSpan]:
+        """Finds the errors in a translation from the results of its one or three sequences."""
+        weights = _TOKEN_WEIGHTS if len(results) > 1 else (1.0,)
+        weighted_probabilities = [
+            weight * result.probabilities for weight, result in zip(weights, results, strict=True)
+        ]
+        probabilities = np.sum(weighted_probabilities, axis=0)
+        return error_spans(probabilities, offsets, self.settings.error_labels)
+
+    def _read_sequences(
+        self, sequences: list[tuple[str, ...]], tokens: Mapping[str, _TokenizedText]
+    ) -> list[_SequenceResult]:
+        """Runs the network on sequences of texts; each starts with a translation."""
+        joined_ids = [self._join_ids([tokens[text].ids for text in texts]) for texts in sequences]
         translation_lengths = [len(tokens[texts[0]].ids) for texts in sequences]
         scores = np.zeros(len(sequences))
         probabilities: list[np.ndarray] = [np.zeros((0, 0))] * len(sequences)
 
-        def judge_batch(
+        def score_batch(
             network: CometNetwork, ids: torch.Tensor, mask: torch.Tensor, indices: list[int]
         ) -> None:
             lengths = [translation_lengths[index] for index in indices]
-            types = None
+            token_types = None
             if self.settings.encoder_model == "BERT":
                 # Type 0 for the translation, 1 for the texts after it.
                 positions = torch.arange(ids.shape[1], device=ids.device)
                 ends = torch.tensor(lengths, device=ids.device)
-                types = (positions >= ends[:, None]).long()
-            batch_scores, batch_probabilities = network.judge(ids, mask, types)
+                token_types = (positions >= ends[:, None]).long()
+            batch_scores, batch_probabilities = network.score_sequences(ids, mask, token_types)
             scores[indices] = batch_scores.double().cpu().numpy()
             if batch_probabilities is not None:
                 for index, length, token_probabilities in zip(
@@ -485,29 +528,36 @@ class Comet(LoadedModel):
                 ):
                     probabilities[index] = token_probabilities[:length]
 
-        self._runner.run([ids[: self.max_tokens] for ids in joined_ids], judge_batch)
-        judgements = []
+        self._runner.run([ids[: self.max_tokens] for ids in joined_ids], score_batch)
+        results = []
         for index, texts in enumerate(sequences):
             is_truncated = len(joined_ids[index]) > self.max_tokens or any(
                 tokens[text].is_truncated for text in texts
             )
-            judgements.append(_Judgement(float(scores[index]), probabilities[index], is_truncated))
-        return judgements
+            result = _SequenceResult(float(scores[index]), probabilities[index], is_truncated)
+            results.append(result)
+        return results
 
-    def _joined_ids(self, texts: Sequence[list[int]]) -> list[int]:
-        """Joins the ids of texts, each between its special tokens, to one sequence."""
-        joined, separator = texts[0][:-1], texts[0][-1]
+    def _join_ids(self, texts: Sequence[list[int]]) -> list[int]:
+        """Joins the ids of texts into one sequence.
+
+        Each text comes with a start and an end token. The sequence keeps the first start token and
+        the last end token; one or two end tokens, as the encoder needs, separate two texts.
+        """
+        end_token = texts[0][-1]
+        separators = [end_token] * SEPARATORS[self.settings.encoder_model]
+        joined = texts[0][:-1]
         for ids in texts[1:]:
-            joined = joined + [separator] * SEPARATORS[self.settings.encoder_model] + ids[1:-1]
-        return [*joined, separator]
+            joined = joined + separators + ids[1:-1]
+        return [*joined, end_token]
 
-    def _tokenise(self, texts: list[str]) -> list[_Tokens]:
-        """Cuts each text alone into tokens, at most `max_text_tokens`."""
+    def _tokenise(self, texts: list[str]) -> list[_TokenizedText]:
+        """Tokenises texts, at most `max_text_tokens` each."""
         encoded = self.tokenizer(
             texts, truncation=True, max_length=self.max_text_tokens, return_offsets_mapping=True
         )
         return [
-            _Tokens(ids, offsets, bool(encoding.overflowing))
+            _TokenizedText(ids, offsets, bool(encoding.overflowing))
             for ids, offsets, encoding in zip(
                 encoded["input_ids"], encoded["offset_mapping"], encoded.encodings, strict=True
             )
@@ -517,36 +567,35 @@ class Comet(LoadedModel):
 def error_spans(
     probabilities: np.ndarray, offsets: Sequence[tuple[int, int]], severities: Sequence[str]
 ) -> list[ErrorSpan]:
-    """Finds errors: runs of tokens that are more likely an error than none.
+    """Finds errors: runs of tokens whose likeliest class is an error.
 
-    An error has the severity of its first token. An error that reaches the last token does not
-    count; the published code does the same.
+    An error has the severity of its first token. The special tokens of the text are among the tokens.
+    As in the published code, an error that reaches the last token, which is the end token, does not
+    count.
 
     Args:
-        probabilities: (n, 1 + S) probabilities that each of n tokens is no error, or an error of each
-            of S severities.
-        offsets: first character of each token, and the one behind its last.
+        probabilities: (n, 1 + S) class probabilities of n tokens: no error, then the S severities.
+        offsets: first character of each token, and the position after its last character.
         severities: names of the S severities.
     """
     errors: list[ErrorSpan] = []
-    # Tokens, one after the other, that belong to one error.
+    # Positions of consecutive tokens of one error.
     run: list[int] = []
-    # The likeliest class of each token: 0 for no error, then the severities.
-    likeliest = probabilities.argmax(1)
-    for token, likeliest_class in enumerate(likeliest):
+    likeliest_classes = probabilities.argmax(1)
+    for position, likeliest_class in enumerate(likeliest_classes):
         if likeliest_class:
-            run.append(token)
+            run.append(position)
             continue
         if run:
             first, last = run[0], run[-1]
-            severity = severities[likeliest[first] - 1]
-            confidence = float(probabilities[run, likeliest[run]].mean())
+            severity = severities[likeliest_classes[first] - 1]
+            confidence = float(probabilities[run, likeliest_classes[run]].mean())
             errors.append(ErrorSpan(offsets[first][0], offsets[last][1], severity, confidence))
         run = []
     return errors
 
 
 def _mqm_score(errors: Sequence[ErrorSpan]) -> float:
-    """Scores a translation by its errors, as people do in MQM: 1 without errors, 0 at worst."""
-    penalty = sum(PENALTIES[error.severity] for error in errors)
+    """Computes the MQM score of a translation from its errors: 1 without errors, 0 at worst."""
+    penalty = sum(MQM_PENALTIES[error.severity] for error in errors)
     return 1 - min(penalty, _HIGHEST_PENALTY) / _HIGHEST_PENALTY

@@ -9,7 +9,7 @@ import dataclasses
 import torch
 from torch import nn
 
-from mtmetrics.models.networks import Lengths, averages, linear, maxima, real_positions
+from mtmetrics.models.networks import Lengths, masked_max, masked_mean, text_masks, xavier_linear
 
 _COSINE_AT_PADDING = -1e4
 # Roles of a text in a pair; a translation is compared with one of the first two, or with both.
@@ -52,7 +52,7 @@ class ComposedInference(nn.Module):
     through the layers as one sequence. The paper's own ESIM is `EnhancedInference`.
 
     Attributes:
-        pooled: numbers in the vector of a pair.
+        pair_size: dimensions of the vector of a pair.
     """
 
     def __init__(self, width: int, composition: Composition, dropout: float) -> None:
@@ -77,17 +77,17 @@ class ComposedInference(nn.Module):
             # Dropout of attention and of the widest states costs a third of a step on a CPU.
             layer.self_attn.dropout = layer.dropout.p = 0.0
             self.layers.append(layer)
-        self.pooled = 6 * width
+        self.pair_size = 6 * width
 
     def cosines(
-        self, first: torch.Tensor, second: torch.Tensor, real: torch.Tensor
+        self, first: torch.Tensor, second: torch.Tensor, mask: torch.Tensor
     ) -> torch.Tensor:
         """Computes the cosines between the positions of two sides.
 
         Args:
             first: (B, n, d) vectors of one side.
             second: (B, m, d) vectors of the other side.
-            real: (B, m) bool, false at padding of the second side.
+            mask: (B, m) bool, false at padding of the second side.
 
         Returns:
             (B, n, m) float32. At padding they are far below any cosine, but finite, which the
@@ -96,7 +96,7 @@ class ComposedInference(nn.Module):
         first = nn.functional.normalize(first, dim=-1)
         second = nn.functional.normalize(second, dim=-1)
         cosines = (first @ second.transpose(1, 2)).float()
-        return cosines.masked_fill(~real[:, None, :], _COSINE_AT_PADDING)
+        return cosines.masked_fill(~mask[:, None, :], _COSINE_AT_PADDING)
 
     def attention(self, cosines: torch.Tensor) -> torch.Tensor:
         """Returns (B, n, m) shares that each position attends to each position of the other side,
@@ -106,47 +106,46 @@ class ComposedInference(nn.Module):
     def forward(
         self,
         compared: torch.Tensor,
-        prediction: torch.Tensor,
+        translation: torch.Tensor,
         lengths: Lengths,
-        against: torch.Tensor,
+        roles: torch.Tensor,
     ) -> torch.Tensor:
         """Turns pairs of texts into vectors.
 
         Args:
-            compared: (B, n, d) vectors of the references or sources, or of each source and its
-                reference behind it; special tokens included.
-            prediction: (B, m, d) vectors of the translations, special tokens included.
+            compared: (B, n, d) vectors of the compared side, special tokens included.
+            translation: (B, m, d) vectors of the translations, special tokens included.
             lengths: (B,) lengths of each side.
-            against: role of the compared side, as a place in `SIDES`: (B,) for whole texts, or
+            roles: role of the compared side, as a position in `SIDES`: (B,) for whole texts, or
                 (B, n) for each position.
 
         Returns:
-            (B, `pooled`), ``[avg_r; avg_t; avg_r - avg_t; avg_r * avg_t; first_t; max_t]``, with r
+            (B, `pair_size`), ``[avg_r; avg_t; avg_r - avg_t; avg_r * avg_t; first_t; max_t]``, with r
             for the compared side and t for the translation.
         """
-        real_r, real_t = real_positions((compared, prediction), lengths)
-        roles_r = against.reshape(len(against), -1)
+        mask_r, mask_t = text_masks((compared, translation), lengths)
+        roles_r = roles.reshape(len(roles), -1)
         roles_t = torch.full_like(roles_r[:, :1], _TRANSLATION)
-        enhanced_r = self._enhanced(compared, prediction, real_t, roles_r)
-        enhanced_t = self._enhanced(prediction, compared, real_r, roles_t)
+        enhanced_r = self._enhance(compared, translation, mask_t, roles_r)
+        enhanced_t = self._enhance(translation, compared, mask_r, roles_t)
         states = torch.cat([enhanced_r, enhanced_t], 1)
-        is_padding = ~torch.cat([real_r, real_t], 1)
+        is_padding = ~torch.cat([mask_r, mask_t], 1)
         for layer in self.layers:
             states = layer(states, src_key_padding_mask=is_padding)
-        states_r, states_t = states.split([compared.shape[1], prediction.shape[1]], 1)
-        r, t = averages(states_r, real_r), averages(states_t, real_t)
-        return torch.cat([r, t, r - t, r * t, states_t[:, 0], maxima(states_t, real_t)], 1)
+        states_r, states_t = states.split([compared.shape[1], translation.shape[1]], 1)
+        r, t = masked_mean(states_r, mask_r), masked_mean(states_t, mask_t)
+        return torch.cat([r, t, r - t, r * t, states_t[:, 0], masked_max(states_t, mask_t)], 1)
 
-    def _enhanced(
+    def _enhance(
         self,
         vectors: torch.Tensor,
         other_side: torch.Tensor,
-        real: torch.Tensor,
+        mask: torch.Tensor,
         roles: torch.Tensor,
     ) -> torch.Tensor:
         """Adds to the (B, n, d) vectors of a side how they compare with the other side, (B, m, d),
-        and their roles, (B, 1) or (B, n); `real` as in `cosines`."""
-        cosines = self.cosines(vectors, other_side, real)
+        and their roles, (B, 1) or (B, n); `mask` as in `cosines`."""
+        cosines = self.cosines(vectors, other_side, mask)
         matched = self.attention(cosines).to(vectors.dtype) @ other_side
         nearest = cosines.amax(-1, keepdim=True)
         comparison = [matched, (vectors - matched).abs(), vectors * matched, nearest]
@@ -162,16 +161,28 @@ class ComposedMember(nn.Module):
         super().__init__()
         self.pairs = ComposedInference(width, composition, dropout)
         self.output_dropout = nn.Dropout(dropout)
-        self.inner = linear(self.pairs.pooled, hidden)
-        self.outer = linear(hidden, 1)
+        self.inner = xavier_linear(self.pairs.pair_size, hidden)
+        self.outer = xavier_linear(hidden, 1)
 
     def forward(
         self,
         compared: torch.Tensor,
-        prediction: torch.Tensor,
+        translation: torch.Tensor,
         lengths: Lengths,
-        against: torch.Tensor,
+        roles: torch.Tensor,
     ) -> torch.Tensor:
-        """Scores pairs of texts, (B,); see `ComposedInference.forward`."""
-        pooled = self.output_dropout(self.pairs(compared, prediction, lengths, against))
-        return self.outer(self.output_dropout(self.inner(pooled).tanh())).squeeze(1)
+        """Returns (B,) scores. The arguments are those of `ComposedInference.forward`."""
+        pairs = self.output_dropout(self.pairs(compared, translation, lengths, roles))
+        return self.outer(self.output_dropout(self.inner(pairs).tanh())).squeeze(1)
+
+    def attentions(
+        self, compared: torch.Tensor, translation: torch.Tensor, lengths: Lengths
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Returns (B, n, m) attention weights of the compared side, and (B, m, n) of the
+        translation."""
+        mask_r, mask_t = text_masks((compared, translation), lengths)
+        pairs = self.pairs
+        return (
+            pairs.attention(pairs.cosines(compared, translation, mask_t)),
+            pairs.attention(pairs.cosines(translation, compared, mask_r)),
+        )

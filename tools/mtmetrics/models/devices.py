@@ -130,7 +130,7 @@ def warn_of_slow_dtype(name: str, devices: Devices) -> None:
     if _has_amx():
         return
     trial = format_trial()
-    if trial.refutes_bfloat16:
+    if trial.rules_out_bfloat16:
         warn(
             f"dtype 'bfloat16': this processor takes {1 / trial.speedup:.1f} times as long in it "
             "as in float32; use 'float32' or 'auto'"

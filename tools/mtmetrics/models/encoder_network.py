@@ -1,8 +1,8 @@
-"""A loaded encoder, and the passes of texts through its layers.
+"""A loaded encoder that several readers share, and the forward passes of texts through its layers.
 
-A `Reader`, such as a `TokenEncoder`, wants vectors of one layer, or of a weighted sum of layers: its
-`Reading` objects say which. Several readers share one `EncoderNetwork`. One pass of a text through
-the layers gives the vectors of all of them; those that nobody has asked for yet wait in a cache.
+A `Reader`, such as a `TokenEncoder`, wants vectors of one layer, or of a weighted sum of layers; a
+`VectorSpec` says which. One pass of a text through an `EncoderNetwork` computes the vectors that all
+its readers want. A cache keeps them, also for readers that have not asked for this text yet.
 """
 
 import functools
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 
 class TextKey(NamedTuple):
-    """A text as the cache finds it.
+    """Key of a text in the cache.
 
     Attributes:
         text: the text, or its words.
-        language: of the tokenizer that reads it; None for the model's usual tokenizer.
+        language: language of the tokenizer; None for the model's default tokenizer.
     """
 
     text: str | tuple[str, ...]
@@ -38,13 +38,14 @@ class TextKey(NamedTuple):
 
 
 class EncodedText(NamedTuple):
-    """One text as an encoder reads it.
+    """The tokens of a text, and vectors of one kind.
 
     Attributes:
-        vectors: (n, d) float32, or (0, d) before they are computed.
+        vectors: (n, d) float32, one per token; (1, d) if the kind is a mean; (0, d) before they are
+            computed.
         token_ids: (n,) int64.
         words: (n,) int64 position of the word that a token belongs to, -1 for special tokens.
-        is_truncated: whether the text was cut.
+        is_truncated: whether the text was truncated.
     """
 
     vectors: np.ndarray
@@ -53,95 +54,98 @@ class EncodedText(NamedTuple):
     is_truncated: bool
 
 
-class Reading(NamedTuple):
-    """Vectors that a pass can give: a hidden state, or a weighted sum of hidden states.
+class VectorSpec(NamedTuple):
+    """Kind of vectors that a reader wants: the weighted sum of some layers.
+
+    "Layer k" is the hidden state after block k of the encoder, "layer 0" the embeddings.
 
     Attributes:
-        states: number of a hidden state, 0 for the embeddings; or the weights of hidden states 1,
-            2, and so on.
-        mean: whether a text has one vector, the mean over all its tokens, instead of one for each
+        weights: the layers, in ascending order, with their weights.
+        is_mean: whether a text has one vector, the mean over all its tokens, instead of one per
             token.
     """
 
-    states: int | tuple[float, ...]
-    mean: bool = False
+    weights: tuple[tuple[int, float], ...]
+    is_mean: bool = False
 
     @classmethod
-    def of_weights(cls, weights: Sequence[float]) -> "Reading":
-        """Makes the reading of a weighted sum; a layer of weight 1 alone is read as that layer."""
-        row = tuple(map(float, weights))
-        is_one_layer = row.count(0.0) == len(row) - 1 and 1.0 in row
-        return cls(row.index(1.0) + 1 if is_one_layer else row)
+    def from_layer(cls, layer: int) -> "VectorSpec":
+        """Returns the spec for the vectors of one layer."""
+        return cls(((layer, 1.0),))
+
+    @classmethod
+    def from_mix(cls, weights: Sequence[float]) -> "VectorSpec":
+        """Returns the spec for a weighted sum of the layers 1, 2, and so on."""
+        return cls(
+            tuple((layer, float(weight)) for layer, weight in enumerate(weights, 1) if weight)
+        )
 
     @property
     def layers(self) -> list[int]:
-        """Numbers of the hidden states that it needs."""
-        if isinstance(self.states, int):
-            return [self.states]
-        return [layer for layer, weight in enumerate(self.states, 1) if weight]
+        """Layers in the sum."""
+        return [layer for layer, _ in self.weights]
 
-    def vectors_from(self, hidden_states: "dict[int, torch.Tensor]") -> "torch.Tensor":
-        """Makes (B, T, d) vectors of tokens from the hidden states of a pass, by number."""
+    def vectors_from(self, states: "dict[int, torch.Tensor]") -> "torch.Tensor":
+        """Returns (B, T, d) vectors of tokens from the hidden states of a pass, layer -> (B, T, d)."""
         import torch
 
-        if isinstance(self.states, int):
-            return hidden_states[self.states]
+        if len(self.weights) == 1 and self.weights[0][1] == 1:
+            return states[self.weights[0][0]]
         # In place: separate products would take as much memory as all layers again.
-        total = torch.zeros_like(next(iter(hidden_states.values())))
-        for layer in self.layers:
-            total.add_(hidden_states[layer], alpha=self.states[layer - 1])
+        total = torch.zeros_like(next(iter(states.values())))
+        for layer, weight in self.weights:
+            total.add_(states[layer], alpha=weight)
         return total
 
 
 class Reader(Protocol):
-    """Somebody who reads vectors from a shared network.
+    """A consumer of vectors from a shared network, such as a `TokenEncoder`.
 
     Attributes:
-        readings: the vectors that it wants.
-        max_length: number of tokens at which it cuts a text.
+        vector_specs: kinds of vectors that it wants.
+        max_length: highest number of tokens of a text; longer texts are truncated.
     """
 
-    readings: list[Reading]
+    vector_specs: list[VectorSpec]
     max_length: int
 
 
-# Called with the index of a text, a reading, and the vectors of the text.
-Keep = Callable[[int, Reading, np.ndarray], None]
+# A function (index, spec, vectors) that takes the vectors of the text at an index.
+VectorCallback = Callable[[int, VectorSpec, np.ndarray], None]
 
 
-class LayerStates:
-    """Runs a `transformers` encoder up to the highest hidden state that is asked for.
+class PartialEncoder:
+    """Runs a `transformers` encoder up to the highest layer that is needed.
 
-    State k is the output of block k; state 0 is the input of the first block. They are those that
-    `transformers` calls ``hidden_states``. A model may normalise the output of its last block; then
-    the state of the last block is normalised too.
+    Layers are numbered as in the ``hidden_states`` of `transformers`. If the model normalises the
+    output of its last block, the last layer is normalised too.
     """
 
     def __init__(self, network: Network) -> None:
         self._network = network
         self._depth = network.config.num_hidden_layers
-        # The model's own list of its blocks, from which those above the highest state are taken
-        # away; `_blocks` remembers all.
+        # The list of blocks inside the model, which is cut to the blocks that are needed. `_blocks`
+        # keeps all of them. None for a model that runs one block several times.
         self._running_blocks = _find_blocks(network, self._depth)
         self._blocks = list(self._running_blocks or ())
-        # States that the present pass has to keep, by number; None until they are computed.
+        # Layers that the current pass has to keep; the values are None until they are computed.
         self._states: dict[int, Any] = {}
         for number, block in enumerate(self._blocks, 1):
             block.register_forward_hook(self._output_hook(number))
         if self._blocks:
-            self._blocks[0].register_forward_pre_hook(self._note_input, with_kwargs=True)
+            self._blocks[0].register_forward_pre_hook(self._record_input, with_kwargs=True)
 
     def __call__(
         self, layers: Collection[int], **inputs: "torch.Tensor"
     ) -> "dict[int, torch.Tensor]":
-        """Returns the hidden states of these numbers; `inputs` are those of the network."""
-        if self._running_blocks is None:  # a model that runs one block several times
+        """Returns the hidden states of some layers; `inputs` are those of the network."""
+        if self._running_blocks is None:
             states = self._network(**inputs, output_hidden_states=True).hidden_states
             return {layer: states[layer] for layer in layers}
-        depth = max(1, *layers)
-        if len(self._running_blocks) != depth:
+        block_count = max(1, *layers)  # for layer 0 too: the first block records its input
+        if len(self._running_blocks) != block_count:
             del self._running_blocks[:]
-            self._running_blocks.extend(self._blocks[:depth])
+            self._running_blocks.extend(self._blocks[:block_count])
         self._states = dict.fromkeys(layers)
         try:
             result = self._network(**inputs)
@@ -149,26 +153,27 @@ class LayerStates:
                 self._states[self._depth] = result.last_hidden_state
             return self._states
         finally:
-            # Frees the states. After an error too: memory may have run out.
+            # Nothing here refers to the states any more, so that their memory can be freed; also
+            # after an error, since memory may have run out.
             self._states = {}
 
-    def _note_input(self, _module: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Notes the input of the first block."""
+    def _record_input(self, _module: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Records the input of the first block, layer 0."""
         if 0 in self._states:
             self._states[0] = args[0] if args else kwargs["hidden_states"]
 
     def _output_hook(self, number: int) -> Callable[..., None]:
-        """Makes a function that notes the output of a block."""
+        """Makes a function that records the output of a block."""
 
-        def note(_module: object, _args: object, output: Any) -> None:
+        def record(_module: object, _args: object, output: Any) -> None:
             if number in self._states:
                 self._states[number] = output[0] if isinstance(output, tuple) else output
 
-        return note
+        return record
 
 
 def _find_blocks(network: Network, depth: int) -> "torch.nn.ModuleList | None":
-    """Returns the list of a network that holds its `depth` blocks; None where there is none."""
+    """Finds the list of the `depth` blocks in a network. Returns None if it has no such list."""
     import torch
 
     for module in network.modules():
@@ -185,13 +190,13 @@ class EncoderNetwork(LoadedModel):
     Args:
         model: folder, name of a bundled artifact, or Hub repository.
         revision: Hub revision.
-        cache_bytes: bound of the cache for each reading; with 0, a pass gives the vectors of one
-            reader only.
-        **running: keywords of `mtmetrics.models.running.Running`.
+        cache_bytes: size of the cache for each kind of vectors. With 0, a pass computes the vectors
+            of one reader only.
+        **run_options: keywords of `mtmetrics.models.running.Running`.
 
     Attributes:
         counts: ``requested`` and ``computed`` texts; ``tokens`` and ``padded_tokens`` that were
-            computed.
+            computed. The readers count.
     """
 
     def __init__(
@@ -200,21 +205,21 @@ class EncoderNetwork(LoadedModel):
         *,
         revision: str | None = None,
         cache_bytes: int = 128 * 2**20,
-        **running: Any,
+        **run_options: Any,
     ) -> None:
-        super().__init__("encoder", model, revision, running)
-        from mtmetrics.models.plain_networks import network as load
+        super().__init__("encoder", model, revision, run_options)
+        from mtmetrics.models.plain_networks import load_network
 
         self.tokenizer = pretrained_tokenizer(self.folder)
-        network = load("AutoModel", self.folder, torch_dtype(self.dtype))
+        network = load_network("AutoModel", self.folder, torch_dtype(self.dtype))
         self.language_tokenizers = language_tokenizers(self.folder)
         self.config = network.config
         self._runner = self.on_devices(network, self.tokenizer.pad_token_id or 0)
         self._runner.replicas = [
-            (LayerStates(copy), device) for copy, device in self._runner.replicas
+            (PartialEncoder(replica), device) for replica, device in self._runner.replicas
         ]
-        # The key of a text that was cut also holds the number of tokens at which it was cut.
-        self._cache: TextCache[tuple[TextKey, Reading, int | None], EncodedText]
+        # The key of a truncated text also has the limit at which it was truncated; else None.
+        self._cache: TextCache[tuple[TextKey, VectorSpec, int | None], EncodedText]
         self._cache = TextCache(0, lambda encoded: encoded.vectors.nbytes)
         self._cache_bytes = cache_bytes
         self.counts = SimpleNamespace(requested=0, computed=0, tokens=0, padded_tokens=0)
@@ -224,132 +229,138 @@ class EncoderNetwork(LoadedModel):
 
     @functools.cached_property
     def word_table(self) -> np.ndarray:
-        """(V,) bool table of tokens, see `mtmetrics.models.text_units.word_table`."""
+        """(V,) bool, true for the tokens that the word filter of XMoverScore keeps, see
+        `mtmetrics.models.text_units.word_table`."""
         return word_table(self.tokenizer)
 
-    def join(self, reader: Reader) -> None:
-        """Lets passes give the vectors of one more reader, as long as the reader exists."""
+    def register(self, reader: Reader) -> None:
+        """Has later passes compute the vectors of one more reader, as long as the reader exists."""
         with self._readers_lock:
             self._readers.add(reader)
-            readings = {reading for each in self._readers for reading in each.readings}
-        self._cache.limit = self._cache_bytes * len(readings)
+            specs = {spec for other in self._readers for spec in other.vector_specs}
+        self._cache.limit = self._cache_bytes * len(specs)
 
     def cached(self, key: TextKey, reader: Reader) -> list[EncodedText] | None:
-        """Returns a text from the cache, with the vectors of each reading of a reader; None where
-        those of one reading are missing."""
+        """Returns a text from the cache, once for each kind of vectors that a reader wants.
+
+        Returns None if one of them is missing.
+        """
         texts = []
-        for reading in reader.readings:
-            text = self._cache.get((key, reading, None))
+        for spec in reader.vector_specs:
+            text = self._cache.get((key, spec, None))
             if text is None or len(text.token_ids) > reader.max_length:
-                text = self._cache.get((key, reading, reader.max_length))
+                text = self._cache.get((key, spec, reader.max_length))
             if text is None:
                 return None
             texts.append(text)
         return texts
 
     def run(
-        self, keys: Sequence[TextKey], texts: Sequence[EncodedText], reader: Reader, keep: Keep
+        self,
+        keys: Sequence[TextKey],
+        texts: Sequence[EncodedText],
+        reader: Reader,
+        deliver: VectorCallback,
     ) -> int:
         """Runs texts through the layers once. Caches the vectors for all readers.
 
         Args:
-            keys: by which the cache finds the texts.
-            texts: as the reader's tokenizer made them, without vectors.
-            reader: wants the vectors now.
-            keep: is called with the vectors of each text and reading of the reader; it refuses
-                vectors that are not finite.
+            keys: keys of the texts in the cache.
+            texts: the texts without vectors, from the reader's tokenizer.
+            reader: the reader that wants the vectors now.
+            deliver: takes the vectors of each text, once for each kind that the reader wants. It
+                has to raise an error for vectors that are not finite.
 
         Returns:
             The number of padded tokens that were computed.
         """
         readers = self._readers_with(reader)
-        readings = list(dict.fromkeys(reading for each in readers for reading in each.readings))
-        layers = sorted({layer for reading in readings for layer in reading.layers})
-        to_cache = _VectorsToCache(reader, readers, self._cache.limit if self._cache_bytes else 0)
+        specs = list(dict.fromkeys(spec for other in readers for spec in other.vector_specs))
+        layers = sorted({layer for spec in specs for layer in spec.layers})
+        free_bytes = self._cache.limit if self._cache_bytes else 0
+        candidates = _CacheCandidates(reader, readers, free_bytes)
 
         def compute(
-            network: LayerStates, ids: "torch.Tensor", mask: "torch.Tensor", indices: list[int]
+            network: PartialEncoder, ids: "torch.Tensor", mask: "torch.Tensor", indices: list[int]
         ) -> None:
             states = network(layers, input_ids=ids, attention_mask=mask)
-            for reading in readings:
-                batch = reading.vectors_from(states).float().cpu().numpy()
+            for spec in specs:
+                batch = spec.vectors_from(states).float().cpu().numpy()
                 for index, row in zip(indices, batch, strict=True):
                     text = texts[index]
                     vectors = row[: len(text.token_ids)]
-                    if reading.mean:
+                    if spec.is_mean:
                         vectors = vectors.mean(0, keepdims=True)
-                    if reading in reader.readings:
-                        keep(index, reading, vectors)
-                    to_cache.add(index, reading, text, vectors)
+                    if spec in reader.vector_specs:
+                        deliver(index, spec, vectors)
+                    candidates.add(index, spec, text, vectors)
 
         padded_tokens = self._runner.run([text.token_ids for text in texts], compute)
-        for index, reading, vectors in to_cache.in_order():
-            if reading in reader.readings or np.isfinite(vectors).all():
-                self._put(keys[index], reading, texts[index]._replace(vectors=vectors), reader)
+        for index, spec, vectors in candidates.by_priority():
+            # `deliver` has checked the vectors of this reader, but not those of others.
+            if spec in reader.vector_specs or np.isfinite(vectors).all():
+                text = texts[index]._replace(vectors=vectors)
+                limit = reader.max_length if text.is_truncated else None
+                self._cache.put((keys[index], spec, limit), text)
         return padded_tokens
 
-    def forget(self) -> None:
+    def clear_cache(self) -> None:
         """Empties the cache, so that the batches of the next texts do not depend on earlier texts."""
         self._cache.clear()
 
     def _readers_with(self, reader: Reader) -> list[Reader]:
-        """Returns a reader and, where a cache can keep their vectors, all others."""
+        """Returns a reader and, if there is a cache for their vectors, all other readers."""
         if not self._cache_bytes:
             return [reader]
         with self._readers_lock:
-            return [reader, *(each for each in self._readers if each is not reader)]
-
-    def _put(self, key: TextKey, reading: Reading, text: EncodedText, reader: Reader) -> None:
-        """Keeps a text in the cache; where it was cut, only for readers with the same limit."""
-        limit = reader.max_length if text.is_truncated else None
-        self._cache.put((key, reading, limit), text)
+            return [reader, *(other for other in self._readers if other is not reader)]
 
 
-class _VectorsToCache:
-    """The vectors of a pass that the cache should keep.
+class _CacheCandidates:
+    """Collects the vectors of a pass that the cache should keep.
 
     Args:
-        reader: wants the vectors of the pass now; its limit cuts the texts.
+        reader: the reader that wants the vectors now; its limit has truncated the texts.
         readers: all readers for whom the pass computes vectors.
-        free_bytes: bound of the vectors; 0 where no cache is wanted.
+        free_bytes: largest total size of the vectors; 0 if there is no cache.
     """
 
     def __init__(self, reader: Reader, readers: Sequence[Reader], free_bytes: int) -> None:
         self._reader = reader
-        self._is_wanted = free_bytes > 0
+        self._has_cache = free_bytes > 0
         self._free_bytes = free_bytes
-        # Reading -> the limits of the readers that want it.
-        self._limits: dict[Reading, set[int]] = {}
-        for each in readers:
-            for reading in each.readings:
-                self._limits.setdefault(reading, set()).add(each.max_length)
-        self._vectors: dict[tuple[int, Reading], np.ndarray] = {}
+        # Kind of vectors -> limits of the readers that want it.
+        self._limits: dict[VectorSpec, set[int]] = {}
+        for other in readers:
+            for spec in other.vector_specs:
+                self._limits.setdefault(spec, set()).add(other.max_length)
+        self._vectors: dict[tuple[int, VectorSpec], np.ndarray] = {}
 
-    def add(self, index: int, reading: Reading, text: EncodedText, vectors: np.ndarray) -> None:
+    def add(self, index: int, spec: VectorSpec, text: EncodedText, vectors: np.ndarray) -> None:
         """Keeps the vectors of a text, if a reader can use them and there is room."""
-        if not self._is_wanted or not self._is_useful(text, reading):
+        if not self._has_cache or not self._is_useful(text, spec):
             return
-        # The mean of a text is small and always finds room.
-        if not reading.mean:
+        # The mean of a text is small and always has room.
+        if not spec.is_mean:
             if vectors.nbytes > self._free_bytes:
                 return
             self._free_bytes -= vectors.nbytes
-        self._vectors[index, reading] = vectors.copy()
+        self._vectors[index, spec] = vectors.copy()
 
-    def in_order(self) -> Iterator[tuple[int, Reading, np.ndarray]]:
-        """Yields index of the text, reading and vectors. The last ones stay longest in the cache:
-        small means, and vectors that nobody got yet."""
+    def by_priority(self) -> Iterator[tuple[int, VectorSpec, np.ndarray]]:
+        """Yields the index of the text, the kind and the vectors, the most useful ones last: these
+        stay longest in the cache. Means are small; other readers have not received theirs yet."""
 
-        def order(key: tuple[int, Reading]) -> tuple[bool, bool]:
-            _, reading = key
-            return reading.mean, reading not in self._reader.readings
+        def priority(key: tuple[int, VectorSpec]) -> tuple[bool, bool]:
+            _, spec = key
+            return spec.is_mean, spec not in self._reader.vector_specs
 
-        for index, reading in sorted(self._vectors, key=order):
-            yield index, reading, self._vectors[index, reading]
+        for index, spec in sorted(self._vectors, key=priority):
+            yield index, spec, self._vectors[index, spec]
 
-    def _is_useful(self, text: EncodedText, reading: Reading) -> bool:
-        """Whether a reader that wants this reading cuts the text at the same place."""
-        limits = self._limits[reading]
+    def _is_useful(self, text: EncodedText, spec: VectorSpec) -> bool:
+        """Whether a reader that wants this kind of vectors reads the text with the same tokens."""
+        limits = self._limits[spec]
         if not text.is_truncated and len(text.token_ids) <= max(limits):
             return True
         return self._reader.max_length in limits

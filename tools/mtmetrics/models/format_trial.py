@@ -1,7 +1,6 @@
-"""Tries which number format a processor computes an encoder's layer faster in.
+"""Measures whether this CPU runs a layer of an encoder faster in bfloat16 or in float32.
 
-A processor may list instructions for bfloat16 and still be slower with them than in float32, so
-that only a trial tells.
+A CPU may have instructions for bfloat16 and still be slower with them, so only a trial can tell.
 """
 
 import copy
@@ -19,19 +18,22 @@ from mtmetrics.artifacts.download import assets_folder
 from mtmetrics.errors import ArtifactError
 from mtmetrics.io.atomic import write_json
 
-# A layer of the bundled encoder: width, attention heads, inner width.
+# Sizes of a layer of `mini-encoder`, the encoder that the package brings along: width, attention
+# heads, width of the feed-forward part.
 _WIDTH, _HEADS, _INNER = 384, 12, 1536
+_EPS = 1e-12
+# Size of the batch that is computed.
 _TEXTS, _TOKENS = 4, 32
-_BUDGET = 0.04  # seconds of each thread; with the preparation it comes to about 0.05
-_LEAST_TURNS, _MOST_TURNS = 3, 20
-# Smaller differences are noise of a busy machine, and the layers are not all of the work.
+_BUDGET = 0.04  # CPU seconds per thread; about 0.05 with the preparation
+_MIN_ROUNDS, _MAX_ROUNDS = 3, 20
+# A smaller difference may be noise of a busy machine. It would also hardly change the time of a whole
+# run, of which the layers are only a part.
 _MARGIN = 1.1
-_PATIENCE = 5  # seconds for which a trial in another process is waited for
+_LOCK_TIMEOUT = 5  # seconds to wait for the trial of another process
 
 
 class FormatTrial(NamedTuple):
-    """Seconds of the processor that a layer of the bundled encoder takes, the best of several
-    turns.
+    """Result of a trial: CPU seconds that a layer takes, the best of several rounds.
 
     Attributes:
         float32: seconds in float32.
@@ -43,7 +45,7 @@ class FormatTrial(NamedTuple):
 
     @property
     def speedup(self) -> float:
-        """How many times as fast bfloat16 is as float32."""
+        """Speed of bfloat16 divided by the speed of float32."""
         return self.float32 / self.bfloat16
 
     @property
@@ -52,40 +54,41 @@ class FormatTrial(NamedTuple):
         return self.speedup >= _MARGIN
 
     @property
-    def refutes_bfloat16(self) -> bool:
+    def rules_out_bfloat16(self) -> bool:
         """Whether bfloat16 is slower by a clear margin."""
         return self.speedup * _MARGIN <= 1
 
 
 @functools.cache
 def format_trial() -> FormatTrial:
-    """Returns the trial of this machine's processor.
+    """Returns the result of the trial on this machine.
 
-    It is made once per processor, version of torch and number of threads, and kept in the user's
-    cache folder. Where that folder cannot be used, each process makes a trial of its own.
+    The trial runs once per CPU, version of torch and number of threads; its result is kept in the
+    user's cache folder. A process measures for itself if it cannot use that folder, or if it waited
+    in vain for the trial of another process.
     """
     try:
-        path = assets_folder("number-formats", _key()) / "trial.json"
-        # Processes that start together come to one answer, and do not disturb each other's clock.
-        with FileLock(path.with_suffix(".lock"), timeout=_PATIENCE):
-            trial = _stored(path)
+        path = assets_folder("number-formats", _machine_key()) / "trial.json"
+        # Processes that start together get one answer, and do not disturb each other's clock.
+        with FileLock(path.with_suffix(".lock"), timeout=_LOCK_TIMEOUT):
+            trial = _read_trial(path)
             if trial is None:
-                trial = _measured()
+                trial = _measure()
                 write_json(path, trial._asdict())
             return trial
     except (ArtifactError, OSError, Timeout):
-        return _measured()
+        return _measure()
 
 
-def _key() -> str:
-    """Returns a name for all that the answer depends on: processor, torch, and threads."""
+def _machine_key() -> str:
+    """Returns a hash of everything that the result depends on: CPU, torch, and threads."""
     import torch
 
-    processor: dict[str, object] = {"machine": platform.machine(), "name": platform.processor()}
+    cpu: dict[str, object] = {"machine": platform.machine(), "name": platform.processor()}
     if hasattr(torch.cpu, "get_capabilities"):  # since torch 2.10
-        processor |= torch.cpu.get_capabilities()
+        cpu |= torch.cpu.get_capabilities()
     facts = [
-        sorted(map(str, processor.items())),
+        sorted(map(str, cpu.items())),
         torch.backends.cpu.get_cpu_capability(),
         torch.__version__,
         torch.get_num_threads(),
@@ -93,8 +96,8 @@ def _key() -> str:
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
 
 
-def _stored(path: Path) -> FormatTrial | None:
-    """Returns the trial that a file holds; None where the file is missing or damaged."""
+def _read_trial(path: Path) -> FormatTrial | None:
+    """Reads a result from a file. Returns None if the file is missing or damaged."""
     try:
         stored = json.loads(path.read_bytes())
         trial = FormatTrial(float(stored["float32"]), float(stored["bfloat16"]))
@@ -103,32 +106,31 @@ def _stored(path: Path) -> FormatTrial | None:
     return trial if min(trial) > 0 else None
 
 
-def _measured() -> FormatTrial:
-    """Computes one layer in both formats, in turns, for about 50 ms.
+def _measure() -> FormatTrial:
+    """Computes one layer in both formats alternately, for about 50 ms.
 
-    Seconds are those of the processor. By the clock, other work on the machine would count, and
-    more so for the longer of the two.
+    It measures CPU time: the clock would also count other work on the machine.
     """
     import torch
 
     from mtmetrics.models.plain_networks import Block
 
     generator = torch.Generator().manual_seed(0)  # leaves the user's random numbers as they are
-    plain_layer = Block(_WIDTH, _HEADS, _INNER, 1e-12, causal=False).requires_grad_(False)
-    for parameter in plain_layer.parameters():
+    float32_layer = Block(_WIDTH, _HEADS, _INNER, _EPS, causal=False).requires_grad_(False)
+    for parameter in float32_layer.parameters():
         parameter.uniform_(-0.03, 0.03, generator=generator)
-    plain_states = torch.empty(_TEXTS, _TOKENS, _WIDTH).uniform_(-1, 1, generator=generator)
+    float32_states = torch.empty(_TEXTS, _TOKENS, _WIDTH).uniform_(-1, 1, generator=generator)
     layers = {
-        dtype: (copy.deepcopy(plain_layer).to(dtype), plain_states.to(dtype))
+        dtype: (copy.deepcopy(float32_layer).to(dtype), float32_states.to(dtype))
         for dtype in (torch.float32, torch.bfloat16)
     }
     best = dict.fromkeys(layers, float("inf"))
     with torch.inference_mode():
         for layer, states in layers.values():
-            layer(states, None)  # the first pass prepares kernels
+            layer(states, None)  # without a mask; the first pass prepares kernels
         end = time.process_time() + _BUDGET * torch.get_num_threads()
-        for turn in range(_MOST_TURNS):
-            if turn >= _LEAST_TURNS and time.process_time() > end:
+        for round_number in range(_MAX_ROUNDS):
+            if round_number >= _MIN_ROUNDS and time.process_time() > end:
                 break
             for dtype, (layer, states) in layers.items():
                 start = time.process_time()

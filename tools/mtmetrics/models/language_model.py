@@ -1,12 +1,15 @@
-"""The language-model term: the likelihood of a translation by a model of the target language.
+"""Scores translations by their log-likelihood under a language model of the target language.
 
-A text becomes a row of token ids, with a start and an end token where these are wanted. The network
-gives the loss of every token but the first of a row; the score is minus their mean.
+The score is a term of XMoverScore, and a metric by itself. A text becomes a row of token ids, maybe
+with a start and an end token. The network computes the loss of every token of a row except the first;
+the score is the negative mean of these losses.
+
+"As published" means: as in the language-model term of XMoverScore (Zhao et al., 2020).
 """
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -24,16 +27,16 @@ if TYPE_CHECKING:
     from mtmetrics.models.batches import Compute
 
 StartToken = Literal["short", "always", "never"]
-START_TOKENS: tuple[StartToken, ...] = ("short", "always", "never")
-# Texts whose likelihood is kept, for other metrics that ask for the same ones.
+_START_TOKENS: tuple[StartToken, ...] = get_args(StartToken)
+# Number of texts in the cache; other metrics may score the same texts.
 _CACHED_TEXTS = 4096
-# Tokens whose logits are computed at once. They take few megabytes, which fit into the cache of a
-# processor.
+# Tokens whose logits are computed at once. This bounds the memory: a token has a logit for each entry
+# of the vocabulary.
 _TOKENS_AT_ONCE = 256
 
 
 class _Likelihood(NamedTuple):
-    """The score of a text, the number of its tokens, and whether the text was cut."""
+    """The score of a text, the number of its tokens, and whether the text was truncated."""
 
     score: float
     tokens: int
@@ -41,27 +44,33 @@ class _Likelihood(NamedTuple):
 
 
 class LanguageModel(LoadedModel):
-    """Scores texts with a causal language model, in batches whose padding changes no value.
+    """Scores texts with a causal language model. Padding does not change a score.
 
     Args:
         model: folder, name of a bundled artifact, or Hub repository.
-        start_token: which texts get a start-of-text token, so that their first token is scored too:
-            ``"short"``, texts of fewer than two tokens, which have no likelihood otherwise (longer
-            ones are scored from their second token on, as published); ``"always"``; or ``"never"``,
-            where short texts get the published 0, which is the best score there is.
-        end_token: also score that the text ends where it does, if an end-of-text token fits behind
-            it. Only for models that were trained on texts one by one.
-        length_power: from 0 to 1. The log-likelihood of a text is divided by the number of its
-            tokens to this power, as in beam searches. With 1, the score is the mean, as published.
-            With less, the shorter of two texts with the same mean has the better score.
+        start_token: texts that get a start-of-text token. With it, their first token is scored too;
+            without it, a text is scored from its second token on, as published.
+
+            - ``"short"``: texts of fewer than two tokens, which have no likelihood without it.
+            - ``"always"``: all texts.
+            - ``"never"``: no text. Texts of fewer than two tokens score 0, as published, which is
+              the best possible score.
+        end_token: add an end-of-text token to each text that has room for it, and score it. Only
+            for models that were trained on single texts.
+        length_power: the log-likelihood of a text is divided by ``token count ** length_power``, as
+            in beam search. 1 makes the score the mean, as published. With less than 1, the shorter
+            of two texts with equal means has the better score. From 0 to 1.
         revision: Hub revision.
-        **running: keywords of `mtmetrics.models.running.Running`; by default 2,048 padded tokens per
-            batch. Likelihoods come in float32, whatever the number format of the network.
+        **run_options: keywords of `mtmetrics.models.running.Running`; the default of `batch_tokens`
+            is 2,048 here. Losses are computed in float32, even if the network has another dtype.
+
+    Attributes:
+        floor: score of a blank text: that of a uniform guess over the vocabulary.
 
     Raises:
         InputError: an unknown option, or a power outside of [0, 1].
-        ArtifactError: the model cannot be found or loaded, or has no start or end token where one
-            is asked for.
+        ArtifactError: the model cannot be found or loaded, or lacks the start or end token that an
+            option needs.
         MTMetricsError: the model does not fit into memory, or overflows in its number format.
     """
 
@@ -73,25 +82,25 @@ class LanguageModel(LoadedModel):
         end_token: bool = False,
         length_power: float = 1.0,
         revision: str | None = None,
-        **running: Any,
+        **run_options: Any,
     ) -> None:
-        self.start_token = choice("start_token", start_token, START_TOKENS)
+        self.start_token = choice("start_token", start_token, _START_TOKENS)
         self.end_token = end_token
         if not isinstance(length_power, int | float) or not 0 <= length_power <= 1:
             raise InputError(f"length_power {length_power!r}: a number from 0 to 1 is needed")
         self.length_power = length_power
-        super().__init__("language model", model, revision, {"batch_tokens": 2048} | running)
-        from mtmetrics.models.plain_networks import network as load
+        super().__init__("language model", model, revision, {"batch_tokens": 2048} | run_options)
+        from mtmetrics.models.plain_networks import load_network
 
         self.tokenizer = pretrained_tokenizer(self.folder)
-        network = load("AutoModelForCausalLM", self.folder, torch_dtype(self.dtype))
+        network = load_network("AutoModelForCausalLM", self.folder, torch_dtype(self.dtype))
         _fuse_activations(network)
-        self._logits_are_projected = _logits_are_projected(network.eval())
-        # Padding stands behind a text, where a causal model cannot see it; any token will do.
+        self._has_plain_head = _has_plain_head(network.eval())
+        # Padding follows a text, where a causal model cannot see it; any token will do.
         self._runner = self.on_devices(network)
         config = network.config
         self._start = _special_token(config, config.bos_token_id, self.tokenizer.cls_token_id)
-        if self._start is None and start_token != "never":
+        if self._start is None and self.start_token != "never":
             raise ArtifactError(
                 f"{self.described}: its config names no bos_token_id; use start_token='never'"
             )
@@ -104,13 +113,13 @@ class LanguageModel(LoadedModel):
         positions = getattr(config, "max_position_embeddings", None)
         if positions:
             self.max_length = int(min(positions, self.max_length))
-        # A blank text gets the score of a uniform guess over the vocabulary.
         self.floor = -float(np.log(config.vocab_size))
-        self._scored: TextCache[str, _Likelihood] = TextCache(_CACHED_TEXTS)
+        self._cache: TextCache[str, _Likelihood] = TextCache(_CACHED_TEXTS)
 
     @property
     def signature_fields(self) -> dict[str, str | None]:
-        """Options for the signature of a metric; None where one is as published."""
+        """Options for the signature of a metric, the line that says how a score was made; None for
+        options as published."""
         return {
             "lmstart": None if self.start_token == "short" else self.start_token,
             "lmend": "yes" if self.end_token else None,
@@ -119,26 +128,27 @@ class LanguageModel(LoadedModel):
         }
 
     def score(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Returns the mean log-likelihood per token of N texts; `length_power` changes the mean.
+        """Scores N texts: log-likelihoods, divided as `length_power` says.
 
         Returns:
-            (N,) float64 log-likelihoods in nats (at most 0; blank texts get `floor`, or 0 with
-            ``start_token="never"``), (N,) token counts, and an (N,) mask of texts cut at the
-            model's limit.
+            (N,) float64 scores in nats, at most 0 (blank texts get `floor`, or 0 with
+            ``start_token="never"``); (N,) token counts; and an (N,) mask of texts that were
+            truncated at the model's limit.
         """
-        likelihoods = self._scored.values(texts, self._score)
+        likelihoods = self._cache.values(texts, self._score)
         return (
-            np.array([each.score for each in likelihoods], dtype=np.float64),
-            np.array([each.tokens for each in likelihoods], dtype=np.int64),
-            np.array([each.is_truncated for each in likelihoods], dtype=bool),
+            np.array([likelihood.score for likelihood in likelihoods], dtype=np.float64),
+            np.array([likelihood.tokens for likelihood in likelihoods], dtype=np.int64),
+            np.array([likelihood.is_truncated for likelihood in likelihoods], dtype=bool),
         )
 
     def token_losses(self, texts: Sequence[str]) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Returns the spans of the tokens of each text, and their losses.
+        """Computes the loss of each token of some texts.
 
         Returns:
-            For each text the (k, 2) spans of its tokens, and their (k,) negative log-likelihoods in
-            nats, 0 for a first token that is not scored. The end token is left out.
+            For each text, the (k, 2) positions of its k tokens, in characters; and their (k,)
+            negative log-likelihoods in nats, 0 for a first token that is not scored. The start and
+            end tokens are left out.
         """
         encoded = self.tokenizer(
             list(texts),
@@ -148,8 +158,8 @@ class LanguageModel(LoadedModel):
             return_offsets_mapping=True,
         )
         ids = encoded["input_ids"]
-        rows = [self._framed(text) for text in ids]
-        losses_of = [np.zeros(len(text)) for text in ids]
+        rows = [self._with_special_tokens(text_ids) for text_ids in ids]
+        losses_by_text = [np.zeros(len(text_ids)) for text_ids in ids]
 
         def compute(
             network: Network, batch: "torch.Tensor", mask: "torch.Tensor", indices: list[int]
@@ -157,15 +167,15 @@ class LanguageModel(LoadedModel):
             batch_losses = self._losses(network, batch, mask).double().cpu().numpy()
             for index, row_losses in zip(indices, batch_losses, strict=True):
                 first_scored = 0 if self._gets_start(ids[index]) else 1
-                text_losses = losses_of[index][first_scored:]
+                text_losses = losses_by_text[index][first_scored:]  # a view
                 # At the limit a start token leaves no room for the last token.
-                scored = min(len(text_losses), len(rows[index]) - 1)
-                text_losses[:scored] = row_losses[:scored]
+                scored_count = min(len(text_losses), len(rows[index]) - 1)
+                text_losses[:scored_count] = row_losses[:scored_count]
 
         self._run(rows, compute)
         return [
             (spans_of(spans), losses)
-            for spans, losses in zip(encoded["offset_mapping"], losses_of, strict=True)
+            for spans, losses in zip(encoded["offset_mapping"], losses_by_text, strict=True)
         ]
 
     def _score(self, texts: list[str]) -> list[_Likelihood]:
@@ -182,41 +192,42 @@ class LanguageModel(LoadedModel):
             divisors = mask[:, 1:].sum(1) ** self.length_power
             scores[indices] = -(losses / divisors).double().cpu().numpy()
 
-        self._run([self._framed(text) for text in ids], compute)
+        self._run([self._with_special_tokens(text_ids) for text_ids in ids], compute)
         return [
-            _Likelihood(float(score), len(text), bool(encoding.overflowing))
-            for score, text, encoding in zip(scores, ids, encoded.encodings, strict=True)
+            _Likelihood(float(score), len(text_ids), bool(encoding.overflowing))
+            for score, text_ids, encoding in zip(scores, ids, encoded.encodings, strict=True)
         ]
 
     def _run(self, rows: list[list[int]], compute: "Compute") -> None:
-        """Computes rows of ids, but those of a single token, which predict nothing."""
+        """Runs all rows of ids except rows of a single token, which have no token to score."""
         self._runner.run([row if len(row) > 1 else [] for row in rows], compute)
 
     def _losses(
         self, network: Network, batch: "torch.Tensor", mask: "torch.Tensor"
     ) -> "torch.Tensor":
-        """Returns (B, T - 1) float32 losses of all tokens of (B, T) ids but the first of each row;
-        0 for padding."""
+        """Returns the (B, T - 1) float32 losses of (B, T) ids: one for each token except the first
+        of each row, 0 at padding."""
         import torch
 
         inputs = {"input_ids": batch, "attention_mask": mask, "use_cache": False}
-        if self._logits_are_projected:
-            states = network.base_model(**inputs).last_hidden_state
-            project = network.get_output_embeddings()
+        head: torch.nn.Module
+        if self._has_plain_head:
+            # The logits of all tokens are never in memory at once, since the head runs on parts.
+            head_inputs = network.base_model(**inputs).last_hidden_state
+            head = network.get_output_embeddings()
         else:
-            states = network(**inputs).logits
-            project = torch.nn.Identity()
+            head_inputs = network(**inputs).logits
+            head = torch.nn.Identity()
         is_scored = mask[:, 1:].bool()
-        # In parts, so that the logits of the whole vocabulary are never in memory for all tokens.
-        state_parts = states[:, :-1][is_scored].split(_TOKENS_AT_ONCE)
+        input_parts = head_inputs[:, :-1][is_scored].split(_TOKENS_AT_ONCE)
         token_parts = batch[:, 1:][is_scored].split(_TOKENS_AT_ONCE)
-        entropy = torch.nn.functional.cross_entropy
-        token_losses = torch.cat(
-            [
-                entropy(project(part).float(), tokens, reduction="none")
-                for part, tokens in zip(state_parts, token_parts, strict=True)
-            ]
-        )
+        losses_by_part = []
+        for inputs_of_part, tokens in zip(input_parts, token_parts, strict=True):
+            logits = head(inputs_of_part).float()
+            losses_by_part.append(
+                torch.nn.functional.cross_entropy(logits, tokens, reduction="none")
+            )
+        token_losses = torch.cat(losses_by_part)
         if not token_losses.isfinite().all():
             raise MTMetricsError(
                 f"language model {self.name}: overflows in {self.dtype}; use dtype='float32'",
@@ -227,11 +238,11 @@ class LanguageModel(LoadedModel):
         return losses
 
     def _gets_start(self, ids: list[int]) -> bool:
-        """Whether a start token precedes a text of these ids."""
+        """Whether a text with these ids gets a start token."""
         return self.start_token == "always" or (self.start_token == "short" and len(ids) < 2)
 
-    def _framed(self, ids: list[int]) -> list[int]:
-        """Returns the ids of a text with its start and end token, up to the model's limit."""
+    def _with_special_tokens(self, ids: list[int]) -> list[int]:
+        """Adds the start and the end token to the ids of a text, up to the model's limit."""
         row = ids
         if self._gets_start(ids) and self._start is not None:
             row = [self._start, *ids]
@@ -243,19 +254,19 @@ class LanguageModel(LoadedModel):
 def _special_token(
     config: NetworkConfig, model_id: int | None, tokenizer_id: int | None
 ) -> int | None:
-    """Returns the id of a special token by a model's configuration, or by its tokenizer where the
-    first lies outside of the vocabulary.
+    """Returns the id of a special token: the model's, or the tokenizer's if the model's id is outside
+    of the vocabulary.
 
-    Chinese models with BERT's vocabulary frame texts by its tokens, while their configurations keep
-    the ids of GPT-2.
+    Chinese models with BERT's vocabulary wrap a text in ``[CLS]`` and ``[SEP]``, while their
+    config.json keeps the ids of GPT-2.
     """
     if model_id is None or model_id < config.vocab_size:
         return model_id
     return tokenizer_id
 
 
-def _logits_are_projected(network: Network) -> bool:
-    """Whether the logits are what the output layer makes of the last states and no more: some
+def _has_plain_head(network: Network) -> bool:
+    """Whether the logits are exactly the output of the output layer for the last hidden states. Some
     models cap or scale them."""
     import torch
 
@@ -270,8 +281,8 @@ def _logits_are_projected(network: Network) -> bool:
 
 
 def _fuse_activations(network: Network) -> None:
-    """Replaces GPT-2's GELU, which `transformers` computes in six steps, by torch's own GELU of the
-    same formula."""
+    """Replaces GPT-2's GELU, which `transformers` computes in six steps, by the GELU of torch with
+    equal formula."""
     import torch
 
     for module in list(network.modules()):
@@ -281,10 +292,10 @@ def _fuse_activations(network: Network) -> None:
 
 
 def length_normalised(means: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Returns ``exp(mean) ** (1 / length)`` of (N,) mean log-likelihoods, the later published form;
-    0 for fewer than two tokens.
+    """Returns ``exp(mean) ** (1 / length)`` for (N,) scores of `LanguageModel` and token counts; 0
+    for texts of fewer than two tokens.
 
-    The form divides by the length a second time, so that it tends to 1 for long texts whatever
-    their likelihood.
+    It is the term of XMoverScore's variant `release`. It divides by the length a second time, so that it
+    approaches 1 for long texts, even for unlikely ones.
     """
     return np.where(lengths > 1, np.exp(means / np.maximum(lengths, 1)), 0.0)

@@ -12,19 +12,21 @@ from mtmetrics.models.running import Running
 
 
 class LoadedModel:
-    """A model that was found, and where it runs; a subclass reads its files.
+    """The folder of a model, and the devices that the model runs on; a subclass loads the files.
 
     Args:
-        kind: what messages call it, such as ``"encoder"``.
+        kind: kind of the model in messages, such as ``"encoder"``.
         model: folder, name of a bundled artifact, or Hub repository.
         revision: Hub revision.
-        running: keywords of `Running`.
+        run_options: keywords of `Running`.
 
     Attributes:
-        name: as the user gave it.
-        label: how signatures call it.
-        fingerprint: 8 hexadecimal digits that pin its numbers.
+        name: the model as the user named it.
+        label: name of the model in the signatures of metrics.
+        described: kind and name, for messages.
+        fingerprint: 8 hexadecimal digits that identify the files.
         dtype: number format of the computation.
+        run_options: the `Running` options.
 
     Raises:
         InputError: an unknown device or dtype, or a batch size below 1.
@@ -33,16 +35,16 @@ class LoadedModel:
     """
 
     def __init__(
-        self, kind: str, model: str | Path, revision: str | None, running: dict[str, Any]
+        self, kind: str, model: str | Path, revision: str | None, run_options: dict[str, Any]
     ) -> None:
-        self.running = Running(**running)
-        positive("batch_tokens", self.running.batch_tokens)
-        self.dtype = pick_dtype(self.running.dtype, self.running.device)
-        self.devices = pick_devices(self.running.device)
+        self.run_options = Running(**run_options)
+        positive("batch_tokens", self.run_options.batch_tokens)
+        self.dtype = pick_dtype(self.run_options.dtype, self.run_options.device)
+        self.devices = pick_devices(self.run_options.device)
         self.name, self.label = str(model), model_label(model)
         self.described = f"{kind} {self.name}"
         self.folder = model_folder(
-            model, revision=revision, local_files_only=self.running.local_files_only
+            model, revision=revision, local_files_only=self.run_options.local_files_only
         )
         self.fingerprint = model_fingerprint(self.folder)
 
@@ -57,8 +59,18 @@ class LoadedModel:
     def on_devices(
         self, network: Any, pad: int = 0, batch_tokens: int | None = None
     ) -> BatchRunner:
-        """The network on each of the devices; `pad` fills up its batches."""
+        """Moves a network to the devices, see `replicate`, and returns its runner.
+
+        Args:
+            network: the network; the runner has the object itself on the first device.
+            pad: token id that fills up shorter rows of a batch.
+            batch_tokens: highest number of padded tokens in a batch; by default the run option.
+        """
         copies = replicate(self.described, network.eval(), self.devices)
         return BatchRunner(
-            self.described, copies, self.devices, batch_tokens or self.running.batch_tokens, pad
+            self.described,
+            copies,
+            self.devices,
+            batch_tokens or self.run_options.batch_tokens,
+            pad,
         )

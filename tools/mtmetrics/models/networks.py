@@ -1,12 +1,14 @@
 """The three networks of Mathur et al. (2019): BiLSTM, BiLSTM with attention, and ESIM.
 
-A `Member` is one network. It reads vectors that are mixed from an encoder's layers already; it holds
-the weights of the mix, but does not apply them. `PooledBiLSTM` or `EnhancedInference` turns a pair
-of texts into one vector, and two linear layers turn that vector into a score. Equations are those of
-the paper, where no other paper is named.
+They score the quality of a translation, which they compare with its reference or its source. A
+`Member` is one network. Its inputs are weighted sums of an encoder's layers: it holds the weights, and
+whoever encodes the texts applies them. `PooledBiLSTM` or `EnhancedInference` turns a pair of texts
+into one vector, and two linear layers turn that vector into a score. Numbers of equations are those of
+Mathur et al.
 
-Shapes: B pairs, n positions of the compared side (the reference or the source), m positions of the
-translation, d numbers in a vector. Positions behind the end of a text are padding.
+Shapes: B pairs, n positions of the compared side (the reference, the source, or the source followed by
+the reference), m positions of the translation, d dimensions. Positions after the end of a text are
+padding.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,19 +18,21 @@ from torch import nn
 
 # (B,) lengths of the compared side, and of the translation.
 Lengths = tuple[torch.Tensor, torch.Tensor]
-# Numbers about a pair of texts that a network can read beside their vectors; the paper's networks
-# read none. All but the length are computed from the vectors of a layer.
+# Features of a pair of texts that a network can read in addition to their vectors; the networks of the
+# paper read none. From the vectors of a layer: precision, recall and F1 of greedy matching, and the
+# cosine of the mean vectors. Without a layer: the ratio of the lengths.
 FEATURES = ("precision", "recall", "f1", "cosine", "length")
 
 
 def feature_count(names: Sequence[str], layers: int) -> int:
-    """Counts the numbers that some of `FEATURES` make of a pair, from so many layers."""
+    """Returns how many values `names`, some of `FEATURES`, have for a pair if they are computed from
+    a number of layers."""
     return sum(1 if name == "length" else layers for name in names)
 
 
 class ScalarMix(nn.Module):
-    """Weights of an encoder's layers: ``gamma * softmax(scores)``, all equal at first (Peters et
-    al., 2018)."""
+    """Weights of an encoder's layers: ``gamma * softmax(scores)``, all equal before training (Peters
+    et al., 2018)."""
 
     def __init__(self, layers: int) -> None:
         super().__init__()
@@ -41,29 +45,28 @@ class ScalarMix(nn.Module):
 
 
 class SequenceDropout(nn.Module):
-    """Dropout that drops the same entries at all positions of a sequence (Gal and Ghahramani,
-    2016)."""
+    """Dropout of the same dimensions at all positions of a sequence (Gal and Ghahramani, 2016)."""
 
     def __init__(self, rate: float) -> None:
         super().__init__()
         self.rate = rate
 
     def forward(self, sequences: torch.Tensor) -> torch.Tensor:
-        """Drops entries of (B, T, d) sequences, while training."""
+        """Sets dimensions of (B, T, d) sequences to 0 in training."""
         if not self.training or not self.rate:
             return sequences
         shape = len(sequences), 1, sequences.shape[2]
-        kept_share = 1 - self.rate
-        chances = torch.full(shape, kept_share, device=sequences.device)
-        return sequences * torch.bernoulli(chances) / kept_share
+        keep_probability = 1 - self.rate
+        probabilities = torch.full(shape, keep_probability, device=sequences.device)
+        return sequences * torch.bernoulli(probabilities) / keep_probability
 
 
 class TwoWayLSTM(nn.Module):
-    """A bidirectional LSTM that never sees padding before the end of a text.
+    """A bidirectional LSTM that reads padding after the text in both directions.
 
-    The second direction reads each text backwards, from its last position to its first, and padding
-    last. Packed sequences would do the same, but their backward pass on a CPU fills an array as
-    large as the whole batch for every position.
+    One LSTM reads a text from the first position to the last, the other one from the last to the
+    first. Packed sequences would do the same, but for each position their gradients fill an array
+    as large as the whole batch on a CPU.
     """
 
     def __init__(self, inputs: int, hidden: int) -> None:
@@ -81,46 +84,47 @@ class TwoWayLSTM(nn.Module):
                     nn.init.ones_(values.data[hidden : 2 * hidden])  # the forget gate
 
     def forward(self, sequences: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-        """Returns (B, T, 2 hidden) states of (B, T, d) sequences; those of padding mean nothing.
+        """Returns the (B, T, 2 hidden) states of (B, T, d) sequences with (B,) lengths.
 
-        `lengths` is (B,).
+        States at padding have no meaning.
         """
         positions = torch.arange(sequences.shape[1], device=sequences.device)
-        backwards = lengths[:, None] - 1 - positions
-        backwards = torch.where(backwards < 0, positions, backwards)  # padding stays in its place
+        reversed_positions = lengths[:, None] - 1 - positions
+        is_padding = reversed_positions < 0
+        reversed_positions = torch.where(is_padding, positions, reversed_positions)
         rows = torch.arange(len(sequences), device=sequences.device)[:, None]
         forward_states, _ = self.forwards(sequences)
-        backward_states, _ = self.backwards(sequences[rows, backwards])
-        return torch.cat([forward_states, backward_states[rows, backwards]], -1)
+        backward_states, _ = self.backwards(sequences[rows, reversed_positions])
+        return torch.cat([forward_states, backward_states[rows, reversed_positions]], -1)
 
 
-def states_of_both(
+def encode_sides(
     lstm: TwoWayLSTM, sides: Sequence[torch.Tensor], lengths: Sequence[torch.Tensor]
 ) -> list[torch.Tensor]:
-    """Runs an LSTM over both sides of the pairs at once.
+    """Runs an LSTM over both sides of the pairs in one batch.
 
-    The steps of an LSTM wait for each other, so that two runs would take twice as long.
+    The steps of an LSTM follow each other, so two runs would take twice as long.
 
     Args:
         lstm: the network.
         sides: (B, n, d) and (B, m, d).
-        lengths: (B,) of each side.
+        lengths: (B,) for each side.
 
     Returns:
         (B, n, 2 hidden) and (B, m, 2 hidden) states.
     """
-    positions = [side.shape[1] for side in sides]
-    most = max(positions)
-    padded = [nn.functional.pad(side, (0, 0, 0, most - side.shape[1])) for side in sides]
+    padded_lengths = [side.shape[1] for side in sides]
+    longest = max(padded_lengths)
+    padded = [nn.functional.pad(side, (0, 0, 0, longest - side.shape[1])) for side in sides]
     states = lstm(torch.cat(padded), torch.cat(list(lengths)))
     states_by_side = states.split([len(side) for side in sides])
-    return [side[:, :count] for side, count in zip(states_by_side, positions, strict=True)]
+    return [side[:, :length] for side, length in zip(states_by_side, padded_lengths, strict=True)]
 
 
-def real_positions(
+def text_masks(
     sides: Sequence[torch.Tensor], lengths: Sequence[torch.Tensor]
 ) -> list[torch.Tensor]:
-    """Returns for each side a (B, n) mask that is true before the end of each text.
+    """Returns a mask for each side: (B, n) bool, true at real tokens, false at padding.
 
     `sides` are (B, n, d) each, `lengths` (B,) each.
     """
@@ -131,40 +135,42 @@ def real_positions(
     return masks
 
 
-def attention(queries: torch.Tensor, states: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
+def attention_weights(
+    queries: torch.Tensor, states: torch.Tensor, mask: torch.Tensor
+) -> torch.Tensor:
     """Computes how much each position of one side attends to each position of the other side: the
     softmax of the products of their vectors.
 
     Args:
         queries: (B, n, d) vectors of the side that attends.
         states: (B, m, d) vectors of the other side.
-        real: (B, m) bool, false at padding, which gets nothing.
+        mask: (B, m) bool, false at padding of the other side, which gets no attention.
 
     Returns:
-        (B, n, m), of sum 1 for each position that attends.
+        (B, n, m); the m weights of a position sum to 1.
     """
     products = queries @ states.transpose(1, 2)
-    return products.masked_fill(~real[:, None, :], -torch.inf).softmax(-1)
+    return products.masked_fill(~mask[:, None, :], -torch.inf).softmax(-1)
 
 
-def attended(queries: torch.Tensor, states: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
-    """Returns (B, n, d) means of the states of the other side, weighted by `attention` (Eq. 7 to 9);
-    takes its arguments."""
-    return attention(queries, states, real) @ states
+def attend(queries: torch.Tensor, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """Returns (B, n, d) means of the states of the other side, weighted by `attention_weights`
+    (Eq. 7 to 9). The arguments are those of `attention_weights`."""
+    return attention_weights(queries, states, mask) @ states
 
 
-def averages(states: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
-    """Returns (B, d) means of (B, n, d) states at the positions where the (B, n) mask is true."""
-    return (states * real[:, :, None]).sum(1) / real.sum(1, keepdim=True)
+def masked_mean(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """Returns (B, d) means of (B, n, d) states over the positions where the (B, n) mask is true."""
+    return (states * mask[:, :, None]).sum(1) / mask.sum(1, keepdim=True)
 
 
-def maxima(states: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
-    """Returns (B, d) maxima of (B, n, d) states at the positions where the (B, n) mask is true."""
-    return states.masked_fill(~real[:, :, None], -torch.inf).amax(1)
+def masked_max(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """Returns (B, d) maxima of (B, n, d) states over the positions where the (B, n) mask is true."""
+    return states.masked_fill(~mask[:, :, None], -torch.inf).amax(1)
 
 
-def linear(inputs: int, outputs: int) -> nn.Linear:
-    """Makes a linear layer that begins like those of the paper's code: Xavier-uniform weights, a
+def xavier_linear(inputs: int, outputs: int) -> nn.Linear:
+    """Makes a linear layer with the first weights of the paper's code: Xavier-uniform weights, a
     bias of zeros."""
     layer = nn.Linear(inputs, outputs)
     nn.init.xavier_uniform_(layer.weight)
@@ -173,115 +179,121 @@ def linear(inputs: int, outputs: int) -> nn.Linear:
 
 
 class PooledBiLSTM(nn.Module):
-    """BiLSTM, and BiLSTM with attention (Eq. 3 to 6, and 7 to 9).
+    """The BiLSTM (Eq. 3 to 6) and, with `attention`, the BiLSTM with attention (Eq. 7 to 9).
 
-    The states of each side are pooled to an average and to a maximum. The vector of a pair is
+    The states of each side are pooled to a mean and to a maximum. The vector of a pair is
     ``[avg_r; avg_t; avg_r - avg_t; avg_r * avg_t; max_r; max_t; max_r - max_t; max_r * max_t]``,
-    with r for the compared side and t for the translation. The paper has another order; this is
-    that of the published code. With `attention`, states are replaced by those of the other side
-    that they attend to.
+    with r for the compared side and t for the translation. This is the order of the published code;
+    the paper has another one. With `attention`, the mean of the other side's states, weighted by
+    attention, first takes the place of each state.
 
     Attributes:
-        pooled: numbers in the vector of a pair.
+        poolings: the two poolings; the published code can also use one alone.
+        pair_size: dimensions of the vector of a pair.
     """
 
-    poolings: Sequence[Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = (averages, maxima)
+    poolings: Sequence[Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = (
+        masked_mean,
+        masked_max,
+    )
 
     def __init__(self, width: int, hidden: int, *, attention: bool) -> None:
         super().__init__()
         self.encoder = TwoWayLSTM(width, hidden)
         self.attention = attention
-        self.pooled = 8 * hidden * len(self.poolings)
+        self.pair_size = 8 * hidden * len(self.poolings)
 
     def forward(
-        self, compared: torch.Tensor, prediction: torch.Tensor, lengths: Lengths
+        self, compared: torch.Tensor, translation: torch.Tensor, lengths: Lengths
     ) -> torch.Tensor:
         """Turns pairs of texts into vectors.
 
         Args:
-            compared: (B, n, d) vectors of the references, of the sources, or of each source and its
-                reference behind it.
-            prediction: (B, m, d) vectors of the translations.
+            compared: (B, n, d) vectors of the compared side.
+            translation: (B, m, d) vectors of the translations.
             lengths: (B,) lengths of each side, at least 1.
 
         Returns:
-            (B, `pooled`).
+            (B, `pair_size`).
         """
-        sides = compared, prediction
-        states_r, states_t = states_of_both(self.encoder, sides, lengths)
-        real_r, real_t = real_positions(sides, lengths)
+        sides = compared, translation
+        states_r, states_t = encode_sides(self.encoder, sides, lengths)
+        mask_r, mask_t = text_masks(sides, lengths)
         if self.attention:
             states_r, states_t = (
-                attended(states_r, states_t, real_t),
-                attended(states_t, states_r, real_r),
+                attend(states_r, states_t, mask_t),
+                attend(states_t, states_r, mask_r),
             )
         parts = []
         for pool in self.poolings:
-            r, t = pool(states_r, real_r), pool(states_t, real_t)
+            r, t = pool(states_r, mask_r), pool(states_t, mask_t)
             parts += [r, t, r - t, r * t]
         return torch.cat(parts, 1)
 
 
 class EnhancedInference(nn.Module):
-    """The Enhanced Sequential Inference Model (Chen et al., 2017; Eq. 7 to 13).
+    """The Enhanced Sequential Inference Model, ESIM (Eq. 7 to 13), first published by Chen et al.
+    (2017) for natural language inference.
 
-    The compared side is the premise, the translation the hypothesis. Each position is joined with
-    what it attends to on the other side; a second LSTM reads the joined vectors.
+    The compared side is the premise, the translation is the hypothesis. Each state is combined with
+    the mean of the other side's states, weighted by attention; a second LSTM reads the result.
 
     Attributes:
-        pooled: numbers in the vector of a pair.
+        pair_size: dimensions of the vector of a pair.
     """
 
     def __init__(self, width: int, hidden: int, dropout: float) -> None:
         super().__init__()
         self.encoder = TwoWayLSTM(width, hidden)
-        self.projection = linear(8 * hidden, hidden)
+        self.projection = xavier_linear(8 * hidden, hidden)
         self.composer = TwoWayLSTM(hidden, hidden)
         self.dropout = SequenceDropout(dropout)
-        self.pooled = 8 * hidden
+        self.pair_size = 8 * hidden
 
     def forward(
-        self, compared: torch.Tensor, prediction: torch.Tensor, lengths: Lengths
+        self, compared: torch.Tensor, translation: torch.Tensor, lengths: Lengths
     ) -> torch.Tensor:
-        """Turns pairs of texts into (B, `pooled`) vectors; see `PooledBiLSTM.forward`."""
-        sides = compared, prediction
-        states_r, states_t = states_of_both(self.encoder, sides, lengths)
-        real_r, real_t = real_positions(sides, lengths)
+        """Turns pairs of texts into (B, `pair_size`) vectors, see `PooledBiLSTM.forward`."""
+        sides = compared, translation
+        states_r, states_t = encode_sides(self.encoder, sides, lengths)
+        mask_r, mask_t = text_masks(sides, lengths)
         enhanced = [
-            self._enhanced(states_r, attended(states_r, states_t, real_t)),
-            self._enhanced(states_t, attended(states_t, states_r, real_r)),
+            self._enhance(states_r, attend(states_r, states_t, mask_t)),
+            self._enhance(states_t, attend(states_t, states_r, mask_r)),
         ]
-        composed_r, composed_t = states_of_both(self.composer, enhanced, lengths)
+        composed_r, composed_t = encode_sides(self.composer, enhanced, lengths)
         return torch.cat(
             [
-                averages(composed_r, real_r),
-                maxima(composed_r, real_r),
-                averages(composed_t, real_t),
-                maxima(composed_t, real_t),
+                masked_mean(composed_r, mask_r),
+                masked_max(composed_r, mask_r),
+                masked_mean(composed_t, mask_t),
+                masked_max(composed_t, mask_t),
             ],
             1,
         )
 
-    def _enhanced(self, states: torch.Tensor, matched: torch.Tensor) -> torch.Tensor:
-        """Joins (B, n, d) states with the states that they attend to, and projects them."""
-        joined = torch.cat([states, matched, states - matched, states * matched], -1)
-        return self.dropout(self.projection(joined).relu())
+    def _enhance(self, states: torch.Tensor, attended: torch.Tensor) -> torch.Tensor:
+        """Combines (B, n, d) states with the (B, n, d) means that they attend to: concatenation,
+        projection, ReLU and dropout."""
+        combined = torch.cat([states, attended, states - attended, states * attended], -1)
+        return self.dropout(self.projection(combined).relu())
 
 
 class Member(nn.Module):
-    """One network: dropout, the vector of a pair, and two linear layers from it to a score (Eq. 6
-    and 13).
+    """One network of a `Regressor`: a vector for each pair of texts, then two linear layers from the
+    vector to a score (Eq. 6 and 13).
 
     Args:
         architecture: ``"bilstm"``, ``"bilstm_attention"`` or ``"esim"``.
-        depth: layers of the encoder that are mixed.
-        width: numbers in a mixed vector.
+        depth: number of encoder layers in the mix.
+        width: dimensions of the mixed vectors.
         hidden: width of the LSTM states, per direction.
-        dropout: rate, while training.
-        features: numbers about a pair that are read beside the vectors.
+        dropout: dropout rate in training.
+        feature_dim: number of feature values of a pair, see `feature_count`; 0 for none.
 
     Attributes:
-        mix: weights of the encoder's layers, which whoever encodes the texts has to apply.
+        mix: weights of the encoder's layers; whoever encodes the texts applies them.
+        pairs: turns a pair of texts into a vector.
     """
 
     def __init__(
@@ -291,7 +303,7 @@ class Member(nn.Module):
         width: int,
         hidden: int,
         dropout: float,
-        features: int = 0,
+        feature_dim: int = 0,
     ) -> None:
         super().__init__()
         self.mix = ScalarMix(depth)
@@ -301,24 +313,47 @@ class Member(nn.Module):
         else:
             self.pairs = PooledBiLSTM(width, hidden, attention=architecture == "bilstm_attention")
         self.output_dropout = nn.Dropout(dropout)
-        self.inner = linear(self.pairs.pooled + features, hidden)
-        self.outer = linear(hidden, 1)
+        self.inner = xavier_linear(self.pairs.pair_size + feature_dim, hidden)
+        self.outer = xavier_linear(hidden, 1)
         # Features also reach the score directly, so that their weights need not be learnt through
         # the dropout.
-        self.direct = nn.Linear(features, 1, bias=False) if features else None
+        self.direct = nn.Linear(feature_dim, 1, bias=False) if feature_dim else None
 
     def forward(
         self,
         compared: torch.Tensor,
-        prediction: torch.Tensor,
+        translation: torch.Tensor,
         lengths: Lengths,
         features: torch.Tensor | None = None,
     ) -> torch.Tensor:
-        """Scores pairs of texts, (B,), from mixed vectors, see `PooledBiLSTM.forward`, and (B, f)
-        features of mean 0 and deviation 1."""
-        pairs = self.pairs(self.dropout(compared), self.dropout(prediction), lengths)
-        pooled = self.output_dropout(pairs)
+        """Returns (B,) scores.
+
+        The arguments are those of `PooledBiLSTM.forward`, and (B, f) `features` with mean 0 and
+        standard deviation 1.
+        """
+        pairs = self.pairs(self.dropout(compared), self.dropout(translation), lengths)
+        pairs = self.output_dropout(pairs)
         if self.direct is None or features is None:
-            return self.outer(self.output_dropout(self.inner(pooled).relu())).squeeze(1)
-        inner = self.inner(torch.cat([pooled, features], 1)).relu()
-        return (self.outer(self.output_dropout(inner)) + self.direct(features)).squeeze(1)
+            return self._score(pairs).squeeze(1)
+        scores = self._score(torch.cat([pairs, features], 1)) + self.direct(features)
+        return scores.squeeze(1)
+
+    def attentions(
+        self, compared: torch.Tensor, translation: torch.Tensor, lengths: Lengths
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Computes the attention of both sides, for networks that have attention.
+
+        Returns:
+            (B, n, m) attention weights of the compared side, and (B, m, n) of the translation.
+        """
+        sides = compared, translation
+        states_r, states_t = encode_sides(self.pairs.encoder, sides, lengths)
+        mask_r, mask_t = text_masks(sides, lengths)
+        return (
+            attention_weights(states_r, states_t, mask_t),
+            attention_weights(states_t, states_r, mask_r),
+        )
+
+    def _score(self, vectors: torch.Tensor) -> torch.Tensor:
+        """Returns (B, 1) scores from the vectors of pairs, with their features if there are any."""
+        return self.outer(self.output_dropout(self.inner(vectors).relu()))

@@ -1,7 +1,8 @@
-"""Token vectors of many texts in one array, and the steps before they are matched.
+"""Token vectors of many texts in one array, and what is done with them before two texts are matched.
 
-`PackedTokens` holds the vectors; its methods filter, join and average them, and each returns new
-tokens. `Encoder` is the protocol of classes that make them.
+A batch has N inputs, of which some may be equal: S distinct texts. `PackedTokens` holds the vectors
+of the distinct texts, and for each input the number of its text. Its methods filter, combine and
+average the vectors. `Encoder` is the protocol of classes that make `PackedTokens`.
 """
 
 import dataclasses
@@ -18,32 +19,39 @@ Item = TypeVar("Item", bound=Hashable)
 
 
 def distinct(texts: Sequence[Item]) -> tuple[list[Item], np.ndarray]:
-    """Returns the S distinct texts of N texts, in order of first appearance, and for each of the N
-    its place among them, (N,) int64.
+    """Removes repeated texts.
+
+    Returns:
+        The S distinct texts of N texts, in order of first appearance; and (N,) int64, the position
+        of each text among them.
 
     Example:
         >>> distinct(["a", "b", "a"])
         (['a', 'b'], array([0, 1, 0]))
     """
-    places: dict[Item, int] = {}
+    positions: dict[Item, int] = {}
     index = np.fromiter(
-        (places.setdefault(text, len(places)) for text in texts), dtype=np.int64, count=len(texts)
+        (positions.setdefault(text, len(positions)) for text in texts),
+        dtype=np.int64,
+        count=len(texts),
     )
-    return list(places), index
+    return list(positions), index
 
 
 @dataclasses.dataclass(frozen=True)
 class PackedTokens:
-    """Tokens of S distinct texts, one after the other, and where each of N inputs finds its text.
+    """T rows of vectors, those of the S distinct texts one after the other, for N inputs.
 
     Attributes:
-        vectors: (T, d) float32, one row per token or n-gram.
-        offsets: (S + 1,) int64; text ``s`` owns rows ``offsets[s]:offsets[s + 1]``.
-        weights: (T,) float64, positive, or 0 for greedy matching alone; matching normalises them to
-            sum 1 per text.
-        token_ids: (T,) int64 vocabulary ids; of an n-gram, the id of its first token.
-        words: (T,) int64 position of the word that a piece belongs to, -1 for special tokens.
-        index: (N,) int64, for each input the text (0 <= index < S) that it equals.
+        vectors: (T, d) float32, one row per token, n-gram or text.
+        offsets: (S + 1,) int64; text ``s`` has the rows ``offsets[s]:offsets[s + 1]``.
+        weights: (T,) float64. Matching normalises them to sum 1 per text. They are positive; greedy
+            matching (as in BERTScore) also takes 0.
+        token_ids: (T,) int64 vocabulary ids; an n-gram has the id of its first token, a whole text
+            has 0.
+        words: (T,) int64 position of the word that a token belongs to; -1 for special tokens and
+            whole texts.
+        index: (N,) int64, number of the text of each input, 0 <= index < S.
         truncated: (S,) bool, texts that were cut at the model's limit.
     """
 
@@ -56,7 +64,7 @@ class PackedTokens:
     truncated: np.ndarray
 
     @classmethod
-    def of_tokens(
+    def from_tokens(
         cls,
         vectors: np.ndarray,
         ids: list[np.ndarray],
@@ -64,12 +72,12 @@ class PackedTokens:
         index: np.ndarray,
         truncated: np.ndarray,
     ) -> "PackedTokens":
-        """Packs S texts with their tokens, of weight 1 each.
+        """Packs the tokens of S texts; each token has weight 1.
 
         Args:
-            vectors: (T, d) of all tokens, one text after the other.
-            ids: of each text, its token ids.
-            words: of each text, the position of the word of each token.
+            vectors: (T, d) vectors of all tokens, one text after the other.
+            ids: token ids of each text.
+            words: position of the word of each token, for each text.
             index: (N,), see the attribute.
             truncated: (S,), see the attribute.
         """
@@ -85,10 +93,10 @@ class PackedTokens:
         )
 
     @classmethod
-    def of_texts(
+    def from_texts(
         cls, vectors: np.ndarray, index: np.ndarray, truncated: np.ndarray
     ) -> "PackedTokens":
-        """Packs (S, d) vectors of whole texts: one row each, with token id 0 and word -1."""
+        """Packs (S, d) vectors of whole texts: one row per text, with weight 1."""
         count = len(vectors)
         return cls(
             vectors=vectors,
@@ -109,12 +117,12 @@ class PackedTokens:
         """Returns the rows of one text."""
         return slice(int(self.offsets[text]), int(self.offsets[text + 1]))
 
-    def with_vectors(self, change: Callable[[np.ndarray], np.ndarray]) -> "PackedTokens":
-        """Returns tokens whose (T, d) vectors are changed by a function, such as a remapping."""
-        return dataclasses.replace(self, vectors=change(self.vectors))
+    def map_vectors(self, function: Callable[[np.ndarray], np.ndarray]) -> "PackedTokens":
+        """Applies a function, such as a remapping, to the (T, d) vectors."""
+        return dataclasses.replace(self, vectors=function(self.vectors))
 
     def select(self, keep: np.ndarray) -> "PackedTokens":
-        """Keeps the rows where a (T,) mask is true; a text may become empty."""
+        """Keeps the rows where a (T,) mask is true. All S texts stay; some may become empty."""
         kept_before = np.concatenate([[0], np.cumsum(keep)])
         return dataclasses.replace(
             self,
@@ -126,54 +134,55 @@ class PackedTokens:
         )
 
     def take(self, inputs: slice) -> "PackedTokens":
-        """Keeps some of the inputs, and the texts that they equal."""
-        texts, index = np.unique(self.index[inputs], return_inverse=True)
+        """Keeps some of the N inputs, and drops the texts that none of them has."""
+        numbers, index = np.unique(self.index[inputs], return_inverse=True)
         is_kept = np.zeros(len(self.lengths), dtype=bool)
-        is_kept[texts] = True
-        kept = self.select(np.repeat(is_kept, self.lengths))
-        offsets = np.concatenate([[0], np.cumsum(self.lengths[texts])])
+        is_kept[numbers] = True
+        kept_rows = self.select(np.repeat(is_kept, self.lengths))
+        # `select` leaves the dropped texts as empty texts.
+        offsets = np.concatenate([[0], np.cumsum(self.lengths[numbers])])
         return dataclasses.replace(
-            kept, offsets=offsets, index=index, truncated=self.truncated[texts]
+            kept_rows, offsets=offsets, index=index, truncated=self.truncated[numbers]
         )
 
     def split(self, size: int) -> list["PackedTokens"]:
-        """Splits the inputs into groups of `size`, such as columns that were encoded in one call."""
+        """Splits the inputs into groups of `size`, such as the sources and the references that one
+        call encoded together."""
         return [self.take(slice(first, first + size)) for first in range(0, len(self.index), size)]
 
     def normalized(self) -> "PackedTokens":
         """Scales vectors to L2 length 1; a zero vector stays zero."""
         norms = np.sqrt(np.einsum("ij,ij->i", self.vectors, self.vectors))[:, None]
         norms = np.maximum(norms, np.finfo(np.float32).tiny)
-        return self.with_vectors(
-            lambda vectors: (vectors / norms).astype(vectors.dtype, copy=False)
-        )
+        return self.map_vectors(lambda vectors: (vectors / norms).astype(vectors.dtype, copy=False))
 
     def ngrams(self, n: int) -> "PackedTokens":
-        """Joins n consecutive rows: the vector of an n-gram is their weighted mean, its weight the
-        sum of their weights.
+        """Replaces tokens by n-grams of n consecutive rows.
 
-        A text of fewer than n rows becomes one n-gram of them all, as in the published code; an
-        empty text has none. With uniform weights the vector is the plain mean (Sec. 3.1 of Zhao et
-        al., 2020).
+        The vector of an n-gram is the weighted mean of the vectors of its rows; its weight is the
+        sum of their weights, which must be positive. With uniform weights the vector is the plain
+        mean (Sec. 3.1 of Zhao et al., 2020). A text of fewer than n rows becomes one n-gram of all
+        its rows, as in the code of that paper; an empty text has none.
         """
         if n == 1:
             return self
-        sizes = np.minimum(self.lengths, n)  # of the n-grams of each text
-        counts = self.lengths - sizes + (sizes > 0)  # of n-grams in each text
-        offsets = np.concatenate([[0], np.cumsum(counts)])
-        # Of each n-gram, the first row and the size.
-        first = np.arange(offsets[-1]) + np.repeat(self.offsets[:-1] - offsets[:-1], counts)
-        size = np.repeat(sizes, counts)
-        weights = self.weights[first]
-        sums = self.vectors[first]
+        size_per_text = np.minimum(self.lengths, n)
+        count_per_text = self.lengths - size_per_text + (size_per_text > 0)
+        offsets = np.concatenate([[0], np.cumsum(count_per_text)])
+        # Number of the first n-gram of a text -> number of the first token of the text.
+        shifts = self.offsets[:-1] - offsets[:-1]
+        first_rows = np.arange(offsets[-1]) + np.repeat(shifts, count_per_text)
+        sizes = np.repeat(size_per_text, count_per_text)
+        weights = self.weights[first_rows]
+        sums = self.vectors[first_rows]
         sums *= weights[:, None].astype(np.float32)
         for step in range(1, n):
-            is_inside = step < size
-            row = np.where(is_inside, first + step, first)
-            row_weights = np.where(is_inside, self.weights[row], 0.0)
-            addends = self.vectors[row]
-            addends *= row_weights[:, None].astype(np.float32)
-            sums += addends
+            is_inside = step < sizes
+            rows = np.where(is_inside, first_rows + step, first_rows)
+            row_weights = np.where(is_inside, self.weights[rows], 0.0)
+            weighted_vectors = self.vectors[rows]
+            weighted_vectors *= row_weights[:, None].astype(np.float32)
+            sums += weighted_vectors
             weights += row_weights
         sums /= weights[:, None].astype(np.float32)
         return dataclasses.replace(
@@ -181,8 +190,8 @@ class PackedTokens:
             vectors=sums,
             offsets=offsets,
             weights=weights,
-            token_ids=self.token_ids[first],
-            words=self.words[first],
+            token_ids=self.token_ids[first_rows],
+            words=self.words[first_rows],
         )
 
     def means(self) -> np.ndarray:
@@ -196,23 +205,24 @@ class PackedTokens:
 
 
 Level = Literal["word", "sentence"]
-"""Kind of unit that a vector belongs to: a word or a piece of one, or a whole text."""
+"""Kind of unit that has a vector: ``word`` for words and pieces of words, ``sentence`` for texts."""
 
 Language = str | Sequence[str | None] | None
-"""Language of all texts, or of each, as ISO 639 codes, for encoders with tokenizers of single languages."""
+"""ISO 639 code of all texts, or one per text. Only encoders with a tokenizer per language need it."""
 
 
 class Encoder(Protocol):
     """Turns texts into vectors: one per token or word, or one per text.
 
     Attributes:
-        name: as the user gave it.
-        label: how signatures call it.
-        fingerprint: 8 hexadecimal digits that pin its numbers.
-        level: kind of unit that a vector belongs to.
-        layer: hidden state that the vectors are taken from; None where there is no choice.
-        depth: number of layers to choose from; None where there is no choice.
-        dim: width of the vectors.
+        name: the model as the user named it.
+        label: name of the model in the signature of a metric, the line that says how a score was
+            made.
+        fingerprint: 8 hexadecimal digits that identify the files of the model.
+        level: kind of unit that has a vector.
+        layer: hidden state that the vectors are taken from; None for models without a choice.
+        depth: highest `layer` that can be chosen; None for models without a choice.
+        dim: dimensions of a vector.
         dtype: number format of the computation.
     """
 
@@ -226,22 +236,23 @@ class Encoder(Protocol):
     dtype: str
 
     def encode(self, texts: Sequence[str], language: Language = None) -> PackedTokens:
-        """Returns packed vectors of N texts; equal texts share theirs."""
+        """Returns the packed vectors of N texts; equal texts share their rows."""
         ...
 
 
 class WordEncoder(Encoder, Protocol):
-    """An encoder whose vectors belong to tokens of a vocabulary.
+    """An encoder with one vector per token of a vocabulary of V tokens.
 
     Attributes:
-        vocabulary_size: number of token ids.
-        word_table: (V,) bool, true for the tokens that the published word filter keeps.
+        vocabulary_size: V.
+        word_table: (V,) bool, true for the tokens that the word filter of XMoverScore keeps, see
+            `mtmetrics.models.text_units.word_table`.
     """
 
     vocabulary_size: int
     word_table: np.ndarray
 
     def text_words(self, text: str, language: str | None = None) -> "TextUnits":
-        """Returns the words of a text in reading order, special tokens among them, and for each row
-        of the text's vectors the number of its word."""
+        """Returns the words of a text in reading order, and for each vector of the text the position
+        of its word. A special token counts as a word."""
         ...

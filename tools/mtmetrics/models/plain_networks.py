@@ -1,8 +1,8 @@
-"""BERT and GPT-2 by torch alone; `network` opens a model folder with them where that is possible.
+"""BERT and GPT-2 in plain PyTorch; `load_network` loads a model folder with them if it can.
 
 They compute what `transformers` computes, but do not import its modelling code. That import takes
-longer than anything else between the start of a program and its first score, since torch's compiler
-and its distributed tensors come with it.
+longer than anything else between the start of a program and its first score, because it also imports
+torch's compiler and distributed tensors.
 """
 
 import itertools
@@ -25,7 +25,7 @@ from mtmetrics.artifacts.models import (
 )
 
 _WEIGHTS = "model.safetensors"
-# GPT-2's names of sizes in config.json -> BERT's names, which are used here for both.
+# GPT-2's names of the sizes in config.json -> BERT's names, which both use here.
 _SIZES = {
     "n_embd": "hidden_size",
     "n_layer": "num_hidden_layers",
@@ -34,9 +34,9 @@ _SIZES = {
     "n_positions": "max_position_embeddings",
     "layer_norm_epsilon": "layer_norm_eps",
 }
-# Name of a parameter of `Block` -> its name in a file.
+# Name of a layer in `Block` -> its name in the checkpoint. BERT stores `qkv` as three layers.
 _BERT_BLOCK = {
-    "output": "attention.output.dense",
+    "attention_output": "attention.output.dense",
     "first_norm": "attention.output.LayerNorm",
     "inner": "intermediate.dense",
     "outer": "output.dense",
@@ -44,44 +44,100 @@ _BERT_BLOCK = {
 }
 _GPT2_NORMS = {"first_norm": "ln_1", "second_norm": "ln_2"}
 _GPT2_LINEAR = {
-    "attended": "attn.c_attn",
-    "output": "attn.c_proj",
+    "qkv": "attn.c_attn",
+    "attention_output": "attn.c_proj",
     "inner": "mlp.c_fc",
     "outer": "mlp.c_proj",
 }
-_ENDS = ("weight", "bias")
+_SUFFIXES = ("weight", "bias")
 Tensors = dict[str, torch.Tensor]
+
+
+def load_network(auto_class: str, folder: Path, dtype: torch.dtype) -> Network:
+    """Loads the network of a model folder: `Bert` or `GPT2`, or else a model of `transformers`.
+
+    `Bert` and `GPT2` need all weights in a single file, with the names that `transformers` writes
+    today; checkpoints of 2018 have other names.
+
+    Args:
+        auto_class: ``"AutoModel"`` or ``"AutoModelForCausalLM"``.
+        folder: folder with config.json and the weights as safetensors.
+        dtype: number format of the loaded weights.
+
+    Raises:
+        ArtifactError: a file is missing, damaged, or of another kind of model.
+    """
+    with loading(folder, auto_class):
+        plain_network = _load_plain(auto_class, folder, dtype)
+    if plain_network is not None:
+        return plain_network
+    return transformers_network(auto_class, folder, dtype)
+
+
+def _load_plain(auto_class: str, folder: Path, dtype: torch.dtype) -> nn.Module | None:
+    """Loads a `Bert` or a `GPT2`. Returns None if the folder holds another model."""
+    base = base_folder(folder)
+    values = json.loads((base / "config.json").read_text(encoding="utf-8"))
+    network_class: type[Bert] | type[GPT2]
+    match auto_class, values.get("model_type"):
+        case "AutoModel", "bert":
+            network_class = Bert
+        case "AutoModelForCausalLM", "gpt2":
+            network_class = GPT2
+        case _:
+            return None
+    required = network_class.required_values.items()
+    has_values = all(values.get(key, value) == value for key, value in required)
+    has_keys = all(key in values for key in network_class.required_keys)
+    if not has_values or not has_keys or not (base / _WEIGHTS).is_file():
+        return None
+    config = SimpleNamespace(**{_SIZES.get(key, key): value for key, value in values.items()})
+    try:
+        checkpoint = merged(load_file(base / _WEIGHTS), folder)
+        parameters = network_class.convert_tensors(checkpoint, config.num_hidden_layers)
+        network = network_class(config)
+    except (KeyError, AttributeError):
+        # A tensor is missing from the checkpoint, or a size from config.json.
+        return None
+    tensors = {name: tensor.to(dtype) for name, tensor in parameters.items()}
+    network.load_state_dict(tensors, assign=True)
+    return network.requires_grad_(False)
 
 
 class _Linear(nn.Linear):
     def reset_parameters(self) -> None:
-        """Leaves memory as it is: weights are loaded into it."""
+        """Skips the initialisation: the weights are loaded later."""
 
 
 class _Embedding(nn.Embedding):
     def reset_parameters(self) -> None:
-        """Leaves memory as it is: weights are loaded into it."""
+        """Skips the initialisation: the weights are loaded later."""
 
 
 class Block(nn.Module):
-    """A transformer layer: self-attention, then a feed-forward part. Each adds its output to its
-    input.
-
-    BERT normalises the sums. GPT-2, which is `causal`, normalises the inputs of both parts.
+    """A transformer layer: self-attention, then a feed-forward part, both with residual connections.
 
     Args:
-        width: numbers in a state.
-        heads: of the attention.
-        inner: width of the feed-forward part.
-        eps: of the normalisation.
-        causal: whether a position attends to itself and those before it only.
+        width: dimensions of a hidden state.
+        heads: number of attention heads.
+        inner_width: width of the feed-forward part.
+        eps: epsilon of the layer normalisations.
+        causal: True for a layer of GPT-2: a position attends only to itself and earlier positions,
+            the inputs of both parts are normalised, and GELU is the tanh approximation. False for a
+            layer of BERT: it attends to all positions, the sums after both parts are normalised,
+            and GELU is exact.
     """
 
-    def __init__(self, width: int, heads: int, inner: int, eps: float, *, causal: bool) -> None:
+    def __init__(
+        self, width: int, heads: int, inner_width: int, eps: float, *, causal: bool
+    ) -> None:
         super().__init__()
         self.heads, self.causal = heads, causal
-        self.attended, self.output = _Linear(width, 3 * width), _Linear(width, width)
-        self.inner, self.outer = _Linear(width, inner), _Linear(inner, width)
+        # Projection to queries, keys and values.
+        self.qkv = _Linear(width, 3 * width)
+        self.attention_output = _Linear(width, width)
+        # The two layers of the feed-forward part.
+        self.inner, self.outer = _Linear(width, inner_width), _Linear(inner_width, width)
         self.activation = nn.GELU("tanh" if causal else "none")
         self.first_norm, self.second_norm = nn.LayerNorm(width, eps), nn.LayerNorm(width, eps)
 
@@ -90,8 +146,8 @@ class Block(nn.Module):
 
         Args:
             states: (B, T, d).
-            mask: (B, 1, 1, T) bool, false at padding; None where there is no padding, or where the
-                block is causal: padding stands behind the text.
+            mask: (B, 1, 1, T) bool, false at padding. None without padding, and for a causal layer:
+                padding follows the text, so no token attends to it.
         """
         if self.causal:
             states = states + self._attention(self.first_norm(states), mask)
@@ -100,12 +156,12 @@ class Block(nn.Module):
         return self.second_norm(self._feed_forward(states) + states)
 
     def _attention(self, states: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
-        by_head = self.attended(states).unflatten(-1, (3, self.heads, -1))
+        by_head = self.qkv(states).unflatten(-1, (3, self.heads, -1))
         query, key, value = by_head.permute(2, 0, 3, 1, 4)
         attended = nn.functional.scaled_dot_product_attention(
             query, key, value, attn_mask=mask, is_causal=self.causal
         )
-        return self.output(attended.transpose(1, 2).flatten(2))
+        return self.attention_output(attended.transpose(1, 2).flatten(2))
 
     def _feed_forward(self, states: torch.Tensor) -> torch.Tensor:
         return self.outer(self.activation(self.inner(states)))
@@ -115,8 +171,9 @@ class Bert(nn.Module):
     """BERT without its pooler (Devlin et al., 2019).
 
     Attributes:
-        required_values: values that config.json must have, or leave out.
-        required_keys: keys that config.json must have, besides sizes.
+        required_values: key of config.json -> the only value that this class supports, and assumes
+            if the key is missing.
+        required_keys: further keys that config.json must have, sizes aside.
     """
 
     required_values: ClassVar = {
@@ -152,39 +209,41 @@ class Bert(nn.Module):
         return SimpleNamespace(last_hidden_state=states)
 
     @staticmethod
-    def parameters_of(stored: Tensors, layers: int) -> Tensors:
-        """Returns the tensors of a file by the names of the parameters here.
+    def convert_tensors(checkpoint: Tensors, layers: int) -> Tensors:
+        """Returns the tensors of a checkpoint under the names of the parameters here.
 
         Args:
-            stored: the tensors of the file, by name.
-            layers: how many the model has.
+            checkpoint: name -> tensor.
+            layers: number of layers of the model.
 
         Raises:
-            KeyError: the file holds none of that name.
+            KeyError: a tensor is missing from the checkpoint.
         """
-        stored = {name.removeprefix("bert."): tensor for name, tensor in stored.items()}
+        stored = {name.removeprefix("bert."): tensor for name, tensor in checkpoint.items()}
         parameters = {
             f"{name}.weight": stored[f"embeddings.{name}_embeddings.weight"]
             for name in ("word", "position", "token_type")
         }
-        for end in _ENDS:
-            parameters[f"norm.{end}"] = stored[f"embeddings.LayerNorm.{end}"]
-        for number, end in itertools.product(range(layers), _ENDS):
-            stored_block, block = f"encoder.layer.{number}", f"blocks.{number}"
+        for suffix in _SUFFIXES:
+            parameters[f"norm.{suffix}"] = stored[f"embeddings.LayerNorm.{suffix}"]
+        for number, suffix in itertools.product(range(layers), _SUFFIXES):
+            prefix, stored_prefix = f"blocks.{number}", f"encoder.layer.{number}"
             parts = [
-                stored[f"{stored_block}.attention.self.{name}.{end}"]
+                stored[f"{stored_prefix}.attention.self.{name}.{suffix}"]
                 for name in ("query", "key", "value")
             ]
-            parameters[f"{block}.attended.{end}"] = torch.cat(parts)
+            parameters[f"{prefix}.qkv.{suffix}"] = torch.cat(parts)
             for name, stored_name in _BERT_BLOCK.items():
-                parameters[f"{block}.{name}.{end}"] = stored[f"{stored_block}.{stored_name}.{end}"]
+                tensor = stored[f"{stored_prefix}.{stored_name}.{suffix}"]
+                parameters[f"{prefix}.{name}.{suffix}"] = tensor
         return parameters
 
 
 class GPT2(nn.Module):
-    """GPT-2, whose output layer is its table of words (Radford et al., 2019).
+    """GPT-2 (Radford et al., 2019), with one matrix for the embeddings and the output layer.
 
-    Padding stands behind a text. The attributes are those of `Bert`.
+    Padding has to follow the text. The attributes are those of `Bert`. `base_model`,
+    `get_output_embeddings` and `forward` are what callers use of a model of `transformers`.
     """
 
     required_values: ClassVar = {
@@ -199,120 +258,69 @@ class GPT2(nn.Module):
     def __init__(self, config: NetworkConfig) -> None:
         super().__init__()
         self.config = config
-        self.base_model = _GPT2States(config)
+        self.base_model = _GPT2Base(config)
         self.lm_head = _Linear(config.hidden_size, config.vocab_size, bias=False)
 
     def get_output_embeddings(self) -> nn.Module:
-        """Returns the layer that turns states into logits."""
+        """Returns the layer that turns hidden states into logits."""
         return self.lm_head
 
     def forward(self, **inputs: torch.Tensor | bool) -> SimpleNamespace:
-        """Returns ``logits``, (B, T, V); takes the arguments of `base_model`."""
+        """Returns ``logits``, (B, T, V). The arguments are those of `base_model`."""
         return SimpleNamespace(logits=self.lm_head(self.base_model(**inputs).last_hidden_state))
 
     @staticmethod
-    def parameters_of(stored: Tensors, layers: int) -> Tensors:
-        """Returns the tensors of a file by the names of the parameters here; see
-        `Bert.parameters_of`."""
-        stored = {name.removeprefix("transformer."): tensor for name, tensor in stored.items()}
+    def convert_tensors(checkpoint: Tensors, layers: int) -> Tensors:
+        """Returns the tensors of a checkpoint under the names of the parameters here, see
+        `Bert.convert_tensors`."""
+        stored = {name.removeprefix("transformer."): tensor for name, tensor in checkpoint.items()}
         parameters = {"word.weight": stored["wte.weight"], "position.weight": stored["wpe.weight"]}
-        for end in _ENDS:
-            parameters[f"norm.{end}"] = stored[f"ln_f.{end}"]
-        for number, end in itertools.product(range(layers), _ENDS):
-            stored_block, block = f"h.{number}", f"blocks.{number}"
+        for suffix in _SUFFIXES:
+            parameters[f"norm.{suffix}"] = stored[f"ln_f.{suffix}"]
+        for number, suffix in itertools.product(range(layers), _SUFFIXES):
+            prefix, stored_prefix = f"blocks.{number}", f"h.{number}"
             for name, stored_name in _GPT2_LINEAR.items():
-                # GPT-2 stores the transpose of a matrix.
-                tensor = stored[f"{stored_block}.{stored_name}.{end}"].movedim(-1, 0)
-                parameters[f"{block}.{name}.{end}"] = tensor
+                # GPT-2 stores the transpose of a matrix; a bias, of one dimension, stays as it is.
+                tensor = stored[f"{stored_prefix}.{stored_name}.{suffix}"].movedim(-1, 0)
+                parameters[f"{prefix}.{name}.{suffix}"] = tensor
             for name, stored_name in _GPT2_NORMS.items():
-                parameters[f"{block}.{name}.{end}"] = stored[f"{stored_block}.{stored_name}.{end}"]
-        base_model = {f"base_model.{name}": tensor for name, tensor in parameters.items()}
-        return base_model | {"lm_head.weight": parameters["word.weight"]}
+                tensor = stored[f"{stored_prefix}.{stored_name}.{suffix}"]
+                parameters[f"{prefix}.{name}.{suffix}"] = tensor
+        base_parameters = {f"base_model.{name}": tensor for name, tensor in parameters.items()}
+        return base_parameters | {"lm_head.weight": parameters["word.weight"]}
 
 
-class _GPT2States(nn.Module):
-    """GPT-2 up to its last states."""
+class _GPT2Base(nn.Module):
+    """GPT-2 without the output layer."""
 
     def __init__(self, config: NetworkConfig) -> None:
         super().__init__()
         width = config.hidden_size
         self.word = _Embedding(config.vocab_size, width)
         self.position = _Embedding(config.max_position_embeddings, width)
-        inner = getattr(config, "intermediate_size", None) or 4 * width
-        self.blocks = _blocks(config, inner, causal=True)
+        inner_width = getattr(config, "intermediate_size", None) or 4 * width
+        self.blocks = _blocks(config, inner_width, causal=True)
         self.norm = nn.LayerNorm(width, config.layer_norm_eps)
 
     def forward(self, input_ids: torch.Tensor, **_: object) -> SimpleNamespace:
-        """Returns ``last_hidden_state``, (B, T, d), of (B, T) ids."""
+        """Returns ``last_hidden_state``, (B, T, d), of (B, T) ids.
+
+        Further arguments of `transformers` are accepted and ignored, ``attention_mask`` too.
+        """
         states = self.word(input_ids) + self.position.weight[: input_ids.shape[1]]
         for block in self.blocks:
             states = block(states, None)
         return SimpleNamespace(last_hidden_state=self.norm(states))
 
 
-def _blocks(config: NetworkConfig, inner: int, *, causal: bool) -> nn.ModuleList:
+def _blocks(config: NetworkConfig, inner_width: int, *, causal: bool) -> nn.ModuleList:
     return nn.ModuleList(
         Block(
             config.hidden_size,
             config.num_attention_heads,
-            inner,
+            inner_width,
             config.layer_norm_eps,
             causal=causal,
         )
         for _ in range(config.num_hidden_layers)
     )
-
-
-def network(auto_class: str, folder: Path, dtype: torch.dtype) -> Network:
-    """Loads the network of a model folder.
-
-    This module computes a plain BERT or GPT-2. Its weights must be a single file, with the names of
-    tensors that `transformers` writes today, not those of old versions. `transformers` computes
-    every other model.
-
-    Args:
-        auto_class: ``"AutoModel"`` or ``"AutoModelForCausalLM"``.
-        folder: holds config.json and the weights, as safetensors.
-        dtype: number format to load into.
-
-    Raises:
-        ArtifactError: a file is missing, damaged, or not of the kind.
-    """
-    try:
-        with loading(folder, auto_class):
-            return _plain_network(auto_class, folder, dtype)
-    except _OtherModelError:
-        return transformers_network(auto_class, folder, dtype)
-
-
-class _OtherModelError(Exception):
-    """The folder holds a model that this module cannot compute."""
-
-
-def _plain_network(auto_class: str, folder: Path, dtype: torch.dtype) -> nn.Module:
-    base = base_folder(folder)
-    values = json.loads((base / "config.json").read_text(encoding="utf-8"))
-    kind: type[Bert] | type[GPT2]
-    match auto_class, values.get("model_type"):
-        case "AutoModel", "bert":
-            kind = Bert
-        case "AutoModelForCausalLM", "gpt2":
-            kind = GPT2
-        case _:
-            raise _OtherModelError
-    required = kind.required_values.items()
-    is_plain = all(values.get(key, value) == value for key, value in required)
-    if not is_plain or any(key not in values for key in kind.required_keys):
-        raise _OtherModelError
-    if not (base / _WEIGHTS).is_file():
-        raise _OtherModelError
-    try:
-        config = SimpleNamespace(**{_SIZES.get(key, key): value for key, value in values.items()})
-        stored = merged(load_file(base / _WEIGHTS), folder)
-        parameters = kind.parameters_of(stored, config.num_hidden_layers)
-        model = kind(config)
-    except (KeyError, AttributeError) as error:
-        raise _OtherModelError from error
-    tensors = {name: tensor.to(dtype) for name, tensor in parameters.items()}
-    model.load_state_dict(tensors, assign=True)
-    return model.requires_grad_(False)

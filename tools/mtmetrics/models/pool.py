@@ -1,4 +1,4 @@
-"""Models that were loaded already, so that several scorers share them."""
+"""A pool of models: loads each model once, so that several scorers share it."""
 
 import functools
 import weakref
@@ -27,37 +27,44 @@ Model = TypeVar("Model")
 
 
 class ModelPool:
-    """Encoders, language models and translators that were loaded already, so that several scorers
-    share them.
+    """Loads each model once and shares it between scorers. Regressors are small and not shared.
 
-    Its keywords are those of `mtmetrics.models.running.Running`. Translators compute in float32;
-    language models and translators have batches of their own size.
+    It is not safe to use one pool in several threads.
+
+    Args:
+        **run_options: keywords of `mtmetrics.models.running.Running`. `batch_tokens` is for encoders
+            and COMET; language models and translators have a default size. `dtype` is for all
+            models except translators, which compute in float32.
 
     Attributes:
-        running: the keywords.
+        run_options: the keywords.
+        device: device or devices of all models.
+        local_files_only: whether it never asks the Hub.
     """
 
-    def __init__(self, **running: Any) -> None:
-        self.running = running
-        given = Running(**running)
-        self.device, self.local_files_only = given.device, given.local_files_only
-        self._asked_dtype = given.dtype
-        self._generating: dict[str, Any] = {
-            "device": given.device,
-            "local_files_only": given.local_files_only,
+    def __init__(self, **run_options: Any) -> None:
+        self.run_options = run_options
+        options = Running(**run_options)
+        self.device, self.local_files_only = options.device, options.local_files_only
+        self._requested_dtype = options.dtype
+        # Options of language models and translators.
+        self._device_options: dict[str, Any] = {
+            "device": options.device,
+            "local_files_only": options.local_files_only,
         }
         self._loaded: dict[tuple[object, ...], Any] = {}
-        # What nobody reads any more is not computed.
+        # Weak, because passes of a network compute the vectors of all its encoders: an encoder that
+        # no scorer has any more should not exist.
         self._encoders: weakref.WeakValueDictionary[tuple[object, ...], TokenEncoder] = (
             weakref.WeakValueDictionary()
         )
 
     @functools.cached_property
     def number_format(self) -> NumberFormat:
-        """Number format of encoders and language models, and why it was chosen; found out when the
-        first model is loaded."""
-        warn_of_slow_dtype(self._asked_dtype, self.device)
-        return number_format(self._asked_dtype, self.device)
+        """Number format of encoders and language models, and the reason for it. It is chosen when
+        the first model is loaded."""
+        warn_of_slow_dtype(self._requested_dtype, self.device)
+        return number_format(self._requested_dtype, self.device)
 
     @property
     def dtype(self) -> str:
@@ -65,15 +72,17 @@ class ModelPool:
         return self.number_format.name
 
     def about(self) -> dict[str, dict[str, str]]:
-        """Returns what a report says of an automatic choice: ``number_format`` with ``name`` and
-        ``reason``; nothing where the user chose, or no model needed it."""
-        if self._asked_dtype != "auto" or "number_format" not in vars(self):
+        """Returns the fields of a report about the automatic choice of a number format:
+        ``number_format`` with ``name`` and ``reason``. It is empty if the user chose, or if no model
+        has needed the choice."""
+        is_chosen = "number_format" in vars(self)  # the cached property has been read
+        if self._requested_dtype != "auto" or not is_chosen:
             return {}
         return {"number_format": self.number_format._asdict()}
 
     @property
-    def _encoding(self) -> dict[str, Any]:
-        return self.running | {"dtype": self.dtype}
+    def _encoder_options(self) -> dict[str, Any]:
+        return self.run_options | {"dtype": self.dtype}
 
     def encoder(
         self,
@@ -84,14 +93,14 @@ class ModelPool:
         mix: np.ndarray | None = None,
         max_pieces: int | None = None,
     ) -> TokenEncoder:
-        """Returns an encoder; the keywords are those of `TokenEncoder`."""
+        """Returns an encoder. `revision` is a Hub revision; see `TokenEncoder` for the others."""
         mix_key = None if mix is None else (mix.shape, mix.tobytes())
         key = (model, layer, revision, max_pieces, mix_key)
         encoder = self._encoders.get(key)
         if encoder is None:
-            network = self._once(
+            network = self._load_once(
                 ("encoder", model, revision),
-                lambda: EncoderNetwork(model, revision=revision, **self._encoding),
+                lambda: EncoderNetwork(model, revision=revision, **self._encoder_options),
             )
             encoder = TokenEncoder(network, layer=layer, mix=mix, max_pieces=max_pieces)
             self._encoders[key] = encoder
@@ -100,16 +109,16 @@ class ModelPool:
     def sentence_encoder(
         self, model: str, *, layer: int | None = None, revision: str | None = None
     ) -> "Encoder":
-        """Returns an encoder with one vector for each text.
+        """Returns an encoder with one vector per text.
 
         Args:
             model: a sentence-transformers model; another encoder, whose token vectors are averaged;
                 or a Parquet file of vectors.
-            layer: of an encoder whose token vectors are averaged.
+            layer: layer of the averaged token vectors; None for the other two kinds of models.
             revision: Hub revision.
 
         Raises:
-            InputError: a layer of a model that has no choice of layers.
+            InputError: `layer` is set for a model without a choice of layers.
         """
         from mtmetrics.models.sentence_encoder import SentenceTransformerEncoder
         from mtmetrics.models.stored_vectors import SUFFIX, StoredVectors
@@ -118,54 +127,60 @@ class ModelPool:
             if layer is not None:
                 raise InputError(
                     f"layer {layer}: {model} holds a vector per text, which has no layers; leave "
-                    "it out",
+                    "the layer out",
                     option="layer",
                 )
-            return self._once(("stored", model), lambda: StoredVectors(model))
+            return self._load_once(("stored", model), lambda: StoredVectors(model))
         folder = model_folder(model, revision=revision, local_files_only=self.local_files_only)
         if not (folder / "modules.json").is_file():  # no pipeline of sentence-transformers
             return self.encoder(model, layer=layer, revision=revision).means()
         if layer is not None:
-            why = (
-                f"{model} is a sentence-transformers model, whose layers cannot be chosen; leave "
-                "it out"
+            raise InputError(
+                f"layer {layer}: {model} is a sentence-transformers model, whose layers cannot be "
+                "chosen; leave the layer out",
+                option="layer",
             )
-            raise InputError(f"layer {layer}: {why}", option="layer")
-        return self._once(
+        return self._load_once(
             ("sentence", model, revision),
-            lambda: SentenceTransformerEncoder(model, revision=revision, **self._encoding),
+            lambda: SentenceTransformerEncoder(model, revision=revision, **self._encoder_options),
         )
 
-    def static_vectors(self, table: str) -> "StaticVectors":
-        """Returns the word vectors of a file."""
+    def static_vectors(self, path: str) -> "StaticVectors":
+        """Returns the word vectors of a file, see `StaticVectors`."""
         from mtmetrics.models.static_vectors import StaticVectors
 
-        return self._once(("static", table), lambda: StaticVectors(table))
+        return self._load_once(("static", path), lambda: StaticVectors(path))
 
     def language_model(
         self, model: str, *, revision: str | None = None, **options: Any
     ) -> LanguageModel:
-        """The language model; `options` are its ``start_token``, ``end_token`` and
+        """Returns a language model; `options` are its ``start_token``, ``end_token`` and
         ``length_power``."""
         key = ("lm", model, revision, *sorted(options.items()))
-        options |= {"revision": revision, "dtype": self.dtype, **self._generating}
-        return self._once(key, lambda: LanguageModel(model, **options))
+        run_options = self._device_options | {"dtype": self.dtype}
+        return self._load_once(
+            key, lambda: LanguageModel(model, revision=revision, **options, **run_options)
+        )
 
     def translator(
         self, model: str, lang_pair: str, *, revision: str | None = None, **options: Any
     ) -> "Translator":
-        """Returns a translator of a language pair; `options` are ``beams`` and ``max_length``."""
+        """Returns a translator for a language pair; `options` are ``beams`` and ``max_length``."""
         from mtmetrics.models.translator import Translator
 
         key = ("translator", model, lang_pair, revision, *sorted(options.items()))
-        options |= {"revision": revision, **self._generating}
-        return self._once(key, lambda: Translator(model, lang_pair, **options))
+        return self._load_once(
+            key,
+            lambda: Translator(
+                model, lang_pair, revision=revision, **options, **self._device_options
+            ),
+        )
 
     def regressor(self, model: str, *, revision: str | None = None) -> "tuple[Regressor, str]":
-        """Returns a trained regressor and its fingerprint.
+        """Loads a trained regressor. Returns it with the fingerprint of its files.
 
         Raises:
-            ArtifactError: the model is not found, or is no regressor.
+            ArtifactError: the model is not found, or is not a regressor.
         """
         folder = model_folder(model, revision=revision, local_files_only=self.local_files_only)
         if not (folder / "model.safetensors").is_file():
@@ -181,14 +196,16 @@ class ModelPool:
                 ) from error
 
     def comet(self, model: str, *, revision: str | None = None) -> "Comet":
-        """Returns a converted checkpoint of COMET."""
+        """Returns a converted COMET checkpoint."""
         folder = comet_folder(model, revision=revision, local_files_only=self.local_files_only)
         from mtmetrics.models.comet_network import Comet
 
-        return self._once(("comet", model, revision), lambda: Comet(folder, **self._encoding))
+        return self._load_once(
+            ("comet", model, revision), lambda: Comet(folder, **self._encoder_options)
+        )
 
-    def _once(self, key: tuple[object, ...], load: Callable[[], Model]) -> Model:
-        """Returns the model of a key, which `load` loads the first time."""
+    def _load_once(self, key: tuple[object, ...], load: Callable[[], Model]) -> Model:
+        """Returns the model stored under a key. On the first use, `load` loads it."""
         if key not in self._loaded:
             self._loaded[key] = load()
         model: Model = self._loaded[key]

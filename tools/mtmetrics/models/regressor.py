@@ -1,11 +1,12 @@
-"""A trained regressor: one or several networks, the purpose that they were trained for, and files.
+"""A trained regressor, which scores translations: its networks, its settings and its files.
 
-A folder holds ``config.json``, a `RegressorShape`, and ``model.safetensors``. `Regressor.read` makes
-the networks of it.
+A folder holds ``config.json``, a `RegressorSettings`, and the weights in ``model.safetensors``.
+`Regressor.read` loads it.
 """
 
 import dataclasses
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,37 +18,34 @@ from torch import nn
 from mtmetrics.artifacts.pickles import save_tensors
 from mtmetrics.io.atomic import make_folder, write_atomic
 from mtmetrics.models.composition import ComposedMember, Composition
-from mtmetrics.models.networks import (
-    Lengths,
-    Member,
-    attention,
-    feature_count,
-    real_positions,
-    states_of_both,
-)
+from mtmetrics.models.networks import Lengths, Member, feature_count
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RegressorShape:
-    """The parts of a regressor and the purpose that it was trained for, as in its config.json.
+class RegressorSettings:
+    """Settings of a regressor; the fields are the keys of config.json.
 
     Attributes:
         architecture: ``"bilstm"``, ``"bilstm_attention"`` or ``"esim"``.
-        against: what translations are compared with, ``"reference"`` or ``"source"``, ``"both"``
-            together, ``"either"``, or ``"any"``, which is either or both together.
-        encoder: name of the encoder whose vectors it reads.
-        encoder_fingerprint: of that encoder.
-        depth: number of its layers.
-        width: of its vectors.
+        against: side that translations are compared with: ``"reference"``, ``"source"``, ``"both"``
+            (source and reference as one text), ``"either"`` (the source or the reference) or
+            ``"any"`` (the source, the reference, or both).
+        encoder: name of the encoder whose vectors the regressor reads.
+        encoder_fingerprint: fingerprint of the encoder.
+        depth: number of layers of the encoder.
+        width: dimensions of the encoder's vectors.
         hidden: width of the LSTM states, per direction.
         members: number of networks.
-        dropout: while training.
-        max_pieces: texts are cut at that many word pieces.
-        features: some of `mtmetrics.models.networks.FEATURES` that are read beside the vectors.
-        feature_layers: layers of the encoder that features are computed from, 1 to `depth`; the
-            last by default.
+        dropout: dropout rate in training.
+        max_pieces: highest number of word pieces of a text; longer texts are truncated.
+        features: names of the features that the networks read in addition to the vectors, some of
+            `mtmetrics.models.networks.FEATURES`.
+        feature_layers: layers of the encoder that features are computed from, 1 to `depth`; by
+            default the last layer.
         floor: score of a segment with a blank side.
-        composition: sizes of an ESIM that is composed by transformer layers.
+        composition: sizes of an ESIM with transformer layers in place of its second LSTM, see
+            `mtmetrics.models.composition`. Such a regressor has one member, reads no features, and
+            its architecture is ``"esim"``.
     """
 
     architecture: str
@@ -67,42 +65,54 @@ class RegressorShape:
 
 
 class Regressor(nn.Module):
-    """One or several networks of one kind, whose scores are averaged.
+    """One or several networks of one kind; the score of a pair of texts is the mean of theirs.
 
-    It reads the vectors of an encoder, special tokens included, and features, numbers about a pair
-    of texts. The attributes are those of `RegressorShape`.
+    The networks read the vectors of an encoder, special tokens included, and the features of the pair
+    if the settings name any.
+
+    Attributes:
+        settings: the settings. `architecture`, `against`, `encoder`, `encoder_fingerprint`,
+            `depth`, `width`, `floor` and `composition` are copied from it.
+        features: names of the features, empty for none.
+        feature_layers: layers that features are computed from, empty without features.
+        members: the networks.
+        feature_mean: (f,) means of the feature values in the training data.
+        feature_scale: (f,) standard deviations of the feature values in the training data.
     """
 
-    def __init__(self, shape: RegressorShape) -> None:
+    def __init__(self, settings: RegressorSettings) -> None:
         super().__init__()
-        self.shape = shape
-        self.architecture, self.against = shape.architecture, shape.against
-        self.encoder, self.encoder_fingerprint = shape.encoder, shape.encoder_fingerprint
-        self.depth, self.width, self.floor = shape.depth, shape.width, shape.floor
-        self.features = list(shape.features or [])
-        self.feature_layers = list(shape.feature_layers or [shape.depth]) if self.features else []
-        self.composition = shape.composition
-        count = feature_count(self.features, len(self.feature_layers))
-        members = [_member(shape, count) for _ in range(shape.members)]
+        self.settings = settings
+        self.architecture, self.against = settings.architecture, settings.against
+        self.encoder, self.encoder_fingerprint = settings.encoder, settings.encoder_fingerprint
+        self.depth, self.width, self.floor = settings.depth, settings.width, settings.floor
+        self.composition = settings.composition
+        self.features = list(settings.features or [])
+        self.feature_layers: list[int] = []
+        if self.features:
+            self.feature_layers = list(settings.feature_layers or [settings.depth])
+        feature_dim = feature_count(self.features, len(self.feature_layers))
+        members = [_new_member(settings, feature_dim) for _ in range(settings.members)]
         # Any: the type of a ModuleList does not say which modules it holds.
         self.members: Any = nn.ModuleList(members)
-        self.feature_mean = nn.Buffer(torch.zeros(count))
-        self.feature_scale = nn.Buffer(torch.ones(count))
+        self.feature_mean = nn.Buffer(torch.zeros(feature_dim))
+        self.feature_scale = nn.Buffer(torch.ones(feature_dim))
 
     def mixes(self) -> np.ndarray:
-        """Returns (C, depth) weights of the encoder's layers: a row for each network, then a row for
-        each layer that features are computed from."""
+        """Returns the weights of the encoder's layers: (members + feature layers, depth), a row for
+        each network, then a row for each layer that features are computed from."""
         rows = [
             member.mix.weights().detach().cpu().numpy().astype(np.float64)
             for member in self.members
         ]
-        layers = np.eye(self.depth)
-        return np.stack([*rows, *(layers[layer - 1] for layer in self.feature_layers)])
+        one_layer = np.eye(self.depth)
+        rows += [one_layer[layer - 1] for layer in self.feature_layers]
+        return np.stack(rows)
 
-    def reads(self) -> dict[str, Any]:
-        """Returns the keywords of the `TokenEncoder` that encodes texts for it, at the layer or with
-        the mixes of the training, and cut where they were cut there."""
-        options: dict[str, Any] = {"max_pieces": self.shape.max_pieces}
+    def encoder_options(self) -> dict[str, Any]:
+        """Returns the keywords for a `TokenEncoder` that encodes texts as in the training: the
+        layer or the mixes of layers, and the limit of word pieces."""
+        options: dict[str, Any] = {"max_pieces": self.settings.max_pieces}
         if self.composition:
             return options | {"layer": self.composition.layer}
         return options | {"mix": self.mixes()}
@@ -110,81 +120,83 @@ class Regressor(nn.Module):
     def forward(
         self,
         compared: torch.Tensor,
-        prediction: torch.Tensor,
+        translation: torch.Tensor,
         lengths: Lengths,
         features: torch.Tensor | None = None,
-        against: torch.Tensor | None = None,
+        roles: torch.Tensor | None = None,
     ) -> torch.Tensor:
-        """Scores pairs of texts, (B,): the mean over the networks.
+        """Returns the (B,) scores of pairs of texts, averaged over the networks.
 
         Args:
             compared: (B, n, members * width) vectors of the side that translations are compared
-                with; each network has columns of its own, for its own mix of layers.
-            prediction: (B, m, members * width) vectors of the translations.
+                with. Each network reads `width` columns, made with its mix of layers.
+            translation: (B, m, members * width) vectors of the translations.
             lengths: (B,) lengths of each side.
-            features: (B, f) as they were computed; None for networks that read none.
-            against: of networks with a `composition`, see `ComposedInference.forward`.
+            features: (B, f) feature values, not yet standardised; None for networks without
+                features.
+            roles: roles of the compared side, see `ComposedInference.forward`; ignored without a
+                `composition`.
         """
-        standardised = None
-        if features is not None:
-            standardised = (features - self.feature_mean) / self.feature_scale
-        extra = against if self.composition else standardised
-        scores = []
-        for place, member in enumerate(self.members):
-            columns = self._columns(place)
-            member_sides = compared[:, :, columns], prediction[:, :, columns]
-            scores.append(member(*member_sides, lengths, extra))
+        options: dict[str, torch.Tensor | None] = {}
+        if self.composition:
+            options["roles"] = roles
+        elif features is not None:
+            options["features"] = (features - self.feature_mean) / self.feature_scale
+        scores = [
+            member(*sides, lengths, **options)
+            for member, sides in self._member_inputs(compared, translation)
+        ]
         return torch.stack(scores).mean(0)
 
     def attentions(
-        self, compared: torch.Tensor, prediction: torch.Tensor, lengths: Lengths
+        self, compared: torch.Tensor, translation: torch.Tensor, lengths: Lengths
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Computes how much each position attends to each position of the other side, the mean over
+        """Computes how much each position attends to each position of the other side, averaged over
         the networks.
 
-        Takes the arguments of `forward`; needs networks that compute attention.
+        Only for architectures with attention. The arguments are those of `forward`.
 
         Returns:
-            (B, n, m) of the compared side, and (B, m, n) of the translation.
+            (B, n, m) attention weights of the compared side, and (B, m, n) of the translation.
         """
-        from_compared, from_prediction = [], []
-        for place, member in enumerate(self.members):
-            columns = self._columns(place)
-            sides = compared[:, :, columns], prediction[:, :, columns]
-            real_r, real_t = real_positions(sides, lengths)
-            if isinstance(member, ComposedMember):
-                first, second = sides
-                pairs = member.pairs
-                from_compared.append(pairs.attention(pairs.cosines(first, second, real_t)))
-                from_prediction.append(pairs.attention(pairs.cosines(second, first, real_r)))
-            else:
-                first, second = states_of_both(member.pairs.encoder, sides, lengths)
-                from_compared.append(attention(first, second, real_t))
-                from_prediction.append(attention(second, first, real_r))
-        return torch.stack(from_compared).mean(0), torch.stack(from_prediction).mean(0)
+        from_compared, from_translation = [], []
+        for member, sides in self._member_inputs(compared, translation):
+            weights_r, weights_t = member.attentions(*sides, lengths)
+            from_compared.append(weights_r)
+            from_translation.append(weights_t)
+        return torch.stack(from_compared).mean(0), torch.stack(from_translation).mean(0)
 
-    def _columns(self, place: int) -> slice:
-        """Returns the columns of the vectors that one of the networks reads."""
-        return slice(place * self.width, (place + 1) * self.width)
+    def _member_inputs(
+        self, compared: torch.Tensor, translation: torch.Tensor
+    ) -> Iterator[tuple[Any, tuple[torch.Tensor, torch.Tensor]]]:
+        """Yields each network with the columns of both sides that it reads."""
+        for number, member in enumerate(self.members):
+            columns = slice(number * self.width, (number + 1) * self.width)
+            yield member, (compared[:, :, columns], translation[:, :, columns])
 
     @classmethod
     def read(cls, folder: Path) -> "Regressor":
-        """Reads the files of `save`, into float32."""
-        # Unpacked, since that raises a TypeError where the file holds no object.
-        config = {**json.loads((folder / "config.json").read_text(encoding="utf-8"))}
-        config.pop("pooling", None)
+        """Loads what `save` wrote, in float32.
+
+        Raises:
+            TypeError: config.json is not that of a regressor.
+        """
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        if not isinstance(config, dict):
+            raise TypeError(f"an object is needed, got {type(config).__name__}")
+        config.pop("pooling", None)  # see `save`
         if config.get("composition") is not None:
             config["composition"] = Composition(**config["composition"])
-        regressor = cls(RegressorShape(**config))
+        regressor = cls(RegressorSettings(**config))
         regressor.load_state_dict(load_file(folder / "model.safetensors"))
         return regressor.eval()
 
     def save(self, folder: Path) -> None:
-        """Writes config.json, and the weights in float16."""
+        """Writes config.json, and the weights in float16, which halves the file."""
         make_folder(folder)
-        # There was a choice of poolings once; without the key, a network trained again would have
-        # another fingerprint.
-        config = dataclasses.asdict(self.shape) | {"pooling": "both"}
+        # The key is left from an option of earlier versions. Without it, the fingerprint of a network
+        # that is trained again would change.
+        config = dataclasses.asdict(self.settings) | {"pooling": "both"}
         write_atomic(folder / "config.json", json.dumps(config, indent=2, sort_keys=True))
         weights = {
             name: values.detach().to("cpu", torch.float16)
@@ -193,9 +205,16 @@ class Regressor(nn.Module):
         save_tensors(weights, folder / "model.safetensors")
 
 
-def _member(shape: RegressorShape, features: int) -> Member | ComposedMember:
-    if shape.composition:
-        return ComposedMember(shape.width, shape.composition, shape.hidden, shape.dropout)
+def _new_member(settings: RegressorSettings, feature_dim: int) -> Member | ComposedMember:
+    if settings.composition:
+        return ComposedMember(
+            settings.width, settings.composition, settings.hidden, settings.dropout
+        )
     return Member(
-        shape.architecture, shape.depth, shape.width, shape.hidden, shape.dropout, features
+        settings.architecture,
+        settings.depth,
+        settings.width,
+        settings.hidden,
+        settings.dropout,
+        feature_dim,
     )

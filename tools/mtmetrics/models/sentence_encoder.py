@@ -22,8 +22,8 @@ class SentenceTransformerEncoder(LoadedModel):
     Args:
         model: folder, name of a bundled artifact, or Hub repository.
         revision: Hub revision.
-        **running: keywords of `mtmetrics.models.running.Running`; of several devices the first
-            computes.
+        **run_options: keywords of `mtmetrics.models.running.Running`; only the first of several
+            devices computes.
 
     Raises:
         InputError: an unknown device or dtype.
@@ -34,8 +34,10 @@ class SentenceTransformerEncoder(LoadedModel):
     layer: int | None = None
     depth: int | None = None
 
-    def __init__(self, model: str | Path, *, revision: str | None = None, **running: Any) -> None:
-        super().__init__("encoder", model, revision, running)
+    def __init__(
+        self, model: str | Path, *, revision: str | None = None, **run_options: Any
+    ) -> None:
+        super().__init__("encoder", model, revision, run_options)
         self._model = sentence_model(self.folder, str(self.devices[0]), self.dtype)
         self._model.eval()
         # The method has the second name in sentence-transformers 5.
@@ -58,7 +60,7 @@ class SentenceTransformerEncoder(LoadedModel):
         for row, text in zip(vectors, encoded, strict=True):
             row[:] = text.vector
         truncated = np.array([text.is_truncated for text in encoded], dtype=bool)
-        return PackedTokens.of_texts(vectors, index, truncated)
+        return PackedTokens.from_texts(vectors, index, truncated)
 
     def _compute(self, texts: list[str]) -> list["_EncodedText"]:
         computed = self._model.encode(

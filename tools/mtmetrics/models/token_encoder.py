@@ -1,7 +1,7 @@
 """Token vectors of texts, from one layer of a transformer encoder or a mix of its layers.
 
-A `TokenEncoder` tokenises texts, has its `EncoderNetwork` compute those that the cache lacks, and
-packs the vectors.
+A `TokenEncoder` tokenises texts, has its `EncoderNetwork` compute the texts that are not in the cache,
+and packs the vectors.
 """
 
 import copy
@@ -16,36 +16,45 @@ from mtmetrics.artifacts.models import NetworkConfig, Tokenizer
 from mtmetrics.checks import positive
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.models.devices import warn_of_slow_dtype
-from mtmetrics.models.encoder_network import EncodedText, EncoderNetwork, Reading, TextKey
+from mtmetrics.models.encoder_network import EncodedText, EncoderNetwork, TextKey, VectorSpec
 from mtmetrics.models.packed import Language, Level, PackedTokens, distinct
 from mtmetrics.models.text_units import TextUnits, text_words
 
 
 class TokenEncoder:
-    """Encodes each distinct text once and keeps no padding.
+    """Turns texts into token vectors. Equal texts are encoded once.
 
-    Texts run in batches of like length through the layers that are used, and no further. Texts
-    longer than the model's limit are cut there, special tokens kept, and marked as truncated. A
-    model's folder may hold tokenizers of single languages, such as ``languages/en/tokenizer.json``;
-    texts in all other languages are read with the usual one.
+    Texts of similar length run together, and only through the layers that are needed. Texts longer
+    than the model's limit are truncated, but keep their special tokens. A model's folder may hold
+    tokenizers for single languages, such as ``languages/en/tokenizer.json``; texts in other
+    languages are tokenised with the default tokenizer.
 
     Args:
         model: folder, name of a bundled artifact, or Hub repository of any `transformers` encoder;
             or a loaded `EncoderNetwork`.
         layer: hidden state to return; 0 is the embedding layer, None the last layer.
-        mix: instead of one layer, (C, layers) weights over all layers but the embeddings: a vector
-            is then C weighted sums of them, one after the other, all from one pass. An identity
-            matrix returns every layer.
-        max_pieces: texts are cut at that many word pieces, special tokens not counted, where the
-            model reads more.
-        **opening: how the model is loaded, if it is not yet: its Hub `revision`; `cache_bytes`, the
-            bound of the cache of encoded texts in memory, for each layer or sum that is read (with
-            0, no pass is shared); and the keywords of `mtmetrics.models.running.Running`. Of several
-            devices each gets a copy and its share of the batches.
+        mix: instead of a layer, (C, layers) weights of all layers but the embeddings. A vector is
+            then the concatenation of C weighted sums of layers. An identity matrix returns every
+            layer.
+        max_pieces: highest number of word pieces of a text, special tokens not counted, if the
+            model's own limit is not lower.
+        **load_options: options for loading `model`, ignored for a loaded `EncoderNetwork`: its Hub
+            `revision`; `cache_bytes`, the size of the cache of encoded texts for each layer or sum
+            (with 0, encoders that share the model do not share its passes); and the keywords of
+            `mtmetrics.models.running.Running`. With several devices, each gets a copy of the model
+            and its share of the batches.
+
+    Attributes:
+        layer: the layer; the last one with a `mix`.
+        level: ``"word"``; ``"sentence"`` for an encoder that `means` made.
+        vector_specs: the kinds of vectors that it wants from the network, one per layer or sum.
+        max_length: highest number of tokens of a text, special tokens included.
+        counts: ``requested`` and ``computed`` texts, ``tokens`` and ``padded_tokens``, over all
+            encoders that share the network.
 
     Raises:
-        InputError: an unknown layer, device or dtype, a mix of another number of layers, or a batch
-            size below 1.
+        InputError: an unknown layer, device or dtype, a mix with the wrong number of layers, or a
+            batch size below 1.
         ArtifactError: the model cannot be found or loaded.
         MTMetricsError: the model does not fit into memory.
     """
@@ -57,34 +66,36 @@ class TokenEncoder:
         layer: int | None = None,
         mix: np.ndarray | None = None,
         max_pieces: int | None = None,
-        **opening: Any,
+        **load_options: Any,
     ) -> None:
-        if not isinstance(model, EncoderNetwork):
-            model = EncoderNetwork(model, **opening)
-            warn_of_slow_dtype(model.running.dtype, model.running.device)
-        self._network = model
-        self.name, self.label, self.fingerprint = model.name, model.label, model.fingerprint
-        self.dtype = model.dtype
-        self.tokenizer = model.tokenizer
+        if isinstance(model, EncoderNetwork):
+            network = model
+        else:
+            network = EncoderNetwork(model, **load_options)
+            warn_of_slow_dtype(network.run_options.dtype, network.run_options.device)
+        self._network = network
+        self.name, self.label, self.fingerprint = network.name, network.label, network.fingerprint
+        self.dtype = network.dtype
+        self.tokenizer = network.tokenizer
         self.vocabulary_size = len(self.tokenizer)
-        self.counts = model.counts
+        self.counts = network.counts
         self.level: Level = "word"
-        depth: int = model.config.num_hidden_layers
+        depth: int = network.config.num_hidden_layers
         self.depth: int | None = depth
         self.layer: int | None = self._checked_layer(layer, depth)
         self.mix = None if mix is None else np.asarray(mix, dtype=np.float64)
         if self.mix is None:
-            self.readings = [Reading(self.layer)]
+            self.vector_specs = [VectorSpec.from_layer(self.layer)]
         else:
             self._check_mix(self.mix, layer, depth)
-            self.readings = [Reading.of_weights(row) for row in self.mix]
-        self.dim: int = model.config.hidden_size * len(self.readings)
-        self.max_length = _max_length(self.tokenizer, model.config)
+            self.vector_specs = [VectorSpec.from_mix(row) for row in self.mix]
+        self.dim: int = network.config.hidden_size * len(self.vector_specs)
+        self.max_length = _max_length(self.tokenizer, network.config)
         if max_pieces is not None:
             special_tokens = self.tokenizer.num_special_tokens_to_add()
             limit = positive("max_pieces", max_pieces) + special_tokens
             self.max_length = min(self.max_length, limit)
-        model.join(self)
+        network.register(self)
 
     def _checked_layer(self, layer: int | None, depth: int) -> int:
         if layer is None:
@@ -113,40 +124,42 @@ class TokenEncoder:
     ) -> "TokenEncoder":
         """Returns an encoder that reads another layer or mix of the same loaded model.
 
-        While both are in use, one pass of a text gives the vectors of both; the cache keeps those
-        of the other one.
+        `max_pieces` is not taken over from this encoder. While both are in use, one pass of a text
+        computes the vectors of both; the cache keeps them until the other encoder wants them.
         """
         return TokenEncoder(self._network, layer=layer, mix=mix, max_pieces=max_pieces)
 
     def means(self) -> "TokenEncoder":
-        """Returns an encoder with one vector for each text: the mean of all its tokens, special
-        tokens included."""
+        """Returns an encoder with one vector per text: the mean of all its tokens, special tokens
+        included. It shares the loaded model."""
         sentence_encoder = copy.copy(self)
-        sentence_encoder.readings = [reading._replace(mean=True) for reading in self.readings]
+        sentence_encoder.vector_specs = [spec._replace(is_mean=True) for spec in self.vector_specs]
         sentence_encoder.level = "sentence"
-        self._network.join(sentence_encoder)
+        self._network.register(sentence_encoder)
         return sentence_encoder
 
-    def forget(self) -> None:
-        """Empties the cache in memory, see `EncoderNetwork.forget`."""
-        self._network.forget()
+    def clear_cache(self) -> None:
+        """Empties the cache in memory, see `EncoderNetwork.clear_cache`."""
+        self._network.clear_cache()
 
     @property
     def word_table(self) -> np.ndarray:
-        """(V,) bool, true for the tokens that the published word filter keeps."""
+        """(V,) bool, true for the tokens that the word filter of XMoverScore keeps."""
         return self._network.word_table
 
     def tokenizer_for(self, language: str | None) -> Tokenizer:
-        """Returns the tokenizer of texts in a language.
+        """Returns the tokenizer for texts in a language.
 
         Raises:
-            InputError: the tokenizer depends on the language, and it is None.
+            InputError: the tokenizer depends on the language, but `language` is None.
         """
         tokenizers = self._network.language_tokenizers
         if tokenizers and language is None:
-            reads = f"encoder {self.name} reads {' '.join(tokenizers)} with a vocabulary of its own"
+            reason = (
+                f"encoder {self.name} reads {' '.join(tokenizers)} with a vocabulary of its own"
+            )
             raise InputError(
-                f"lang_pair is missing; {reads}: pass lang_pair=, such as 'de-en'",
+                f"lang_pair is missing; {reason}: pass lang_pair=, such as 'de-en'",
                 option="lang_pair",
                 mentions=["lang_pair="],
             )
@@ -160,48 +173,49 @@ class TokenEncoder:
         return text_words(self.tokenizer_for(language), text, self.max_length, pieces=pieces)
 
     def encode(self, texts: Sequence[str], language: Language = None) -> PackedTokens:
-        """Returns packed vectors of N texts, special tokens included; equal texts share theirs.
+        """Returns the packed vectors of N texts, special tokens included; equal texts share rows.
 
         Args:
             texts: N texts.
-            language: of all texts, or of each; needed where the model has tokenizers of single
-                languages.
+            language: language of all texts, or one per text; needed if the model has tokenizers for
+                single languages.
         """
         return self._encode(texts, language)
 
     def encode_words(
         self, sentences: Sequence[Sequence[str]], language: Language = None
     ) -> PackedTokens:
-        """Encodes sentences that are split into words already; see `encode`. `PackedTokens.words`
-        counts these words."""
+        """Encodes sentences that are split into words already, see `encode`. `PackedTokens.words`
+        are then positions among these words."""
         return self._encode([tuple(words) for words in sentences], language)
 
     def _encode(self, texts: Sequence[str | tuple[str, ...]], language: Language) -> PackedTokens:
         keys, index = distinct(self._keys(texts, language))
-        # One text with the vectors of each reading.
+        # The cached texts, once for each kind of vectors.
         cached: dict[TextKey, list[EncodedText]] = {}
-        new: list[TextKey] = []
+        uncached_keys: list[TextKey] = []
         for key in keys:
             cached_text = self._network.cached(key, self)
             if cached_text is None:
-                new.append(key)
+                uncached_keys.append(key)
             else:
                 cached[key] = cached_text
         self.counts.requested += len(texts)
-        self.counts.computed += len(new)
-        texts_by_key = dict(zip(new, self._tokenise(new), strict=True))
-        texts_by_key |= {key: by_reading[0] for key, by_reading in cached.items()}
-        packed = self._unfilled([texts_by_key[key] for key in keys], index)
+        self.counts.computed += len(uncached_keys)
+        uncached_texts = list(self._tokenise(uncached_keys))
+        texts_by_key = dict(zip(uncached_keys, uncached_texts, strict=True))
+        texts_by_key |= {key: by_spec[0] for key, by_spec in cached.items()}
+        packed = self._pack_empty([texts_by_key[key] for key in keys], index)
         # Views of the packed vectors, to be filled.
-        rows = {key: packed.vectors[packed.rows(text)] for text, key in enumerate(keys)}
-        for key, by_reading in cached.items():
-            for columns, text in zip(self._columns, by_reading, strict=True):
+        rows = {key: packed.vectors[packed.rows(number)] for number, key in enumerate(keys)}
+        for key, by_spec in cached.items():
+            for columns, text in zip(self._columns, by_spec, strict=True):
                 rows[key][:, columns] = text.vectors
-        self._fill(new, [texts_by_key[key] for key in new], [rows[key] for key in new])
+        self._fill(uncached_keys, uncached_texts, [rows[key] for key in uncached_keys])
         return packed
 
     def _keys(self, texts: Sequence[str | tuple[str, ...]], language: Language) -> list[TextKey]:
-        """Returns each text with the language of its tokenizer, None for the usual tokenizer."""
+        """Returns the key of each text. Its language is None for the default tokenizer."""
         tokenizers = self._network.language_tokenizers
         if not tokenizers:
             return [TextKey(text, None) for text in texts]
@@ -210,7 +224,7 @@ class TokenEncoder:
         else:
             languages = language
         for name in set(languages):
-            self.tokenizer_for(name)  # refuses texts of an unknown language
+            self.tokenizer_for(name)  # refuses a language that is missing
         return [
             TextKey(text, name if name in tokenizers else None)
             for text, name in zip(texts, languages, strict=True)
@@ -218,34 +232,33 @@ class TokenEncoder:
 
     @property
     def _columns(self) -> list[slice]:
-        """Columns of a vector that each reading fills."""
-        width = self.dim // len(self.readings)
+        """Columns of a vector that each of the `vector_specs` fills."""
+        width = self.dim // len(self.vector_specs)
         return [slice(first, first + width) for first in range(0, self.dim, width)]
 
-    def _unfilled(self, texts: list[EncodedText], index: np.ndarray) -> PackedTokens:
-        """Packs texts, token by token or one row for each text, with vectors that are not filled
-        in yet."""
+    def _pack_empty(self, texts: list[EncodedText], index: np.ndarray) -> PackedTokens:
+        """Packs texts, a row per token or per text, with vectors that are not filled in yet."""
         truncated = np.array([text.is_truncated for text in texts], dtype=bool)
         if self.level == "sentence":
             vectors = np.empty((len(texts), self.dim), dtype=np.float32)
-            return PackedTokens.of_texts(vectors, index, truncated)
+            return PackedTokens.from_texts(vectors, index, truncated)
         ids = [text.token_ids for text in texts]
         words = [text.words for text in texts]
         vectors = np.empty((sum(map(len, ids)), self.dim), dtype=np.float32)
-        return PackedTokens.of_tokens(vectors, ids, words, index, truncated)
+        return PackedTokens.from_tokens(vectors, ids, words, index, truncated)
 
     def _tokenise(self, keys: list[TextKey]) -> Iterator[EncodedText]:
         """Yields the texts without vectors, in order.
 
-        Texts of one tokenizer and kind that follow each other are tokenised in one call.
+        Consecutive texts with one tokenizer are tokenised in one call. Sentences that are split into
+        words need a separate call.
         """
         no_vectors = np.zeros((0, self.dim), dtype=np.float32)
-        groups = itertools.groupby(keys, lambda key: (key.language, type(key.text)))
-        for (language, kind), group in groups:
+        groups = itertools.groupby(keys, lambda key: (key.language, isinstance(key.text, tuple)))
+        for (language, is_split), group in groups:
             tokenizer = self.tokenizer
             if language is not None:
                 tokenizer = self._network.language_tokenizers[language]
-            is_split = kind is not str
             encoded = tokenizer(
                 [list(key.text) if is_split else key.text for key in group],
                 truncation=True,
@@ -263,12 +276,13 @@ class TokenEncoder:
                 )
 
     def _fill(self, keys: list[TextKey], texts: list[EncodedText], rows: list[np.ndarray]) -> None:
-        """Computes the vectors of texts that are tokenised, and writes them into their rows."""
-        columns_of: dict[Reading, list[slice]] = {}
-        for columns, reading in zip(self._columns, self.readings, strict=True):
-            columns_of.setdefault(reading, []).append(columns)
+        """Computes the vectors of tokenised texts, and writes them into their rows."""
+        # Rows of a mix may be equal; then one kind of vectors fills several columns.
+        columns_by_spec: dict[VectorSpec, list[slice]] = {}
+        for columns, spec in zip(self._columns, self.vector_specs, strict=True):
+            columns_by_spec.setdefault(spec, []).append(columns)
 
-        def keep(index: int, reading: Reading, vectors: np.ndarray) -> None:
+        def write(index: int, spec: VectorSpec, vectors: np.ndarray) -> None:
             if not np.isfinite(vectors).all():
                 raise MTMetricsError(
                     f"encoder {self.name}: layer {self.layer} overflows in {self.dtype}; use "
@@ -276,11 +290,11 @@ class TokenEncoder:
                     option="encoder",
                     mentions=["dtype='float32'"],
                 )
-            for columns in columns_of[reading]:
+            for columns in columns_by_spec[spec]:
                 rows[index][:, columns] = vectors
 
         self.counts.tokens += sum(len(text.token_ids) for text in texts)
-        self.counts.padded_tokens += self._network.run(keys, texts, self, keep)
+        self.counts.padded_tokens += self._network.run(keys, texts, self, write)
 
 
 def _max_length(tokenizer: Tokenizer, config: NetworkConfig) -> int:
@@ -289,5 +303,5 @@ def _max_length(tokenizer: Tokenizer, config: NetworkConfig) -> int:
     if positions is None:
         return int(tokenizer.model_max_length)
     if config.model_type in {"roberta", "xlm-roberta", "camembert", "mpnet", "xlm-roberta-xl"}:
-        positions -= config.pad_token_id + 1  # their position numbers start behind the padding id
+        positions -= config.pad_token_id + 1  # their first position is after the padding id
     return int(min(positions, tokenizer.model_max_length))

@@ -1,7 +1,8 @@
-"""Machine translation by MBart; its translations serve a metric as pseudo-references.
+"""Machine translation with mBART. UScore uses the translations of sources as pseudo-references:
+texts that stand in for references.
 
-`Translator` translates. The functions before it set a tokenizer and the generation of a network to a
-language pair; trainings use them too.
+`Translator` translates. The functions above it prepare a tokenizer and a network for a language pair;
+trainings use them too.
 """
 
 import re
@@ -25,8 +26,9 @@ from mtmetrics.models.text_cache import TextCache
 
 if TYPE_CHECKING:
     import torch
+    from transformers import GenerationConfig
 
-# Language codes of MBart, such as de_DE.
+# Language codes of mBART, such as de_DE.
 _CODE = re.compile(r"([a-z]{2,3})_[A-Z]{2}")
 _CACHED_TEXTS = 100_000
 
@@ -35,33 +37,33 @@ class Translation(NamedTuple):
     """A translation.
 
     Attributes:
-        text: of the translation.
-        cut: whether its source was cut at the model's limit.
+        text: the translated text.
+        is_truncated: whether the source was truncated at the model's limit.
     """
 
     text: str
-    cut: bool
+    is_truncated: bool
 
 
-class Frame(NamedTuple):
-    """Tokens of the decoder before the text of a translation.
+class DecoderPrefix(NamedTuple):
+    """Tokens that the decoder reads or writes before the text of a translation.
 
     Attributes:
-        start: token id that the decoder reads first.
-        forced: token id that it must write first, if any.
+        start: id of the token that the decoder reads first.
+        forced: id of the token that it must write first; None for no such token.
     """
 
     start: int
     forced: int | None
 
 
-def use_languages(tokenizer: Tokenizer, lang_pair: str) -> None:
-    """Sets source and target language of a tokenizer with language codes, such as ``de_DE``.
+def set_languages(tokenizer: Tokenizer, lang_pair: str) -> None:
+    """Sets the source and target language of a tokenizer with language codes, such as ``de_DE``.
 
     A tokenizer without language codes stays as it is: its model translates a single language pair.
 
     Raises:
-        InputError: it has codes, but none for one of the two languages.
+        InputError: the tokenizer has language codes, but lacks one of these two languages.
     """
     source, target = language_pair(lang_pair)
     codes: dict[str, str] = {}
@@ -80,32 +82,42 @@ def use_languages(tokenizer: Tokenizer, lang_pair: str) -> None:
     tokenizer.src_lang, tokenizer.tgt_lang = codes[source], codes[target]
 
 
-def target_frame(tokenizer: Tokenizer, end: int) -> Frame:
-    """Returns the frame in which MBart was trained: the last token of a target moves to its front
-    and starts the decoder.
+def target_prefix(tokenizer: Tokenizer, end_token: int) -> DecoderPrefix:
+    """Returns the tokens before the text, as in the training of mBART: the decoder starts with the
+    last token of the tokenised target.
 
-    In mBART-50 the last token is ``</s>`` (`end`), and the decoder must write the language code
-    first. In mBART-cc25 it is the language code, and the decoder writes the text at once.
+    mBART-50 tokenises a target as ``[code, text, </s>]``: the decoder starts with ``</s>`` and must
+    write the language code before the text. mBART-cc25 has ``[text, </s>, code]``: the decoder
+    starts with the code and writes the text at once.
+
+    Args:
+        tokenizer: tokenizer with the target language set.
+        end_token: id of ``</s>``.
     """
     ids = tokenizer(text_target="")["input_ids"]
-    before_end = ids[: ids.index(end)]
-    return Frame(ids[-1], before_end[0] if before_end else None)
+    before_end = ids[: ids.index(end_token)]
+    return DecoderPrefix(ids[-1], before_end[0] if before_end else None)
 
 
 def open_mbart(folder: Path, lang_pair: str, dtype: str = "float32") -> tuple[Tokenizer, Network]:
-    """Loads tokenizer and network of an MBart, and sets them to a language pair.
+    """Loads the tokenizer and the network of an mBART model for a language pair.
 
     Raises:
-        InputError: the tokenizer lacks the code of a language, see `use_languages`.
-        ArtifactError: it cannot be loaded, or is no MBart.
+        InputError: the tokenizer lacks the code of a language, see `set_languages`.
+        ArtifactError: the model cannot be loaded, or is not an mBART model.
     """
     tokenizer, network = pretrained("AutoModelForSeq2SeqLM", folder, torch_dtype(dtype))
-    _prepare(folder, network.config, tokenizer, lang_pair)
+    _require_mbart_type(folder, network.config)
+    set_languages(tokenizer, lang_pair)
     return tokenizer, network
 
 
 def require_mbart(folder: Path, lang_pair: str) -> None:
-    """Raises the errors of `open_mbart`, without loading the weights."""
+    """Checks that `open_mbart` can load a model, without loading the weights.
+
+    Raises:
+        InputError, ArtifactError: see `open_mbart`.
+    """
     import transformers
 
     with loading(folder, "AutoModelForSeq2SeqLM"):
@@ -115,49 +127,49 @@ def require_mbart(folder: Path, lang_pair: str) -> None:
         tokenizer = transformers.AutoTokenizer.from_pretrained(
             folder, local_files_only=True, trust_remote_code=False
         )
-    _prepare(folder, config, tokenizer, lang_pair)
+    _require_mbart_type(folder, config)
+    set_languages(tokenizer, lang_pair)
 
 
-def _prepare(folder: Path, config: NetworkConfig, tokenizer: Tokenizer, lang_pair: str) -> None:
+def _require_mbart_type(folder: Path, config: NetworkConfig) -> None:
     if config.model_type != "mbart":
         raise ArtifactError(
             f"{folder}: a model of the kind {config.model_type!r}; an MBart is needed to translate"
         )
-    use_languages(tokenizer, lang_pair)
 
 
 def _require_direction(described: str, folder: Path, lang_pair: str) -> None:
-    """Refuses a model that was trained for another language pair, by the record of the training:
-    its translations would be in the wrong language."""
-    trained = (read_record(folder) or {}).get("lp")
-    wanted = "-".join(language_pair(lang_pair))
-    if trained not in (None, wanted):
+    """Raises an error if the record of the training, in the model's folder, names another language
+    pair: the translations would be in the wrong language."""
+    trained_pair = (read_record(folder) or {}).get("lp")
+    wanted_pair = "-".join(language_pair(lang_pair))
+    if trained_pair not in (None, wanted_pair):
         raise InputError(
-            f"{described}: translates {trained}, but {wanted} is needed; name a model that was "
-            "trained for it"
+            f"{described}: translates {trained_pair}, but {wanted_pair} is needed; name a model "
+            "that was trained for it"
         )
 
 
 def configured_beams(network: Network) -> int:
-    """Returns the number of hypotheses of beam search in the files of a model, 1 where they hold
-    none.
+    """Returns the beam size that the files of a model set, 1 if they set none.
 
-    It stands in generation_config.json, or in the config.json of older models: 5 for mBART-cc25 and
-    mBART-50.
+    The beam size is the number of hypotheses in beam search. generation_config.json sets it, or
+    config.json for older models: 5 for mBART-cc25 and mBART-50.
     """
     return network.generation_config.num_beams or 1
 
 
-def generation(
-    config: NetworkConfig, frame: Frame, *, beams: int = 1, max_length: int | None = None
-) -> Any:
-    """Returns a ``GenerationConfig`` that replaces the one of the model's folder.
+def generation_config(
+    config: NetworkConfig, prefix: DecoderPrefix, *, beams: int = 1, max_length: int | None = None
+) -> "GenerationConfig":
+    """Returns a configuration that replaces the one of the model's folder.
 
     Args:
-        config: of the model.
-        frame: tokens before the text.
-        beams: hypotheses of the beam search.
-        max_length: tokens of a translation; at most, and by default, the model's positions.
+        config: configuration of the model.
+        prefix: tokens before the text.
+        beams: beam size.
+        max_length: highest number of tokens of a translation, special tokens included. The default
+            is the model's number of positions, which is also the upper limit.
     """
     from transformers import GenerationConfig
 
@@ -166,8 +178,8 @@ def generation(
         num_beams=beams,
         max_length=min(max_length or positions, positions),
         do_sample=False,
-        decoder_start_token_id=frame.start,
-        forced_bos_token_id=frame.forced,
+        decoder_start_token_id=prefix.start,
+        forced_bos_token_id=prefix.forced,
         eos_token_id=config.eos_token_id,
         forced_eos_token_id=config.eos_token_id,
         pad_token_id=config.pad_token_id,
@@ -176,24 +188,24 @@ def generation(
 
 
 class Translator(LoadedModel):
-    """Translates with an MBart model, greedily or by beam search, so that equal texts have equal
-    translations.
+    """Translates with an mBART model, greedily or by beam search; nothing is random.
 
     Args:
         model: folder, name of a bundled artifact, or Hub repository.
-        lang_pair: such as ``"de-en"``.
-        beams: hypotheses of the beam search; 1 is greedy, None takes the model's own number, see
+        lang_pair: language pair, such as ``"de-en"``.
+        beams: beam size; 1 is greedy search, None the beam size of the model's files, see
             `configured_beams`.
-        max_length: tokens that a translation may have, with those around the text; it is cut there.
-            None for as many as the model has positions, as published.
+        max_length: highest number of tokens of a translation, special tokens included; a longer
+            translation ends there. None for the model's number of positions, as in UScore's published
+            code.
         revision: Hub revision.
-        **running: keywords of `mtmetrics.models.running.Running`; by default 2,048 padded tokens of
-            the sources in a batch of each beam.
+        **run_options: keywords of `mtmetrics.models.running.Running`. `batch_tokens`, by default
+            2,048 here, bounds the padded tokens of the sources in a batch times the beam size.
 
     Raises:
         InputError: an unknown option, a language for which the model has no code, or a model that
             was trained for another language pair.
-        ArtifactError: the model cannot be found or loaded, or is no MBart.
+        ArtifactError: the model cannot be found or loaded, or is not an mBART model.
         MTMetricsError: the model does not fit into memory.
     """
 
@@ -205,34 +217,35 @@ class Translator(LoadedModel):
         beams: int | None = None,
         max_length: int | None = None,
         revision: str | None = None,
-        **running: Any,
+        **run_options: Any,
     ) -> None:
         if beams is not None:
             positive("beams", beams)
         if max_length is not None:
             positive("max_length", max_length)
-        super().__init__("translation model", model, revision, {"batch_tokens": 2048} | running)
+        super().__init__("translation model", model, revision, {"batch_tokens": 2048} | run_options)
         self.lang_pair = lang_pair
         _require_direction(self.described, self.folder, lang_pair)
         self.tokenizer, network = open_mbart(self.folder, lang_pair, self.dtype)
         self.beams = configured_beams(network) if beams is None else beams
-        frame = target_frame(self.tokenizer, network.config.eos_token_id)
-        network.generation_config = generation(
-            network.config, frame, beams=self.beams, max_length=max_length
+        prefix = target_prefix(self.tokenizer, network.config.eos_token_id)
+        network.generation_config = generation_config(
+            network.config, prefix, beams=self.beams, max_length=max_length
         )
         self.max_length: int = network.generation_config.max_length
-        self._limit = min(network.config.max_position_embeddings, self.tokenizer.model_max_length)
-        batch_tokens = max(1, self.running.batch_tokens // self.beams)
+        self._max_source_tokens = min(
+            network.config.max_position_embeddings, self.tokenizer.model_max_length
+        )
+        batch_tokens = max(1, self.run_options.batch_tokens // self.beams)
         self._runner = self.on_devices(network, network.config.pad_token_id, batch_tokens)
-        self._recent: TextCache[str, Translation] = TextCache(_CACHED_TEXTS)
+        self._cache: TextCache[str, Translation] = TextCache(_CACHED_TEXTS)
 
     def translate(self, texts: Sequence[str]) -> list[Translation]:
-        """Translates N texts. Recent texts are not translated again; a blank text has a blank
-        translation."""
-        return self._recent.values(texts, self._compute)
+        """Translates N texts. Translations are cached. A blank text has a blank translation."""
+        return self._cache.values(texts, self._translate)
 
-    def _compute(self, texts: list[str]) -> list[Translation]:
-        encoded = self.tokenizer(texts, truncation=True, max_length=self._limit)
+    def _translate(self, texts: list[str]) -> list[Translation]:
+        encoded = self.tokenizer(texts, truncation=True, max_length=self._max_source_tokens)
         rows = [
             ids if text.strip() else []
             for text, ids in zip(texts, encoded["input_ids"], strict=True)
@@ -244,11 +257,11 @@ class Translator(LoadedModel):
         ) -> None:
             ids = network.generate(input_ids=batch, attention_mask=mask)
             decoded = self.tokenizer.batch_decode(ids, skip_special_tokens=True)
-            for index, text in zip(indices, decoded, strict=True):
-                translations[index] = text.strip()
+            for index, translation in zip(indices, decoded, strict=True):
+                translations[index] = translation.strip()
 
         self._runner.run(rows, compute)
         return [
-            Translation(text, bool(encoding.overflowing))
-            for text, encoding in zip(translations, encoded.encodings, strict=True)
+            Translation(translation, bool(encoding.overflowing))
+            for translation, encoding in zip(translations, encoded.encodings, strict=True)
         ]

@@ -464,7 +464,7 @@ class Scorer(abc.ABC):
             opened_preset, requested, lang_pair=lang_pair, against=against
         )
         scorer = cls.from_preset(opened_preset, settings, model_pool)
-        running_options = pool.running if isinstance(pool, ModelPool) else {}
+        running_options = pool.run_options if isinstance(pool, ModelPool) else {}
         scorer.origin = Origin(preset, lang_pair, dict(options), running_options)
         return scorer
 

@@ -147,7 +147,7 @@ class BERTR(WordScorer):
         vectors of word pieces, those of sources mapped."""
         compared, *systems = encode_columns(self.encoder, batch)
         if self.remapping is not None:
-            compared = compared.with_vectors(self.remapping.apply)
+            compared = compared.map_vectors(self.remapping.apply)
         return [column.normalized() for column in (compared, *systems)]
 
     @property

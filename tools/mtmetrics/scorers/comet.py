@@ -10,7 +10,7 @@ from mtmetrics.artifacts.presets import Preset
 from mtmetrics.errors import InputError
 from mtmetrics.matching.plan import Alignment, Cells, greedy_plan
 from mtmetrics.matching.word_errors import Evidence, Fault, word_faults
-from mtmetrics.models.comet_network import PENALTIES, Comet, CometScores, ErrorSpan
+from mtmetrics.models.comet_network import MQM_PENALTIES, Comet, CometScores, ErrorSpan
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.text_units import spans_of
 from mtmetrics.scorers import settings
@@ -138,7 +138,7 @@ class CometScore(WordScorer):
             batch.sources_or_references if batch.references is None else batch.single_references
         )
         [predictions] = batch.predictions
-        sides = [self.model.pieces(texts) for texts in (compared, predictions)]
+        sides = [self.model.piece_vectors(texts) for texts in (compared, predictions)]
         for (x, first), (y, second) in zip(*sides, strict=True):
             if len(x) and len(y):
                 yield greedy_plan(first, second, x @ y.T, (1, np.ones(len(y))))
@@ -203,7 +203,7 @@ class CometScore(WordScorer):
 
 def _evidence(spans: Sequence[ErrorSpan]) -> Evidence:
     places = spans_of([(span.start, span.end) for span in spans])
-    costs = np.array([PENALTIES[span.severity] for span in spans], dtype=np.float64)
+    costs = np.array([MQM_PENALTIES[span.severity] for span in spans], dtype=np.float64)
     return Evidence(
         places, costs, np.array([_SEVERITIES[span.severity] for span in spans], dtype=np.float64)
     )

@@ -165,7 +165,7 @@ class LearnedScore(Scorer):
     gets the lowest judgement of the training data, which the network records.
 
     Args:
-        encoder: the encoder, loaded with the layers or mixes that `Regressor.reads` names.
+        encoder: the encoder, loaded with the layers or mixes that `Regressor.encoder_options` names.
         network: a trained regressor; it says whether translations are compared with references,
             sources, or both.
         fingerprint: 8 hexadecimal digits that pin the network in the signature.
@@ -257,7 +257,9 @@ class LearnedScore(Scorer):
             )
         against = _side_of_network(name, network, settings.against, wanted_side)
         try:
-            encoder = models.encoder(settings.encoder or network.encoder, **network.reads())
+            encoder = models.encoder(
+                settings.encoder or network.encoder, **network.encoder_options()
+            )
         except ArtifactError as error:
             hint = ""
             if not settings.encoder:

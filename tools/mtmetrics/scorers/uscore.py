@@ -338,7 +338,7 @@ class UScore(WordScorer):
             # Even blank text gets special tokens from the encoder, which are close to any text.
             is_blank = np.array([not item.text.strip() for item in translated])
             parts[part] = np.where(is_blank, _word_floors(scorer)[part], values)
-            is_cut |= np.array([item.cut for item in translated])
+            is_cut |= np.array([item.is_truncated for item in translated])
         if "lm" in self.word_weights:
             parts["lm"], is_cut_by_model = scorer.lm_part(predictions)
             is_cut |= is_cut_by_model

@@ -330,7 +330,7 @@ class XMoverScore(WordScorer):
         remapping = self.remapping
         if remapping is None or (role == "target" and self.mapped_sides == "source"):
             return tokens
-        return tokens.with_vectors(lambda vectors: remapping.apply(vectors, role))
+        return tokens.map_vectors(lambda vectors: remapping.apply(vectors, role))
 
     def mover_part(self, sources: PackedTokens, predictions: PackedTokens) -> np.ndarray:
         """Computes the part ``mover`` of n pairs of packed n-grams: (n,), NaN if one of a pair has no

@@ -25,7 +25,7 @@ from mtmetrics.checks import choice
 from mtmetrics.errors import InputError
 from mtmetrics.models.composition import KNOWN_SIDES, SIDES, ComposedMember, Composition
 from mtmetrics.models.pool import ModelPool
-from mtmetrics.models.regressor import Regressor, RegressorShape
+from mtmetrics.models.regressor import Regressor, RegressorSettings
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.training.configs import CompositionConfig
 from mtmetrics.training.judged_pairs import JudgedFiles, JudgedPair, agreement, counts, pair_texts
@@ -238,7 +238,7 @@ def _network(
         about.num_attention_heads,
         about.intermediate_size,
     )
-    shape = RegressorShape(
+    shape = RegressorSettings(
         architecture="esim",
         against=config.against,
         encoder=reader.label,

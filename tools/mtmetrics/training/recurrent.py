@@ -18,7 +18,7 @@ from mtmetrics.checks import choice
 from mtmetrics.errors import InputError, MTMetricsError, require_extra
 from mtmetrics.io.row_writer import write_rows
 from mtmetrics.models.networks import FEATURES, Member
-from mtmetrics.models.regressor import Regressor, RegressorShape
+from mtmetrics.models.regressor import Regressor, RegressorSettings
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.reports.figures import save_figure
 from mtmetrics.reports.plots import draw_curves
@@ -386,7 +386,7 @@ class TrainingData:
     def _regressor(self, members: int) -> Regressor:
         """A new regressor of so many networks."""
         depth = len(self.encoder.mix)
-        shape = RegressorShape(
+        shape = RegressorSettings(
             architecture=self.config.architecture,
             against=self.config.against,
             hidden=self.config.hidden,

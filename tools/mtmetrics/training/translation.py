@@ -19,7 +19,12 @@ from mtmetrics.artifacts.models import (
     read_record,
 )
 from mtmetrics.checks import language_pair
-from mtmetrics.models.translator import configured_beams, generation, open_mbart, target_frame
+from mtmetrics.models.translator import (
+    configured_beams,
+    generation_config,
+    open_mbart,
+    target_prefix,
+)
 from mtmetrics.training import corpus
 from mtmetrics.training.configs import DenoisingConfig, TranslationConfig
 from mtmetrics.training.run import Run, pinned, save_model
@@ -115,8 +120,10 @@ def train_translation(
             optimizers=(optimizer, None),
         )
     )
-    frame = target_frame(tokenizer, network.config.eos_token_id)
-    network.generation_config = generation(network.config, frame, beams=configured_beams(network))
+    prefix = target_prefix(tokenizer, network.config.eos_token_id)
+    network.generation_config = generation_config(
+        network.config, prefix, beams=configured_beams(network)
+    )
     record = {
         "started_from": read_record(folder),
         "data": counts.as_dict(),

@@ -159,7 +159,8 @@ class Production:
 
     @functools.lru_cache(maxsize=1)  # noqa: B019 (it lives as long as the program)
     def _encoded(self, size: int) -> tuple[Side, ...]:
-        self.encoder.forget()  # after an interruption, the batches shall be those of an unbroken run
+        # After an interruption, the batches shall be those of an unbroken run.
+        self.encoder.clear_cache()
         sides = []
         for texts, language in zip(self.sentences(size), self.request.languages, strict=True):
             side = encode_side(

@@ -255,7 +255,7 @@ class _ProductionStages(Production):
             rows = jsonl_rows(self.pairs_file(pairs.folder))
             sentences = [(row.fields["source"], row.fields["target"]) for row in rows]
             # After an interruption, the batches shall be those of an unbroken run.
-            self.encoder.forget()
+            self.encoder.clear_cache()
             source, target = vectors_from_sentences(
                 sentences,
                 self.encoder,
