@@ -318,7 +318,7 @@ class _RowsWriter(Writer):
         rows = zip(row_keys, rows_of_numbers, unusual, strict=True)
         for (segment, system), numbers, unusual_names in rows:
             values = dict(zip(columns, numbers, strict=True))
-            row = ScoreRow(system, segment, values, unusual_names).fields(self.output_format)
+            row = ScoreRow(system, segment, values, unusual_names).to_dict(self.output_format)
             if self.output_format != "parquet":
                 row = rounded(row, full_precision=self.full_precision)
             yield row
@@ -355,7 +355,7 @@ class _RowsWriter(Writer):
     def finish(self, summaries: Sequence[Summary]) -> None:
         if self.output_format == "parquet" and self._rows is not None:
             documents = [self._as_document(summary, "name") for summary in summaries]
-            self._rows.describe("mtmetrics", json.dumps(documents, ensure_ascii=False))
+            self._rows.add_metadata("mtmetrics", json.dumps(documents, ensure_ascii=False))
         elif self.output_format == "jsonl" and self._rows is not None:
             for summary in summaries:
                 document = {"kind": "system", **self._as_document(summary)}
