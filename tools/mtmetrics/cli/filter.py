@@ -201,7 +201,7 @@ def _filter_here(args: argparse.Namespace, filtering: "Filtering") -> _FilterRes
             with (
                 open_output(args.out, binary=output_format == "parquet") as stream,
                 contextlib.closing(
-                    RowWriter(stream, output_columns, with_header=pairs.has_names)
+                    RowWriter(stream, output_columns, with_header=pairs.is_named)
                 ) as writer,
             ):
                 writer.write(_kept_rows(pairs, scanned, is_kept, filtering.names, not_selected))
