@@ -1,9 +1,11 @@
 """Every code block of the documents runs as it stands; what cannot run here is at least understood.
 The guide and the front page run with the files of ``tools/guide/example``, other pages with small
-files of the names that they have. A block of text behind a shell block shows its output. This writes
-all outputs and pictures anew: ``MTMETRICS_RENEW=1 pytest tests/test_documents.py``."""
+files of the names that they have. A block of text behind a shell block, or behind one of Python, shows
+its output. This writes all outputs and pictures anew: ``MTMETRICS_RENEW=1 pytest tests/test_documents.py``."""
 
+import contextlib
 import doctest
+import io
 import json
 import os
 import re
@@ -86,6 +88,9 @@ def folder(page: str, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     is_guide = page == "README.md" or page.startswith("tools/")
     shutil.copytree(EXAMPLE if is_guide else data, folder, symlinks=True)
     if is_guide:
+        # The way from the root of a clone to the example.
+        (folder / "tools" / "guide").mkdir(parents=True)
+        (folder / "tools" / "guide" / "example").symlink_to(folder)
         # Judged systems, which the pages call the reader's own, and what long trainings make.
         lay_systems(folder / "wmt17_sys")
         lay_models(folder)
@@ -123,9 +128,9 @@ def understood(argv: list[str]) -> int:
     return 0
 
 
-def run_python(block: Block, where: str, names: dict[str, object]) -> str:
+def run_python(block: Block, where: str, names: dict[str, object]) -> tuple[str, str]:
     """Runs a block of Python, or examples with what they print, with the names of the blocks before
-    it; returns what went wrong."""
+    it; returns its output, and what went wrong."""
     if ">>> " in block.text:
         examples = doctest.DocTestParser().get_doctest(block.text, names, where, where, block.line)
         output: list[str] = []
@@ -133,14 +138,16 @@ def run_python(block: Block, where: str, names: dict[str, object]) -> str:
             examples, out=output.append, clear_globs=False
         )
         names.update(examples.globs)
-        return "".join(output)
+        return "", "".join(output)
+    printed = io.StringIO()
     try:
         code = compile(block.text, where, "exec")
         if why_not(block.text) is None:
-            exec(code, names)
+            with contextlib.redirect_stdout(printed):
+                exec(code, names)
     except Exception:
-        return traceback.format_exc(limit=-3)
-    return ""
+        return printed.getvalue(), traceback.format_exc(limit=-3)
+    return printed.getvalue(), ""
 
 
 def write_named_file(block: Block, folder: Path) -> None:
@@ -157,7 +164,8 @@ def run_block(block: Block, page: str, folder: Path, names: dict[str, object]) -
         # tests/metrics/test_metric_folders.py runs the examples of a metric's card, of COMET's on a
         # tiny checkpoint.
         is_card = re.fullmatch(r"metrics/\w+/README.md", page)
-        return "", "" if is_card and ">>> " in block.text else run_python(block, where, names)
+        is_run_there = is_card and ">>> " in block.text
+        return ("", "") if is_run_there else run_python(block, where, names)
     if block.language in ("bash", ""):
         done = run_shell(block.text, folder, answer)
         return done.stdout, done.stdout or "failed" if done.returncode else ""
@@ -207,7 +215,10 @@ def test_blocks_of_a_page_run_as_they_stand(
             output, fault = run_block(block, page, folder, names)
         if fault:
             faults[block.line] = fault
-        before = block if block.language == "bash" else None
+        has_output = block.language == "bash" or (
+            block.language == "python" and ">>> " not in block.text
+        )
+        before = block if has_output else None
     if RENEW:
         renew_pictures(page, folder)
     assert not faults, "\n".join(f"{page}:{line}: {fault}" for line, fault in faults.items())
