@@ -50,7 +50,7 @@ NOT_RUN = {
     r"^mtmetrics evaluate --recipe ": "fetches data, or models of the Hub; tests/cli/test_recipe_runs.py",
     r"\blighteval\b|cmd:": "another project's tool",
     r"^mtmetrics evaluate .*--data wmt17-cased$": "data that is fetched first; tests/cli/test_data.py",
-    r"\bmy-italian\b": "models of the Hub, and the reader's own text",
+    r"\bmy-italian\b|\bit-xmover\b": "models of the Hub, and the reader's own text",
     r"from-en\.jsonl": "data that is not part of the repository",
     r"^from gradio_client ": "calls a page that runs; tests/page/test_endpoints.py",
     r"^python tools/examples/finetune\.py": "a training; tests/integrations/test_finetune.py",
