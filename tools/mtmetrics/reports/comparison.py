@@ -221,7 +221,9 @@ def report_comparison(
     for metric, comparison in comparisons.items():
         blocks += [f"p-values of {metric}:", _p_value_grid(comparison)]
         if comparison.calibrated:
-            blocks.append(f"How often people agree with such a difference of {metric} (out of 100):")
+            blocks.append(
+                f"How often people agree with such a difference of {metric} (out of 100):"
+            )
             blocks.append(_agreement_grid(comparison))
     blocks.append(_method(next(iter(comparisons.values()))))
     blocks += [f"{metric}: {_signature(systems)}" for metric, systems in results.items()]
