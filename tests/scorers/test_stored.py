@@ -174,9 +174,9 @@ def test_a_segment_is_blank_where_all_its_references_are(tmp_path: Path) -> None
         (
             '{"score": 1, "segment": 1}\n{"score": 1}\n',
             "x.jsonl",
-            "line 2: the segment null is no number",
+            "line 2: the segment null is no whole number",
         ),
-        ('{"score": 1, "segment": "x"}\n', "x.jsonl", "line 1: the segment 'x' is no number"),
+        ('{"score": 1, "segment": "x"}\n', "x.jsonl", "line 1: the segment 'x' is no whole number"),
         (
             '{"score": 1, "system": "a"}\n',
             "x.jsonl",
