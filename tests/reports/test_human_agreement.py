@@ -155,7 +155,7 @@ def test_compare_says_how_often_people_agree(preset, mtmetrics, tmp_path) -> Non
         np.interp(size, [0, 0.25, 0.5], [0.5, 0.7, 0.8]), rel=1e-4
     )
     assert bertr["agreement"].startswith(
-        "fitted on 99 pairs of systems, some systems; differences up to 0.5"
+        "fitted on 99 pairs of systems, some systems, for differences up to 0.5"
     )
     assert (length["pairs"][0]["people_agree"], "agreement" in length) == (None, False)
     code, out, _ = mtmetrics(*call, "--lp", "de-en", "--format", "markdown")
