@@ -347,7 +347,8 @@ def run_shell(
             path = (folder if "/" in name else programs) / name
             path.parent.mkdir(exist_ok=True)
             path.symlink_to(programs / "program")
-        (programs / "head").symlink_to(shutil.which("head") or "/usr/bin/head")
+        for name in ("head", "tail"):
+            (programs / name).symlink_to(shutil.which(name) or f"/usr/bin/{name}")
     shell = [shutil.which("bash") or "bash", "-euo", "pipefail", "-O", "failglob", "-c", text]
     pipes = {
         "stdin": subprocess.DEVNULL,

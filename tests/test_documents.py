@@ -1,10 +1,12 @@
 """Every code block of the documents runs as it stands; what cannot run here is at least understood.
 The front page and the guide run with the files of ``tools/guide/example``, cards of metrics also
 with small files of other names, and all other pages with small files only. A block of text behind a
-shell block shows its output. This writes all outputs and pictures anew:
+shell block, or behind one of Python, shows its output. This writes all outputs and pictures anew:
 ``MTMETRICS_RENEW=1 pytest tests/test_documents.py``."""
 
+import contextlib
 import doctest
+import io
 import json
 import os
 import re
@@ -49,7 +51,7 @@ NOT_RUN = {
     r"^mtmetrics evaluate --recipe ": "fetches data, or models of the Hub; tests/cli/test_recipe_runs.py",
     r"\blighteval\b|cmd:": "another project's tool",
     r"^mtmetrics evaluate .*--data wmt17-cased$": "data that is fetched first; tests/cli/test_data.py",
-    r"\bmy-italian\b": "models of the Hub, and the reader's own text",
+    r"\bmy-italian\b|\bit-xmover\b": "models of the Hub, and the reader's own text",
     r"from-en\.jsonl": "data that is not part of the repository",
     r"^from gradio_client ": "calls a page that runs; tests/page/test_endpoints.py",
     r"^python tools/examples/finetune\.py": "a training; tests/integrations/test_finetune.py",
@@ -91,6 +93,9 @@ def folder(page: str, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     if is_guide or is_card:
         shutil.copytree(EXAMPLE, folder, symlinks=True, dirs_exist_ok=True)
     if is_guide:
+        # The way from the root of a clone to the example.
+        (folder / "tools" / "guide").mkdir(parents=True)
+        (folder / "tools" / "guide" / "example").symlink_to(folder)
         # Judged systems, which the pages call the reader's own, and what long trainings make.
         lay_systems(folder / "wmt17_sys")
         lay_models(folder)
@@ -128,9 +133,9 @@ def understood(argv: list[str]) -> int:
     return 0
 
 
-def run_python(block: Block, where: str, names: dict[str, object]) -> str:
+def run_python(block: Block, where: str, names: dict[str, object]) -> tuple[str, str]:
     """Runs a block of Python, or examples with what they print, with the names of the blocks before
-    it; returns what went wrong."""
+    it; returns its output, and what went wrong."""
     if ">>> " in block.text:
         examples = doctest.DocTestParser().get_doctest(block.text, names, where, where, block.line)
         output: list[str] = []
@@ -138,14 +143,16 @@ def run_python(block: Block, where: str, names: dict[str, object]) -> str:
             examples, out=output.append, clear_globs=False
         )
         names.update(examples.globs)
-        return "".join(output)
+        return "", "".join(output)
+    printed = io.StringIO()
     try:
         code = compile(block.text, where, "exec")
         if why_not(block.text) is None:
-            exec(code, names)
+            with contextlib.redirect_stdout(printed):
+                exec(code, names)
     except Exception:
-        return traceback.format_exc(limit=-3)
-    return ""
+        return printed.getvalue(), traceback.format_exc(limit=-3)
+    return printed.getvalue(), ""
 
 
 def write_named_file(block: Block, folder: Path) -> None:
@@ -162,7 +169,8 @@ def run_block(block: Block, page: str, folder: Path, names: dict[str, object]) -
         # tests/metrics/test_metric_folders.py runs the examples of a metric's card, of COMET's on a
         # tiny checkpoint.
         is_card = re.fullmatch(r"metrics/\w+/README.md", page)
-        return "", "" if is_card and ">>> " in block.text else run_python(block, where, names)
+        is_run_there = is_card and ">>> " in block.text
+        return ("", "") if is_run_there else run_python(block, where, names)
     if block.language in ("bash", ""):
         done = run_shell(block.text, folder, answer)
         return done.stdout, done.stdout or "failed" if done.returncode else ""
@@ -212,7 +220,10 @@ def test_blocks_of_a_page_run_as_they_stand(
             output, fault = run_block(block, page, folder, names)
         if fault:
             faults[block.line] = fault
-        before = block if block.language == "bash" else None
+        has_output = block.language == "bash" or (
+            block.language == "python" and ">>> " not in block.text
+        )
+        before = block if has_output else None
     if RENEW:
         renew_pictures(page, folder)
     assert not faults, "\n".join(f"{page}:{line}: {fault}" for line, fault in faults.items())
@@ -239,12 +250,17 @@ def test_links_lead_to_pages_and_headings_that_exist(page: str) -> None:
     assert not broken
 
 
+def is_preparation(block: Block) -> bool:
+    """Whether a block only installs extras and changes the folder."""
+    return all(re.match(r"(pip|cd) ", line) for line in block.text.splitlines())
+
+
 @pytest.mark.parametrize("page", [page for page in pages() if page.startswith("tools/guide/")])
 def test_pages_of_the_guide_are_short_and_begin_with_a_command(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     # Most of what a script writes about the papers is numbers.
     assert len(text.split()) < 1500 or page == "tools/guide/papers.md"
-    first, second = blocks(page)[:2]
+    first, second = [block for block in blocks(page) if not is_preparation(block)][:2]
     assert (first.language, second.language) == ("bash", "text")
     assert f"]({page.removeprefix('tools/')})" in (ROOT / "tools/README.md").read_text("utf-8")
 

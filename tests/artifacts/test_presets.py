@@ -48,7 +48,22 @@ def test_a_preset_may_be_another_one_with_keys_of_its_own(extending) -> None:
         "against": "source",
     }
     assert found.settings["bounds"] == mini.settings["bounds"]
-    assert (found.options, found.folder) == ({"w1": 0.2}, mini.folder)
+    assert (found.options, found.folder) == ({"w1": 0.2}, folder)
+
+
+def test_paths_lie_in_its_folder_or_in_that_of_the_preset_that_it_extends(extending) -> None:
+    base = extending('metric = "sentsim"\n[mt-ref]\nwords = "words"\n', "base")
+    folder = extending(f'extends = "{base}"\n[mt-ref]\nsentences = "sentences"\n')
+    for name in ("base/words", "base/both", "mine/sentences", "mine/both"):
+        (base.parent / name).mkdir()
+    preset = presets.load_preset("sentsim", folder)
+    paths = [preset.path(name) for name in ("words", "sentences", "both", "mini-encoder")]
+    assert paths == [
+        str(base / "words"),
+        str(folder / "sentences"),
+        str(folder / "both"),
+        "mini-encoder",
+    ]
 
 
 def test_what_it_sets_is_overridden_by_the_user(extending) -> None:

@@ -155,18 +155,18 @@ def test_compare_says_how_often_people_agree(preset, mtmetrics, tmp_path) -> Non
         np.interp(size, [0, 0.25, 0.5], [0.5, 0.7, 0.8]), rel=1e-4
     )
     assert bertr["agreement"].startswith(
-        "fitted on 99 pairs of systems, some systems; differences up to 0.5"
+        "fitted on 99 pairs of systems, some systems, for differences up to 0.5"
     )
     assert (length["pairs"][0]["people_agree"], "agreement" in length) == (None, False)
     code, out, _ = mtmetrics(*call, "--lp", "de-en", "--format", "markdown")
     share = f"{100 * pair['people_agree']['value']:.0f} ["
-    assert share in out.split("Of 100 such differences")[1]
+    assert share in out.split("How often people agree")[1]
     code, out, _ = mtmetrics(*call, "--lp", "fr-en", "--format", "markdown")
     assert "people's agreement: not calibrated for this pair of languages (de-en)" in out
     write_jsonl(data, rows * 24)
     code, out, _ = mtmetrics(*call, "--lp", "de-en", "--format", "markdown")
     assert "people's agreement: not said of fewer than 100 segments" in out
-    assert "Of 100 such differences" not in out
+    assert "How often people agree" not in out
 
 
 def test_evaluate_fits_it_and_writes_a_preset(mtmetrics, tiny_preset, tmp_path) -> None:

@@ -41,6 +41,7 @@ class Preset:
         name: of the preset, or its folder.
         metric: for which it is made.
         folder: in which relative paths of the preset lie.
+        base_folder: the folder of the preset that it extends, for the paths that come from there.
         settings: its tables, see the metric's card, and those of the preset that it extends.
         options: options of the metric, with the names that `mtmetrics.load` takes.
     """
@@ -50,12 +51,15 @@ class Preset:
     folder: Path
     settings: Table
     options: Table = dataclasses.field(default_factory=dict)
+    base_folder: Path | None = None
 
     def path(self, name: str) -> str:
-        """Finds a model or map that the preset names: the path in its folder, where there is one,
-        else the name itself."""
-        inside = self.folder / name
-        return str(inside) if inside.exists() else name
+        """Finds a model or map that the preset names: the path in its folder, or in that of the
+        preset that it extends, if there is one; else the name itself."""
+        for folder in (self.folder, self.base_folder):
+            if folder is not None and (folder / name).exists():
+                return str(folder / name)
+        return name
 
     def refuse_unknown(self, tables: dict[str, set[str]]) -> None:
         """Refuses keys that nothing reads, so that a misspelt setting does not pass silently.
@@ -192,7 +196,7 @@ def _extended(preset: Preset, path: Path, local_files_only: bool) -> Preset:
         if isinstance(value, dict) and isinstance(base_value, dict):
             value = base_value | value
         merged[key] = value
-    return dataclasses.replace(preset, folder=base.folder, settings=merged)
+    return dataclasses.replace(preset, base_folder=base.folder, settings=merged)
 
 
 def extending(metric: str, base: str | None, description: str) -> dict[str, str]:

@@ -412,8 +412,8 @@ def _legend() -> str:
     ):
         levels.append(f"{before}{name}{after} from {bound:g}")
     return (
-        "Most at fault: severity (0 to 1), share of all that the words take away from the "
-        f"score; {' and '.join(levels)}."
+        "Most at fault: severity (0 to 1), in brackets the share of the loss of score; "
+        f"{' and '.join(levels)}."
     )
 
 

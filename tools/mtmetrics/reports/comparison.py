@@ -221,7 +221,9 @@ def report_comparison(
     for metric, comparison in comparisons.items():
         blocks += [f"p-values of {metric}:", _p_value_grid(comparison)]
         if comparison.calibrated:
-            blocks.append(f"Of 100 such differences of {metric}, people agree with:")
+            blocks.append(
+                f"How often people agree with such a difference of {metric} (out of 100):"
+            )
             blocks.append(_agreement_grid(comparison))
     blocks.append(_method(next(iter(comparisons.values()))))
     blocks += [f"{metric}: {_signature(systems)}" for metric, systems in results.items()]
@@ -249,7 +251,7 @@ def _grid(rows: list[list[str]]) -> Grid:
 def _method(comparison: SystemComparison) -> str:
     correction = comparison.correction
     corrected = (
-        "not corrected for their number"
+        "not corrected for the number of pairs"
         if correction == "none"
         else f"corrected by {correction.title()}"
     )
@@ -257,8 +259,8 @@ def _method(comparison: SystemComparison) -> str:
     if comparison.systems[0].interval is None:
         intervals = f"({NO_INTERVAL})"
     return (
-        f"Means of {comparison.segments} segments {intervals}; two-sided p-values of the paired "
-        f"{comparison.test} test of every two systems, {corrected}; {comparison.resamples} "
+        f"Means of {comparison.segments} segments {intervals}; two-sided p-values of a paired "
+        f"{comparison.test} test for each pair of systems, {corrected}; {comparison.resamples} "
         f"resamples, seed {comparison.seed}. A cluster ends where each system above has p < "
         f"{ALPHA} against each system below."
     )

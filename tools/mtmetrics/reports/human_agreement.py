@@ -137,7 +137,7 @@ class AgreementCurve:
     def about(self) -> str:
         """A line on the data that the curve was fitted on, and on its largest difference."""
         fitted = f"fitted on {self.comparisons} pairs of systems, {self.data}"
-        return f"{fitted}; differences up to {self.difference[-1]:.3g}, ? is a larger one"
+        return f"{fitted}, for differences up to {self.difference[-1]:.3g}; ? marks a larger one"
 
 
 def _four_digits(values: np.ndarray) -> list[float]:
