@@ -170,8 +170,7 @@ def section(recipe: Recipe, stored: Mapping[str, Any] | None) -> list[str]:
     if stored is None:
         sets = " ".join(dict.fromkeys(_sets(recipe)))
         where = f"`mtmetrics data pull {sets}` fetches it" if sets else recipe.data
-        lacking = "FILE, or its data, was not there" if recipe.text else "its data was not there"
-        return [*paragraphs, f"Not measured here: {lacking}. Data: {where}."]
+        return [*paragraphs, f"Not measured yet. Data: {where}."]
     document = stored["document"]
     if "output" in document:
         paragraphs.append(document["output"])
