@@ -93,12 +93,13 @@ sys.exit(answer["code"])
 
 
 class Block(NamedTuple):
-    """A code block of a page: its first line's number, its language (empty if it is indented), and
-    its text."""
+    """A code block of a page: its first line's number, its language (empty if it is indented), its
+    text, and the number of headings before it."""
 
     line: int
     language: str
     text: str
+    section: int = 0
 
 
 class Call(NamedTuple):
@@ -133,8 +134,14 @@ def blocks(page: str) -> list[Block]:
     if front is not None:  # the metadata of a card are no text
         text = "\n" * front[0].count("\n") + text[front.end() :]
     tokens = MarkdownIt().parse(text)
-    code = [token for token in tokens if token.type in ("fence", "code_block")]
-    return [Block(token.map[0] + 1, token.info.strip(), token.content) for token in code]
+    section = 0
+    page_blocks = []
+    for token in tokens:
+        if token.type == "heading_open":
+            section += 1
+        elif token.type in ("fence", "code_block"):
+            page_blocks.append(Block(token.map[0] + 1, token.info.strip(), token.content, section))
+    return page_blocks
 
 
 def small_example() -> Example:

@@ -213,7 +213,9 @@ def test_blocks_of_a_page_run_as_they_stand(
     output, before = "", None
     for block in blocks(page):
         write_named_file(block, folder)
-        is_output = block.language == "text" and before is not None
+        is_output = (
+            block.language == "text" and before is not None and block.section == before.section
+        )
         if is_output and why_not(before.text) is None:
             fault = show_output(page, block, output)
         else:
