@@ -1,7 +1,7 @@
 """Every code block of the documents runs as it stands; what cannot run here is at least understood.
 The front page and the guide run with the files of ``tools/guide/example``, cards of metrics also
 with small files of other names, and all other pages with small files only. A block of text behind a
-shell block, or behind one of Python, shows its output. This writes all outputs and pictures anew:
+shell block, or behind one of Python, in its section shows its output. This writes all outputs and pictures anew:
 ``MTMETRICS_RENEW=1 pytest tests/test_documents.py``."""
 
 import contextlib

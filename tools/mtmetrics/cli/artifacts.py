@@ -380,7 +380,7 @@ def _wanted_maps(entry: CatalogEntry, pairs: list[str]) -> "list[PublishedMap]":
     mapped_pairs = sorted({published.lang_pair for published in maps})
     wanted_pairs: set[str] = set()
     for pair in pairs:
-        # The same languages may be written in several ways, such as de-en and deu_Latn-eng_Latn.
+        # Languages may be written in several ways, such as de-en and deu_Latn-eng_Latn.
         matching_pairs = names_of_pair(pair, mapped_pairs)
         if not matching_pairs:
             raise InputError(

@@ -38,7 +38,7 @@ _BLOCK_SEGMENTS = 64
 _IMAGE_SUFFIXES = (".png", ".svg", ".pdf")
 # Marks before and after a word that seems right, doubtful or wrong.
 _PLAIN_MARKS = (("", ""), ("[", "]"), ("[[", "]]"))
-# The same marks as terminal colours: none, yellow and red.
+# Terminal colours of these marks: none, yellow and red.
 _COLOURED_MARKS = (("", ""), ("\x1b[30;43m", "\x1b[0m"), ("\x1b[97;41m", "\x1b[0m"))
 _WORST_WORDS_SHOWN = 5
 _LABEL_WIDTH = 15
