@@ -2,18 +2,22 @@
 
 import dataclasses
 import json
+import random
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from helpers import write_jsonl
 from safetensors.torch import load_file
-from toys import CONFIGS, record_of
+from toys import CONFIGS, WORDS, record_of
 from transformers import AutoModel, AutoTokenizer
 
 from mtmetrics.errors import InputError, MTMetricsError
+from mtmetrics.models.packed import PackedTokens
+from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.training.corpus import ParallelText
 from mtmetrics.training.encoder import train_encoder
 from mtmetrics.training.run import Run
@@ -86,6 +90,61 @@ def test_pairs_from_english_are_turned_round(
     record = record_of(made)
     assert record["data"]["left_out"]["no reference"] == 1
     assert [*record["data"]["used"].values()] == [{"toy-news": 400}]
+
+
+def test_similarities_with_sources_learn_to_follow_those_with_references(
+    train: Callable[..., Path],
+    trained: Callable[[str], Path],
+    multilingual: Path,
+    toy_pairs: Path,
+    tmp_path: Path,
+) -> None:
+    rng = random.Random(5)
+    outputs, qualities = [], []
+    for line in toy_pairs.read_text(encoding="utf-8").splitlines():
+        pair = json.loads(line)
+        words = pair["target"].split()
+        wrong = rng.randrange(6)
+        changed = [rng.choice(sorted(WORDS)) for _ in range(wrong)] + words[wrong:]
+        outputs.append(
+            {
+                "lp": "de-en",
+                "source": pair["source"],
+                "reference": pair["target"],
+                "translation": " ".join(changed),
+            }
+        )
+        qualities.append(-wrong)
+    path = write_jsonl(tmp_path / "outputs.jsonl", outputs)
+    config = dataclasses.replace(
+        TINY, steps=60, warmup_steps=5, decay_steps=30, outputs_share=1.0, layers=1
+    )
+    student = trained("encoder")
+    further = train_encoder(
+        Run(tmp_path / "further", seed=3),
+        ParallelText([toy_pairs]),
+        multilingual,
+        outputs=[path],
+        student=student,
+        config=config,
+    )
+    agreements = []
+    for folder in (student, further):
+        encoder = TokenEncoder(folder).means()
+        source, output = (
+            normalised(encoder.encode([row[field] for row in outputs], language))
+            for field, language in (("source", "de"), ("translation", "en"))
+        )
+        agreements.append(np.corrcoef((source * output).sum(1), qualities)[0, 1])
+    before, after = agreements
+    assert after > before + 0.05
+    assert record_of(further)["student"].startswith(f"{student.name}#")
+
+
+def normalised(texts: PackedTokens) -> np.ndarray:
+    """(n, d) vectors of n texts, of unit length."""
+    vectors = texts.vectors[texts.index]
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
 def test_settings_and_places_that_do_not_fit_are_refused(

@@ -10,6 +10,7 @@ from transformers import BertModel
 
 from mtmetrics.training import objective
 from mtmetrics.training.corpus import Pair
+from mtmetrics.training.labels import Output
 
 WEIGHTS = {"temperature": 0.05, "distance_weight": 2.0, "english_weight": 4.0, "negatives": 8}
 PAIRS = [Pair("das haus", "the house", "x", "de-en"), Pair("der hund", "dog sees", "x", "de-en")]
@@ -157,3 +158,27 @@ def test_words_that_both_sides_share_are_never_called_untranslated() -> None:
     assert any("schläft" in text for text in texts)
     assert not any("Berlin" in text for text in texts)
     assert objective.worsen("das", "", "a", 0.5, rng).words == []
+
+
+def test_outputs_of_one_pair_meet_in_a_step(batches_of) -> None:
+    outputs = {
+        pair: [
+            [Output(pair, "rot", "red", text, None, None) for text in ("red", "blue", "red red")]
+            for _ in range(9)
+        ]
+        for pair in ("de-en", "en-de")
+    }
+    batches = batches_of(outputs=outputs, outputs_share=1.0)
+    batches.plan = [np.arange(4)] * 8
+    for step in range(8):
+        batch = batches[step]
+        assert {len(batch[f"{side}_ids"]) for side in ("source", "target", "reference")} == {4}
+        assert "shares_text" not in batch
+
+
+def test_pearson_is_that_of_numpy_and_zero_where_nothing_varies() -> None:
+    values, labels = torch.tensor([1.0, 2.0, 4.0]), torch.tensor([0.5, 0.1, 3.0])
+    assert objective.pearson(values, labels).item() == pytest.approx(
+        np.corrcoef(values, labels)[0, 1]
+    )
+    assert objective.pearson(torch.ones(3), labels).item() == 0

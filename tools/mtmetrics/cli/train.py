@@ -67,6 +67,18 @@ def _add_encoder(models: options.Subparsers) -> None:
         help="multilingual encoder of the BERT architecture with a Unigram vocabulary, such as "
         "intfloat/multilingual-e5-small; a folder or Hub repository",
     )
+    data.add_argument(
+        "--student",
+        metavar="MODEL",
+        help="an encoder that this command made of the same --begin, to train further",
+    )
+    data.add_argument(
+        "--outputs",
+        metavar="FILE",
+        **options.REPEATABLE_LIST,
+        help="outputs of translation systems with their references, as for 'train labels': the "
+        "similarity with the source learns to follow that with the reference",
+    )
     _add_output(parser)
     _add_settings(parser, EncoderConfig)
     parser.set_defaults(run=_train_encoder)
@@ -83,6 +95,8 @@ def _train_encoder(args: argparse.Namespace) -> None:
         text=text,
         begin=args.begin,
         judged=args.judged,
+        outputs=args.outputs or (),
+        student=args.student,
         config=options.settings_of(args, EncoderConfig),
     )
     _print_folder(run, folder)

@@ -120,6 +120,9 @@ class EncoderConfig(Steps):
         0.5, "share of the texts of these steps that are worsened, as bad translations are"
     )
     words: float = setting(0.1, "how often word lists are drawn, relative to text")
+    outputs_share: float = setting(
+        0.5, "share of the steps that read outputs of systems, where there are any"
+    )
     characters: int = setting(
         3_000_000, "characters per language from which the vocabulary is made"
     )

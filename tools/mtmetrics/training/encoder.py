@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from mtmetrics.artifacts.models import model_folder, pretrained
+from mtmetrics.artifacts.models import language_tokenizers, model_folder, pretrained
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.judgements.judged import Judged
-from mtmetrics.training import corpus, vocabulary
+from mtmetrics.training import corpus, labels, vocabulary
 from mtmetrics.training.configs import EncoderConfig
 from mtmetrics.training.objective import (
     Distillation,
@@ -47,6 +47,8 @@ def train_encoder(
     begin: str | Path,
     *,
     judged: Sequence[str | Path] = (),
+    outputs: Sequence[str | Path] = (),
+    student: str | Path | None = None,
     config: EncoderConfig,
 ) -> Path:
     """Cuts a multilingual encoder to the languages of parallel text, trains it, and writes its
@@ -63,6 +65,10 @@ def train_encoder(
             language pair; one side is English, e.g. ``de-en.jsonl.gz``.
         begin: a multilingual encoder of the BERT architecture with a Unigram vocabulary, such as
             intfloat/multilingual-e5-small.
+        outputs: files of outputs of systems with their references, see `labels.read_outputs`. Those
+            of judged sources are left out.
+        student: an encoder that an earlier call made of the same original. It is trained further, in
+            place of the original's lowest layers.
 
     Raises:
         InputError: a pair without English, another architecture, or fewer layers than are asked
@@ -70,10 +76,12 @@ def train_encoder(
         MTMetricsError: the training diverged, or as all trainings.
     """
     folder = model_folder(begin)
+    student_folder = None if student is None else model_folder(student)
     run.open(
         config,
-        {"parallel": text.files, "judged": judged},
+        {"parallel": text.files, "judged": judged, "outputs": outputs},
         begin=pinned(begin, folder),
+        student=None if student_folder is None else pinned(str(student), student_folder),
         **text.chosen,
     )
     tokenizer, original = _load_original(begin, folder, config)
@@ -81,6 +89,9 @@ def train_encoder(
     data = dataclasses.replace(data, train=_into_english(data.train), held=_into_english(data.held))
 
     def cut_tokenizers() -> "dict[str, PreTrainedTokenizerFast]":
+        if student_folder is not None:
+            others, _ = pretrained("BertModel", student_folder, torch.float32)
+            return {"others": others, "english": language_tokenizers(student_folder)["en"]}
         return vocabulary.cut_tokenizers(
             _texts_by_language(data.train),
             tokenizer,
@@ -92,18 +103,40 @@ def train_encoder(
 
     tokenizers = run.tokenizers(cut_tokenizers)
     teacher = _with_vocabulary(original, tokenizers["others"], tokenizer)
-    student = copy.deepcopy(teacher)
-    student.encoder.layer = student.encoder.layer[: config.layers]
-    student.config.num_hidden_layers = config.layers
+    network = copy.deepcopy(teacher)
+    network.encoder.layer = network.encoder.layer[: config.layers]
+    network.config.num_hidden_layers = config.layers
+    if student_folder is not None:
+        _, trained = pretrained("BertModel", student_folder, torch.float32)
+        trained.pooler = None
+        network.load_state_dict(trained.state_dict())
     teacher.encoder.layer = teacher.encoder.layer[: config.target_layer]
     if not config.vector_lr:
-        student.embeddings.word_embeddings.requires_grad_(False)
-    trainer = _trainer(run, config, student, teacher, tokenizers, data)
+        network.embeddings.word_embeddings.requires_grad_(False)
+    outputs_by_pair = _outputs_by_pair(outputs, data.tests)
+    trainer = _trainer(run, config, network, teacher, tokenizers, data, outputs_by_pair)
     record = data.record() | train_and_judge(run, trainer)
     with run.artifact("multilingual encoder", "mtmetrics train encoder", **record) as temporary:
-        save_model(student, tokenizers["others"], temporary)
+        save_model(network, tokenizers["others"], temporary)
         vocabulary.save_tokenizer(tokenizers["english"], temporary / "languages" / "en")
     return run.output
+
+
+def _outputs_by_pair(
+    files: Sequence[str | Path],
+    tests: Sequence[Judged],
+) -> dict[str, list[list[labels.Output]]]:
+    """Reads outputs: language pair -> for each source its outputs, without sources of the judged
+    segments."""
+    judged_sources = {corpus.text_key(text) for segments in tests for text in segments.sources}
+    by_source: dict[tuple[str, str], list[labels.Output]] = {}
+    for output in labels.read_outputs(files) if files else []:
+        if corpus.text_key(output.source) not in judged_sources:
+            by_source.setdefault((output.pair, output.source), []).append(output)
+    by_pair: dict[str, list[list[labels.Output]]] = {}
+    for (pair, _), outputs_of_source in by_source.items():
+        by_pair.setdefault(pair, []).append(outputs_of_source)
+    return by_pair
 
 
 def _load_original(
@@ -196,6 +229,7 @@ def _trainer(
     teacher: "BertModel",
     tokenizers: "Mapping[str, PreTrainedTokenizerFast]",
     data: corpus.DistillationText,
+    outputs: Mapping[str, Sequence[Sequence[labels.Output]]],
 ) -> Judging:
     """The trainer of a student, which evaluates on held-back pairs and judged segments. Word vectors
     have a learning rate of their own."""
@@ -240,6 +274,8 @@ def _trainer(
             run.seed,
             config.english,
             config.worsened,
+            outputs,
+            config.outputs_share,
         ),
         eval_dataset=held_back,
         optimizers=(torch.optim.AdamW(groups, betas=(0.9, 0.98), fused=True), None),

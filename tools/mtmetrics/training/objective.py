@@ -6,7 +6,7 @@
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -14,7 +14,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from mtmetrics.checks import language_pair
 from mtmetrics.training.corpus import WORD_LISTS, Pair, text_key
+from mtmetrics.training.labels import Output
 from mtmetrics.training.trainers import PlannedBatches
 
 if TYPE_CHECKING:
@@ -31,6 +33,8 @@ _CHANGES = {
 }
 # The highest chance of a word of a worsened text to change.
 _HIGHEST_CHANCE = 0.5
+# So many outputs of one source meet in a batch at most.
+_OUTPUTS_PER_SOURCE = 2
 # Weight of the old value when a batch updates the running mean of the teacher's vectors.
 _MEAN_MOMENTUM = 0.99
 # Replaces the cosine of a pair of vectors that must not be matched, such as padding. It lies below
@@ -54,6 +58,9 @@ class SentenceBatches(PlannedBatches):
     left untranslated. It knows the other language too, so from the word itself it would teach the
     student to treat it as translated.
 
+    Other steps read outputs of translation systems with their references, all of one language pair.
+    The student reads source and output, the teacher reference and output.
+
     Attributes:
         plan: the numbers of the pairs of every step. The pairs of a step are all sentences, or all
             single words of a word list.
@@ -63,6 +70,8 @@ class SentenceBatches(PlannedBatches):
         seed: seed of all draws: which steps have English texts alone, and how texts are worsened.
         english_only_share: share of the steps with sentences that have English texts alone.
         worsened_share: share of the texts of these steps that are worsened.
+        outputs: language pair -> for each source its outputs.
+        outputs_share: share of the steps that read outputs, if there are any.
     """
 
     pairs: Sequence[Pair]
@@ -71,10 +80,14 @@ class SentenceBatches(PlannedBatches):
     seed: int
     english_only_share: float = 0.0
     worsened_share: float = 0.0
+    outputs: Mapping[str, Sequence[Sequence[Output]]] = field(default_factory=dict)
+    outputs_share: float = 0.0
 
     def __getitem__(self, step: int) -> dict[str, Tensor]:
         """Makes the arguments of `Distillation.forward` for a step."""
         rng = np.random.default_rng((self.seed, step))
+        if self.outputs and rng.random() < self.outputs_share:
+            return self._output_batch(len(self.plan[step]), rng)
         pairs = [self.pairs[index] for index in self.plan[step]]
         has_words = pairs[0].group.endswith(WORD_LISTS)
         if rng.random() < self.english_only_share and not has_words:
@@ -106,6 +119,29 @@ class SentenceBatches(PlannedBatches):
             teacher_ids[row, pieces] = self.tokenizers["english"].unk_token_id
         return batch | {"teacher_ids": teacher_ids}
 
+    def _output_batch(self, size: int, rng: np.random.Generator) -> dict[str, Tensor]:
+        """Makes the arguments of a step with `size` outputs of a language pair, at most."""
+        # Small pairs are drawn more often than their share, so that they are learned too.
+        weights = np.sqrt([len(sources) for sources in self.outputs.values()])
+        pair = list(self.outputs)[rng.choice(len(weights), p=weights / weights.sum())]
+        outputs: list[Output] = []
+        for source in rng.permutation(len(self.outputs[pair])):
+            outputs_of_source = self.outputs[pair][source]
+            order = rng.permutation(len(outputs_of_source))[:_OUTPUTS_PER_SOURCE]
+            outputs += [outputs_of_source[number] for number in order]
+            if len(outputs) >= size:
+                break
+        source_tokenizer, target_tokenizer = (
+            "english" if language == "en" else "others" for language in language_pair(pair)
+        )
+        translations = [output.translation for output in outputs[:size]]
+        sources = [output.source for output in outputs[:size]]
+        references = [output.reference for output in outputs[:size]]
+        batch = _model_inputs(self._tokenised(target_tokenizer, translations), "target")
+        batch |= _model_inputs(self._tokenised(source_tokenizer, sources), "source")
+        batch |= _model_inputs(self._tokenised(target_tokenizer, references), "reference")
+        return batch | {"teacher_ids": batch["target_ids"]}
+
     def _tokenised(self, language: str, texts: list[str]) -> "BatchEncoding":
         """Cuts texts into pieces, padded to one length. `language` is ``english`` or ``others``."""
         return self.tokenizers[language](
@@ -120,7 +156,8 @@ class SentenceBatches(PlannedBatches):
 
 
 def _model_inputs(encoded: "BatchEncoding", side: str) -> dict[str, Tensor]:
-    """Makes the arguments of `Distillation.forward` for a side, ``source`` or ``target``.
+    """Makes the arguments of `Distillation.forward` for a side: ``source``, ``target`` or
+    ``reference``.
 
     There are three, (n, t) each: the numbers of the pieces, a mask of pieces that are no padding,
     and a mask of pieces that are neither padding nor special tokens.
@@ -222,6 +259,11 @@ class Distillation(nn.Module):
     - The mean vectors of a source and of its translation are nearer to each other than to those of
       the other pairs of the batch: InfoNCE (weight 1).
 
+    A batch of outputs with references has another loss. The similarities of the outputs with their
+    sources, as the student sees them, shall rise with those with their references, as the teacher
+    sees them: 1 - Pearson's r over the batch, of the tokens' nearest cosines and of the cosines of
+    mean vectors.
+
     Args:
         student: an encoder, cut off at its last layer.
         teacher: the frozen original, cut off at the layer that teaches; its weights are no part of
@@ -265,6 +307,9 @@ class Distillation(nn.Module):
         source_mask: Tensor | None = None,
         source_content: Tensor | None = None,
         shares_text: Tensor | None = None,
+        reference_ids: Tensor | None = None,
+        reference_mask: Tensor | None = None,
+        reference_content: Tensor | None = None,
     ) -> dict[str, Tensor]:
         """Computes the loss of a batch.
 
@@ -273,7 +318,7 @@ class Distillation(nn.Module):
         that could be told apart from words of other sentences.
 
         Args:
-            target_ids: (n, t) pieces of the English texts.
+            target_ids: (n, t) pieces of the English texts, or of outputs.
             target_mask: (n, t) bool, pieces that are no padding.
             target_content: (n, t) bool, pieces that are neither padding nor special tokens.
             teacher_ids: (n, t) the same pieces as the teacher reads them.
@@ -281,10 +326,23 @@ class Distillation(nn.Module):
             source_mask: (n, s) bool, pieces that are no padding.
             source_content: (n, s) bool, pieces that are neither padding nor special tokens.
             shares_text: (n, n) bool, two pairs of the batch that have a side in common.
+            reference_ids: (n, r) pieces of the references of outputs; None in a step without them.
+            reference_mask: (n, r) bool, pieces that are no padding.
+            reference_content: (n, r) bool, not used.
 
         Returns:
             ``loss`` -> the loss.
         """
+        if reference_ids is not None:
+            with torch.no_grad():
+                goals = self._teach(teacher_ids, target_mask) - self.target_mean
+                reference_goals = self._teach(reference_ids, reference_mask) - self.target_mean
+            labels = token_similarity(reference_goals, reference_mask, goals, target_mask)
+            source = encode(self.student, source_ids, source_mask)
+            target = encode(self.student, target_ids, target_mask)
+            by_token = token_similarity(source, source_mask, target, target_mask)
+            by_mean = (unit_means(source, source_mask) * unit_means(target, target_mask)).sum(-1)
+            return {"loss": 2 - pearson(by_token, labels) - pearson(by_mean, labels)}
         goals = self._goals(teacher_ids, target_mask)
         english = encode(self.student, target_ids, target_mask)
         english_cosines = functional.cosine_similarity(english, goals, dim=-1)
@@ -315,13 +373,17 @@ class Distillation(nn.Module):
         """Computes the goals of pieces, (n, t, d): the teacher's vectors less their running mean.
         In training, the batch updates the mean first."""
         with torch.no_grad():
-            vectors = encode(self._teacher[0].to(ids.device), ids, mask).float()
+            vectors = self._teach(ids, mask)
             if self.training:
                 self.batches += 1
                 # The first batches count alike, so that the zeros of the start have no weight.
                 batch_weight = max(1 - _MEAN_MOMENTUM, 1 / float(self.batches))
                 self.target_mean += batch_weight * (vectors[mask].mean(0) - self.target_mean)
             return vectors - self.target_mean
+
+    def _teach(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """Computes the teacher's vectors of pieces, (n, t, d) float32."""
+        return encode(self._teacher[0].to(ids.device), ids, mask).float()
 
     def _negative_cosines(
         self,
@@ -413,6 +475,13 @@ def token_similarity(
     source_mean = (source_cosines * source_mask).sum(1) / source_mask.sum(1)
     target_mean = (target_cosines * target_mask).sum(1) / target_mask.sum(1)
     return (source_mean + target_mean) / 2
+
+
+def pearson(values: Tensor, labels: Tensor) -> Tensor:
+    """Computes Pearson's r of two vectors, in float32; 0 if one of them is constant."""
+    values, labels = values.float(), labels.float()
+    values, labels = values - values.mean(), labels - labels.mean()
+    return functional.cosine_similarity(values, labels, dim=0)
 
 
 def symmetric_loss(similarities: Tensor, shares_text: Tensor) -> Tensor:
