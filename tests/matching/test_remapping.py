@@ -74,6 +74,18 @@ def test_fitted_compositions_bring_pairs_closer_step_by_step() -> None:
     assert gaps[1] < gaps[0] < np.linalg.norm(source - target)
 
 
+@pytest.mark.parametrize("kind", ["clp", "umd"])
+def test_the_reverse_is_the_map_that_is_fitted_from_target_to_source(kind: str) -> None:
+    generator = np.random.default_rng(0)
+    source, target = generator.normal(size=(2, 40, 6))
+    reverse = Remapping.fit(kind, source, target, META).reverse()
+    fitted = Remapping.fit(kind, target, source)
+    np.testing.assert_allclose(reverse.source[0], fitted.source[0], atol=1e-5)
+    assert (reverse.meta["lp"], reverse.meta["reverse_of"]) == ("en-de", "de-en")
+    with pytest.raises(InputError, match="a composition cannot be reversed"):
+        Remapping.fit("clp+umd", source, target).reverse()
+
+
 def test_sides() -> None:
     matrix, other, directions = (rotation(seed).astype(np.float32) for seed in (1, 2, 3))
     direction = directions[0]
@@ -134,6 +146,18 @@ def test_files_round_trip(tmp_path: Path, kind: str) -> None:
         np.array_equal(one, two) for one, two in zip(loaded.source, fitted.source, strict=True)
     )
     assert [path.name for path in tmp_path.iterdir()] == ["de-en.safetensors"]
+
+
+def test_a_file_in_half_precision_is_half_as_large(tmp_path: Path) -> None:
+    generator = np.random.default_rng(0)
+    fitted = Remapping.fit("clp", *generator.normal(size=(2, 300, 128)), META)
+    fitted.save(tmp_path / "whole.safetensors")
+    fingerprint = fitted.save(tmp_path / "half.safetensors", "float16")
+    whole, half = (tmp_path / f"{name}.safetensors" for name in ("whole", "half"))
+    assert whole.stat().st_size / half.stat().st_size == pytest.approx(2, abs=0.05)
+    loaded = Remapping.load(half)
+    assert loaded.fingerprint == fingerprint != fitted.fingerprint
+    np.testing.assert_allclose(loaded.source[0], fitted.source[0], atol=1e-3)
 
 
 def test_damaged_and_foreign_files(tmp_path: Path) -> None:

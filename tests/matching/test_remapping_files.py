@@ -11,7 +11,7 @@ import pytest
 
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.matching.remapping import Remapping
-from mtmetrics.matching.remapping_files import load_map, map_file_name
+from mtmetrics.matching.remapping_files import load_map, map_file_name, map_meta
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.xmoverscore import XMoverScore
@@ -259,6 +259,25 @@ def test_a_folder_with_layers(tmp_path, model):
             .argmax()
             == layer
         )
+
+
+def test_a_folder_serves_both_directions_and_compositions(tmp_path, encoder):
+    generator = np.random.default_rng(0)
+    pairs = generator.normal(size=(2, 40, 16))
+    meta = map_meta(encoder, "de-en")
+    clp, umd = (Remapping.fit(kind, *pairs, meta) for kind in ("clp", "umd"))
+    clp.save(tmp_path / "de-en.clp.safetensors")
+    umd.save(tmp_path / "de-en.umd.safetensors")
+    back = load_map(tmp_path, "en-de", "clp", encoder)
+    assert back.meta["lp"] == "en-de"
+    np.testing.assert_array_equal(back.source[0], clp.source[0].T)
+    vectors = generator.normal(size=(5, 16)).astype(np.float32)
+    composed = load_map(tmp_path, "en-de", "clp+umd", encoder)
+    np.testing.assert_array_equal(composed.apply(vectors), umd.apply(back.apply(vectors)))
+    fitted = Remapping.fit("clp+umd", *pairs, meta)
+    fitted.save(tmp_path / "de-en.clp+umd.safetensors")
+    loaded = load_map(tmp_path, "de-en", "clp+umd", encoder)
+    assert loaded.fingerprint == fitted.fingerprint
 
 
 def test_an_unknown_artifact_and_a_cache_that_cannot_be_made(published, encoder, tmp_path):

@@ -91,6 +91,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="folder for the maps; maps of other language pairs in it are kept",
     )
     parser.add_argument("--overwrite", action="store_true", help="replace maps of the same name")
+    parser.add_argument(
+        "--half",
+        action="store_true",
+        help="store the numbers in half precision: files of half the size",
+    )
     options.add_seed(parser, "the choice of sentences")
     options.add_model_options(parser)
     parser.set_defaults(run=run)
@@ -150,11 +155,11 @@ def _fit(args: argparse.Namespace, files: Mapping[str, Path]) -> list[Document]:
     documents = []
     for kind, path in files.items():
         remapping = Remapping.fit(kind, source, target, meta)
-        remapping.save(path)
+        fingerprint = remapping.save(path, "float16" if args.half else "float32")
         document = {
             "file": str(path),
             "kind": kind,
-            "fingerprint": remapping.fingerprint,
+            "fingerprint": fingerprint,
             "pairs": len(source),
         }
         if args.parallel:

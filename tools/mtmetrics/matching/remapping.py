@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from mtmetrics.checks import choice
+from mtmetrics.checks import choice, language_pair
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.models.packed import Level
 
@@ -144,20 +144,60 @@ class Remapping:
             mapped = apply(mapped, arrays[-1])
         return cls(kind, tuple(arrays), meta=dict(meta or {}, pairs=str(len(source))))
 
-    def save(self, path: str | Path) -> None:
+    def reverse(self) -> "Remapping":
+        """Returns the map of the opposite direction, for pairs (y, x) instead of (x, y).
+
+        It equals the map that is fitted on the swapped pairs: CLP's orthogonal matrix transposed,
+        UMD's direction as it is. Where each side has its own arrays, they change places. A
+        composition has no reverse, since its second step was fitted on mapped vectors.
+
+        Raises:
+            InputError: the map is a composition.
+        """
+        if "+" in self.kind:
+            raise InputError(f"map {self.kind}: a composition cannot be reversed", option="map")
+        meta = dict(self.meta)
+        if "lp" in meta:
+            source_language, target_language = language_pair(meta["lp"])
+            meta |= {"lp": f"{target_language}-{source_language}", "reverse_of": meta["lp"]}
+        if self.target:
+            return Remapping(self.kind, self.target, self.source, meta)
+        return Remapping(self.kind, tuple(array.T for array in self.source), meta=meta)
+
+    def save(self, path: str | Path, dtype: Literal["float32", "float16"] = "float32") -> str:
         """Writes a safetensors file with the arrays and, as its metadata, kind, fingerprint and
-        `meta`."""
+        `meta`.
+
+        Args:
+            path: the file to write.
+            dtype: number format of the arrays in the file. Half precision rounds them.
+
+        Returns:
+            The fingerprint of the numbers that the file holds.
+        """
         from safetensors.numpy import save
 
         from mtmetrics.io.atomic import write_atomic
         from mtmetrics.io.checksums import with_sorted_metadata
 
-        sides = {"source": self.source, "target": self.target}
-        tensors = {
-            f"{side}.{step}": array for side in sides for step, array in enumerate(sides[side])
+        rounded = {
+            side: tuple(array.astype(dtype) for array in getattr(self, side))
+            for side in ("source", "target")
         }
-        meta = {"format": _FORMAT, "kind": self.kind, "fingerprint": self.fingerprint, **self.meta}
+        stored = dataclasses.replace(self, **rounded)
+        tensors = {
+            f"{side}.{step}": array
+            for side, arrays in rounded.items()
+            for step, array in enumerate(arrays)
+        }
+        meta = {
+            "format": _FORMAT,
+            "kind": stored.kind,
+            "fingerprint": stored.fingerprint,
+            **stored.meta,
+        }
         write_atomic(path, with_sorted_metadata(save(tensors, metadata=meta)))
+        return stored.fingerprint
 
     @classmethod
     def load(cls, path: str | Path) -> "Remapping":

@@ -185,8 +185,9 @@ def load_map(
     Args:
         artifact: a map file, a folder of maps (or of folders such as ``layer-12`` with maps), the
             name of an artifact in the catalog, or a Hub repository ``ORG/NAME``. A published map is
-            fetched and converted on first use; of a composition, which nobody published, both
-            steps, which are applied one after the other.
+            fetched and converted on first use. A composition that the artifact does not hold is
+            made of its two steps. A map for the opposite direction is reversed, unless the authors
+            of XMoverScore published it.
         lang_pair: such as ``"de-en"``.
         kind: one of `mtmetrics.matching.remapping.KINDS`.
         encoder: the encoder in use.
@@ -207,16 +208,26 @@ def load_map(
         )
     choice("level", level, LEVELS)
     wanted_pair, lang_pair = lang_pair, _pair_of_map(artifact, lang_pair, kind, encoder, level)
-    if _is_composed(artifact, lang_pair, kind, encoder, level):
-        first, second = (
-            load_map(artifact, lang_pair, step, encoder, local_files_only=local_files_only)
-            for step in kind.split("+")
-        )
-        return Remapping(
-            kind,
-            (*first.source, *second.source),
-            meta=first.meta | {"composed": "of published steps"},
-        )
+    if not _holds(artifact, lang_pair, kind, encoder, level):
+        options: dict[str, Any] = {
+            "level": level,
+            "revision": revision,
+            "local_files_only": local_files_only,
+        }
+        steps = kind.split("+")
+        if len(steps) == 2 and all(
+            _holds(artifact, lang_pair, step, encoder, level)
+            or _holds_reverse(artifact, lang_pair, step, encoder, level)
+            for step in steps
+        ):
+            first, second = (
+                load_map(artifact, lang_pair, step, encoder, **options) for step in steps
+            )
+            meta = first.meta | {"composed": "of separate steps"}
+            return Remapping(kind, (*first.source, *second.source), meta=meta)
+        if _holds_reverse(artifact, lang_pair, kind, encoder, level):
+            opposite_pair = _opposite(lang_pair)
+            return load_map(artifact, opposite_pair, kind, encoder, **options).reverse()
     path = _find(artifact, lang_pair, kind, encoder, level, revision, local_files_only)
     remapping = Remapping.load(path)
     if fingerprint not in (None, remapping.fingerprint):
@@ -252,18 +263,37 @@ def _pair_of_map(
     return next(local, standard)
 
 
-def _is_composed(
+def _holds(artifact: str | Path, lang_pair: str, kind: str, encoder: Encoder, level: Level) -> bool:
+    """Whether an artifact has a map for exactly this pair and kind: on this machine, in the catalog,
+    or published by the authors of XMoverScore."""
+    name = map_file_name(lang_pair, kind, level)
+    if _local_map(artifact, name, encoder) is not None:
+        return True
+    entry = catalog().get(str(artifact))
+    if entry is None:
+        return False
+    is_published = level == "word" and (encoder.layer, lang_pair, kind) in published_maps(entry)
+    return is_published or name in entry.files
+
+
+def _holds_reverse(
     artifact: str | Path, lang_pair: str, kind: str, encoder: Encoder, level: Level
 ) -> bool:
-    """Whether a map has to be made of published ones."""
+    """Whether an artifact has the map of the opposite direction, and it may be reversed.
+
+    A composition has no reverse. A published map is used as it was published."""
     entry = catalog().get(str(artifact))
-    if "+" not in kind or level != "word" or entry is None or entry.origin is None:
-        return False
-    published = published_maps(entry)
-    steps = [(encoder.layer, lang_pair, step) in published for step in kind.split("+")]
     return (
-        all(steps) and _local_map(artifact, map_file_name(lang_pair, kind, level), encoder) is None
+        "+" not in kind
+        and not (entry and entry.origin)
+        and _holds(artifact, _opposite(lang_pair), kind, encoder, level)
     )
+
+
+def _opposite(lang_pair: str) -> str:
+    """The language pair of the opposite direction: ``en-de`` for ``de-en``."""
+    source_language, target_language = language_pair(lang_pair)
+    return f"{target_language}-{source_language}"
 
 
 def _local_map(artifact: str | Path, name: str, encoder: Encoder) -> Path | None:
