@@ -163,7 +163,7 @@ class SentSim(WordScorer):
         super().__init__(settings=settings, **options)
         settings = self.settings
         self.words, self.sentences = words, sentences
-        self.encoder_layers = words.depth
+        self.encoder_depth = words.depth
         self.dtype = words.dtype
         self.parts = _part_names(settings)
         self.weights = self._checked_weights(settings.w1, settings.w2)

@@ -271,7 +271,7 @@ class UScore(WordScorer):
         self.translator = translator
         self.sentence_encoder = sentences
         self.back_translator = back_translator
-        self.encoder_layers = None if words is None else words.encoder_layers
+        self.encoder_depth = None if words is None else words.encoder_depth
         encoder = self._used_sentence_encoder
         if words is not None and self.word_weights:
             encoder = words.encoder
@@ -615,7 +615,12 @@ def _load_word_scorer(
     # XMoverScore calls the masses of n-grams weights; here weights are those of the parts.
     masses = choice("masses", score_table.get("masses", "uniform"), ("uniform", "norm"))
     remapping = load_remapping(
-        preset, models, encoder, settings.lang_pair, kind=settings.map, location=settings.maps
+        preset,
+        models,
+        encoder,
+        settings.lang_pair,
+        map_kind=settings.map,
+        map_location=settings.maps,
     )
     return XMoverScore(
         encoder,

@@ -501,7 +501,7 @@ class XMoverScore(WordScorer):
         self.variant = VARIANTS[settings.variant]
         self.similarity = settings.similarity
         self.encoder = encoder
-        self.encoder_layers = encoder.depth
+        self.encoder_depth = encoder.depth
         self.dtype = encoder.dtype
         self.target_encoder = encoder if target_encoder is None else target_encoder
         if self.target_encoder.dim != encoder.dim:
@@ -547,8 +547,8 @@ class XMoverScore(WordScorer):
             models,
             encoder,
             settings.lang_pair,
-            kind=settings.map,
-            location=settings.maps,
+            map_kind=settings.map,
+            map_location=settings.maps,
             level="sentence" if is_cosine else "word",
         )
         language_model, lm_weight = load_language_model(
