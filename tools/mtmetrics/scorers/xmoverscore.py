@@ -508,7 +508,7 @@ class XMoverScore(WordScorer):
         self.variant = VARIANTS[settings.variant]
         self.similarity = settings.similarity
         self.encoder = encoder
-        self.encoder_layers = encoder.depth
+        self.encoder_depth = encoder.depth
         self.dtype = encoder.dtype
         self.target_encoder = encoder if target_encoder is None else target_encoder
         if self.target_encoder.dim != encoder.dim:
