@@ -194,7 +194,7 @@ def measure_mbr(root: Path, report: Report, lists: int = 10) -> None:
 
     def fresh() -> Any:
         scorer = load_scorer("sentsim", "mini", setting="mt-ref", pool=ModelPool(device="cpu"))
-        scorer.words._cache.limit = 0  # texts of an earlier call are not remembered
+        scorer.word_encoder._cache.limit = 0  # texts of an earlier call are not remembered
         scorers.append(scorer)
         return scorer
 
@@ -211,11 +211,12 @@ def measure_mbr(root: Path, report: Report, lists: int = 10) -> None:
         return [int(np.argmax(values)) for values in sums]
 
     assert once() == per_reference()
-    before = [scorer.words.counts.computed for scorer in scorers]
+    before = [scorer.word_encoder.counts.computed for scorer in scorers]
     once()
     per_reference()
     done = [
-        scorer.words.counts.computed - count for scorer, count in zip(scorers, before, strict=True)
+        scorer.word_encoder.counts.computed - count
+        for scorer, count in zip(scorers, before, strict=True)
     ]
     distinct = sum(map(len, candidates))
     report.add("candidates per list, mean", distinct / len(candidates))

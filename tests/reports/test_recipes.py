@@ -261,7 +261,7 @@ class _Depth:
     """A pool whose scorers have encoders of a number of layers."""
 
     def __init__(self, depth: int | None) -> None:
-        self.encoder_layers = depth
+        self.encoder_depth = depth
 
 
 @pytest.mark.parametrize(("depth", "layer"), [(6, 5), (12, 10), (24, 20), (4, 3), (None, None)])

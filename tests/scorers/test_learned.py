@@ -13,7 +13,7 @@ from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.models.networks import FEATURES, feature_count
 from mtmetrics.models.regressor import Regressor, RegressorSettings
 from mtmetrics.models.token_encoder import TokenEncoder
-from mtmetrics.scorers.learned import LearnedScore, pair_features
+from mtmetrics.scorers.learned import LearnedScorer, pair_features
 from mtmetrics.scorers.registry import load_scorer
 from mtmetrics.scorers.words import require_word_scorer
 
@@ -52,12 +52,12 @@ def artifact(folder: Path, encoder: Path, **options: object) -> Path:
 
 
 @pytest.fixture
-def scorer(tmp_path: Path, tiny_encoder: Path) -> LearnedScore:
+def scorer(tmp_path: Path, tiny_encoder: Path) -> LearnedScorer:
     return load_scorer("esim", regressor=str(artifact(tmp_path / "esim", tiny_encoder)))
 
 
 def test_each_segment_scores_as_if_alone(
-    scorer: LearnedScore, monkeypatch: pytest.MonkeyPatch
+    scorer: LearnedScorer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert scorer.signature.startswith("esim|against:reference|reg:esim#")
     assert (
@@ -76,7 +76,7 @@ def test_each_segment_scores_as_if_alone(
     assert results["b"].segments[2] == pytest.approx(together[2], abs=1e-5)
 
 
-def test_the_members_read_their_own_mix(scorer: LearnedScore, tiny_encoder: Path) -> None:
+def test_the_members_read_their_own_mix(scorer: LearnedScorer, tiny_encoder: Path) -> None:
     """Computes the score by hand: every layer, mixed and read member by member."""
     layers = TokenEncoder(tiny_encoder, mix=np.eye(3)).encode([REFERENCES[0], PREDICTIONS[0]])
     network, last = (
@@ -102,7 +102,7 @@ def test_the_members_read_their_own_mix(scorer: LearnedScore, tiny_encoder: Path
     )
 
 
-def test_blank_sides_get_the_floor(scorer: LearnedScore) -> None:
+def test_blank_sides_get_the_floor(scorer: LearnedScorer) -> None:
     with pytest.warns(UserWarning, match="blank|empty"):
         result = scorer.score(["", "the house", "a dog"], references=["the house", " ", "a dog"])
     assert result.segments[:2].tolist() == [-2.0, -2.0]

@@ -127,11 +127,11 @@ def test_words_and_sentences_come_from_one_pass(pool: ModelPool) -> None:
     references, good = (
         [f"Then: {text}" for text in texts] for texts in (REFERENCES, GOOD)
     )  # which nobody has read yet
-    before = scorer.words.counts.tokens
+    before = scorer.word_encoder.counts.tokens
     assert scorer.score(good, references=references).segments == pytest.approx(
         apart.score(good, references=references).segments, abs=1e-5
     )
-    assert scorer.words.counts.tokens == before + len(
+    assert scorer.word_encoder.counts.tokens == before + len(
         words.encode([*references, *good], "en").token_ids
     )
 

@@ -5,10 +5,10 @@ import numpy as np
 from mtmetrics._version import __version__
 from mtmetrics.matching.remapping import Remapping
 from mtmetrics.scorers.signature import (
-    extended,
     map_name,
     model_name,
     signature,
+    with_fields,
     with_references,
 )
 
@@ -19,7 +19,7 @@ def test_fields_without_a_value_are_left_out() -> None:
 
 
 def test_more_fields_stand_before_the_version() -> None:
-    assert extended("chrf|nc:6|v:2.0.0", "degenerate:floor", "x:y") == (
+    assert with_fields("chrf|nc:6|v:2.0.0", "degenerate:floor", "x:y") == (
         "chrf|nc:6|degenerate:floor|x:y|v:2.0.0"
     )
 

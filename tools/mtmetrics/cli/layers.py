@@ -49,7 +49,7 @@ def layer_studies(
     if spec is None:
         raise InputError(f"{entry.title}: {entry.why_not}")
     pool = options.model_pool(args)
-    layers = chosen_layers(args.layers, spec.load(pool, files[0].lang_pair).encoder_layers)
+    layers = chosen_layers(args.layers, spec.load(pool, files[0].lang_pair).encoder_depth)
     studies = {}
     for layer in messages.progress(layers, desc="layers", unit="layer"):
         row = dataclasses.replace(entry, metric=spec.having(layer=layer))

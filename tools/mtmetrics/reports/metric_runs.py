@@ -12,7 +12,7 @@ from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.baselines import corpus_bleu
 from mtmetrics.scorers.results import MetricResult, join_turns, segments_per_batch
 from mtmetrics.scorers.side import FIELD_OF_COLUMN
-from mtmetrics.scorers.signature import extended
+from mtmetrics.scorers.signature import with_fields
 from mtmetrics.scorers.spec import MetricSpec
 
 SCORE = "score"
@@ -271,7 +271,7 @@ def _signed(result: MetricResult, file: Judged) -> MetricResult:
     """A result whose signature says what was done to the texts of the file."""
     if file.prepared is None:
         return result
-    return dataclasses.replace(result, signature=extended(result.signature, file.prepared))
+    return dataclasses.replace(result, signature=with_fields(result.signature, file.prepared))
 
 
 def _compared(scorer: Scorer, file: Judged, metric: str) -> dict[str, list[str]]:

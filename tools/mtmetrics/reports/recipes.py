@@ -166,7 +166,7 @@ class RecipeRow:
         if self.layer is None or spec is None or "layer" in dict(spec.options):
             return entry
         try:
-            depth = spec.load(pool, lang_pair).encoder_layers
+            depth = spec.load(pool, lang_pair).encoder_depth
         except MTMetricsError:
             # The run of the row says why.
             return entry

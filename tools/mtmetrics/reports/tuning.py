@@ -423,7 +423,7 @@ class _Search:
             without_layer = dataclasses.replace(metric, options=tuple(options.items()))
             try:
                 scorer = without_layer.load(self._pool, self.files[0].lang_pair)
-                self._depths[metric] = scorer.encoder_layers or 0
+                self._depths[metric] = scorer.encoder_depth or 0
             except (InputError, ArtifactError):
                 # The user reads this error when the metric itself is tried.
                 self._depths[metric] = 0

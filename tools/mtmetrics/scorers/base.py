@@ -24,7 +24,7 @@ from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.progress import report_progress
 from mtmetrics.scorers.batch import Batch, Languages, References
 from mtmetrics.scorers.degenerate import any_degenerate, find_degenerate, signature_field
-from mtmetrics.scorers.preset_tables import refuse_other_languages
+from mtmetrics.scorers.preset_tables import check_supported_pair
 from mtmetrics.scorers.reloading import Origin, shared_pool
 from mtmetrics.scorers.results import (
     BATCH_SEGMENTS,
@@ -38,8 +38,8 @@ from mtmetrics.scorers.results import (
 from mtmetrics.scorers.settings import Settings as BaseSettings
 from mtmetrics.scorers.settings import refuse_unknown_options
 from mtmetrics.scorers.side import Options, Side, SideChoice, Table, resolve_side
-from mtmetrics.scorers.signature import extended, with_references
 from mtmetrics.scorers.signature import signature as format_signature
+from mtmetrics.scorers.signature import with_fields, with_references
 
 
 class Scorer(abc.ABC):
@@ -50,8 +50,11 @@ class Scorer(abc.ABC):
     models. ``__init__`` takes models that are loaded already, and the options for which no model has
     to be loaded.
 
-    The path of a text: `score` checks the texts and makes a `Batch`, `score_batches` splits it,
-    `compute` gives the scores of a batch, and `_results` makes results from these.
+    Texts are processed in four steps: `score` checks them and makes a `Batch`; `Batch.slices` splits
+    it; `compute` gives the scores of each slice; and `_results` makes results from these.
+
+    If segments have several references, a batch has rows: a row is a segment with one of its
+    references. The row with the best score counts.
 
     The score of some metrics is combined from parts, such as a similarity and the likelihood of a
     language model.
@@ -69,8 +72,7 @@ class Scorer(abc.ABC):
         metric: name of the metric.
         Settings: the class of its settings.
         sides: the sides that it can compare translations with.
-        usual: the default side, if the texts of several sides are given and the user does not
-            choose; None if the user has to choose.
+        usual: the default side, for a user who does not choose; None if the user has to choose.
         usual_preset: the default preset; None if the metric needs none.
         takes_presets: whether the user may name a preset.
         preset_keys: name of a table of a preset -> the keys that it may hold, besides those of
@@ -79,7 +81,7 @@ class Scorer(abc.ABC):
         keeps_invisible: whether `compute` gets the texts unchanged, so that third-party code reports
             the same numbers as it does elsewhere. Other metrics get them without invisible
             characters that carry no meaning, see `mtmetrics.io.visible_text`.
-        scale: range of a segment's score, as documentation shows it.
+        scale: description of the range of a segment's score in documentation.
         parts_help: description of the parts of a score in documentation; empty without parts.
         alignments_help: description of alignments in documentation; empty for a metric that aligns
             no words.
@@ -93,13 +95,12 @@ class Scorer(abc.ABC):
             input cannot be scored in pieces, and means of systems cannot be compared, since each
             depends on the other segments of its system.
         batch_segments: the number of segments in a batch.
-        encoder_layers: the number of layers of the word encoder, if the user may choose one; else
-            None.
+        encoder_depth: the number of layers of the encoder, if the user may choose one; else None.
         dtype: number format of the encoder; None without an encoder.
         floor: the score of a segment in which a text is blank. Metrics whose scores have parts
             define `floor_with_parts` instead.
-        floor_degenerate: whether output that is not a translation gets the floor score, such as a
-            copy of the source or a loop, see `mtmetrics.scorers.degenerate`.
+        floor_degenerate: whether degenerate output, such as a copy of the source or a text that
+            repeats itself, gets the floor score; see `mtmetrics.scorers.degenerate`.
         origin: the arguments of the `load` call that made it; None if it was made from objects.
     """
 
@@ -124,7 +125,7 @@ class Scorer(abc.ABC):
     side_in_signature: Side | None = None
     has_independent_segments: bool = True
     batch_segments: int = BATCH_SEGMENTS
-    encoder_layers: int | None = None
+    encoder_depth: int | None = None
     dtype: str | None = None
     floor: float
     floor_degenerate: bool = False
@@ -141,8 +142,8 @@ class Scorer(abc.ABC):
 
         Args:
             lang_pair: such as ``"de-en"``.
-            settings: all settings, which replace `lang_pair` and `options`; None to make them from
-                these.
+            settings: all settings, which replace `lang_pair` and `options`; None to build them from
+                `lang_pair` and `options`.
             **options: options for which no model has to be loaded; and `against`, if the metric can
                 compare with several sides.
         """
@@ -224,13 +225,11 @@ class Scorer(abc.ABC):
         """
         if not isinstance(systems, Mapping):
             raise InputError(
-                f"systems: a dictionary, name -> translations, is needed, got {shown(systems)}"
+                f"systems: must be a dictionary of name -> translations, got {shown(systems)}"
             )
         if not systems:
             raise InputError("systems: empty; there is nothing to score")
-        texts_of_column = {"sources": sources, "references": references}
-        self._require_columns(texts_of_column)
-        columns: dict[str, Any] = {name: texts_of_column[name] for name in self.side.columns}
+        columns = self._needed_columns(sources, references)
         labels = {name: f"predictions of {name}" if name else "predictions" for name in systems}
         for name, texts in systems.items():
             columns[labels[name]] = texts
@@ -242,11 +241,20 @@ class Scorer(abc.ABC):
             self.iso_languages,
         )
 
-    def _require_columns(self, texts_of_column: Mapping[str, object]) -> None:
-        """Raises an `InputError` if a column that translations are compared with is missing."""
-        if any(texts_of_column[name] is None for name in self.side.columns):
-            needed = " and ".join(self.side.columns)
+    def _needed_columns(
+        self, sources: Sequence[str] | None, references: References | None
+    ) -> dict[str, Any]:
+        """Returns the columns that translations are compared with: name -> texts.
+
+        Raises:
+            InputError: one of them is missing.
+        """
+        texts_of_column = {"sources": sources, "references": references}
+        columns: dict[str, Any] = {name: texts_of_column[name] for name in self.side.columns}
+        if any(texts is None for texts in columns.values()):
+            needed = " and ".join(columns)
             raise InputError(f"{self.metric} compares predictions with {needed}; pass {needed}")
+        return columns
 
     def score_batches(self, batches: Iterable[Batch]) -> Iterator[list[MetricResult]]:
         """Scores batches of checked texts one after the other. Holds no texts or results in memory
@@ -256,39 +264,36 @@ class Scorer(abc.ABC):
             batches: batches of the same systems; may have columns that the metric does not read.
 
         Yields:
-            The result of each system of a batch. A metric that needs its whole input first yields
-            once, after the last batch.
+            The result of each system of a batch. A metric that needs the whole input before it can
+            score yields only once, after the last batch.
         """
         for batch in batches:
             row_batch, segment_of_row = self._with_needed_columns(batch).with_single_references()
             visible_batch = row_batch.without_invisible()
             scores = self.compute(row_batch if self.keeps_invisible else visible_batch)
-            yield self._results(visible_batch, segment_of_row, scores)
+            results = self._results(visible_batch, segment_of_row, scores)
+            report_progress("segments", sum(len(result.segments) for result in results))
+            yield results
 
     def _with_needed_columns(self, batch: Batch) -> Batch:
         """Returns the batch with only the columns that the metric reads, and with the languages of
         the scorer."""
-        texts_of_column: dict[str, Any] = {
-            "sources": batch.sources,
-            "references": batch.references,
-        }
-        self._require_columns(texts_of_column)
-        needed = {name: texts_of_column[name] for name in self.side.columns}
-        return Batch(batch.systems, languages=self.iso_languages, **needed)
+        columns = self._needed_columns(batch.sources, batch.references)
+        return Batch(batch.systems, languages=self.iso_languages, **columns)
 
     @abc.abstractmethod
     def compute(self, batch: Batch) -> list[PartScores]:
-        """Computes the scores of each system of a batch: the formula of the metric.
+        """Applies the formula of the metric. Returns the scores of each system of a batch.
 
         The batch has the columns that the metric compares with, one reference per segment, and
         texts without invisible characters (unless `keeps_invisible`). The caller gives segments
         with a blank text the floor score, whatever this method returns for them."""
 
     def combine_parts(self, parts: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Combines the parts of scores with the weights of the options.
+        """Combines the parts of scores with the weights that the options set.
 
-        Metrics with options that weigh parts (``mtmetrics.option(..., weighs=True)``) override this
-        method and call it in `compute`. ``mtmetrics evaluate --tune`` calls it, too, to try other
+        Metrics with such options (``mtmetrics.option(..., weighs=True)``) override this method and
+        call it in `compute`. ``mtmetrics evaluate --tune`` calls it, too, to try other
         weights without running a model.
 
         Args:
@@ -300,15 +305,15 @@ class Scorer(abc.ABC):
         raise NotImplementedError
 
     def floor_with_parts(self) -> tuple[float | None, dict[str, float]]:
-        """Returns score and parts of a segment in which a text is blank. A score of None means that
-        the segment keeps the score that `compute` gave it."""
+        """Returns the floor score and the parts of a segment in which a text is blank. If the floor
+        score is None, the segment keeps the score that `compute` gave it."""
         return self.floor, {}
 
     def require_floor(self) -> None:
-        """Checks that a floor score exists, if `floor_degenerate` asks for it.
+        """Checks that the metric has a floor score if `floor_degenerate` is set.
 
         Raises:
-            InputError: `floor_degenerate` is set, and the metric has no finite floor score.
+            InputError: the floor score is needed, but is missing or not finite.
         """
         floor, _ = self.floor_with_parts()
         if self.floor_degenerate and (floor is None or not np.isfinite(floor)):
@@ -326,25 +331,22 @@ class Scorer(abc.ABC):
             segment_of_row: (m,) segment index of each row, ascending; None if each row is a segment.
             scores: the scores of each system on the m rows; they are changed in place.
         """
+        # The distinct numbers of references per segment.
         reference_counts: frozenset[int] = frozenset()
         if segment_of_row is not None:
             reference_counts = frozenset(np.bincount(segment_of_row).tolist())
         signature = with_references(self.signature, reference_counts)
-        floor, floor_parts = self.floor_with_parts()
         results = []
         for predictions, row_scores in zip(row_batch.predictions, scores, strict=True):
             is_blank = row_batch.blank_mask(predictions) | row_scores.empty
-            row_scores.apply_floor(is_blank, floor, floor_parts)
-            segment_scores = row_scores
-            if segment_of_row is not None:
-                best = best_rows(row_scores.segments, segment_of_row)
-                segment_scores = row_scores.take(best)
+            segment_scores = self._segment_scores(row_scores, is_blank, segment_of_row)
             unusual = self._unusual_segments(row_batch, segment_of_row, predictions, segment_scores)
             report = InputReport.of(len(segment_scores.segments), unusual)
             result_signature = signature
             if self.floor_degenerate:
-                segment_scores.apply_floor(any_degenerate(unusual), floor, floor_parts)
-                result_signature = extended(signature, signature_field("floor", unusual))
+                segment_scores.apply_floor(any_degenerate(unusual), *self.floor_with_parts())
+                # The signature names the kinds of degenerate output that get the floor score.
+                result_signature = with_fields(signature, signature_field("floor", unusual))
             result = MetricResult(
                 segments=segment_scores.segments,
                 parts=segment_scores.parts,
@@ -355,8 +357,22 @@ class Scorer(abc.ABC):
                 reference_counts=reference_counts,
             )
             results.append(result)
-        report_progress("segments", sum(len(result.segments) for result in results))
         return results
+
+    def _segment_scores(
+        self, row_scores: PartScores, is_blank: np.ndarray, segment_of_row: np.ndarray | None
+    ) -> PartScores:
+        """Gives blank rows the floor score, then chooses the best row of each segment.
+
+        Args:
+            row_scores: scores of m rows; they are changed in place.
+            is_blank: (m,) mask of the blank rows.
+            segment_of_row: as for `_results`.
+        """
+        row_scores.apply_floor(is_blank, *self.floor_with_parts())
+        if segment_of_row is None:
+            return row_scores
+        return row_scores.take(best_rows(row_scores.segments, segment_of_row))
 
     def _unusual_segments(
         self,
@@ -440,7 +456,8 @@ class Scorer(abc.ABC):
             preset: name of a preset, or a folder with a preset.toml; None for the default preset
                 (`usual_preset`), if the metric needs one.
             lang_pair: such as ``"de-en"``.
-            pool: models that are shared with other scorers.
+            pool: models that are shared with other scorers; None to load them for this scorer only.
+                A metric that loads no models ignores the pool, whatever its type.
             **options: fields of `Settings`, each of which overrides the preset unless it is None;
                 and `against`, if the metric can compare with several sides. Without `against`, a
                 preset that is made for one side determines the side; otherwise it is the default
@@ -451,16 +468,17 @@ class Scorer(abc.ABC):
                 with that side.
             ArtifactError: something that the preset names cannot be loaded.
         """
-        # A metric without presets loads no models: it accepts any pool, and does not look into it.
         model_pool = pool or ModelPool()
         local_files_only = cls.takes_presets and model_pool.local_files_only
         opened_preset = cls.read_checked_preset(preset, options, local_files_only=local_files_only)
         if lang_pair is not None:
-            refuse_other_languages(opened_preset, lang_pair)
+            check_supported_pair(opened_preset, lang_pair)
+        # A preset may have a table [options] with names of options as the user writes them. They
+        # count as set by the user.
         requested = dict(opened_preset.options)
         requested |= {name: value for name, value in options.items() if value is not None}
         against = requested.pop("against", None) if len(cls.sides) > 1 else None
-        settings = cls.Settings.of_preset(
+        settings = cls.Settings.from_preset(
             opened_preset, requested, lang_pair=lang_pair, against=against
         )
         scorer = cls.from_preset(opened_preset, settings, model_pool)
@@ -482,8 +500,8 @@ class Scorer(abc.ABC):
 
     @classmethod
     def needs_preset(cls) -> bool:
-        """Whether `usual_preset` is read if the user names no preset: always by a metric that loads
-        models, and by another metric if such a preset exists."""
+        """Whether `usual_preset` is read if the user names no preset: the metric loads models, or has
+        a preset with this name."""
         if cls.usual_preset is None:
             return False
         return cls.loads_models() or cls.usual_preset in preset_names(cls.metric)
@@ -508,6 +526,7 @@ class Scorer(abc.ABC):
         score_keys = cls.preset_keys.get("score", set()) | cls.Settings.preset_keys()
         if len(cls.sides) > 1:
             score_keys |= {"against"}
+        # The tables [agreement.SIDE] say how well the scores agree with people.
         tables = {**cls.preset_keys, "agreement.*": AGREEMENT_KEYS}
         if score_keys:
             tables["score"] = score_keys
@@ -538,11 +557,12 @@ class Scorer(abc.ABC):
 
     @classmethod
     def options_without_pair(cls, options: Options) -> dict[str, Any]:
-        """Returns extra options that let the metric load without a language pair. They switch off
-        what exists per language pair, such as maps.
+        """Returns the options that let the metric load without a language pair. They switch off the
+        models that belong to a language pair, such as maps.
 
         Args:
-            options: options of the user; a metric may extend one of them.
+            options: options of the user. If one of them also switches off models, the metric returns
+                it with more names in it.
         """
         return {"map": "none"} if "map" in cls.Settings.options() else {}
 
@@ -557,7 +577,7 @@ class Scorer(abc.ABC):
         """Returns the side to compare with: `against` if the user passes it, else the side that the
         preset is made for, else the default side; see `resolve_side`."""
         preset_side = cls.side_choice().preset_side(preset.settings)
-        return resolve_side(cls.side_choice(), against, preset_side, None)
+        return resolve_side(cls.side_choice(), against, preset_side, given_columns=None)
 
     @classmethod
     def choose_allowed_side(cls, preset: Preset, against: str | None) -> Side:
@@ -599,7 +619,8 @@ class Scorer(abc.ABC):
         set_attributes = {}
         if "floor_degenerate" in vars(self):
             set_attributes["floor_degenerate"] = self.floor_degenerate
-        return *self._reload_call(self.origin), set_attributes
+        function, arguments = self._reload_call(self.origin)
+        return function, arguments, set_attributes
 
     def _reload_call(self, origin: Origin) -> tuple[Callable[..., "Scorer"], tuple[Any, ...]]:
         """Returns the function that loads the scorer again in another process, and its arguments."""
@@ -614,7 +635,7 @@ class Scorer(abc.ABC):
 
 
 def refuse_positional(method: str, first: str, others: Sequence[object]) -> None:
-    """Raises an `InputError` if texts are passed by position, as before version 2.0."""
+    """Raises an `InputError` if texts are passed by position, which was possible before 2.0."""
     if others:
         raise InputError(
             f"{method}: since 2.0 texts are passed by name: "
@@ -644,5 +665,5 @@ def encode_columns(encoder: Encoder, batch: Batch) -> list[PackedTokens]:
 
 
 def any_truncated(*columns: PackedTokens) -> np.ndarray:
-    """Returns an (n,) mask of the segments of which a text was truncated, in any of these columns."""
+    """Returns an (n,) mask of the segments with a truncated text in any of these columns."""
     return np.any([column.truncated[column.index] for column in columns], axis=0)

@@ -83,7 +83,7 @@ class BERTR(WordScorer):
     ) -> None:
         super().__init__(settings=settings, **options)
         self.encoder = encoder
-        self.encoder_layers = encoder.depth
+        self.encoder_depth = encoder.depth
         self.dtype = encoder.dtype
         self.set_side(self.settings.against or Side.REFERENCE)
         self.remapping = remapping
@@ -107,7 +107,7 @@ class BERTR(WordScorer):
             preset,
             settings.encoder,
             settings.layer,
-            by_target=side is Side.REFERENCE,
+            use_target_encoder=side is Side.REFERENCE,
             target=target_language(settings.lang_pair),
         )
         encoder = models.encoder(**table)
@@ -118,8 +118,8 @@ class BERTR(WordScorer):
                 models,
                 encoder,
                 settings.lang_pair,
-                kind=settings.map,
-                location=settings.maps,
+                map_kind=settings.map,
+                map_location=settings.maps,
             )
         return cls(encoder, remapping, settings=dataclasses.replace(settings, against=side))
 

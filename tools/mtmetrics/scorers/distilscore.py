@@ -60,7 +60,7 @@ class DistilScore(Scorer):
         self, encoder: Encoder, *, settings: Settings | None = None, **options: Any
     ) -> None:
         super().__init__(settings=settings, **options)
-        self.encoder, self.encoder_layers, self.dtype = encoder, encoder.depth, encoder.dtype
+        self.encoder, self.encoder_depth, self.dtype = encoder, encoder.depth, encoder.dtype
         self.set_side(self.settings.against or Side.SOURCE)
 
     @classmethod

@@ -2,9 +2,16 @@
 2019, Sec. 3.2).
 
 A trained network is called a regressor, `mtmetrics.models.regressor.Regressor`. It may consist of
-several members, networks whose scores are averaged. Each member reads a mix of its own, a learnt
-weighted sum of the layers of the encoder. A regressor with a composition instead reads one layer, and
-has transformer layers of its own, see `mtmetrics.models.composition`."""
+several members, networks whose scores are averaged. Each member reads its own mix, that is, a learnt
+weighted sum of the layers of the encoder. Some ESIM networks read one layer instead of a mix. Such a
+network has a composition: transformer layers that read both texts together, see
+`mtmetrics.models.composition`.
+
+A regressor compares a translation with the source, a reference, or both. `compared` stands for these
+texts.
+
+`LearnedScorer` is the main class. `_ReadTokens` and `_PaddedPairs`, above it, hold texts in the form that
+a network reads."""
 
 import dataclasses
 from collections.abc import Iterator, Sequence
@@ -47,37 +54,38 @@ _BATCH_PIECES = 4096
 
 
 class _ReadTokens:
-    """The tokens that a network reads of S packed texts: the word pieces and, if wanted, the special
-    tokens.
+    """The tokens that a network reads from S packed texts: the word pieces and, for a network with a
+    composition, the special tokens.
 
     Attributes:
-        tokens: all tokens of the texts.
-        lengths: (S,) number of tokens of each text that the network reads.
-        piece_counts: (S,) number of word pieces of each text.
+        packed: all tokens of the texts.
+        lengths: (S,) for each text the number of tokens that the network reads.
+        piece_counts: (S,) for each text the number of word pieces.
     """
 
-    def __init__(self, tokens: PackedTokens, *, with_special_tokens: bool) -> None:
-        self.tokens = tokens
-        piece_rows = np.flatnonzero(tokens.words >= 0)
-        self._rows = np.arange(len(tokens.words)) if with_special_tokens else piece_rows
-        self._bounds = np.searchsorted(self._rows, tokens.offsets)
+    def __init__(self, packed: PackedTokens, *, with_special_tokens: bool) -> None:
+        self.packed = packed
+        piece_rows = np.flatnonzero(packed.words >= 0)
+        self._rows = np.arange(len(packed.words)) if with_special_tokens else piece_rows
+        self._bounds = np.searchsorted(self._rows, packed.offsets)
         self.lengths = np.diff(self._bounds)
-        self.piece_counts = np.diff(np.searchsorted(piece_rows, tokens.offsets))
+        self.piece_counts = np.diff(np.searchsorted(piece_rows, packed.offsets))
 
-    def piece_positions(self, text: int) -> np.ndarray:
-        """Returns the positions of the word pieces among the tokens of a text that are read."""
-        return np.flatnonzero(self.tokens.words[self._rows_of(text)] >= 0)
+    def piece_positions(self, text_index: int) -> np.ndarray:
+        """Returns the positions of the word pieces among the tokens that the network reads from a
+        text."""
+        return np.flatnonzero(self.packed.words[self._rows_of(text_index)] >= 0)
 
-    def _rows_of(self, text: int) -> np.ndarray:
-        """Returns the rows of `tokens` that are read of a text."""
-        return self._rows[self._bounds[text] : self._bounds[text + 1]]
+    def _rows_of(self, text_index: int) -> np.ndarray:
+        """Returns the rows of `packed` that the network reads for a text."""
+        return self._rows[self._bounds[text_index] : self._bounds[text_index + 1]]
 
-    def padded(self, texts: np.ndarray, width: int) -> "torch.Tensor":
+    def padded(self, text_indices: np.ndarray, width: int) -> "torch.Tensor":
         """Copies the vectors of texts into a padded batch.
 
         Args:
-            texts: (m, B) indices of texts; the m texts of a column follow each other in a row of the
-                batch.
+            text_indices: (m, B) indices of texts. Row i of the batch holds the m texts of column i,
+                one after the other.
             width: number of entries of a vector that are copied.
 
         Returns:
@@ -85,22 +93,23 @@ class _ReadTokens:
         """
         import torch
 
-        longest = int(self.lengths[texts].sum(0).max())
-        batch = np.zeros((texts.shape[1], longest, width), dtype=np.float32)
-        for row, texts_of_row in enumerate(texts.T):
-            token_rows = np.concatenate([self._rows_of(text) for text in texts_of_row])
-            batch[row, : len(token_rows)] = self.tokens.vectors[token_rows, :width]
+        longest = int(self.lengths[text_indices].sum(0).max())
+        batch = np.zeros((text_indices.shape[1], longest, width), dtype=np.float32)
+        for row, texts_of_row in enumerate(text_indices.T):
+            token_rows = np.concatenate([self._rows_of(index) for index in texts_of_row])
+            batch[row, : len(token_rows)] = self.packed.vectors[token_rows, :width]
         return torch.from_numpy(batch)
 
 
 class _PaddedPairs(NamedTuple):
-    """A batch of B pairs of texts, as the networks take them.
+    """A batch of B pairs, as the networks take them. If translations are compared with both source
+    and reference, these two are concatenated.
 
     Attributes:
         pairs: indices of the pairs.
         compared: (B, n, width) vectors of the texts that translations are compared with.
         predictions: (B, m, width) vectors of the translations.
-        lengths: the (B,) lengths of `compared`, and of `predictions`.
+        lengths: (B,) numbers of tokens in `compared`, and in `predictions`.
     """
 
     pairs: list[int]
@@ -125,7 +134,7 @@ def pair_features(
         layers: packed tokens of the texts at each layer that is read, not normalised, special
             tokens included.
         compared: (N,) indices of the references or sources among the texts.
-        predictions: (N,) indices of the translations.
+        predictions: (N,) indices of the translations among the texts.
         threads: threads that share the pairs.
 
     Returns:
@@ -155,23 +164,23 @@ def pair_features(
     return np.stack(columns, axis=1).astype(np.float32)
 
 
-class LearnedScore(Scorer):
+class LearnedScorer(Scorer):
     """The score that a trained network predicts for a translation, on the scale of the judgements
     that it was trained on.
 
     The network reads the vectors of the word pieces, without special tokens. A network with a
-    composition reads those of special tokens, too. If the translation is compared with both source
-    and reference, the two follow each other as if they were one text. A segment with a blank side
+    composition also reads those of special tokens. If the translation is compared with both source
+    and reference, these two are concatenated as if they were one text. A segment with a blank side
     gets the lowest judgement of the training data, which the network records.
 
     Args:
         encoder: the encoder, loaded with the layers or mixes that `Regressor.encoder_options` names.
-        network: a trained regressor; it says whether translations are compared with references,
-            sources, or both.
+        network: a trained regressor; it records whether translations are compared with
+            references, sources, or both.
         fingerprint: 8 hexadecimal digits that pin the network in the signature.
         label: name of the network in the signature.
         device: where the network runs.
-        **options: fields of `LearnedScore.Settings`; and `against`, the side to compare with, if the
+        **options: fields of `LearnedScorer.Settings`; and `against`, the side to compare with, if the
             network supports several.
 
     Raises:
@@ -263,7 +272,7 @@ class LearnedScore(Scorer):
         except ArtifactError as error:
             hint = ""
             if not settings.encoder:
-                hint = "; where its encoder lies elsewhere, pass encoder=DIR"
+                hint = "; if its encoder has moved, pass encoder=DIR"
             raise ArtifactError(
                 f"regressor {name}: {error}{hint}", option="regressor", mentions=["encoder=DIR"]
             ) from error
@@ -293,20 +302,22 @@ class LearnedScore(Scorer):
         tokens = self._read_tokens(batch)
         # (columns, segments) indices into the distinct texts: sources or references or both, then
         # the translations of each system.
-        texts = tokens.tokens.index.reshape(-1, len(batch))
-        compared, systems = np.split(texts, [len(self.side.columns)])
+        text_indices = tokens.packed.index.reshape(-1, len(batch))
+        compared, translations = np.split(text_indices, [len(self.side.columns)])
         # All systems are joined, so that their scores are predicted together.
-        pairs = np.concatenate([np.tile(compared, len(systems)), systems.reshape(1, -1)])
+        pairs = np.concatenate([np.tile(compared, len(translations)), translations.reshape(1, -1)])
         is_empty = (tokens.piece_counts[pairs] == 0).any(0)
-        is_truncated = tokens.tokens.truncated[pairs].any(0)
+        is_truncated = tokens.packed.truncated[pairs].any(0)
         scores = np.full(pairs.shape[1], np.nan)
         scores[~is_empty] = self._predict(tokens, pairs[:, ~is_empty])
-        shape = len(systems), len(batch)
-        columns = zip(
-            scores.reshape(shape), is_truncated.reshape(shape), is_empty.reshape(shape), strict=True
+        systems = zip(
+            scores.reshape(translations.shape),
+            is_truncated.reshape(translations.shape),
+            is_empty.reshape(translations.shape),
+            strict=True,
         )
         return [
-            PartScores(segments, {}, truncated, empty) for segments, truncated, empty in columns
+            PartScores(segments, {}, truncated, empty) for segments, truncated, empty in systems
         ]
 
     def _read_tokens(self, batch: Batch) -> _ReadTokens:
@@ -319,8 +330,8 @@ class LearnedScore(Scorer):
 
         Args:
             tokens: the tokens of all texts.
-            pairs: (2, n) indices of n compared texts and translations; or (3, n) of sources,
-                references and translations.
+            pairs: indices of texts: (2, n) of n compared texts and their translations; or (3, n) of
+                sources, references and translations.
 
         Returns:
             (n,) scores.
@@ -328,14 +339,14 @@ class LearnedScore(Scorer):
         import torch
 
         scores = np.empty(pairs.shape[1])
-        features = self._features(tokens.tokens, pairs)
+        features = self._features(tokens.packed, pairs)
         with torch.inference_mode():
             for batch in self._batches(tokens, pairs):
                 batch_features = None
                 if self.network.features:
                     batch_features = torch.from_numpy(features[batch.pairs]).to(self.device)
-                lengths = tokens.lengths[pairs[:-1, batch.pairs]]
-                roles = self._roles(lengths, batch.compared.shape[1])
+                text_lengths = tokens.lengths[pairs[:-1, batch.pairs]]
+                roles = self._roles(text_lengths, batch.compared.shape[1])
                 predicted = self.network(
                     batch.compared,
                     batch.predictions,
@@ -346,26 +357,26 @@ class LearnedScore(Scorer):
                 scores[batch.pairs] = predicted.cpu().numpy()
         return scores
 
-    def _roles(self, lengths: np.ndarray, longest: int) -> "torch.Tensor":
+    def _roles(self, text_lengths: np.ndarray, longest: int) -> "torch.Tensor":
         """Marks each position of the compared texts as a part of a source or of a reference. Networks
-        with a composition read these marks.
+        with a composition read these marks; other networks ignore them.
 
         Args:
-            lengths: (1, B) lengths of the texts, or (2, B) of sources and references, which follow
-                each other.
+            text_lengths: (1, B) lengths of the texts; or (2, B) lengths of sources and of references,
+                which are concatenated.
             longest: number of positions.
 
         Returns:
-            (B, longest) indices into `mtmetrics.models.composition.SIDES`.
+            (B, longest) roles, as indices into `mtmetrics.models.composition.SIDES`.
         """
         import torch
 
         from mtmetrics.models.composition import SIDES
 
         if self.side is not Side.BOTH:
-            shape = lengths.shape[1], longest
+            shape = text_lengths.shape[1], longest
             return torch.full(shape, SIDES.index(self.side), device=self.device)
-        is_reference = np.arange(longest) >= lengths[0][:, None]
+        is_reference = np.arange(longest) >= text_lengths[0][:, None]
         roles = np.where(is_reference, SIDES.index("reference"), SIDES.index("source"))
         return torch.from_numpy(roles).to(self.device)
 
@@ -373,23 +384,24 @@ class LearnedScore(Scorer):
         """Yields batches of pairs of similar length. Takes the arguments of `_predict`."""
         import torch
 
-        lengths = np.stack([tokens.lengths[pairs[:-1]].sum(0), tokens.lengths[pairs[-1]]])
+        # (2, n) lengths of the two sides, each of which may be concatenated from several texts.
+        side_lengths = np.stack([tokens.lengths[pairs[:-1]].sum(0), tokens.lengths[pairs[-1]]])
         width = self.network.width * len(self.network.members)
-        for indices in length_batches(lengths.max(0).tolist(), lambda: _BATCH_PIECES):
+        for indices in length_batches(side_lengths.max(0).tolist(), lambda: _BATCH_PIECES):
             compared, predictions = (
-                tokens.padded(texts[:, indices], width).to(self.device)
-                for texts in (pairs[:-1], pairs[-1:])
+                tokens.padded(text_indices[:, indices], width).to(self.device)
+                for text_indices in (pairs[:-1], pairs[-1:])
             )
             compared_lengths, prediction_lengths = (
-                torch.from_numpy(row[indices]).to(self.device) for row in lengths
+                torch.from_numpy(lengths[indices]).to(self.device) for lengths in side_lengths
             )
             yield _PaddedPairs(
                 indices, compared, predictions, (compared_lengths, prediction_lengths)
             )
 
     def _features(self, tokens: PackedTokens, pairs: np.ndarray) -> np.ndarray:
-        """Returns (n, f) features of (2, n) pairs of texts; f is 0 for a network without features,
-        which may read (3, n) texts."""
+        """Returns the (n, f) features of n pairs of texts, (2, n). For a network without features f
+        is 0, and `pairs` may also hold triples, (3, n)."""
         network = self.network
         if not network.features:
             return np.zeros((pairs.shape[1], 0), dtype=np.float32)
@@ -429,23 +441,23 @@ def _network_table(preset: Preset, side: Side, target: str | None) -> Table:
 def _side_of_network(
     name: str, network: "Regressor", against: str | None, wanted_side: Side
 ) -> str | None:
-    """Returns the side that a network is to compare with; None for the one that it was trained for.
+    """Returns the side that a network has to compare with; None for the side that it was trained for.
 
     Args:
         name: name of the network, for the error.
         network: the network.
         against: the side that the user asks for; None if the user asks for none.
-        wanted_side: the side without a request of the user.
+        wanted_side: the side of the user's request, else of the preset, else of the metric.
 
     Raises:
         InputError: the network cannot compare with the side that the user asks for.
     """
     from mtmetrics.models.composition import KNOWN_SIDES
 
+    # A network may be trained to compare with several sides.
     network_sides = KNOWN_SIDES[network.against]
-    side = against or wanted_side
-    if len(network_sides) > 1 and side in network_sides:
-        return side
+    if len(network_sides) > 1 and wanted_side in network_sides:
+        return wanted_side
     if against is None or against == network.against:
         return against
     columns = " or ".join(" and ".join(Side(side).columns) for side in network_sides)
@@ -458,15 +470,15 @@ def _side_of_network(
     )
 
 
-class BiLSTM(LearnedScore):
-    """A network that reads each side by itself, without attention between the sides."""
+class BiLSTM(LearnedScorer):
+    """Scores with a network that reads each side by itself, without attention between the sides."""
 
     metric = "bilstm"
     no_alignments_reason = "BiLSTM reads each side by itself; use bilstm_attention or esim"
 
 
-class AttentiveScore(LearnedScore, WordScorer):
-    """A network in which the pieces of each side attend to those of the other."""
+class AttentiveScorer(LearnedScorer, WordScorer):
+    """Scores with a network in which the pieces of each side attend to those of the other side."""
 
     alignments_help = (
         "per segment the pieces of the side compared with (`source`, even if it is a reference) "
@@ -476,7 +488,7 @@ class AttentiveScore(LearnedScore, WordScorer):
 
     @property
     def cells(self) -> Cells:
-        """Meaning of the values of alignments: attention.
+        """Meaning of the values in the cells of alignments: attention.
 
         Raises:
             InputError: translations are compared with both source and reference.
@@ -490,11 +502,16 @@ class AttentiveScore(LearnedScore, WordScorer):
     def align_batch(self, batch: Batch) -> Iterator[Alignment]:
         tokens = self._read_tokens(batch)
         attentions = self._attentions(tokens)
-        columns = zip(tokens.tokens.split(len(batch)), batch.texts_and_languages, strict=True)
-        sides = [pieces(self.encoder, packed, *column) for packed, column in columns]
-        for segment, (compared, prediction) in enumerate(zip(*sides, strict=True)):
-            _, compared_pieces = compared
-            _, prediction_pieces = prediction
+        packed_sides = tokens.packed.split(len(batch))
+        # For each of the two sides, the vectors and the pieces of its texts.
+        compared, predictions = (
+            pieces(self.encoder, packed, texts, language)
+            for packed, (texts, language) in zip(
+                packed_sides, batch.texts_and_languages, strict=True
+            )
+        )
+        for segment, pair in enumerate(zip(compared, predictions, strict=True)):
+            (_, compared_pieces), (_, prediction_pieces) = pair
             if compared_pieces.words and prediction_pieces.words:
                 yield attention_plan(compared_pieces, prediction_pieces, *attentions[segment])
             else:
@@ -504,12 +521,12 @@ class AttentiveScore(LearnedScore, WordScorer):
         """Computes how much the word pieces of a segment's two texts attend to each other.
 
         Returns:
-            Segment -> the attention of n compared pieces to m pieces of the translation, (n, m), and
-            of these to those, (m, n). Segments with an empty side are left out.
+            Segment -> the (n, m) attention of n compared pieces to m pieces of the translation, and
+            the (m, n) attention in the other direction. Segments with an empty side are left out.
         """
         import torch
 
-        pairs = tokens.tokens.index.reshape(2, -1)
+        pairs = tokens.packed.index.reshape(2, -1)
         filled_segments = np.flatnonzero((tokens.piece_counts[pairs] > 0).all(0))
         attentions = {}
         with torch.inference_mode():
@@ -522,21 +539,21 @@ class AttentiveScore(LearnedScore, WordScorer):
                 )
                 for row, pair in enumerate(batch.pairs):
                     segment = int(filled_segments[pair])
-                    x, y = (tokens.piece_positions(text) for text in pairs[:, segment])
+                    compared, prediction = map(tokens.piece_positions, pairs[:, segment])
                     attentions[segment] = (
-                        to_predictions[row][np.ix_(x, y)],
-                        to_compared[row][np.ix_(y, x)],
+                        to_predictions[row][np.ix_(compared, prediction)],
+                        to_compared[row][np.ix_(prediction, compared)],
                     )
         return attentions
 
 
-class BiLSTMAttention(AttentiveScore):
-    """A BiLSTM whose states attend to those of the other side."""
+class BiLSTMAttention(AttentiveScorer):
+    """Scores with a BiLSTM whose states attend to those of the other side."""
 
     metric = "bilstm_attention"
 
 
-class ESIM(AttentiveScore):
-    """The Enhanced Sequential Inference Model."""
+class ESIM(AttentiveScorer):
+    """Scores with the Enhanced Sequential Inference Model."""
 
     metric = "esim"

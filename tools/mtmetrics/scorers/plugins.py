@@ -24,7 +24,7 @@ from mtmetrics.scorers.reloading import Origin
 from mtmetrics.scorers.results import PartScores
 from mtmetrics.scorers.settings import Settings
 from mtmetrics.scorers.side import Side, resolve_side
-from mtmetrics.scorers.signature import extended
+from mtmetrics.scorers.signature import with_fields
 
 __all__ = ["PluginMetric", "load_plugin", "plugin_metrics"]
 
@@ -97,7 +97,7 @@ class PluginMetric(ForeignMetric):
 
     @property
     def signature(self) -> str:
-        return extended(super().signature, *self._signs, f"plugin:{self.version}")
+        return with_fields(super().signature, *self._signs, f"plugin:{self.version}")
 
     def compute(self, batch: Batch) -> list[PartScores]:
         scores = []

@@ -3,12 +3,14 @@ tables.
 
 A map is a linear transformation that moves vectors of the source language closer to those of the target
 language, see `mtmetrics.matching.remapping.Remapping`. It is made for one language pair, one encoder and
-one layer. A map artifact is a folder of maps with a name; it may hold maps of several kinds."""
+one layer. Its kind is a method, or two methods in turn: ``clp`` (cross-lingual projection) or ``umd``
+(universal language mismatch direction). A map artifact is a folder of maps with a name; it may hold maps
+of several kinds."""
 
 from typing import Any
 
 from mtmetrics.artifacts.presets import Preset
-from mtmetrics.checks import choice, for_language, language_of, language_pair, names_of_pair
+from mtmetrics.checks import choice, for_language, language_of, language_pair
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.matching.remapping import KINDS, Remapping
 from mtmetrics.matching.remapping_files import load_map
@@ -17,11 +19,12 @@ from mtmetrics.models.packed import Encoder, Level
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers.side import Table
 
-# Keys of a table ``[language_models.LANGUAGE]`` that determine how the model scores texts.
+# Keys of a table ``[language_models.LANGUAGE]`` that determine how the model scores texts, see
+# `mtmetrics.models.language_model.LanguageModel`.
 _LM_SCORING_KEYS = ("start_token", "end_token", "length_power")
 
 
-def refuse_other_languages(preset: Preset, lang_pair: str) -> None:
+def check_supported_pair(preset: Preset, lang_pair: str) -> None:
     """Checks that a preset supports a language pair.
 
     Raises:
@@ -29,7 +32,7 @@ def refuse_other_languages(preset: Preset, lang_pair: str) -> None:
     """
     label = f"language pair {lang_pair}"
     only_pair, languages = preset.settings.get("lang_pair"), preset.settings.get("languages")
-    if only_pair is not None and not names_of_pair(lang_pair, [only_pair]):
+    if only_pair is not None and language_pair(lang_pair) != language_pair(only_pair):
         raise InputError(f"{label}: preset {preset.name} was made for {only_pair} only")
     for language in language_pair(lang_pair):
         if languages is not None and language not in map(language_of, languages):
@@ -62,7 +65,7 @@ def encoder_table(
     encoder: str | None,
     layer: int | None,
     *,
-    by_target: bool = False,
+    use_target_encoder: bool = False,
     target: str | None = None,
 ) -> dict[str, Any]:
     """Returns model, layer and revision of the encoder: keywords of `ModelPool.encoder`.
@@ -70,35 +73,39 @@ def encoder_table(
     Args:
         preset: has a table ``[encoder]``, or tables ``[encoders.LANGUAGE]``.
         encoder: name or folder of the user's encoder, which replaces the table; None for the table.
-        layer: the user's layer; None for the one of the table.
-        by_target: whether the table ``[encoders.LANGUAGE]`` of the target, if the preset has one,
-            replaces ``[encoder]``.
+        layer: the user's layer; None to use the layer of the table.
+        use_target_encoder: whether to prefer the table ``[encoders.LANGUAGE]`` of the target to
+            ``[encoder]``.
         target: language of the translations; None if it is unknown.
 
     Raises:
         InputError: the preset chooses its encoder by the target, and the target is unknown.
         ArtifactError: the table names no model.
     """
-    tables_by_language = preset.settings.get("encoders", {}) if by_target else {}
+    tables_by_language = preset.settings.get("encoders", {}) if use_target_encoder else {}
     if encoder:
         table = {"model": encoder}
     elif tables_by_language and target is None:
-        reason = f"preset {preset.name} chooses its encoder by the target language"
-        raise InputError(f"lang_pair is missing; {reason}", option="lang_pair")
+        raise InputError(
+            f"lang_pair is missing; preset {preset.name} chooses its encoder by the target language",
+            option="lang_pair",
+        )
     else:
-        table_name, preset_table = f"encoders.{target}", for_language(tables_by_language, target)
-        if not preset_table:
-            table_name, preset_table = "encoder", preset.settings.get("encoder", {})
-        table = model_table(preset, table_name, preset_table)
+        target_table = for_language(tables_by_language, target)
+        if target_table:
+            table = model_table(preset, f"encoders.{target}", target_table)
+        else:
+            table = model_table(preset, "encoder", preset.settings.get("encoder", {}))
     return {
-        "revision": None,
-        **table,
+        "model": table["model"],
         "layer": table.get("layer") if layer is None else layer,
+        "revision": table.get("revision"),
     }
 
 
 def model_table(preset: Preset, name: str, table: Table) -> dict[str, Any]:
-    """Returns a table of a preset with the path of its model, which may be relative to the preset.
+    """Returns a copy of a table in which the path of the model no longer depends on the folder of the
+    preset.
 
     Args:
         preset: the preset that the table belongs to.
@@ -121,23 +128,21 @@ def load_remapping(
     encoder: Encoder,
     lang_pair: str | None,
     *,
-    kind: str | None,
-    location: str | None,
+    map_kind: str | None,
+    map_location: str | None,
     level: Level = "word",
 ) -> Remapping | None:
-    """Loads the map of a language pair; None if neither the user nor the preset wants one.
-
-    The user controls it with two options: ``map`` is the kind of the map, ``maps`` is the place of
-    the maps.
+    """Loads the map of a language pair. Returns None if neither the user nor the preset wants one.
 
     Args:
         preset: its table ``[maps]`` has the kind and the artifact, unless the user passes them.
         models: the model pool; it says whether downloads are allowed.
         encoder: the loaded encoder, whose vectors are mapped.
         lang_pair: such as ``"de-en"``.
-        kind: the user's ``map``, such as ``"clp"`` or ``"none"``; None for the preset's.
-        location: the user's ``maps``: a file, a folder or the name of a map artifact; None for the
-            preset's artifact.
+        map_kind: the user's option ``map``, such as ``"clp"`` or ``"none"``; None for the kind of
+            the preset.
+        map_location: the user's option ``maps``: a file, a folder or the name of a map artifact;
+            None for the artifact of the preset.
         level: whether the vectors are those of words or of sentences.
 
     Raises:
@@ -145,21 +150,21 @@ def load_remapping(
         ArtifactError: the map cannot be loaded, or belongs to another encoder.
     """
     table = preset.settings.get("maps", {})
-    map_kind = choice("map", kind or table.get("kind", "none"), ("none", *KINDS))
-    if map_kind == "none":
+    kind = choice("map", map_kind or table.get("kind", "none"), ("none", *KINDS))
+    if kind == "none":
         return None
     language_pair(lang_pair)  # refuses a missing or malformed pair
     load_options: dict[str, Any] = {"level": level, "local_files_only": models.local_files_only}
-    if location:
-        return load_map(location, str(lang_pair), map_kind, encoder, **load_options)
+    if map_location:
+        return load_map(map_location, str(lang_pair), kind, encoder, **load_options)
     # All maps of an artifact have one revision. But the fingerprint belongs to a single map, the one
     # of the preset's kind, so a map of another kind is loaded without a check of its fingerprint.
     load_options["revision"] = table.get("revision")
-    if map_kind == table.get("kind"):
+    if kind == table.get("kind"):
         load_options["fingerprint"] = table.get("fingerprint")
-    # Without the key, the maps lie in the folder of the preset.
+    # If the table names no artifact, the maps lie in the folder of the preset.
     artifact = preset.path(table.get("artifact", "."))
-    return load_map(artifact, str(lang_pair), map_kind, encoder, **load_options)
+    return load_map(artifact, str(lang_pair), kind, encoder, **load_options)
 
 
 def load_language_model(
@@ -171,11 +176,11 @@ def load_language_model(
         preset: its table ``[language_models.LANGUAGE]`` may name the model.
         models: the pool that loads it.
         lang_pair: such as ``"de-en"``.
-        model: name or folder of the user's model, or ``"none"``; None for the preset's.
+        model: name or folder of the user's model, or ``"none"``; None for the model of the preset.
 
     Returns:
-        The language model, None if there is none; and the weight of its log-likelihood in the score
-        of a segment, in which the similarity has the weight 1.
+        The language model, or None without one; and the weight of its log-likelihood relative to the
+        similarity, whose weight is 1.
 
     Raises:
         InputError: `lang_pair` is None or not a language pair.
@@ -195,8 +200,8 @@ def load_language_model(
 
 
 def user_language_model_table(model: str, table: Table) -> dict[str, Any]:
-    """Returns the table of a user's language model. It scores texts in the way that the preset's
-    model does.
+    """Returns the table of a user's language model, which keeps the keys of the preset's model that
+    determine how texts are scored.
 
     Args:
         model: name or folder of the user's model.

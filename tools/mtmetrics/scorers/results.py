@@ -10,7 +10,7 @@ import numpy as np
 
 from mtmetrics.checks import InputReport
 from mtmetrics.scorers.degenerate import any_degenerate, signature_field
-from mtmetrics.scorers.signature import extended, with_references
+from mtmetrics.scorers.signature import with_fields, with_references
 
 # Segments in a batch, unless a metric asks for more or fewer.
 BATCH_SEGMENTS = 1024
@@ -107,7 +107,7 @@ class MetricResult:
             name: np.where(is_degenerate, np.nan, values) for name, values in self.parts.items()
         }
         segments = np.where(is_degenerate, np.nan, self.segments)
-        signature = extended(self.signature, signature_field("null", self.unusual))
+        signature = with_fields(self.signature, signature_field("null", self.unusual))
         return dataclasses.replace(self, segments=segments, parts=parts, signature=signature)
 
     def without_parts(self) -> "MetricResult":

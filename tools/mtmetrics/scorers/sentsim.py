@@ -62,11 +62,11 @@ class SentSim(WordScorer):
     Normalised means: each part is scaled to [0, 1], and a distance is turned into a similarity,
     ``1 - x``. So a score lies between 1 and e if the weights sum to 1, as they do by default.
 
-    ``normalize="batch"`` scales by the lowest and highest values of all segments that are scored
-    together (in one call, or from one file), as the published code does. The score of a segment then
-    depends on the other segments, and scores of two calls cannot be compared. ``"fixed"`` scales by
-    bounds that are stored with the preset. A segment with a blank side gets the lowest score, and
-    has no influence on the bounds.
+    Scaling needs bounds: the values of a part that become 0 and 1. With ``normalize="batch"`` they
+    are the lowest and highest values of all segments that are scored together (in one call, or from
+    one file), as in the published code. The score of a segment then depends on the other segments,
+    and scores of two calls cannot be compared. With ``"fixed"`` the bounds are stored with the
+    preset. A segment with a blank side gets the lowest score, and does not influence the bounds.
 
     Args:
         words: the encoder of tokens, loaded with the layer to use.
@@ -81,8 +81,8 @@ class SentSim(WordScorer):
 
     @dataclasses.dataclass(frozen=True, kw_only=True)
     class Settings(settings.Settings):
-        """The options of SentSim. The bounds of a preset are valid only for the words, layer and
-        normalize_vectors of the preset."""
+        """The options of SentSim. The bounds of a preset are valid only for its `words` (the encoder
+        of tokens), `layer` and `normalize_vectors`."""
 
         setting: str | None = option(
             None, "the paper's name for against: src-mt (source) or mt-ref (reference)"
@@ -135,7 +135,7 @@ class SentSim(WordScorer):
 
     metric = "sentsim"
     sides = (Side.SOURCE, Side.REFERENCE)
-    scale = "between `w1 + w2` and e = 2.718 times that"
+    scale = "from `w1 + w2` to `e (w1 + w2)`, e = 2.718"
     parts_help = "`sss` and `bertscore`, or the parts that you chose, before they are scaled"
     alignments_help = (
         "per segment the pieces of the side compared with (`source`, even if it is a reference) "
@@ -144,10 +144,9 @@ class SentSim(WordScorer):
         "the distance"
     )
     preset_keys: ClassVar = {
-        **dict.fromkeys(
-            (*SETTING_OF_SIDE.values(), f"{SETTING_OF_SIDE[Side.REFERENCE]}s.*"),
-            _MODEL_TABLE_KEYS,
-        ),
+        "src-mt": _MODEL_TABLE_KEYS,
+        "mt-ref": _MODEL_TABLE_KEYS,
+        "mt-refs.*": _MODEL_TABLE_KEYS,
         "bounds.*": set(PARTS),
     }
 
@@ -162,12 +161,14 @@ class SentSim(WordScorer):
     ) -> None:
         super().__init__(settings=settings, **options)
         settings = self.settings
-        self.words, self.sentences = words, sentences
-        self.encoder_layers = words.depth
+        self.word_encoder, self.sentence_encoder = words, sentences
+        self.encoder_depth = words.depth
         self.dtype = words.dtype
         self.parts = _part_names(settings)
         self.weights = self._checked_weights(settings.w1, settings.w2)
-        self.side = resolve_side(self.side_choice(), _side_of_settings(settings), None, None)
+        self.side = resolve_side(
+            self.side_choice(), _side_of_settings(settings), preset_side=None, given_columns=None
+        )
         self.normalize = settings.normalize
         self.normalize_vectors = settings.normalize_vectors
         self.has_independent_segments = self.normalize == "fixed"
@@ -189,7 +190,7 @@ class SentSim(WordScorer):
                 raise InputError(f"{name} {weight!r}: must be at least 0", option=name)
         if len(self.parts) == len(weights):
             if not any(weights):
-                raise InputError("w1 and w2 are both 0; one of them must be above", option="w1")
+                raise InputError("w1 and w2 are both 0; one of them must be above 0", option="w1")
             return list(weights)
         if set(weights) != {_DEFAULT_WEIGHT}:
             raise InputError(
@@ -199,17 +200,18 @@ class SentSim(WordScorer):
         return [1 / len(self.parts)] * len(self.parts)
 
     def compute(self, batch: Batch) -> list[PartScores]:
-        compared, *systems = self._encoded(batch)
+        compared, *systems = self._encode(batch)
         results = []
         for predictions in systems:
-            parts = {name: self._part(name, compared, predictions) for name in self.parts}
+            parts = {name: self._compute_part(name, compared, predictions) for name in self.parts}
             is_empty = np.any([np.isnan(values) for values in parts.values()], axis=0)
             is_truncated = any_truncated(*compared.values(), *predictions.values())
             if self.normalize == "fixed":
-                segments = self._combine(parts, self.bounds)
+                segments = self._scale_and_combine(parts, self.bounds)
             else:
                 # The bounds are known only after the last batch, and `score_batches` then computes
-                # the scores. Until then the sums of the unscaled parts choose the best reference.
+                # the scores. Weighted sums of the unscaled parts stand in for them: they only serve
+                # to select the best of several references.
                 oriented_parts = [
                     -values if name in _DISTANCES else values for name, values in parts.items()
                 ]
@@ -217,53 +219,60 @@ class SentSim(WordScorer):
             results.append(PartScores(segments, parts, is_truncated, is_empty))
         return results
 
-    def _combine(
+    def _scale_and_combine(
         self, parts: Mapping[str, np.ndarray], bounds: Mapping[str, tuple[float, float]]
     ) -> np.ndarray:
-        """Returns ``w1 e^A + w2 e^B`` of (n,) parts, which are scaled by `bounds`: part -> lowest and
-        highest value."""
-        score = np.zeros(1)
+        """Returns the (n,) scores ``w1 e^A + w2 e^B``.
+
+        Args:
+            parts: the (n,) unscaled values of each part, in the order of the weights.
+            bounds: the lowest and highest value of each part.
+        """
+        terms = []
         for weight, (name, values) in zip(self.weights, parts.items(), strict=True):
             scaled = min_max(values, *bounds[name])
             if name in _DISTANCES:
                 scaled = 1.0 - scaled
-            score = score + weight * np.exp(scaled)
-        return score
+            terms.append(weight * np.exp(scaled))
+        return np.sum(terms, axis=0)
 
-    def _encoded(self, batch: Batch) -> list[dict[str, PackedTokens]]:
+    def _encode(self, batch: Batch) -> list[dict[str, PackedTokens]]:
         """Encodes the sources or references, then the translations of each system.
 
         Returns:
-            A dictionary for each of them: ``words`` -> tokens, and ``sentences`` -> vectors of texts,
-            as far as the parts need them.
+            One dictionary per column: ``words`` -> tokens, ``sentences`` -> vectors of texts. A key
+            that no part needs is left out.
         """
         encoded: dict[str, list[PackedTokens]] = {}
         if self.parts != ("sss",):
-            encoded["words"] = encode_columns(self.words, batch)
+            encoded["words"] = encode_columns(self.word_encoder, batch)
         if "sss" in self.parts:
-            encoded["sentences"] = encode_columns(self.sentences, batch)
+            encoded["sentences"] = encode_columns(self.sentence_encoder, batch)
         columns = zip(*encoded.values(), strict=True)
         return [dict(zip(encoded, column, strict=True)) for column in columns]
 
-    def _part(
+    def _compute_part(
         self,
         name: str,
         compared: Mapping[str, PackedTokens],
         predictions: Mapping[str, PackedTokens],
     ) -> np.ndarray:
-        """Returns (n,) values of a part; NaN where a side holds nothing that can be compared."""
+        """Returns the (n,) values of a part; NaN where a side has nothing to compare."""
         if name == "sss":
             return text_cosines(compared["sentences"], predictions["sentences"])
         x, y = compared["words"], predictions["words"]
         if name == "bertscore":
-            return bertscore(y.normalized(), x.normalized(), threads=self.workers).f1
+            scores = bertscore(
+                predictions=y.normalized(), references=x.normalized(), threads=self.workers
+            )
+            return scores.f1
         # The published code computes its distances without special tokens.
         x, y = x.select(x.words >= 0), y.select(y.words >= 0)
         if self.normalize_vectors:
             x, y = x.normalized(), y.normalized()
-        if name == "wmd":
-            return word_mover_distances(x, y, euclidean_distances, workers=self.workers)
-        return sentence_mover_distances(x, y)
+        if name == "smd":
+            return sentence_mover_distances(x, y)
+        return word_mover_distances(x, y, euclidean_distances, workers=self.workers)
 
     def score_batches(self, batches: Iterable[Batch]) -> Iterator[list[MetricResult]]:
         """Scores batch by batch. With ``normalize="batch"``, yields the results of all segments at
@@ -274,30 +283,33 @@ class SentSim(WordScorer):
             return
         results_of_systems = list(zip(*results, strict=True))
         if results_of_systems:
-            yield [self._scaled_by_extremes(join_results(chunks)) for chunks in results_of_systems]
+            yield [self._rescale(join_results(batches)) for batches in results_of_systems]
 
-    def _scaled_by_extremes(self, result: MetricResult) -> MetricResult:
-        """Returns the result of a system with the scores that the extremes of its parts give."""
+    def _rescale(self, result: MetricResult) -> MetricResult:
+        """Recomputes the scores of a system. The extremes of its parts are the bounds."""
         parts = {name: values.copy() for name, values in result.parts.items()}
         bounds = {name: _extremes(values[~result.empty]) for name, values in parts.items()}
         for name in parts:
             if name in _DISTANCES:
                 # `floor_with_parts` could not set the worst distance. The other parts have their floor.
                 parts[name][result.empty] = bounds[name][1]
-        segments = np.where(result.empty, sum(self.weights), self._combine(parts, bounds))
+        scores = self._scale_and_combine(parts, bounds)
+        segments = np.where(result.empty, sum(self.weights), scores)
         return dataclasses.replace(result, segments=segments, parts=parts)
 
     def combine_parts(self, parts: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Combines parts that are computed already, see `Scorer.combine_parts`. With
-        ``normalize="batch"`` their extremes are the bounds."""
-        if self.normalize == "fixed":
-            return self._combine(parts, self.bounds)
-        return self._combine(parts, {name: _extremes(values) for name, values in parts.items()})
+        """Combines precomputed parts, see `Scorer.combine_parts`. With ``normalize="batch"`` their
+        extremes are the bounds."""
+        bounds: Mapping[str, tuple[float, float]] = self.bounds
+        if self.normalize == "batch":
+            bounds = {name: _extremes(values) for name, values in parts.items()}
+        return self._scale_and_combine(parts, bounds)
 
     def floor_with_parts(self) -> tuple[float, dict[str, float]]:
         """Returns the score and the parts of a segment with a blank side. All of its scaled parts
-        are 0, so its score is the sum of the weights."""
-        if self.normalize == "batch":  # `_scaled_by_extremes` sets the final values
+        are 0, so its score is the sum of the weights. With ``normalize="batch"`` the score is minus
+        infinity until `score_batches` knows the bounds."""
+        if self.normalize == "batch":
             return -np.inf, {name: _FLOORS.get(name, 0.0) for name in self.parts}
         worst = {
             name: self.bounds[name][1] if name in _DISTANCES else _FLOORS[name]
@@ -307,11 +319,11 @@ class SentSim(WordScorer):
 
     @property
     def cells(self) -> Cells:
-        """Meaning of the values of alignments: cosines with the part ``bertscore``, else costs with
-        ``wmd``.
+        """Meaning of the values in the cells of alignments: cosines if the part ``bertscore`` is in
+        use, else costs if ``wmd`` is.
 
         Raises:
-            InputError: neither part is combined.
+            InputError: neither part is in use.
         """
         if "bertscore" in self.parts:
             return "cosine"
@@ -321,23 +333,24 @@ class SentSim(WordScorer):
 
     def align_batch(self, batch: Batch) -> Iterator[Alignment]:
         cells = self.cells
-        packed = encode_columns(self.words, batch)
+        packed = encode_columns(self.word_encoder, batch)
         if cells == "cosine" or self.normalize_vectors:
             packed = [side.normalized() for side in packed]
         sides = (
-            pieces(self.words, tokens, *column, special_tokens=cells == "cosine")
+            pieces(self.word_encoder, tokens, *column, special_tokens=cells == "cosine")
             for tokens, column in zip(packed, batch.texts_and_languages, strict=True)
         )
         for (x, x_pieces), (y, y_pieces) in zip(*sides, strict=True):
-            # A special token, whose span is (0, 0), may be matched, but has no mass to be moved.
+            # A special token, whose span is (0, 0), may be matched, but carries no mass.
             x_mass, y_mass = (
                 (units.spans[:, 1] > 0).astype(np.float64) for units in (x_pieces, y_pieces)
             )
             if not x_mass.any() or not y_mass.any():
                 yield Alignment.nothing(cells)
             elif cells == "cosine":
-                # Recall is a match of the pieces of x (side 0), precision of those of y (side 1).
-                yield greedy_plan(x_pieces, y_pieces, x @ y.T, (0, x_mass), (1, y_mass))
+                # Recall averages over the pieces of x, precision over the pieces of y.
+                recall, precision = (0, x_mass), (1, y_mass)
+                yield greedy_plan(x_pieces, y_pieces, x @ y.T, recall, precision)
             else:
                 yield _transport_plan(x, x_pieces, x_mass, y, y_pieces, y_mass)
 
@@ -371,7 +384,7 @@ class SentSim(WordScorer):
             # The weights of the preset belong to the parts of the preset.
             settings = settings.without_preset_values(["w1", "w2"])
         if settings.normalize == "fixed":
-            _refuse_other_bounds(preset, table, settings)
+            _check_bounds_apply(preset, table, settings)
         words = models.encoder(**_word_encoder_table(preset, table, settings))
         sentences = models.sentence_encoder(
             preset.path(table["sentences"]), revision=table.get("sentences_revision")
@@ -380,15 +393,16 @@ class SentSim(WordScorer):
         return cls(words, sentences, tables.get("bounds", {}).get(table_name), settings=settings)
 
     def signature_fields(self) -> dict[str, object]:
-        words = None if self.parts == ("sss",) else self.words
+        word_encoder = None if self.parts == ("sss",) else self.word_encoder
+        sentence_encoder = self.sentence_encoder if "sss" in self.parts else None
         has_default_weights = len(self.parts) != 2 or set(self.weights) == {_DEFAULT_WEIGHT}
         weights = ",".join(f"{weight:g}" for weight in self.weights)
         return {
             "set": SETTING_OF_SIDE[self.side],
             "parts": "+".join(self.parts),
-            "enc": model_name(words),
-            "layer": words and words.layer,
-            "sent": model_name(self.sentences) if "sss" in self.parts else None,
+            "enc": model_name(word_encoder),
+            "layer": word_encoder and word_encoder.layer,
+            "sent": model_name(sentence_encoder),
             "weights": None if has_default_weights else weights,
             "norm": self._normalization(),
             "vectors": "unit" if self.normalize_vectors else None,
@@ -422,16 +436,19 @@ def _side_of_settings(settings: SentSim.Settings) -> str | None:
     return requested_side({"against": settings.against, "setting": settings.setting})
 
 
-def _refuse_other_bounds(preset: Preset, table: Table, settings: SentSim.Settings) -> None:
-    """Raises an `InputError` if the bounds of a preset do not belong to the words, the layer or the
-    vectors that the user asks for."""
+def _check_bounds_apply(preset: Preset, table: Table, settings: SentSim.Settings) -> None:
+    """Checks that the bounds of a preset are valid for the options that the user sets.
+
+    Raises:
+        InputError: the user changes an option that the bounds depend on.
+    """
     normalize_vectors = preset.settings.get("score", {}).get("normalize_vectors", False)
-    settings_of_bounds = {
+    preset_values = {
         "words": table["words"],
         "layer": table.get("layer"),
         "normalize_vectors": normalize_vectors,
     }
-    for name, preset_value in settings_of_bounds.items():
+    for name, preset_value in preset_values.items():
         user_value = getattr(settings, name)
         if name in settings.set_by_user and user_value != preset_value:
             raise InputError(
@@ -468,7 +485,8 @@ def _transport_plan(
     y_pieces: TextUnits,
     y_mass: np.ndarray,
 ) -> Alignment:
-    """Aligns the word pieces of two texts, x and y, by the transport of Word Mover's Distance.
+    """Aligns the word pieces of two texts, x and y, by the optimal transport that gives the Word
+    Mover's Distance.
 
     Args:
         x, y: (n, d) and (m, d) vectors.
@@ -477,10 +495,10 @@ def _transport_plan(
     """
     cost = euclidean_distances(x, y)
     flow, _ = optimal_flow(cost, x_mass / x_mass.sum(), y_mass / y_mass.sum())
-    # Distance of two vectors at right angles that have the mean lengths of both sides.
+    # Distance between two orthogonal vectors. Each has the root-mean-square length of its side.
     squared_lengths = [(side.astype(np.float64) ** 2).sum(1).mean() for side in (x, y)]
     unrelated = float(np.sqrt(sum(squared_lengths)))
-    # Each piece is a unit of its own.
+    # A unit is a word with its share in each vector. Here each vector belongs to one piece.
     x_units, y_units = (
         Units(units.words, units.spans, np.eye(len(units.words))) for units in (x_pieces, y_pieces)
     )

@@ -1,6 +1,9 @@
 """Settings of metrics. An option is one field of a dataclass, with its type, default and help, and its
 keys in presets and in the signature. Everything that shows or reads options takes them from this
-field."""
+field.
+
+A preset is a folder with a preset.toml. Its table ``[score]`` holds values of options; most other tables
+name the models of the metric."""
 
 import dataclasses
 import inspect
@@ -17,7 +20,7 @@ from mtmetrics.errors import InputError
 
 # Help texts that several metrics share.
 ENCODER_HELP = "another encoder: a folder, a bundled artifact, or a Hub repository"
-LAYER_HELP = "layer of the encoder whose vectors are read; 0 holds the embeddings"
+LAYER_HELP = "layer of the encoder whose vectors are read; 0 is the embedding layer"
 MAP_HELP = (
     "linear map that brings the two languages closer: none, clp (rotates the vectors), umd (removes "
     "one direction), clp+umd or umd+clp"
@@ -25,6 +28,12 @@ MAP_HELP = (
 MAPS_HELP = "the map: a file, a folder of maps, or the name of a map artifact"
 LANGUAGE_MODEL_HELP = "language model of the target language, or none to score without it"
 WORKERS_HELP = "threads that match words (default: one per core, at most 4)"
+
+# How a value is written on the command line, see `parse_value`.
+_TRUTH_VALUES = {"true": True, "false": False}
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_TYPE_LABELS = {bool: "true or false", int: "a whole number", float: "a number"}
 
 
 def option(
@@ -40,16 +49,19 @@ def option(
     """Makes a field of `Settings`.
 
     Args:
-        default: its value if neither the user nor the preset sets one.
-        help_text: its help on the command line, and its documentation as a keyword.
-        usage: placeholder of its value in help; by default its name in capitals.
-        choices: the values that it may have; empty if all values of its type may. A default of None
-            is allowed too.
-        preset: its key in the table ``[score]`` of a preset; None if a preset cannot set it.
-        signed: its key in the signature, which shows values other than the default; None if the
-            metric's `signature_fields` shows it, or if it changes no score.
-        weighs: whether it changes only how the parts are combined into a score, see
-            `Scorer.combine_parts`. Such an option can be tuned without recomputing the parts.
+        default: the value of the option if neither the user nor the preset sets one.
+        help_text: help on the command line, and documentation of the keyword.
+        usage: placeholder of the value in help (`metavar` in argparse); by default the name of the
+            option in capitals.
+        choices: the allowed values, besides a default of None; empty if any value of the type is
+            allowed.
+        preset: key of the option in the table ``[score]`` of a preset; None if a preset cannot set
+            it.
+        signed: key of the option in the signature, which shows values other than the default; None
+            if the metric's `signature_fields` shows the option, or if it changes no score.
+        weighs: whether the option weighs the parts of a score, such as a similarity and the
+            likelihood of a language model, and changes nothing else; see `Scorer.combine_parts`.
+            Such an option can be tuned without recomputing the parts.
     """
     metadata = {
         "help": help_text,
@@ -85,12 +97,13 @@ class Settings:
 
     Attributes:
         lang_pair: such as ``"de-en"``; None if the user names none.
-        against: the side that the user asks for, or None.
+        against: the side that the user asks for: the texts that translations are compared with
+            (``"source"``, ``"reference"`` or ``"both"``). None if the user asks for none.
         set_by_user: names of the options that the user set. All others have the value of the preset
             or the default.
 
     Raises:
-        InputError: a value is not one of its `choices`, or not a number although one is needed.
+        InputError: a value is not one of the `choices`, or is not a number where one is required.
     """
 
     lang_pair: str | None = None
@@ -106,6 +119,7 @@ class Settings:
         cls.__annotations__ = {name: hints[name] for name in inspect.get_annotations(cls)}
 
     def __post_init__(self) -> None:
+        """Checks the values of options. Raises the errors of the class."""
         for name, field in self.options().items():
             value = getattr(self, name)
             if value is None or isinstance(value, bool):
@@ -115,13 +129,13 @@ class Settings:
                 choice(name, value, field.metadata["choices"])
             elif types_of_option in ({float}, {int, float}):
                 number(name, value)
-            # Layer 0 is the embeddings; all other whole numbers are counts.
             elif types_of_option == {int} and name != "layer":
+                # A whole number is a count. The exception is a layer, which may be 0.
                 positive(name, value)
 
     @classmethod
     def options(cls) -> dict[str, dataclasses.Field[Any]]:
-        """The fields of options, by name."""
+        """The field of each option, by name."""
         return {field.name: field for field in dataclasses.fields(cls) if "help" in field.metadata}
 
     @classmethod
@@ -135,7 +149,7 @@ class Settings:
         return {field.metadata["preset"] for field in cls.options().values()} - {None}
 
     @classmethod
-    def of_preset(
+    def from_preset(
         cls,
         preset: Preset,
         user_options: Mapping[str, Any],
@@ -143,20 +157,22 @@ class Settings:
         lang_pair: str | None,
         against: str | None,
     ) -> Self:
-        """Makes settings from the options of the user, then those of the preset, then the defaults.
+        """Makes settings. Options of the user override values of the preset, which override the
+        defaults.
 
         Raises:
             InputError: an option is unknown, or a value is wrong, see the class.
         """
         refuse_unknown_options(user_options, list(cls.options()))
         score_table = preset.settings.get("score", {})
-        preset_options = {
-            name: score_table[field.metadata["preset"]]
-            for name, field in cls.options().items()
-            if field.metadata["preset"] in score_table
-        }
+        values: dict[str, Any] = {}
+        for name, field in cls.options().items():
+            key = field.metadata["preset"]
+            if key is not None and key in score_table:
+                values[name] = score_table[key]
+        values |= user_options
         return cls(
-            **{**preset_options, **user_options},
+            **values,
             lang_pair=lang_pair,
             against=against,
             set_by_user=frozenset(user_options),
@@ -189,7 +205,7 @@ def refuse_unknown_options(names: Iterable[str], options: Sequence[str]) -> None
 
 
 def plain_types(field: dataclasses.Field[Any]) -> set[type]:
-    """Returns the types that the value of an option may have, of bool, int, float and str."""
+    """Returns which of the types bool, int, float and str an option accepts."""
     return _members(field.type) & {bool, int, float, str}
 
 
@@ -204,18 +220,12 @@ def _members(annotation: Any) -> set[Any]:
     return {annotation}
 
 
-_TRUTH_VALUES = {"true": True, "false": False}
-_INTEGER = re.compile(r"[+-]?[0-9]+")
-_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
-_TYPE_LABELS = {bool: "true or false", int: "a whole number", float: "a number"}
-
-
 def parse_value(allowed_types: Collection[type], text: str) -> bool | int | float | str:
-    """Parses a text of the command line as the first of these types that fits: bool, int, float, str.
+    """Parses a value from the command line. Tries the allowed types in the order bool, int, float, str.
 
     Raises:
-        InputError: the text fits none of the allowed types. The message says only which are needed;
-            the caller names the option.
+        InputError: the text fits none of the allowed types. The message names only these types; the
+            caller adds the name of the option.
 
     Example:
         >>> parse_value({int, str}, "3"), parse_value({str}, "3")

@@ -29,15 +29,16 @@ def signature(metric: str, fields: Mapping[str, object]) -> str:
     return "|".join([metric, *shown, f"v:{__version__}"])
 
 
-def extended(line: str, *fields: str) -> str:
-    """A signature with more fields, before the version."""
+def with_fields(line: str, *fields: str) -> str:
+    """Returns a signature with more fields, before the version."""
     head, _, version = line.rpartition("|v:")
     return "|".join([head, *fields, f"v:{version}"])
 
 
 def with_references(line: str, counts: Collection[int]) -> str:
-    """A signature that says how many references the segments have, and that the best one counts;
-    unchanged where none has several. Replaces what it said before.
+    """Returns a signature that says how many references the segments have, and that the best one
+    counts. Replaces such fields if there are any. Returns the signature unchanged if no segment has
+    several references.
 
     Args:
         line: the signature; sacrebleu's own key for the number is ``nrefs``.

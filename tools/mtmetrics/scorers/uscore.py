@@ -1,8 +1,8 @@
 """UScore: an unsupervised metric that combines a word-level and a sentence-level score (Belouadi and
 Eger, 2023).
 
-The class `UScore` reads from the top down: its settings, `__init__`, the formula, the steps of the
-formula, word-level errors, and how a preset is loaded."""
+The class `UScore` is in this order: its settings, `__init__`, the formula, the steps of the formula,
+word-level errors, and how a preset is loaded."""
 
 import dataclasses
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -38,7 +38,7 @@ from mtmetrics.scorers.signature import map_name, model_name
 from mtmetrics.scorers.words import WordScorer
 from mtmetrics.scorers.xmoverscore import VARIANTS, XMoverScore
 
-# Parts of the word level, and the levels; `UScore` defines them.
+# Parts of the word level, and the levels (words and sentences). `UScore` explains them.
 WORD_PARTS = ("wmd", "pseudo", "back", "lm")
 LEVELS = ("wrd", "snt")
 # Weights of the word level's parts (Eq. 3) and of both levels (Eq. 6), from Sec. 4.2 and 4.3.
@@ -50,7 +50,7 @@ WEIGHTS: dict[str, dict[str, float]] = {
     # Uniform.
     "++": {"wmd": 1 / 3, "pseudo": 1 / 3, "lm": 1 / 3, "wrd": 0.5, "snt": 0.5},
 }
-# Models that the option `without` may name -> the part that each of them provides.
+# Models that the option `without` may name -> the part that needs the model.
 PART_OF_MODEL = {
     "translation": "pseudo",
     "language_model": "lm",
@@ -58,7 +58,7 @@ PART_OF_MODEL = {
     "back_translation": "back",
 }
 
-# Part -> the keys of the signature for its translation model, beams, and longest translation.
+# Part -> the keys of the signature for its translation model, beam size, and maximal length.
 _TRANSLATOR_KEYS = {
     "pseudo": ("mt", "beams", "mtlen"),
     "back": ("bt", "btbeams", "btlen"),
@@ -74,7 +74,7 @@ def part_weights(
     Args:
         weights: a name in `WEIGHTS`, or weights by the names of the parts, such as
             ``wmd=0.6+lm=0.1``; a part that is not named has the weight 0.
-        combine: `LEVELS` joined by ``+``.
+        combine: one or both of `LEVELS`, joined by ``+``.
         without: names in `PART_OF_MODEL`; the weights of the other parts are scaled up.
 
     Returns:
@@ -114,7 +114,7 @@ def _named_weights(text: str) -> dict[str, float]:
         try:
             weights[name] = float(value)
         except ValueError:
-            weights[name] = np.nan  # which is refused with numbers out of range
+            weights[name] = np.nan  # refused below
         if not 0 <= weights[name] < np.inf:
             raise InputError(
                 f"weights {text!r}: {item!r} cannot be used; PART=NUMBER is needed, at least 0",
@@ -124,7 +124,11 @@ def _named_weights(text: str) -> dict[str, float]:
 
 
 def _scaled(weights: Mapping[str, float], names: Collection[str]) -> dict[str, float]:
-    """Returns the weights of some names, scaled to the sum 1, without those that are 0."""
+    """Returns the weights of some parts or levels, scaled to sum to 1. Leaves out weights of 0.
+
+    Raises:
+        InputError: all of them are 0.
+    """
     total = sum(weights.get(name, 0.0) for name in names)
     if names and not total:
         raise InputError(
@@ -133,10 +137,20 @@ def _scaled(weights: Mapping[str, float], names: Collection[str]) -> dict[str, f
     return {name: weights[name] / total for name in names if weights.get(name)}
 
 
-def weighted_sum(parts: Mapping[str, np.ndarray], weights: Mapping[str, float]) -> np.ndarray:
-    """Returns the (n,) weighted sum of parts: Eq. 3 with the weights of the word level, Eq. 6 with
-    the weights of the levels."""
-    return np.sum([weight * parts[name] for name, weight in weights.items()], axis=0)
+def weighted_sum(
+    values: Mapping[str, np.ndarray | float], weights: Mapping[str, float]
+) -> np.ndarray:
+    """Returns the weighted sum of parts (Eq. 3), or of levels (Eq. 6).
+
+    Args:
+        values: (n,) values, or a single value, by name.
+        weights: the weight of each name in the sum.
+
+    Returns:
+        (n,) sums, or a single sum.
+    """
+    terms = [weight * np.asarray(values[name]) for name, weight in weights.items()]
+    return np.sum(terms, axis=0)
 
 
 @dataclasses.dataclass
@@ -145,22 +159,25 @@ class _Encoded:
 
     Attributes:
         ngrams: n-grams of the remapped sources, then of each system; empty without the word level.
-        translated_pairs: ``pseudo`` -> for each system, the n-grams of the pseudo-references and of
-            the translations; ``back`` -> for each system, the n-grams of the pseudo sources and of
-            the sources. No n-grams are remapped.
+        distance_inputs: pairs of n-grams whose distance is a part. ``pseudo`` -> for each system, the
+            n-grams of the pseudo-references and of the translations; ``back`` -> for each system, the
+            n-grams of the pseudo sources and of the sources. None of them are remapped.
         sentences: vectors of the sources, then of each system; empty without the sentence level.
     """
 
     ngrams: list[PackedTokens] = dataclasses.field(default_factory=list)
-    translated_pairs: dict[str, list[tuple[PackedTokens, PackedTokens]]] = dataclasses.field(
+    distance_inputs: dict[str, list[tuple[PackedTokens, PackedTokens]]] = dataclasses.field(
         default_factory=dict
     )
     sentences: list[PackedTokens] = dataclasses.field(default_factory=list)
 
     def sides(self, system: int) -> list[PackedTokens]:
         """Returns the sources and the translations of a system, on each level that is computed."""
-        levels = [level for level in (self.ngrams, self.sentences) if level]
-        return [side for level in levels for side in (level[0], level[1 + system])]
+        sides = []
+        for level in (self.ngrams, self.sentences):
+            if level:
+                sides += [level[0], level[1 + system]]
+        return sides
 
 
 class UScore(WordScorer):
@@ -169,20 +186,20 @@ class UScore(WordScorer):
 
     - ``wmd``: the negative Word Mover's Distance between the remapped source and the translation. As
       in the published code, it lies between -4 and 0.
-    - ``pseudo``: the negative distance between the pseudo-reference, a machine translation of the
-      source, and the translation. Nothing is remapped.
+    - ``pseudo``: the negative distance between the pseudo-reference (a machine translation of the
+      source) and the translation. Nothing is remapped.
     - ``lm``: the mean log-likelihood of the translation, at most 0.
     - ``snt``: the cosine of the sentence vectors of source and translation.
-    - ``back``, only with a weight by name: the negative distance between the source and the pseudo
-      source, the translation translated back (Sec. 7, which leaves it to later work).
+    - ``back``, only if the option `weights` gives it a weight: the negative distance between the
+      source and the pseudo source (the translation, translated back). Sec. 7 leaves it to later work.
 
     All of them, and ``wrd``, are parts of the result. A segment with a blank side gets the lowest
     value of every part. If only the pseudo-reference is blank, only ``pseudo`` gets its lowest value;
     so does ``back`` if only the pseudo source is blank.
 
     Args:
-        words: the variant ``uscore`` of XMoverScore, with the map and the language model; None
-            without the word level.
+        words: a scorer, the variant ``uscore`` of XMoverScore with the map and the language model;
+            None without the word level.
         translator: makes the pseudo-references.
         sentences: the encoder that gives one vector per text.
         back_translator: makes the pseudo sources.
@@ -200,7 +217,7 @@ class UScore(WordScorer):
         combine: str = option(
             "wrd+snt",
             "levels: wrd (words), snt (sentences), or wrd+snt",
-            usage="PART+PART",
+            usage="LEVEL+LEVEL",
             preset="parts",
         )
         weights: str = option(
@@ -226,6 +243,7 @@ class UScore(WordScorer):
             "translation model into the source language, which adds the part back",
             usage="MODEL",
         )
+        # The scorer of the word level takes it, so it is an option of loading.
         workers: int | None = loading_option(settings.WORKERS_HELP)
 
     settings: Settings
@@ -263,7 +281,7 @@ class UScore(WordScorer):
         self.word_weights, self.level_weights = part_weights(
             settings.weights, settings.combine, without
         )
-        # For the signature. Without the word level, nothing of it is left out.
+        # For the signature. Without the word level, `without` cannot leave out its models.
         self.without = sorted(
             name for name in without if self.word_weights or PART_OF_MODEL[name] == "snt"
         )
@@ -271,10 +289,11 @@ class UScore(WordScorer):
         self.translator = translator
         self.sentence_encoder = sentences
         self.back_translator = back_translator
-        self.encoder_layers = None if words is None else words.encoder_layers
-        encoder = self._used_sentence_encoder
+        self.encoder_depth = None if words is None else words.encoder_depth
         if words is not None and self.word_weights:
-            encoder = words.encoder
+            encoder: Encoder | None = words.encoder
+        else:
+            encoder = self._used_sentence_encoder
         self.dtype = None if encoder is None else encoder.dtype
         model_of_part = {
             "wmd": words,
@@ -283,11 +302,13 @@ class UScore(WordScorer):
             "lm": None if words is None else words.language_model,
             "snt": sentences,
         }
+        # The level "wrd" needs no model of its own: its parts do.
         for name in (*self.word_weights, *self.level_weights):
             if name in model_of_part and model_of_part[name] is None:
-                advice = "pass it, or leave the part out by name (without=)"
                 raise InputError(
-                    f"the model of the part {name!r} is missing; {advice}", mentions=["without="]
+                    f"the model of the part {name!r} is missing; pass it, or leave out the model by "
+                    "name (without=)",
+                    mentions=["without="],
                 )
         if words is not None and words.settings.variant != "uscore":
             raise InputError(
@@ -295,15 +316,17 @@ class UScore(WordScorer):
             )
 
     def compute(self, batch: Batch) -> list[PartScores]:
-        translations = self._translated(batch)
-        encoded = self._encoded(batch, translations)
+        translations = self._translate(batch)
+        encoded = self._encode(batch, translations)
         results = []
         for system, predictions in enumerate(batch.predictions):
             parts: dict[str, np.ndarray] = {}
             is_truncated = any_truncated(*encoded.sides(system))
-            if encoded.ngrams:
-                parts, is_cut = self._word_parts(encoded, translations, system, predictions)
-                is_truncated |= is_cut
+            if self.word_scorer is not None and encoded.ngrams:
+                parts, is_truncated_by_model = self._word_parts(
+                    self.word_scorer, encoded, translations, system, predictions
+                )
+                is_truncated |= is_truncated_by_model
             if encoded.sentences:
                 parts["snt"] = text_cosines(encoded.sentences[0], encoded.sentences[1 + system])
             segments = weighted_sum(parts, self.level_weights)
@@ -312,6 +335,7 @@ class UScore(WordScorer):
 
     def _word_parts(
         self,
+        scorer: XMoverScore,
         encoded: _Encoded,
         translations: Mapping[str, list[list[Translation]]],
         system: int,
@@ -320,51 +344,50 @@ class UScore(WordScorer):
         """Computes the parts of the word level for one system.
 
         Args:
+            scorer: the scorer of the word level.
             encoded: the encoded texts of the batch.
-            translations: the machine translations, see `_translated`.
+            translations: the machine translations, see `_translate`.
             system: index of the system.
             predictions: its n translations.
 
         Returns:
-            Name of a part -> (n,) values; and an (n,) mask of the segments of which a model cut a
-            text or a machine translation.
+            Name of a part -> (n,) values; and an (n,) mask of the segments in which a translator or
+            the language model truncated a text.
         """
-        scorer = self._required_word_scorer()
         parts = {"wmd": scorer.mover_part(encoded.ngrams[0], encoded.ngrams[1 + system])}
-        is_cut = np.zeros(len(predictions), dtype=bool)
+        is_truncated = np.zeros(len(predictions), dtype=bool)
         for part, translations_of_systems in translations.items():
-            translated = translations_of_systems[system]
-            values = scorer.mover_part(*encoded.translated_pairs[part][system])
+            machine_translations = translations_of_systems[system]
+            x_ngrams, y_ngrams = encoded.distance_inputs[part][system]
+            values = scorer.mover_part(x_ngrams, y_ngrams)
             # Even blank text gets special tokens from the encoder, which are close to any text.
-            is_blank = np.array([not item.text.strip() for item in translated])
+            is_blank = np.array([not item.text.strip() for item in machine_translations])
             parts[part] = np.where(is_blank, _word_floors(scorer)[part], values)
-            is_cut |= np.array([item.is_truncated for item in translated])
+            is_truncated |= np.array([item.is_truncated for item in machine_translations])
         if "lm" in self.word_weights:
-            parts["lm"], is_cut_by_model = scorer.lm_part(predictions)
-            is_cut |= is_cut_by_model
+            parts["lm"], is_truncated_by_lm = scorer.lm_part(predictions)
+            is_truncated |= is_truncated_by_lm
         parts["wrd"] = weighted_sum(parts, self.word_weights)
-        return parts, is_cut
+        return parts, is_truncated
 
     def combine_parts(self, parts: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Combines parts that are computed already, see `Scorer.combine_parts`. Computes ``wrd`` anew,
-        because the parts may come from other weights."""
+        """Combines precomputed parts, see `Scorer.combine_parts`. Recomputes ``wrd``, because the
+        parts may come from other weights."""
         if not self.word_weights:
             return weighted_sum(parts, self.level_weights)
         wrd = weighted_sum(parts, self.word_weights)
         return weighted_sum({**parts, "wrd": wrd}, self.level_weights)
 
     def floor_with_parts(self) -> tuple[float, dict[str, float]]:
-        floors = {"snt": np.array([-1.0])}
+        floors = {"snt": -1.0}
         if self.word_scorer is not None:
-            for name, value in _word_floors(self.word_scorer).items():
-                floors[name] = np.array([value])
+            floors |= _word_floors(self.word_scorer)
         if self.word_weights:
-            floors["wrd"] = weighted_sum(floors, self.word_weights)
-        computed_parts = (*self.word_weights, *self.level_weights)
-        floor_parts = {name: float(floors[name][0]) for name in computed_parts}
-        return float(weighted_sum(floors, self.level_weights)[0]), floor_parts
+            floors["wrd"] = float(weighted_sum(floors, self.word_weights))
+        floor = float(weighted_sum(floors, self.level_weights))
+        return floor, {name: floors[name] for name in (*self.word_weights, *self.level_weights)}
 
-    def _translated(self, batch: Batch) -> dict[str, list[list[Translation]]]:
+    def _translate(self, batch: Batch) -> dict[str, list[list[Translation]]]:
         """Translates the sources for ``pseudo``, and the translations of each system for ``back``.
 
         Returns:
@@ -394,30 +417,30 @@ class UScore(WordScorer):
 
     @property
     def _used_sentence_encoder(self) -> Encoder | None:
-        """The encoder of sentences; None without the sentence level."""
+        """The sentence encoder; None without the sentence level."""
         return self.sentence_encoder if "snt" in self.level_weights else None
 
-    def _encoded(
+    def _encode(
         self, batch: Batch, translations: Mapping[str, list[list[Translation]]]
     ) -> _Encoded:
         """Encodes all texts, each once per encoder."""
         encoded = _Encoded()
-        words = self.word_scorer
-        if words is not None and self.word_weights:
-            sources, *systems = encode_columns(words.encoder, batch)
-            # Only the role "source" is remapped.
-            system_ngrams = [words.build_ngrams(system, "target") for system in systems]
-            encoded.ngrams = [words.build_ngrams(sources, "source"), *system_ngrams]
+        scorer = self.word_scorer
+        if scorer is not None and self.word_weights:
+            sources, *systems = encode_columns(scorer.encoder, batch)
+            # Only the role "source" is remapped. Sources with the role "target" stay as they are.
+            system_ngrams = [scorer.build_ngrams(tokens, "target") for tokens in systems]
+            encoded.ngrams = [scorer.build_ngrams(sources, "source"), *system_ngrams]
             languages = self.iso_languages
             if "pseudo" in translations:
-                pseudo_references = _ngrams(words, translations["pseudo"][0], languages.target)
-                encoded.translated_pairs["pseudo"] = [
+                pseudo_references = _ngrams(scorer, translations["pseudo"][0], languages.target)
+                encoded.distance_inputs["pseudo"] = [
                     (pseudo_references, predictions) for predictions in system_ngrams
                 ]
             if "back" in translations:
-                unmapped_sources = words.build_ngrams(sources, "target")
-                encoded.translated_pairs["back"] = [
-                    (_ngrams(words, pseudo_sources, languages.source), unmapped_sources)
+                unmapped_sources = scorer.build_ngrams(sources, "target")
+                encoded.distance_inputs["back"] = [
+                    (_ngrams(scorer, pseudo_sources, languages.source), unmapped_sources)
                     for pseudo_sources in translations["back"]
                 ]
         if self._used_sentence_encoder is not None:
@@ -426,7 +449,7 @@ class UScore(WordScorer):
 
     @property
     def cells(self) -> Cells:
-        """Meaning of the values of alignments: costs.
+        """Meaning of the values in the cells of alignments: costs.
 
         Raises:
             InputError: there is no word level.
@@ -434,7 +457,8 @@ class UScore(WordScorer):
         return self._required_word_scorer().cells
 
     def _required_word_scorer(self) -> XMoverScore:
-        """Returns the scorer of the word level; raises an `InputError` without it."""
+        """Returns the scorer of the word level, which aligns words. Raises an `InputError` without
+        it."""
         if self.word_scorer is None:
             raise InputError(f"alignments: {self.no_alignments_reason}")
         return self.word_scorer
@@ -446,7 +470,7 @@ class UScore(WordScorer):
     def evidence(
         self, predictions: list[str], alignments: Sequence[Alignment]
     ) -> list[list[Evidence]]:
-        """Collects the evidence against the words of each translation, from ``wmd`` and ``lm``."""
+        """Returns the evidence that words are wrong, from ``wmd`` and ``lm``."""
         return self._required_word_scorer().weighted_evidence(
             predictions,
             alignments,
@@ -482,12 +506,12 @@ class UScore(WordScorer):
         tables = _model_tables(preset, settings)
         missing = [name for name in needed if name not in tables]
         _refuse_missing_models(missing, preset, target_language(settings.lang_pair))
-        loaded = {name: _load(name, tables[name], settings, models) for name in needed}
-        words = None
+        loaded = {name: _load_model(name, tables[name], settings, models) for name in needed}
+        word_scorer = None
         if word_weights:
-            words = _load_word_scorer(preset, settings, models, loaded.get("language_model"))
+            word_scorer = _load_word_scorer(preset, settings, models, loaded.get("language_model"))
         return cls(
-            words,
+            word_scorer,
             loaded.get("translation"),
             loaded.get("sentences"),
             back_translator=loaded.get("back_translation"),
@@ -505,21 +529,21 @@ class UScore(WordScorer):
         fields["sent"] = model_name(self._used_sentence_encoder)
         return fields | self.settings.signature_fields()
 
-    def _word_fields(self, words: XMoverScore) -> dict[str, object]:
+    def _word_fields(self, scorer: XMoverScore) -> dict[str, object]:
         """Returns the fields of the signature for the word level."""
-        has_default_pieces = words.pieces == VARIANTS["uscore"].pieces
+        has_default_pieces = scorer.pieces == VARIANTS["uscore"].pieces
         fields: dict[str, object] = {
-            "enc": model_name(words.encoder),
-            "layer": words.encoder.layer,
-            "pieces": None if has_default_pieces else words.pieces,
-            "mass": words.weights,
-            "map": map_name(words.remapping),
+            "enc": model_name(scorer.encoder),
+            "layer": scorer.encoder.layer,
+            "pieces": None if has_default_pieces else scorer.pieces,
+            "mass": scorer.weights,
+            "map": map_name(scorer.remapping),
         }
         for part, translator in self._used_translators.items():
             model, beams, length = _TRANSLATOR_KEYS[part]
             fields[model] = model_name(translator)
             fields[beams], fields[length] = translator.beams, translator.max_length
-        language_model = words.language_model
+        language_model = scorer.language_model
         if language_model is not None and "lm" in self.word_weights:
             fields["lm"] = model_name(language_model)
             fields |= language_model.signature_fields
@@ -532,7 +556,7 @@ def _name_set(names: str | Collection[str] | None) -> set[str]:
 
 
 def _word_floors(scorer: XMoverScore) -> dict[str, float]:
-    """Returns part of the word level -> its value for a segment with a blank side."""
+    """Returns the value of each part of the word level for a segment with a blank side."""
     _, floors = scorer.floor_with_parts()
     mover = floors["mover"]
     return {"wmd": mover, "pseudo": mover, "back": mover, "lm": floors["lm"]}
@@ -560,7 +584,8 @@ def _settings_with_preset(preset: Preset, settings: UScore.Settings) -> UScore.S
 
 
 def _model_tables(preset: Preset, settings: UScore.Settings) -> dict[str, dict[str, Any]]:
-    """Returns name in `PART_OF_MODEL` -> the table of the model that the user or the preset names."""
+    """Returns the tables of the models that the user or the preset names, by the names in
+    `PART_OF_MODEL`."""
     language_models = preset.settings.get("language_models", {})
     tables = {
         name: preset.settings.get(name, {})
@@ -592,7 +617,9 @@ def _refuse_missing_models(missing: Sequence[str], preset: Preset, target: str |
     )
 
 
-def _load(name: str, table: Mapping[str, Any], settings: UScore.Settings, models: ModelPool) -> Any:
+def _load_model(
+    name: str, table: Mapping[str, Any], settings: UScore.Settings, models: ModelPool
+) -> Any:
     """Loads a model by its name in `PART_OF_MODEL` and its table."""
     if name == "language_model":
         return models.language_model(**table)
@@ -615,7 +642,12 @@ def _load_word_scorer(
     # XMoverScore calls the masses of n-grams weights; here weights are those of the parts.
     masses = choice("masses", score_table.get("masses", "uniform"), ("uniform", "norm"))
     remapping = load_remapping(
-        preset, models, encoder, settings.lang_pair, kind=settings.map, location=settings.maps
+        preset,
+        models,
+        encoder,
+        settings.lang_pair,
+        map_kind=settings.map,
+        map_location=settings.maps,
     )
     return XMoverScore(
         encoder,

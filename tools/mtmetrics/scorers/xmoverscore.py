@@ -1,17 +1,17 @@
 """XMoverScore (Zhao et al., 2020): similarity of a source and its translation, and a language model.
 
-The class `XMoverScore` reads from the top down: its settings, the formula (`compute` and
-`combine_parts`), the steps of the formula in the order of their use, the words at fault, and last
-how a scorer is made from models or from a preset. `__init__` sets the attributes that the steps use.
+The class `XMoverScore` is in this order: its settings, the formula (`compute` and `combine_parts`),
+the steps of the formula in the order of their use, the detection of wrong words, and last how a scorer
+is made from models or from a preset. `__init__` sets the attributes that the steps use.
 
+The tokenizer of the encoder splits a text into tokens, also called pieces: a word, or a part of one.
 Tokens and n-grams are packed: the vectors of all texts of a batch lie in one array, one text after
-the other (`mtmetrics.models.packed.PackedTokens`). Tokens are the pieces that the tokenizer of the
-encoder makes: a word, or a part of one."""
+the other (`mtmetrics.models.packed.PackedTokens`)."""
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 
@@ -49,7 +49,7 @@ from mtmetrics.scorers.settings import loading_option, option, worker_count
 from mtmetrics.scorers.signature import map_name, model_name
 from mtmetrics.scorers.words import WordScorer
 
-# The text of a segment that tokens belong to: the source, or its translation.
+# Which text of a segment tokens belong to: the source, or its translation ("target").
 Role = Literal["source", "target"]
 KeptPieces = Literal["words", "all"]
 Similarity = Literal["mover", "cosine"]
@@ -58,7 +58,7 @@ SIMILARITIES: tuple[Similarity, ...] = ("mover", "cosine")
 _UNRELATED: dict[Distance, float] = {"sqeuclidean": 2.0, "euclidean": 2.0**0.5, "cosine": 1.0}
 _FARTHEST: dict[Distance, float] = {"sqeuclidean": 4.0, "euclidean": 2.0, "cosine": 2.0}
 # Options that change only the word-level similarity.
-_WORD_OPTIONS = ("pieces", "ngram", "distance", "drop_rate")
+_WORD_OPTIONS = ("pieces", "ngram", "distance", "drop_rate", "weights")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,8 +72,8 @@ class Variant:
         to_similarity: turns (n,) distances into (n,) similarities.
         normalise_lm: whether the part ``lm`` is normalised by `length_normalised`. If not, it is the
             mean log-likelihood per token.
-        pieces: the tokens that n-grams are made of: all, or those that begin a word and are not
-            punctuation.
+        pieces: the tokens that n-grams are made of: ``"all"``; or ``"words"``, the first token of
+            each word that is not punctuation.
         distance: distance between two n-grams.
         ngram: tokens per n-gram.
         layer: layer of the encoder; None for the last.
@@ -142,8 +142,8 @@ class XMoverScore(WordScorer):
     value there. Without a language model ``lm`` is 0 in all segments.
 
     Args:
-        encoder: the multilingual encoder, opened at the layer to use; for ``cosine`` an encoder with
-            one vector per text.
+        encoder: the multilingual encoder, loaded with the layer to use; for ``cosine`` an encoder
+            with one vector per text.
         target_encoder: the encoder of the translations if it is a different one, such as the word
             vectors of their language in a shared space.
         remapping: linear map between the vector spaces of the languages, or None. The option `sides`
@@ -152,7 +152,7 @@ class XMoverScore(WordScorer):
         weights: inverse document frequencies of tokens; ``"norm"``, the lengths of their vectors
             (Word Rotator's Distance: Yokoi et al., 2020, Sec. 4.2); or None for uniform weights.
         **options: fields of `XMoverScore.Settings`. If `pieces`, `ngram`, `distance` or `drop_rate`
-            is None, the value of the variant holds. For full transport with ``release`` pass
+            is None, the value of the variant is used. For full transport with ``release`` pass
             ``drop_rate=0``; masses and costs are still rounded as in the published code.
 
     Raises:
@@ -203,13 +203,13 @@ class XMoverScore(WordScorer):
         )
         pieces: KeptPieces | None = option(
             None,
-            "words leaves out punctuation and the later pieces of a word, all keeps every piece "
-            "(default: as the variant)",
+            "words keeps only the first piece of each word that is not punctuation, all keeps every "
+            "piece (default: that of the variant)",
             choices=("words", "all"),
             preset="pieces",
         )
         ngram: int | None = option(
-            None, "pieces per n-gram (default: as the variant)", preset="ngram"
+            None, "pieces per n-gram (default: that of the variant)", preset="ngram"
         )
         map: str | None = loading_option(settings.MAP_HELP)
         maps: str | None = loading_option(settings.MAPS_HELP, usage="PATH|NAME")
@@ -230,18 +230,18 @@ class XMoverScore(WordScorer):
         )
         distance: Distance | None = option(
             None,
-            "distance between two n-grams (default: as the variant)",
+            "distance between two n-grams (default: that of the variant)",
             choices=tuple(DISTANCES),
             preset="distance",
         )
         drop_rate: float | None = option(
             None,
-            "share of the smallest flows between n-grams that is left out, 0 to 1 (default: as the "
-            "variant)",
+            "share of the smallest flows between n-grams that is left out, 0 to 1 (default: that of "
+            "the variant)",
             preset="drop_rate",
         )
         weights: str | None = loading_option(
-            "how much a piece counts: uniform (all alike), norm (the length of its vector), or a "
+            "weight of each piece: uniform (all alike), norm (the length of its vector), or a "
             "stored table of inverse document frequencies",
             usage="uniform|norm|FILE|NAME",
             preset="weights",
@@ -265,15 +265,15 @@ class XMoverScore(WordScorer):
                 similarities = self.mover_part(sources, translations)
             else:
                 similarities = text_cosines(sources, translations)
-            lm, lm_truncated = self.lm_part(texts)
+            lm, is_truncated_by_lm = self.lm_part(texts)
             parts = {self.similarity: similarities, "lm": lm}
-            truncated = any_truncated(sources, translations) | lm_truncated
+            is_truncated = any_truncated(sources, translations) | is_truncated_by_lm
             is_undefined = np.isnan(similarities)
-            scores.append(PartScores(self.combine_parts(parts), parts, truncated, is_undefined))
+            scores.append(PartScores(self.combine_parts(parts), parts, is_truncated, is_undefined))
         return scores
 
     def combine_parts(self, parts: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Adds up (n,) parts to (n,) scores."""
+        """Returns the weighted sum of the (n,) parts."""
         lm_weight = 0.0 if self.language_model is None else self.lm_weight
         return parts[self.similarity] + lm_weight * parts["lm"]
 
@@ -300,23 +300,25 @@ class XMoverScore(WordScorer):
         return sources, encode_columns(self.target_encoder, without_sources)
 
     def _prepare(self, tokens: PackedTokens, role: Role) -> PackedTokens:
-        """Turns tokens into what the similarity compares: n-grams, or remapped text vectors."""
+        """Prepares vectors for the similarity: builds n-grams of tokens, or remaps text vectors."""
         if self.similarity == "mover":
             return self.build_ngrams(tokens, role)
         return self._remap(tokens, role)
 
     def build_ngrams(self, tokens: PackedTokens, role: Role) -> PackedTokens:
         """Builds packed n-grams from tokens: filters, weights, remaps, averages, L2-normalises."""
-        return self._ngrams_of_kept(self._filter(tokens, role), role)
+        return self._ngrams_from_kept_tokens(self._filter(tokens, role), role)
 
-    def _ngrams_of_kept(self, kept_tokens: PackedTokens, role: Role) -> PackedTokens:
+    def _ngrams_from_kept_tokens(self, kept_tokens: PackedTokens, role: Role) -> PackedTokens:
+        """Builds packed n-grams from tokens that `_filter` has kept and weighted."""
         return self._remap(kept_tokens, role).ngrams(self.ngram).normalized()
 
     def _filter(self, tokens: PackedTokens, role: Role) -> PackedTokens:
         """Drops the tokens that do not count, and sets the weights of the others."""
         if self.pieces == "words":
-            is_word_start = self._word_encoder(role).word_table
-            tokens = tokens.select(is_word_start[tokens.token_ids])
+            # For each token of the vocabulary, whether it begins a word and is not punctuation.
+            counts_as_word = self._word_encoder(role).word_table
+            tokens = tokens.select(counts_as_word[tokens.token_ids])
         if self.weights == "norm":
             lengths = np.linalg.norm(tokens.vectors.astype(np.float64), axis=1)
             # A text whose weights are all 0 would have no mass to move.
@@ -333,8 +335,11 @@ class XMoverScore(WordScorer):
         return tokens.map_vectors(lambda vectors: remapping.apply(vectors, role))
 
     def mover_part(self, sources: PackedTokens, predictions: PackedTokens) -> np.ndarray:
-        """Computes the part ``mover`` of n pairs of packed n-grams: (n,), NaN if one of a pair has no
-        n-grams."""
+        """Computes the part ``mover`` from the packed n-grams of n pairs of texts.
+
+        Returns:
+            (n,) similarities; NaN if either text has no n-grams.
+        """
         distances = word_mover_distances(
             sources,
             predictions,
@@ -372,16 +377,16 @@ class XMoverScore(WordScorer):
         return self.build_ngrams(encoder.encode(texts, language), role)
 
     def _word_encoder(self, role: Role) -> WordEncoder:
-        # Typed as Any: no type says that with ``mover`` both encoders are word encoders.
-        encoder: Any = self.encoder if role == "source" else self.target_encoder
-        return encoder
+        encoder = self.encoder if role == "source" else self.target_encoder
+        # The types cannot express that with ``mover`` both encoders are word encoders.
+        return cast(WordEncoder, encoder)
 
     def _language(self, role: Role) -> str | None:
         return self.iso_languages.source if role == "source" else self.iso_languages.target
 
     @property
     def cells(self) -> Cells:
-        """``"cost"``: the values of alignments are distances.
+        """Meaning of the values in the cells of alignments: costs, that is, distances.
 
         Raises:
             InputError: with ``similarity="cosine"``, which aligns no words.
@@ -425,18 +430,18 @@ class XMoverScore(WordScorer):
         for index, text in enumerate(texts):
             text_words = encoder.text_words(text, language)
             tokens = encoded.take(slice(index, index + 1))
-            # From here on a token knows the index of its word among `text_words`.
+            # `words` now holds the index of each token's word in `text_words`.
             tokens = dataclasses.replace(tokens, words=text_words.positions)
             if not text.strip():
                 tokens = tokens.select(np.zeros(len(tokens.words), dtype=bool))
             kept_tokens = self._filter(tokens, role)
             units = ngram_units(text_words, kept_tokens.words, kept_tokens.weights, self.ngram)
-            yield self._ngrams_of_kept(kept_tokens, role), units
+            yield self._ngrams_from_kept_tokens(kept_tokens, role), units
 
     def evidence(
         self, predictions: list[str], alignments: Sequence[Alignment]
     ) -> list[list[Evidence]]:
-        """Returns what the parts of the score hold against the words, see `weighted_evidence`."""
+        """Returns the evidence that words are wrong, see `weighted_evidence`."""
         return self.weighted_evidence(predictions, alignments, 1.0, self.lm_weight)
 
     def weighted_evidence(
@@ -446,10 +451,10 @@ class XMoverScore(WordScorer):
         mover_weight: float,
         lm_weight: float,
     ) -> list[list[Evidence]]:
-        """Returns what the parts of the score hold against the words of translations.
+        """Returns the evidence that words of translations are wrong, from each part of the score.
 
-        Each part counts against the words by its shortfall: how far it lies below its best possible
-        value.
+        The shortfall of a part is its distance from the best possible value. `match_evidence` and
+        `loss_evidence` divide it among the words.
 
         Args:
             predictions: n translations.
@@ -458,15 +463,16 @@ class XMoverScore(WordScorer):
             lm_weight: weight of the part ``lm``.
 
         Returns:
-            For each translation the evidence of the alignment, and that of the language model if
-            it has one with a weight.
+            For each translation the evidence of the alignment, then that of the language model if
+            there is one and `lm_weight` is positive.
         """
-        # Distance 0, that of a perfect translation, gives the best similarity.
-        distances = np.array([0.0, *(alignment.total for alignment in alignments)])
-        best, *similarities = self.variant.to_similarity(distances)
+        # A perfect translation has the distance 0.
+        [best_similarity] = self.variant.to_similarity(np.zeros(1))
+        distances = np.array([alignment.total for alignment in alignments])
+        shortfalls = mover_weight * (best_similarity - self.variant.to_similarity(distances))
         evidence = [
-            [match_evidence(alignment, mover_weight * (best - similarity))]
-            for alignment, similarity in zip(alignments, similarities, strict=True)
+            [match_evidence(alignment, shortfall)]
+            for alignment, shortfall in zip(alignments, shortfalls, strict=True)
         ]
         if self.language_model is not None and lm_weight > 0:
             lm_evidence = self._lm_evidence(self.language_model, predictions, lm_weight)
@@ -477,7 +483,8 @@ class XMoverScore(WordScorer):
     def _lm_evidence(
         self, language_model: LanguageModel, predictions: list[str], lm_weight: float
     ) -> Iterator[Evidence]:
-        # A normalised likelihood is at most 1, a logarithm at most 0.
+        """Yields the evidence of the language model against the words of each translation."""
+        # A normalised likelihood is at most 1, a mean log-likelihood at most 0.
         best = 1.0 if self.variant.normalise_lm else 0.0
         shortfalls = lm_weight * (best - self.lm_part(predictions)[0])
         uniform_loss = -language_model.floor
@@ -501,7 +508,7 @@ class XMoverScore(WordScorer):
         self.variant = VARIANTS[settings.variant]
         self.similarity = settings.similarity
         self.encoder = encoder
-        self.encoder_layers = encoder.depth
+        self.encoder_depth = encoder.depth
         self.dtype = encoder.dtype
         self.target_encoder = encoder if target_encoder is None else target_encoder
         if self.target_encoder.dim != encoder.dim:
@@ -511,6 +518,7 @@ class XMoverScore(WordScorer):
             )
         if self.similarity == "cosine":
             word_options = {name: getattr(settings, name) for name in _WORD_OPTIONS}
+            # The loaded weights count, not the name of a table.
             _refuse_word_options(word_options | {"weights": weights})
         self.pieces: KeptPieces = settings.pieces or self.variant.pieces
         self.ngram = settings.ngram or self.variant.ngram
@@ -540,15 +548,15 @@ class XMoverScore(WordScorer):
         is_cosine = settings.similarity == "cosine"
         if is_cosine:
             # Word-level options of the preset are ignored here; only those of the user are an error.
-            settings = settings.without_preset_values([*_WORD_OPTIONS, "weights"])
+            settings = settings.without_preset_values(_WORD_OPTIONS)
         encoder, target_encoder = _load_encoders(preset, settings, models)
         remapping = load_remapping(
             preset,
             models,
             encoder,
             settings.lang_pair,
-            kind=settings.map,
-            location=settings.maps,
+            map_kind=settings.map,
+            map_location=settings.maps,
             level="sentence" if is_cosine else "word",
         )
         language_model, lm_weight = load_language_model(
@@ -561,17 +569,22 @@ class XMoverScore(WordScorer):
 
     def signature_fields(self) -> dict[str, object]:
         """Returns the fields of the signature: models first, then options. A field with the value None
-        is left out."""
+        is left out.
+
+        ``tenc`` is the encoder of the translations if it differs from ``enc``; ``form`` is the
+        variant. ``/rounded`` means that transport rounds masses and costs, see
+        `RoundedPartialTransport`.
+        """
         variant = self.variant
-        matches_words = self.similarity == "mover"
+        is_cosine = self.similarity == "cosine"
         has_target_encoder = self.target_encoder is not self.encoder
         fields: dict[str, object] = {
             "enc": model_name(self.encoder),
             "tenc": model_name(self.target_encoder) if has_target_encoder else None,
             "layer": self.encoder.layer,
-            "sim": None if matches_words else self.similarity,
+            "sim": "cosine" if is_cosine else None,
         }
-        if matches_words:
+        if not is_cosine:
             fields["pieces"] = None if self.pieces == variant.pieces else self.pieces
             fields["ngram"] = self.ngram
         fields["map"] = map_name(self.remapping)
@@ -579,7 +592,7 @@ class XMoverScore(WordScorer):
             fields["sides"] = self.mapped_sides
         fields |= self._language_model_fields()
         fields["form"] = self.settings.variant
-        if matches_words:
+        if not is_cosine:
             fields["dist"] = None if self.distance == variant.distance else self.distance
             if self.drop_rate is not None:
                 fields["drop"] = f"{self.drop_rate:g}/rounded"
@@ -630,12 +643,12 @@ def _load_weights(preset: Preset, weights: str | None) -> TokenWeights | Literal
 def _load_encoders(
     preset: Preset, settings: XMoverScore.Settings, models: ModelPool
 ) -> tuple[Encoder, Encoder]:
-    """Loads the encoders of sources and of translations: one encoder twice, or two tables of word
-    vectors.
+    """Loads the encoders of sources and of translations. They are two tables of word vectors, or one
+    encoder for both.
 
     Raises:
         InputError: the encoder does not give the vectors that the similarity compares; the user asks
-            for a layer of an encoder that has none; or one of two tables is missing.
+            for a layer of an encoder that has no layers; or one of two tables is missing.
     """
     table = encoder_table(preset, settings.encoder, settings.layer)
     layer = table["layer"]
@@ -650,8 +663,10 @@ def _load_encoders(
             option="encoder",
             mentions=["similarity='cosine'"],
         )
-    are_files = Path(source_model).is_file() and Path(target_model).is_file()
-    if are_files and not has_text_vectors:
+    are_word_tables = (
+        Path(source_model).is_file() and Path(target_model).is_file() and not has_text_vectors
+    )
+    if are_word_tables:
         _check_static_vectors(source_model, layer, is_cosine)
         return models.static_vectors(source_model), models.static_vectors(target_model)
     if source_model != target_model:
