@@ -233,8 +233,8 @@ def add_where(group: Container) -> None:
 def add_judged_options(group: Container) -> None:
     """Adds the options for reading human judgements: they select rows, name the field of the
     translation, and undo tokenisation."""
-    # With `dest="lp"` `scorer_keywords` would load the metric for this language pair. The metric
-    # scores each pair of the data.
+    # In other commands --lp is the language pair of the input, `args.lp`. Here it selects rows of
+    # files that may hold several pairs.
     group.add_argument("--lp", metavar="XX-YY", dest="pair", help="read this language pair only")
     group.add_argument(
         "--field",

@@ -257,8 +257,8 @@ def open_table(
     """Opens a file of rows.
 
     Args:
-        path: Parquet, JSON Lines, or TSV or CSV with or without a header. All but Parquet may be
-            compressed (``.gz``). ``-`` reads TSV from standard input.
+        path: Parquet, JSON Lines, CSV with a header, or TSV with or without one. All but Parquet
+            may be compressed (``.gz``). ``-`` reads TSV from standard input.
         default_names: names for the columns of a table without a header, from the first on. If
             there are more columns, the others are named by their position, such as ``column3``.
 
