@@ -354,7 +354,7 @@ def _segment(row: Row, prediction_field: str) -> dict[str, Cell]:
         if name not in name_in_row.values():
             # An empty text stands for any text: it shows that the field is no column of numbers.
             segment[name] = value if value is None or is_number(value) else ""
-    readers = {"item": row.label, "human": row.number, "raw": row.number}
+    readers = {"item": row.text_or_integer, "human": row.number, "raw": row.number}
     for field, name in name_in_row.items():
         is_optional = field not in ("source", "translation")
         if is_optional and (name is None or row.values[name] is None):
