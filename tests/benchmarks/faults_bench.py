@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     pool = ModelPool(device="cpu")
     for path in args.data:
         rows = list(jsonl_rows(path))[: args.segments]
-        edited = "post_edit_tok" in rows[0].fields
+        edited = "post_edit_tok" in rows[0].values
         labelled = by_post_edits(rows) if edited else by_replacement(rows)
         labelled = [row for row in labelled if row.wrong.any() and not row.wrong.all()]
         pair = rows[0].text("lp")

@@ -197,6 +197,14 @@ def test_a_pull_that_fails_goes_on_where_it_stopped(run, published, tmp_path):
             [NAME, "--lp", "de-en", "de-fr"],
             f"--lp de-fr: {NAME} has no map for it; it has: de-en, en-ru",
         ),
+        (
+            [NAME, "--namespace", "org"],
+            f"--namespace has no effect on published maps ({NAME}); pull them without it",
+        ),
+        (
+            [NAME, "on-hub", "--namespace", "org"],
+            f"--namespace has no effect on published maps ({NAME}); pull them without it",
+        ),
     ],
 )
 def test_pull_bad_usage(run, published, tmp_path, arguments, message):

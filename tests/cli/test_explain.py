@@ -139,7 +139,7 @@ def test_nothing_is_overwritten_unasked(call, tmp_path):
 
 
 def test_many_heatmaps_only_when_asked_for(call, tmp_path, monkeypatch):
-    monkeypatch.setattr("mtmetrics.cli.explain._MOST_HEATMAPS", 3)
+    monkeypatch.setattr("mtmetrics.cli.explain._MAX_HEATMAPS", 3)
     code, _, err = call("--plot", str(tmp_path / "plots"), "ROWS")
     assert code == 2
     assert "--plot: 4 segments are many heatmaps; choose some with --segments, such as 1-3" in err

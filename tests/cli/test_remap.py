@@ -115,6 +115,30 @@ def test_maps_from_given_words(call, tiny_encoder):
             ["--word-pairs", "empty.tsv", "--out", "out", "--level", "sentence"],
             "--level sentence needs --parallel",
         ),
+        (
+            ["--word-pairs", "blank.tsv", "--out", "out", "--sentences", "5"],
+            "--sentences has no effect with --word-pairs; leave it out",
+        ),
+        (
+            ["--word-pairs", "blank.tsv", "--out", "out", "--exclude-origin", "wiki*"],
+            "--exclude-origin has no effect with --word-pairs; leave it out",
+        ),
+        (
+            ["--word-pairs", "blank.tsv", "--out", "out", "--align-layer", "0"],
+            "--align-layer has no effect with --word-pairs; leave it out",
+        ),
+        (
+            ["--word-pairs", "blank.tsv", "--out", "out", "--threshold", "0"],
+            "--threshold has no effect with --word-pairs; leave it out",
+        ),
+        (
+            ["--parallel", "pairs.tsv", "--out", "out", "--level=sentence", "--align-layer=1"],
+            "--align-layer has no effect with --level sentence; leave it out",
+        ),
+        (
+            ["--parallel", "pairs.tsv", "--out", "out", "--level=sentence", "--threshold=0.001"],
+            "--threshold has no effect with --level sentence; leave it out",
+        ),
     ],
 )
 def test_refusals_write_nothing(call, argv, message):

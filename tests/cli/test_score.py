@@ -14,11 +14,14 @@ import pytest
 from helpers import refused, write, write_jsonl
 from pyarrow import parquet
 
+from mtmetrics.checks import InputReport
 from mtmetrics.cli.output import FORMATS
+from mtmetrics.cli.score_output import LowestSegments
 from mtmetrics.models.batches import BatchRunner
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.results import BATCH_SEGMENTS, MetricResult, PartScores
+from mtmetrics.scorers.side import Side
 from mtmetrics.scorers.xmoverscore import XMoverScore
 from mtmetrics.statistics.significance import bootstrap_interval
 
@@ -374,6 +377,23 @@ def test_a_person_gets_a_table(plain: Score, monkeypatch: pytest.MonkeyPatch) ->
     # A file takes the results, the screen what sums them up.
     assert plain("--out", "x.jsonl", "rows.tsv")[1].splitlines()[0].split()[1] == "mean"
     assert plain("--out", "x.jsonl", "--quiet", "rows.tsv")[1] == ""
+
+
+def test_lowest_segments_of_translations_that_are_passed_twice(plain: Score) -> None:
+    code, out, _ = plain(*PARALLEL, "mt.en", "--segments", "--format", "table")
+    assert (code, out.count("Lowest scores of mt.en by xmoverscore:")) == (0, 1)
+    lowest = out.partition("Lowest scores")[2].splitlines()
+    assert sorted(line.split()[0] for line in lowest[4:]) == ["1", "2"]
+
+
+def test_lowest_segments_leave_out_segments_without_a_score() -> None:
+    lowest_segments = LowestSegments(["mt"])
+    for scores in ([np.nan, 0.75, np.nan], [0.25, np.nan, 0.5]):
+        result = MetricResult(np.array(scores), {}, np.zeros(3, bool), InputReport(3), "")
+        chunk = Batch({"mt": ["a", "b", "c"]}, sources=["x", "y", "z"])
+        lowest_segments.add(chunk, {"metric": Side.SOURCE}, [[result]])
+    rows = lowest_segments.tables("table", full_precision=True).splitlines()[4:]
+    assert [row.split()[:2] for row in rows] == [["4", "0.25"], ["6", "0.5"], ["2", "0.75"]]
 
 
 def test_devices_change_no_score(plain: Score) -> None:

@@ -109,7 +109,7 @@ def test_no_plain_text_is_refused_behind_every_option(
         assert result[2].startswith(f"mtmetrics: {path}: is ")
     others: dict[Column, texts.TextInput] = {"sources": texts.TextInput("source", str(path))}
     with pytest.raises(InputError, match=f"^{name}: is ") as raised:
-        texts.read("de-en", others, [texts.TextInput("system", None, "a\nb")])
+        texts.read_texts("de-en", others, [texts.TextInput("system", None, "a\nb")])
     assert str(folder) not in str(raised.value)
 
 

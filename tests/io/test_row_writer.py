@@ -34,7 +34,7 @@ def written(folder: str | Path, form: str, rows: list[dict], names: list[str] = 
     with open(path, **mode) as stream, contextlib.closing(RowWriter(stream, columns)) as writer:
         writer.write(rows)
     table = open_table(path)
-    return [] if table is None else [dict(row.fields) for row in table.rows()]
+    return [] if table is None else [dict(row.values) for row in table.rows()]
 
 
 def values(texts: st.SearchStrategy[str]) -> st.SearchStrategy[list[Any]]:

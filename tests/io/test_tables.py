@@ -16,7 +16,7 @@ from mtmetrics.io.tables import jsonl_rows, open_table, open_texts, read_word_pa
 
 def rows(path: Path) -> list[dict]:
     table = open_table(path)
-    return [] if table is None else [dict(row.fields) for row in table.rows()]
+    return [] if table is None else [dict(row.values) for row in table.rows()]
 
 
 def texts(path: Path, *columns: str) -> list[list[str]]:
@@ -32,7 +32,7 @@ def test_jsonl_errors(tmp_path: Path) -> None:
     pair, half = rb'{"a": "\ud83d\ude00 \\ud83d"}', rb'{"a": {"b": ["\uD83D"]}}'
     path = write(tmp_path / "c.jsonl", pair + b"\n" + half + b"\n")
     lines = jsonl_rows(path)
-    assert next(lines).fields == {"a": "\U0001f600 \\ud83d"}
+    assert next(lines).values == {"a": "\U0001f600 \\ud83d"}
     with pytest.raises(InputError, match="c.jsonl, line 2: holds a lone surrogate"):
         next(lines)
     lines = (

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mtmetrics.errors import InputError
-from mtmetrics.io.languages import tokeniser, words_and_marks
+from mtmetrics.io.languages import tokeniser, words_and_symbols
 from mtmetrics.io.lines import iter_lines
 from mtmetrics.mining.clean_text import draw, prepare
 
@@ -85,8 +85,8 @@ def test_tokenisers() -> None:
         "हो",
         "।",
     ]
-    assert words_and_marks("東京は大きい!") == [*"東京は大きい!"]
-    assert words_and_marks("(a b1)--c") == ["(", "a", "b1", ")", "-", "-", "c"]
+    assert words_and_symbols("東京は大きい!") == [*"東京は大きい!"]
+    assert words_and_symbols("(a b1)--c") == ["(", "a", "b1", ")", "-", "-", "c"]
 
 
 @pytest.mark.parametrize(

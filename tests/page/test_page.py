@@ -12,10 +12,10 @@ import pytest
 from mtmetrics.errors import InputError
 from mtmetrics.page import views
 from mtmetrics.page.app import build_page
-from mtmetrics.page.comparing import Compared, Comparer, Progress
+from mtmetrics.page.comparing import Comparer, ComparisonResult, Progress
 from mtmetrics.page.downloads import FILES, command, write_files
-from mtmetrics.page.explaining import coloured, heatmap
-from mtmetrics.page.offers import MetricChoice, chosen, named, offers
+from mtmetrics.page.explaining import heatmap, mark_wrong_words
+from mtmetrics.page.offers import MetricChoice, offers, offers_from_names, ticked_offers
 from mtmetrics.page.texts import Texts
 from mtmetrics.reports.comparison import compare_systems
 from mtmetrics.reports.example import example
@@ -44,7 +44,7 @@ CHRF = next(offer for offer in offers() if offer.key == "chrf")
 BLEU = next(offer for offer in offers() if offer.key == "sentbleu")
 
 
-def run(texts: Texts, *wanted: MetricChoice) -> tuple[list[Progress], Compared]:
+def run(texts: Texts, *wanted: MetricChoice) -> tuple[list[Progress], ComparisonResult]:
     *progress, compared = Comparer().compare(texts, wanted)
     return progress, compared
 
@@ -56,7 +56,7 @@ def known() -> Texts:
 
 
 @pytest.fixture(scope="module")
-def compared(known) -> Compared:
+def compared(known) -> ComparisonResult:
     return run(known, CHRF, BLEU)[1]
 
 
@@ -90,8 +90,8 @@ def test_what_cannot_be_scored_is_refused():
         (["chrf"], {"sources"}, "chrF: cannot"),
     ]:
         with pytest.raises(InputError, match=message):
-            chosen(offers(), keys, columns, "de-en")
-    assert chosen(offers(), ["chrf"], {"references"}, "de-en") == [CHRF]
+            ticked_offers(offers(), keys, columns, "de-en")
+    assert ticked_offers(offers(), ["chrf"], {"references"}, "de-en") == [CHRF]
 
 
 def test_the_numbers_are_those_of_the_scorer_and_of_compare(known, compared):
@@ -119,19 +119,19 @@ def test_a_metric_without_models_on_the_page(tmp_path: Path) -> None:
     plugin = tmp_path / "shorter.py"
     plugin.write_text(PLUGIN, encoding="utf-8")
     load_plugin(plugin)
-    choices = named(["shorter"])
+    choices = offers_from_names(["shorter"])
     assert [(choice.title, choice.side, choice.about) for choice in choices] == [
         ("shorter", Side.SOURCE, "Characters by which a translation is shorter than its source.")
     ]
     texts = Texts("xx-yy", {"sources": ["abcd", "ab"]}, {"one": ["a", "ab"], "two": ["ab", "b"]})
-    _, compared = run(texts, *chosen(choices, ["shorter"], {"sources"}, "xx-yy"))
+    _, compared = run(texts, *ticked_offers(choices, ["shorter"], {"sources"}, "xx-yy"))
     [scored] = compared.metrics
     assert {name: result.segments.tolist() for name, result in scored.results.items()} == {
         "one": [3.0, 0.0],
         "two": [2.0, 1.0],
     }
     assert "nothing to compare" not in views.verdict(compared)
-    assert coloured(scored.scorer, texts.columns, ["a"]) == []
+    assert mark_wrong_words(scored.scorer, texts.columns, ["a"]) == []
 
 
 def test_many_segments_go_in_turns_and_say_how_far_they_are(known):
@@ -275,7 +275,7 @@ def test_a_single_segment_has_neither_test_nor_interval():
 def test_words_and_heatmaps_of_a_metric(tiny_preset):
     scorer = MetricSpec("xmoverscore", str(tiny_preset)).load(Comparer()._pool, "de-en")
     text = "the house <b> small"
-    [shown] = coloured(scorer, {"sources": ["das haus ist klein"]}, [text])
+    [shown] = mark_wrong_words(scorer, {"sources": ["das haus ist klein"]}, [text])
     assert shown.replace("</mark>", "").split("<mark")[0] in "the house &lt;b&gt; small"
     assert "<b>" not in shown
     result = scorer.score(["the house"], sources=["das haus"])
@@ -283,7 +283,7 @@ def test_words_and_heatmaps_of_a_metric(tiny_preset):
         scorer, {"sources": ["das haus"]}, "the house", result, 0
     )
     whole = load_scorer("chrf")
-    assert coloured(whole, {"references": ["a"]}, ["b"]) == []
+    assert mark_wrong_words(whole, {"references": ["a"]}, ["b"]) == []
     assert "no words are matched" in heatmap(whole, {"references": ["a"]}, "b", result, 0)
 
 
@@ -295,7 +295,7 @@ def test_metrics_that_are_named_are_offered_first(tmp_path, monkeypatch):
         f"[it]\ncommand = [{json.dumps(sys.executable)}, '-c', '{program}']\n"
     )
     (tmp_path / "scores.tsv").write_text("a\t1\na\t2\nb\t3\nb\t5\n")
-    found = named(["cmd:it", "scores:scores.tsv", "chrf"])
+    found = offers_from_names(["cmd:it", "scores:scores.tsv", "chrf"])
     assert [(offer.title, offer.side, offer.default) for offer in found] == [
         ("cmd:it", "source", True),
         ("scores:scores.tsv", "source", True),
@@ -311,14 +311,19 @@ def test_metrics_that_are_named_are_offered_first(tmp_path, monkeypatch):
     ticked = [key for group in groups if "choices" in group for key in group.get("value") or ()]
     assert "scores:scores.tsv:against=source" in ticked
     with pytest.raises(InputError, match="metric 'nothing': must be one of"):
-        named(["nothing"])
+        offers_from_names(["nothing"])
 
 
 def test_metrics_of_four_kinds_in_one_comparison(known, four_metrics, tmp_path):
     others = {column: texts * 9 for column, texts in known.columns.items()}
     nine = Texts("de-en", others, {name: texts * 9 for name, texts in known.systems.items()})
-    *_, compared = Comparer().compare(nine, named(four_metrics))
-    assert [offer.side for offer in named(four_metrics)] == ["source", "both", "source", "source"]
+    *_, compared = Comparer().compare(nine, offers_from_names(four_metrics))
+    assert [offer.side for offer in offers_from_names(four_metrics)] == [
+        "source",
+        "both",
+        "source",
+        "source",
+    ]
     shown = views.overview(compared)
     for metric, one in zip(four_metrics, compared.metrics, strict=True):
         assert f'data-metric="{metric}"' in shown

@@ -4,13 +4,13 @@ import pytest
 
 import mtmetrics.page.texts as texts_module
 from mtmetrics.errors import InputError
-from mtmetrics.page.texts import TextInput, from_lists, read
+from mtmetrics.page.texts import TextInput, from_lists, read_texts
 
 
 def test_texts_are_read(tmp_path):
     path = tmp_path / "a.en"
     path.write_text("one\n\nthree\n")
-    given = read(
+    given = read_texts(
         "de-en",
         {
             "sources": TextInput("source", text="eins\r\n\r\ndrei\n\n"),
@@ -40,7 +40,7 @@ def test_texts_are_read(tmp_path):
 def test_texts_that_cannot_be_used(lang_pair, source, systems, message, monkeypatch):
     monkeypatch.setattr(texts_module, "MAX_CHARACTERS", 5)
     with pytest.raises(InputError, match=message):
-        read(
+        read_texts(
             lang_pair,
             {"sources": TextInput("source", text=source)},
             [TextInput("system", text=text) for text in systems],
@@ -52,13 +52,13 @@ def test_files_that_cannot_be_used(tmp_path, monkeypatch):
     others = {"sources": TextInput("source", text="a\nb")}
     path.write_bytes(b"a\nb\n\xff\n")
     with pytest.raises(InputError, match=r"^out\.en, line 3: byte 1 \(0xff\) is not valid UTF-8"):
-        read("de-en", others, [TextInput("out", str(path))])
+        read_texts("de-en", others, [TextInput("out", str(path))])
     monkeypatch.setattr(texts_module, "MAX_SEGMENTS", 2)
     path.write_text("a\nb\nc\n")
     pasted = TextInput("out", text="a\nb\nc")
     for system in (TextInput("out", str(path)), pasted):
         with pytest.raises(InputError, match=r"out: more than 2 segments.*mtmetrics compare"):
-            read("de-en", others, [system])
+            read_texts("de-en", others, [system])
     with pytest.raises(InputError, match=r"systems\['a'\]: more than 2 segments"):
         from_lists("de-en", {"sources": ["a", "b"]}, {"a": ["a", "b", "c"]})
 

@@ -171,7 +171,7 @@ def test_reranking(plugin: Path) -> None:
 
 
 def test_on_a_page(plugin: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from mtmetrics.page.comparing import Compared, Comparer
+    from mtmetrics.page.comparing import Comparer, ComparisonResult
     from mtmetrics.page.offers import offers
     from mtmetrics.page.texts import Texts
 
@@ -186,5 +186,5 @@ def test_on_a_page(plugin: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     systems = {"a": others.pop("predictions"), "b": others["references"]}
     texts = Texts("de-en", others, systems)
     *_, compared = Comparer().compare(texts, [offer])
-    assert isinstance(compared, Compared)
+    assert isinstance(compared, ComparisonResult)
     assert compared.scores(0).tolist() == [SCORES, [2.0, 2.0, -10.0]]

@@ -280,6 +280,7 @@ def test_judgements_are_bounded() -> None:
     [
         (["--features", "f1"], "--features: is for the other --composition"),
         (["--seeds", "1", "2"], "a transformer composition has one network"),
+        (["--curve-means", "2"], "a transformer composition has one network"),
         (["--begun-from", "4"], "a BERT encoder, 16 wide, with the layers 4 is needed"),
         (["--begun-from", "3+x"], "with the layers 3+x is needed"),
         (["--begin", "nothing-there"], "nothing-there"),

@@ -13,7 +13,7 @@ import numpy as np
 from mtmetrics.checks import choice, language_pair, number, positive, share
 from mtmetrics.choosing.mixture import Mixture, load_scorers
 from mtmetrics.errors import InputError, require_extra
-from mtmetrics.io.languages import is_unspaced, words_and_marks
+from mtmetrics.io.languages import is_unspaced, words_and_symbols
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers.results import column_batches
 from mtmetrics.scorers.spec import MetricSpec
@@ -315,7 +315,7 @@ def scan(
     values = [np.zeros((len(mixture.scorers), 0))]
     tokens = [np.zeros(0, dtype=np.int64)]
     for numbers, sources, targets in column_batches(passing()):
-        counts = [len(words_and_marks(text)) if count_tokens else 0 for text in targets]
+        counts = [len(words_and_symbols(text)) if count_tokens else 0 for text in targets]
         rows.append(np.array(numbers))
         values.append(mixture.score({"sources": sources}, targets))
         tokens.append(np.array(counts))

@@ -24,7 +24,7 @@ from mtmetrics.artifacts.places import hub_source
 from mtmetrics.checks import language_pair, names_of_pair
 from mtmetrics.cli import messages, options
 from mtmetrics.cli.output import Document, check_new, print_json, print_report
-from mtmetrics.cli.space import add_push_options, pushed
+from mtmetrics.cli.space import add_push_options, print_note_on_execute, push_or_plan
 from mtmetrics.errors import InputError
 from mtmetrics.io.atomic import make_folder
 from mtmetrics.layout import bundled_artifacts, source_tree
@@ -52,7 +52,7 @@ def _add_list(actions: options.Subparsers) -> None:
     parser = actions.add_parser(
         "list", help="list the catalog", description="Lists the artifacts of the catalog."
     )
-    options.add_table_or_json(parser)
+    options.add_format(parser)
     parser.set_defaults(run=run_list)
 
 
@@ -75,7 +75,7 @@ def _add_verify(actions: options.Subparsers) -> None:
     parser.add_argument(
         "--folder", metavar="DIR", help="folder with the files of NAME; takes exactly one NAME"
     )
-    options.add_table_or_json(parser)
+    options.add_format(parser)
     parser.set_defaults(run=run_verify)
 
 
@@ -340,6 +340,10 @@ def run_pull(args: argparse.Namespace) -> None:
             raise InputError(f"unknown artifact {name!r}; there are: {', '.join(entries)}")
     names = args.names or [name for name, entry in entries.items() if entry.repository]
     maps = {name: _wanted_maps(entries[name], args.lp) for name in names if entries[name].origin}
+    if args.namespace and maps:
+        raise InputError(
+            f"--namespace has no effect on published maps ({', '.join(maps)}); pull them without it"
+        )
     names_without_maps = [name for name in names if name not in maps]
     if args.lp and names_without_maps:
         raise InputError(
@@ -505,10 +509,12 @@ def run_push(args: argparse.Namespace) -> None:
     names = args.names or [name for name, entry in catalog().items() if entry.bundled]
     folders = [artifact_folder(name) for name in names]
     publications = [artifact_publication(folder, args.namespace) for folder in folders]
-    # Each artifact is recorded as soon as it is pushed: a later one may fail.
-    for plan, folder in zip(pushed(publications, args, private=args.private), folders, strict=True):
+    for publication, folder in zip(publications, folders, strict=True):
+        plan = push_or_plan(publication, args, private=args.private)
+        # Each artifact is recorded as soon as it is pushed: a later one may fail.
         if args.execute:
             _record(published_entry(folder, plan), args.catalog)
+    print_note_on_execute(args)
 
 
 def _record(entry: CatalogEntry, catalog_path: str | None) -> None:

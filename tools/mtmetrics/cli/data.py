@@ -30,7 +30,7 @@ def _add_list(actions: options.Subparsers) -> None:
     parser = actions.add_parser(
         "list", help="list public sets", description="Lists the public sets that can be pulled."
     )
-    options.add_table_or_json(parser)
+    options.add_format(parser)
     parser.set_defaults(run=run_list)
 
 

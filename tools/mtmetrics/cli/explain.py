@@ -1,8 +1,9 @@
 """``mtmetrics explain``: which words a score comes from, as text, JSON and heatmaps.
 
-`run` reads the chosen segments, scores them, and passes the segments to show through three steps, of
-which the first two are generators: `_explain` finds the words, `_draw` saves a heatmap of each segment
-that passes through, and `_print` writes the segments."""
+A word at fault is a word of the translation that lowers the score.
+
+`run` reads and scores the chosen segments. Then three steps follow each other: `_explain` yields an
+`Explanation` for each segment, `_draw` saves its heatmap and passes it on, and `_print` writes it."""
 
 import argparse
 import itertools
@@ -11,7 +12,7 @@ import os
 import re
 import sys
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -27,16 +28,17 @@ from mtmetrics.scorers.side import FIELD_OF_COLUMN, Column
 if TYPE_CHECKING:
     from mtmetrics.matching.plan import Alignment
     from mtmetrics.matching.word_errors import Fault
-    from mtmetrics.scorers.base import Scorer
     from mtmetrics.scorers.results import MetricResult
     from mtmetrics.scorers.words import WordScorer
 
 _ALL_SEGMENTS = range(1, sys.maxsize)
 # Without --segments or --worst, explain refuses to draw more heatmaps than this.
-_MOST_HEATMAPS = 100
-_BLOCK_SEGMENTS = 64
+_MAX_HEATMAPS = 100
+# Segments that are aligned at a time.
+_SEGMENTS_PER_BLOCK = 64
 _IMAGE_SUFFIXES = (".png", ".svg", ".pdf")
-# Marks before and after a word that seems right, doubtful or wrong.
+# Marks before and after a word that seems right, doubtful or wrong, by its level; see
+# `mtmetrics.matching.word_errors.level`.
 _PLAIN_MARKS = (("", ""), ("[", "]"), ("[[", "]]"))
 # Terminal colours of these marks: none, yellow and red.
 _COLOURED_MARKS = (("", ""), ("\x1b[30;43m", "\x1b[0m"), ("\x1b[97;41m", "\x1b[0m"))
@@ -45,12 +47,12 @@ _LABEL_WIDTH = 15
 
 
 class Segment(NamedTuple):
-    """A row of the input.
+    """A segment of the input: a translation, and the texts that it is compared with.
 
     Attributes:
-        number: row number, counted from 1.
-        compared_texts: "sources" or "references" -> the text of this column, which the prediction
-            is compared with.
+        number: number of the segment, counted from 1.
+        compared_texts: the text in each column that the metric compares with: "sources" or
+            "references" -> text.
         prediction: the translation.
     """
 
@@ -93,9 +95,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "Shows, for every segment, its score, the parts of the score, the words at fault in the "
         "translation, and the alignment behind the score: which words were matched, at which "
         "cost, cosine or attention, and with how much of the words' weight. Metrics that predict "
-        "error spans show only these. Words at fault have a severity from 0 to 1, and a share: "
-        "their part of all that the words take away from the score. Only the chosen segments are "
-        "scored; --worst scores all of them first."
+        "error spans show only the spans. A word at fault has a severity from 0 to 1, and a share: "
+        "the part of the whole loss in score that is due to this word. Only the chosen segments "
+        "are scored; --worst scores all of them first."
     )
     options.add_row_options(parser)
     options.add_metric_options(parser)
@@ -121,8 +123,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help=(
             "also draw heatmaps as PATH/segment-0001.png and so on. If PATH ends in .png, .svg or "
-            ".pdf, draw that file; with several heatmaps, the number of the segment stands before "
-            f"the ending. More than {_MOST_HEATMAPS} heatmaps need --segments or --worst"
+            ".pdf, draw that file; with several heatmaps, the segment number is inserted before "
+            f"this ending. More than {_MAX_HEATMAPS} heatmaps need --segments or --worst"
         ),
     )
     output.add_argument(
@@ -145,24 +147,29 @@ def run(args: argparse.Namespace) -> None:
     keywords = options.single_scorer_keywords(args)
     inputs = open_rows(args, [keywords])
     [system], [side] = inputs.systems, inputs.sides
-    segments = list(_chosen_segments(inputs.rows, ranges, system, side.columns))
+    segments = _read_segments(inputs.rows, ranges, system, side.columns)
     heatmap_paths = _heatmap_paths(args, segments)
     from mtmetrics.scorers.registry import load_scorer
-    from mtmetrics.scorers.words import can_blame_words, require_word_scorer
+    from mtmetrics.scorers.words import require_word_scorer
 
-    scorer = load_scorer(pool=options.model_pool(args), **keywords | {"against": side})
-    if heatmap_paths or not can_blame_words(scorer):
-        # Raises InputError, before anything is scored or drawn, if the metric does not match words.
-        _ = require_word_scorer(scorer).cells
+    scorer = require_word_scorer(
+        load_scorer(pool=options.model_pool(args), **keywords | {"against": side})
+    )
+    # A metric that predicts error spans has faults, but no alignment to draw.
+    needs_alignment = heatmap_paths or not scorer.can_blame
+    if needs_alignment:
+        # Raises InputError, before anything is scored, if the metric does not match words.
+        _ = scorer.cells
     if heatmap_paths:
         make_folder(heatmap_paths[0].parent)  # all are in one folder
     with messages.scoring(len(segments)):
         result = scorer.score([segment.prediction for segment in segments], **_columns(segments))
+    # Indices of the segments to explain.
     indices = list(range(len(segments)))
     if args.worst:
         indices = result.segments.argsort(kind="stable")[: args.worst].tolist()
     explanations = messages.progress(
-        _explain(require_word_scorer(scorer), segments, result, indices),
+        _explain(scorer, segments, result, indices),
         total=len(indices),
         desc="explaining",
         unit=" segments",
@@ -191,36 +198,43 @@ def _read_ranges(text: str | None) -> list[range]:
         return [_ALL_SEGMENTS]
     ranges = []
     for item in text.split(","):
+        segment_range = range(0)
         match = re.fullmatch(r"\s*([0-9]{1,12})(?:-([0-9]{1,12}))?\s*", item)
-        first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
-        if not 1 <= first <= last:
+        if match:
+            first, last = match[1], match[2] or match[1]
+            segment_range = range(int(first), int(last) + 1)
+        is_empty = not segment_range
+        if is_empty or segment_range.start < 1:
             raise InputError(
                 f"--segments {text!r}: {item!r} is no number or range from 1 up, such as 3 or 4-6"
             )
-        ranges.append(range(first, last + 1))
+        ranges.append(segment_range)
     return ranges
 
 
-def _chosen_segments(
+def _read_segments(
     rows: Iterator[TextRow], ranges: Sequence[range], system: str, columns: Sequence[Column]
-) -> Iterator[Segment]:
-    """Yields the segments whose numbers are in one of the ranges. Stops reading after the last one.
+) -> list[Segment]:
+    """Returns the segments whose numbers are in one of the ranges. Stops reading after the last one.
 
     Raises:
         InputError: the rows of the system end before the last of these segments.
     """
     last = max(segment_range.stop for segment_range in ranges) - 1
+    segments = []
     number = 0
     for number, (*compared_texts, prediction) in enumerate(itertools.islice(rows, last), 1):
         if any(number in segment_range for segment_range in ranges):
-            yield Segment(number, dict(zip(columns, compared_texts, strict=True)), prediction)
+            text_of_column = dict(zip(columns, compared_texts, strict=True))
+            segments.append(Segment(number, text_of_column, prediction))
     is_bounded = _ALL_SEGMENTS not in ranges
     if is_bounded and number < last:
         raise InputError(f"--segments: there is no segment {last}; {system} ends after {number}")
+    return segments
 
 
 def _columns(segments: Sequence[Segment]) -> dict[Column, list[str]]:
-    """Returns the texts that segments are compared with, by column."""
+    """Returns the texts that one or more segments are compared with, by column."""
     return {
         column: [segment.compared_texts[column] for segment in segments]
         for column in segments[0].compared_texts
@@ -238,15 +252,16 @@ def _heatmap_paths(args: argparse.Namespace, segments: Sequence[Segment]) -> lis
     from mtmetrics.errors import require_extra
 
     require_extra("plot", "--plot")
-    if args.segments is None and args.worst is None and len(segments) > _MOST_HEATMAPS:
-        advice = f"choose some with --segments, such as 1-{_MOST_HEATMAPS}, or with --worst"
+    if args.segments is None and args.worst is None and len(segments) > _MAX_HEATMAPS:
+        advice = f"choose some with --segments, such as 1-{_MAX_HEATMAPS}, or with --worst"
         raise InputError(f"--plot: {len(segments)} segments are many heatmaps; {advice}")
     path = Path(args.plot)
-    heatmaps = min(args.worst or len(segments), len(segments))
+    heatmap_count = min(args.worst or len(segments), len(segments))
     if path.suffix.lower() not in _IMAGE_SUFFIXES:
         paths = [path / f"segment-{segment.number:04d}.png" for segment in segments]
-    elif heatmaps == 1:
-        paths = [path] * len(segments)  # --worst 1 draws one of them
+    elif heatmap_count == 1:
+        # Scoring decides which segment --worst 1 draws.
+        paths = [path] * len(segments)
     else:
         paths = [path.with_stem(f"{path.stem}-{segment.number:04d}") for segment in segments]
     check_new(paths, "--plot", overwrite=args.overwrite)
@@ -267,8 +282,8 @@ def _explain(
         result: the scores of `segments`.
         indices: the indices of the segments to explain.
     """
-    for first in range(0, len(indices), _BLOCK_SEGMENTS):
-        block_indices = indices[first : first + _BLOCK_SEGMENTS]
+    for first in range(0, len(indices), _SEGMENTS_PER_BLOCK):
+        block_indices = indices[first : first + _SEGMENTS_PER_BLOCK]
         block = [segments[index] for index in block_indices]
         predictions = [segment.prediction for segment in block]
         columns = _columns(block)
@@ -278,7 +293,8 @@ def _explain(
             alignments = scorer.align(predictions, **columns)
             if scorer.can_blame:
                 faults = scorer.faults(predictions, alignments)
-        elif scorer.can_blame:  # finds faults without an alignment
+        elif scorer.can_blame:
+            # Unlike `faults`, `blame` needs no alignment.
             faults = scorer.blame(predictions, **columns)
         for index, alignment, segment_faults in zip(block_indices, alignments, faults, strict=True):
             yield Explanation(
@@ -293,85 +309,101 @@ def _explain(
 def _draw(
     explanations: Iterator[Explanation],
     paths: Sequence[Path],
-    scorer: "Scorer",
+    scorer: "WordScorer",
     *,
     special_tokens: bool,
 ) -> Iterator[Explanation]:
-    """Saves the heatmap of each segment, and yields the segment."""
+    """Saves the heatmap of each explained segment, and yields the explanation unchanged."""
     from mtmetrics.reports.figures import save_figure
     from mtmetrics.reports.heatmap import draw_alignment
 
     # The last field is the reference for a metric that compares with both sides.
     axis_names = scorer.side.fields[-1], "translation"
-    for item, path in zip(explanations, paths, strict=True):
-        if item.alignment is not None:
+    for explanation, path in zip(explanations, paths, strict=True):
+        if explanation.alignment is not None:
             figure = draw_alignment(
-                item.alignment, item.title, names=axis_names, special_tokens=special_tokens
+                explanation.alignment,
+                explanation.title,
+                names=axis_names,
+                special_tokens=special_tokens,
             )
             save_figure(figure, path)
-        yield item
+        yield explanation
 
 
 def _print(
     explanations: Iterator[Explanation],
-    scorer: "Scorer",
+    scorer: "WordScorer",
     result: "MetricResult",
     args: argparse.Namespace,
 ) -> None:
     """Prints the segments in the format of --format, with the signature of the scores."""
-    from mtmetrics.scorers.words import can_blame_words
-
     output_format = args.format or ("text" if sys.stdout.isatty() else "json")
     if output_format == "text":
-        for item in explanations:
-            print(_text(item) + "\n")
-        if can_blame_words(scorer):
+        for explanation in explanations:
+            print(_text(explanation) + "\n")
+        if scorer.can_blame:
             print(_legend())
         print(result.signature)
-        return
-    output = utf8_output()
-    documents = map(_document, explanations)
-    lines = (
-        json_line(rounded(document, full_precision=args.full_precision)) for document in documents
-    )
-    summary = {"signature": result.signature, "report": result.report.as_dict()}
-    if output_format == "jsonl":
-        output.writelines(itertools.chain(lines, [json_line(summary)]))
     else:
-        # Each segment is one line of the document. With indents, its matrices would take one line
-        # per number.
-        opening = json.dumps(summary, ensure_ascii=False, indent=1).removesuffix("\n}")
-        segment_lines = ",\n  ".join(map(str.rstrip, lines))
-        output.write(f'{opening},\n "segments": [\n  {segment_lines}\n ]\n}}\n')
+        segment_lines = (
+            json_line(rounded(document, full_precision=args.full_precision))
+            for document in map(_document, explanations)
+        )
+        summary = {"signature": result.signature, "report": result.report.as_dict()}
+        _write_json(segment_lines, summary, output_format)
 
 
-def _document(item: Explanation) -> Document:
+def _write_json(segment_lines: Iterable[str], summary: Document, output_format: str) -> None:
+    """Writes segments and a summary to standard output.
+
+    Args:
+        segment_lines: each segment as a line of JSON.
+        summary: signature and report.
+        output_format: "jsonl" for JSON Lines, whose last line is the summary; "json" for one
+            document.
+    """
+    output = utf8_output()
+    if output_format == "jsonl":
+        output.writelines(segment_lines)
+        output.write(json_line(summary))
+        return
+    # Each segment stays on one line. `json.dump` with indents would write each number of a matrix
+    # on a line of its own.
+    opening = json.dumps(summary, ensure_ascii=False, indent=1).removesuffix("\n}")
+    segments = ",\n  ".join(map(str.rstrip, segment_lines))
+    output.write(f'{opening},\n "segments": [\n  {segments}\n ]\n}}\n')
+
+
+def _document(explanation: Explanation) -> Document:
     """Returns an explained segment as a JSON object."""
     from mtmetrics.matching.word_errors import faults_as_dicts
 
+    segment = explanation.segment
     document = {
-        "segment": item.segment.number,
-        **item.segment.texts_by_field,
-        "prediction": item.segment.prediction,
-        "score": item.score,
-        "parts": item.parts,
+        "segment": segment.number,
+        **segment.texts_by_field,
+        "prediction": segment.prediction,
+        "score": explanation.score,
+        "parts": explanation.parts,
     }
-    if item.alignment is not None:
-        document["alignment"] = item.alignment.as_dict()
-    if item.faults is not None:
-        document["faults"] = faults_as_dicts(item.segment.prediction, item.faults)
+    if explanation.alignment is not None:
+        document["alignment"] = explanation.alignment.as_dict()
+    if explanation.faults is not None:
+        document["faults"] = faults_as_dicts(segment.prediction, explanation.faults)
     return document
 
 
-def _text(item: Explanation) -> str:
+def _text(explanation: Explanation) -> str:
     """Returns an explained segment for a terminal: its texts with the words at fault marked, the
     matched words, and the worst words."""
-    texts = item.segment.texts_by_field
-    texts["translation"] = _marked_prediction(item)
-    if item.alignment is not None:
-        # `cells` names the numbers of the alignment: cost, cosine or attention.
-        texts[item.alignment.cells] = _matched_words(item.alignment)
-    lines = [item.title]
+    texts = explanation.segment.texts_by_field
+    texts["translation"] = _marked_prediction(explanation)
+    alignment = explanation.alignment
+    if alignment is not None:
+        # `cells` is the kind of number that matched words have: cost, cosine or attention.
+        texts[alignment.cells] = _matched_words(alignment)
+    lines = [explanation.title]
     for name, text in texts.items():
         wrapped_lines = textwrap.wrap(
             text,
@@ -379,12 +411,13 @@ def _text(item: Explanation) -> str:
             initial_indent=f"{name:<{_LABEL_WIDTH}}",
             subsequent_indent=" " * _LABEL_WIDTH,
         )
-        lines += wrapped_lines or [name]
-    worst_faults = sorted(item.faults or (), key=lambda fault: -fault.share)[:_WORST_WORDS_SHOWN]
+        lines += wrapped_lines or [name]  # an empty text has no lines
+    faults = sorted(explanation.faults or (), key=lambda fault: -fault.share)
+    worst_faults = faults[:_WORST_WORDS_SHOWN]
     if worst_faults:
         words = []
         for fault in worst_faults:
-            word = item.segment.prediction[fault.start : fault.end]
+            word = explanation.segment.prediction[fault.start : fault.end]
             words.append(f"{word} {fault.severity:.2f} ({fault.share:.0%})")
         lines.append(f"{'most at fault':<{_LABEL_WIDTH}}" + ", ".join(words))
     return "\n".join(lines)
@@ -423,14 +456,14 @@ def _marks() -> tuple[tuple[str, str], ...]:
     return _COLOURED_MARKS if has_colour else _PLAIN_MARKS
 
 
-def _marked_prediction(item: Explanation) -> str:
+def _marked_prediction(explanation: Explanation) -> str:
     """Returns the translation with marks around its words at fault."""
     from mtmetrics.matching.word_errors import level
 
-    prediction = item.segment.prediction
+    prediction = explanation.segment.prediction
     marks = _marks()
     marked, end_before = "", 0
-    for fault in item.faults or ():
+    for fault in explanation.faults or ():
         before, after = marks[level(fault.severity)]
         word = prediction[fault.start : fault.end]
         marked += prediction[end_before : fault.start] + before + word + after

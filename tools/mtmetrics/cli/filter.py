@@ -252,9 +252,9 @@ def _kept_rows(
             # With a single metric, the weighted sum is the only column.
             if len(score_columns) > 1:
                 scores += scanned.values[:, index].tolist()
-            yield dict(row.fields) | dict(zip(score_columns, scores, strict=True))
+            yield dict(row.values) | dict(zip(score_columns, scores, strict=True))
         else:
-            source, target = row.fields[pairs.source], row.fields[pairs.target]
+            source, target = row.values[pairs.source], row.values[pairs.target]
             add_example(not_selected, scored_row + 1, source, target, score=score)
 
 

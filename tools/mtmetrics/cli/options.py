@@ -1,9 +1,13 @@
 """Options that several commands share.
 
 Functions ``add_...`` add options to a parser, or to a group of options of a parser. The other
-functions read parsed arguments: `settings_of`, `mix_weights`, `metric_specs`, `scorer_keywords`,
-`single_scorer_keywords`, `pool_options` and `model_pool`. A command that needs another help text or
-another default for a flag, such as ``--lp`` or ``--format``, defines this flag itself."""
+functions read parsed arguments: `settings_of`, `passed_values`, `mix_weights`, `metric_specs`,
+`scorer_keywords`, `single_scorer_keywords`, `pool_options` and `model_pool`. A command that needs
+another help text or another default for a flag, such as ``--lp`` or ``--format``, defines this flag
+itself.
+
+Settings are the fields of a dataclass. Metrics, models and training runs have such classes.
+`add_settings` adds an option for each field, and `settings_of` reads these options."""
 
 import argparse
 import dataclasses
@@ -23,6 +27,7 @@ if TYPE_CHECKING:
     from mtmetrics.models.pool import ModelPool
     from mtmetrics.scorers.spec import MetricSpec
 
+# A class of settings.
 T = TypeVar("T")
 # A parser, or a group of options of a parser.
 Container = argparse._ActionsContainer
@@ -33,8 +38,8 @@ Subparsers = argparse._SubParsersAction
 ScorerKeywords = dict[str, Any]
 # Values that a setting can have on the command line.
 PlainValue = bool | int | float | str
-# Keywords of `add_argument` for an option that takes one value or several. Where the user repeats
-# the flag, its values are joined.
+# Keywords of `add_argument` for an option that takes one value or several. If the user repeats the
+# flag, the option has the values of all its flags.
 REPEATABLE_LIST = {"nargs": "+", "action": "extend", "default": []}
 DEFAULT_METRIC = "xmoverscore"
 _ROW_FILE_HELP = (
@@ -56,7 +61,7 @@ _RESERVED_OPTIONS = (
     "seed",
     "correction",
 )
-# Title of the group of options that replace a preset's values. Help shows these options only for
+# Title of the group of options that override a preset's values. Help shows these options only for
 # the metrics that the user names: ``mtmetrics score --metric sentsim --help``.
 PRESET_OVERRIDES_TITLE = "options that override the preset"
 _DTYPE_DEFAULT = "float32; auto in filter and rerank, and with --engine ray"
@@ -79,12 +84,6 @@ def settings_with_flags() -> dict[str, list[dataclasses.Field]]:
     return fields_of_metric
 
 
-def _names_of_settings_with_flags() -> list[str]:
-    """Returns the names of the settings of all metrics that have a flag, without duplicates."""
-    names = [field.name for fields in settings_with_flags().values() for field in fields]
-    return list(dict.fromkeys(names))
-
-
 def _format_default(field: dataclasses.Field) -> str:
     """Formats the default of a setting for help; returns "" for None and False."""
     if field.default is None or field.default is False:
@@ -94,37 +93,38 @@ def _format_default(field: dataclasses.Field) -> str:
 
 def add_settings(
     group: Container,
-    fields_by_owner: Mapping[str, Iterable[dataclasses.Field]],
+    fields_of_class: Mapping[str, Iterable[dataclasses.Field]],
     format_default: Callable[[dataclasses.Field], str] = _format_default,
 ) -> None:
-    """Adds an option for each field of settings: of metrics, trainings, presets or models.
+    """Adds an option for each field of one or several classes of settings.
 
     The parsed value is None if the user omits the flag. `settings_of` skips such values, so that
     the settings class sets its default.
 
-    Several owners may have a field of the same name. Then one option serves all of them. If their
-    help texts differ, the option shows each text after the names of its owners.
+    Several classes may have a field of the same name. Then one option serves all of them. If their
+    help texts differ, the option shows each text after the names of its classes.
 
     Args:
         group: takes the options.
-        fields_by_owner: name of an owner of settings -> its fields, with a `help` in their
-            metadata. The name of a single owner is never shown, and may be "".
+        fields_of_class: name of a class of settings, for users, such as the name of a metric -> the
+            fields of the class. The metadata of a field holds its `help`. The name of a single
+            class is never shown, and may be "".
         format_default: returns the text that shows the default of a field, after its help.
     """
     fields: dict[str, dataclasses.Field] = {}
-    # Name of a field -> help text -> the owners that have this help text.
-    owners_by_help: dict[str, dict[str, list[str]]] = {}
-    for owner, owned_fields in fields_by_owner.items():
-        for field in owned_fields:
+    # Name of a field -> help text -> the classes that have this help text.
+    classes_by_help: dict[str, dict[str, list[str]]] = {}
+    for class_name, class_fields in fields_of_class.items():
+        for field in class_fields:
             fields.setdefault(field.name, field)
             help_text = field.metadata["help"] + format_default(field)
-            owners_by_help.setdefault(field.name, {}).setdefault(help_text, []).append(owner)
+            classes_by_help.setdefault(field.name, {}).setdefault(help_text, []).append(class_name)
     for name, field in fields.items():
-        help_texts = list(owners_by_help[name])
+        help_texts = list(classes_by_help[name])
         if len(help_texts) > 1:
             help_texts = [
-                f"{', '.join(names)}: {help_text}"
-                for help_text, names in owners_by_help[name].items()
+                f"{', '.join(class_names)}: {help_text}"
+                for help_text, class_names in classes_by_help[name].items()
             ]
         _add_setting(group, field, "; ".join(help_texts).replace("%", "%%"))
 
@@ -137,7 +137,7 @@ def _add_setting(group: Container, field: dataclasses.Field, help_text: str) -> 
         group.add_argument(flag(field.name), action=action, default=None, help=help_text)
         return
     is_number = types <= {int, float}
-    # With an empty "usage" argparse makes the metavar.
+    # An empty "usage" leaves the metavar to argparse.
     metavar = field.metadata.get("usage", "N" if is_number else None) or None
     group.add_argument(flag(field.name), metavar=metavar, type=_value_reader(types), help=help_text)
 
@@ -165,7 +165,12 @@ def settings_of(args: argparse.Namespace, settings_class: type[T]) -> T:
 
 
 def passed_values(args: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
-    """Returns the values of options that the user passed; leaves out None."""
+    """Returns the values of options that the user passed: name -> value.
+
+    Args:
+        args: parsed arguments.
+        names: the options to return, as Python keywords. One whose value is None was not passed.
+    """
     values = {name: getattr(args, name) for name in names}
     return {name: value for name, value in values.items() if value is not None}
 
@@ -195,7 +200,7 @@ def add_encoder(group: Container) -> None:
     )
 
 
-def add_table_or_json(group: Container) -> None:
+def add_format(group: Container) -> None:
     """Adds ``--format``, a table or JSON."""
     group.add_argument(
         "--format",
@@ -226,8 +231,10 @@ def add_where(group: Container) -> None:
 
 
 def add_judged_options(group: Container) -> None:
-    """Adds the options that choose rows of judged data and the field of the translation, and that
-    undo tokenisation."""
+    """Adds the options for reading human judgements: they select rows, name the field of the
+    translation, and undo tokenisation."""
+    # In other commands --lp is the language pair of the input, `args.lp`. Here it selects rows of
+    # files that may hold several pairs.
     group.add_argument("--lp", metavar="XX-YY", dest="pair", help="read this language pair only")
     group.add_argument(
         "--field",
@@ -249,7 +256,7 @@ def add_seed(group: Container, purpose: str, default: int = 1) -> None:
 
     Args:
         group: takes the option.
-        purpose: what the seed determines; the help is "of " and this text.
+        purpose: the random choices that depend on the seed; the help is "seed for" and this text.
         default: the seed if the user passes none.
     """
     group.add_argument(
@@ -257,7 +264,7 @@ def add_seed(group: Container, purpose: str, default: int = 1) -> None:
         metavar="SEED",
         type=int,
         default=default,
-        help=f"of {purpose} (default: %(default)s)",
+        help=f"seed for {purpose} (default: %(default)s)",
     )
 
 
@@ -288,8 +295,8 @@ def add_row_options(parser: argparse.ArgumentParser, *, file_help: str = _ROW_FI
     """Adds the files to read and the language pair.
 
     Args:
-        parser: of the command.
-        file_help: help of the argument FILE; says in which formats the file may be.
+        parser: the parser of the command.
+        file_help: help of the argument FILE; says which formats the file may have.
     """
     group = parser.add_argument_group("input")
     group.add_argument("file", metavar="FILE", nargs="?", help=file_help)
@@ -330,20 +337,20 @@ def add_output_options(
 
 
 def add_metric_options(parser: argparse.ArgumentParser, *, is_repeatable: bool = False) -> None:
-    """Adds the options that choose metric, preset and side, the options that replace values of the
+    """Adds the options that choose metric, preset and side, the options that override values of the
     preset, and the options for running the models.
 
     A side is what a metric compares the translation with: the source, the reference, or both.
 
     Args:
-        parser: of the command.
+        parser: the parser of the command.
         is_repeatable: whether the command takes several metrics.
     """
     group = parser.add_argument_group("metric")
-    repeatable = "; pass it once for each metric" if is_repeatable else ""
+    repeat_hint = "; pass it once for each metric" if is_repeatable else ""
     add_metric(
         group,
-        f"metric, such as sentsim:mini or sentsim:mini:variant=wmd{repeatable} (default: "
+        f"metric, such as sentsim:mini or sentsim:mini:variant=wmd{repeat_hint} (default: "
         f"{DEFAULT_METRIC})",
     )
     add_plugin(group)
@@ -365,7 +372,7 @@ def add_metric_options(parser: argparse.ArgumentParser, *, is_repeatable: bool =
 
 
 def add_metric(group: Container, help_text: str) -> None:
-    """Adds ``--metric``, which may be given several times."""
+    """Adds ``--metric``, which the user may repeat."""
     group.add_argument(
         "--metric", metavar="NAME[:PRESET[:OPTION=VALUE,...]]", action="append", help=help_text
     )
@@ -382,20 +389,19 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     add_settings(group, {"": dataclasses.fields(Running)}, format_model_default)
 
 
-def add_mix_option(parser: argparse.ArgumentParser, model_scores_help: str = "") -> None:
-    """Adds ``--mix``: weights of metrics in a weighted sum, by which the command ranks or keeps
-    rows.
+def add_mix_option(parser: argparse.ArgumentParser, extra_help: str = "") -> None:
+    """Adds ``--mix``: weights of metrics in the weighted sum of scores that ranks or filters rows.
 
     Args:
-        parser: of the command.
-        model_scores_help: text for commands that also accept the score of a translation model in
-            the sum; follows "weight of a metric" in the help.
+        parser: the parser of the command.
+        extra_help: follows "weight of a metric" in the help. A command says so that its sum may
+            have other terms, such as the score of a translation model.
     """
     parser.add_argument(
         "--mix",
         metavar="NAME=WEIGHT",
         action="append",
-        help=f"weight of a metric, as it was named with --metric{model_scores_help}, in the sum "
+        help=f"weight of a metric, as it was named with --metric{extra_help}, in the sum "
         "of scores by which rows are chosen; repeatable (default: 1 for each metric)",
     )
 
@@ -410,14 +416,15 @@ def mix_weights(args: argparse.Namespace) -> dict[str, float]:
     for text in args.mix or []:
         name, _, value = text.rpartition("=")
         try:
-            if not name or name in weights:
-                raise ValueError
-            weights[name] = float(value)
+            weight: float | None = float(value)
         except ValueError:
+            weight = None
+        if weight is None or not name or name in weights:
             expected_form = (
                 f"NAME=WEIGHT is needed, once for each name, such as {DEFAULT_METRIC}:mini=0.5"
             )
-            raise InputError(f"--mix {text}: {expected_form}") from None
+            raise InputError(f"--mix {text}: {expected_form}")
+        weights[name] = weight
     return weights
 
 
@@ -451,8 +458,9 @@ def metric_specs(
 ) -> "dict[str, MetricSpec]":
     """Reads the metrics that the arguments name, with their presets and options.
 
-    --preset and --against fill in what each metric leaves open. Flags of settings do the same for
-    a single metric. A value inside --metric wins over all of them.
+    A value of --metric may leave preset, side and settings open. --preset and --against fill them in
+    for each metric. Flags of settings fill them in for a single metric. A value inside --metric wins
+    over all of them.
 
     Args:
         args: parsed arguments.
@@ -462,23 +470,25 @@ def metric_specs(
         The value of --metric, as the user wrote it -> the metric.
 
     Raises:
-        InputError: a metric is named twice; the flag of a setting is passed with several metrics,
-            or with none, so that its metric is unclear; or `MetricSpec.parse` rejects a value of --metric.
+        InputError: a metric is named twice; the flag of a setting is passed, but there is not
+            exactly one metric that it could belong to; or `MetricSpec.parse` rejects a value of
+            --metric.
     """
     from mtmetrics.scorers.spec import MetricSpec
 
-    texts = args.metric or [*default_metrics]
-    for text in texts:
-        if texts.count(text) > 1:
+    metric_texts = args.metric or [*default_metrics]
+    for text in metric_texts:
+        if metric_texts.count(text) > 1:
             raise InputError(f"--metric {text}: given twice")
-    options = passed_values(args, _names_of_settings_with_flags())
-    if len(texts) != 1 and options:
-        first_flag = flag(next(iter(options)))
+    names = [field.name for fields in settings_with_flags().values() for field in fields]
+    setting_values = passed_values(args, names)
+    if len(metric_texts) != 1 and setting_values:
+        first_flag = flag(next(iter(setting_values)))
         expected_form = f"{DEFAULT_METRIC}:{args.preset or 'paper'}:{first_flag[2:]}=VALUE"
         raise InputError(f"{first_flag}: for which metric? Write it as in --metric {expected_form}")
     specs = {}
-    for text in texts:
-        spec = MetricSpec.parse(text).filled(args.preset, options)
+    for text in metric_texts:
+        spec = MetricSpec.parse(text).filled(args.preset, setting_values)
         specs[text] = spec if args.against is None else _with_side(spec, args.against)
     return specs
 
@@ -486,8 +496,8 @@ def metric_specs(
 def _with_side(spec: "MetricSpec", against: str) -> "MetricSpec":
     """Returns the metric with the side that --against names.
 
-    The metric stays unchanged if it can compare with one side only, if its options name a side
-    already, or if its name is unknown, which loading reports.
+    The metric stays unchanged if it can compare with one side only, or if its options name a side
+    already. It also stays unchanged if its name is unknown: `load_scorer` refuses it later.
 
     Raises:
         InputError: the metric cannot compare with that side.

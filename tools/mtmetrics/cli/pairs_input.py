@@ -40,7 +40,7 @@ class Pairs:
     def texts(self) -> Iterator[tuple[str, str]]:
         """Yields source and target of each row."""
         for row in self.rows():
-            yield row.fields[self.source], row.fields[self.target]
+            yield row.values[self.source], row.values[self.target]
 
     def columns(self, form: str, score_columns: Sequence[str]) -> Columns:
         """Returns the columns of the output: source, target, those that follow in the input, and

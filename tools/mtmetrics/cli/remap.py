@@ -7,7 +7,7 @@ UMD."""
 import argparse
 import functools
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     from mtmetrics.models.pool import ModelPool
 
 _DEFAULT_SENTENCES = 2000
+_DEFAULT_THRESHOLD = 0.001
+# Options, as Python keywords, that align words in sentence pairs.
+_ALIGNMENT_OPTIONS = ("align_layer", "threshold")
+# Options that choose sentence pairs from --parallel.
+_SENTENCE_OPTIONS = ("exclude_origin", "sentences")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -70,13 +75,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help=f"sentence pairs to sample from --parallel (default: {_DEFAULT_SENTENCES})",
     )
     parser.add_argument(
-        "--align-layer", type=int, help="layer that aligns words (default: --layer)"
+        "--align-layer",
+        type=int,
+        help="layer that aligns the words of --parallel (default: --layer)",
     )
     parser.add_argument(
         "--threshold",
         type=float,
-        default=0.001,
-        help="lowest alignment probability, in both directions (default: %(default)s)",
+        help=(
+            "lowest alignment probability, in both directions, of words aligned in --parallel "
+            f"(default: {_DEFAULT_THRESHOLD})"
+        ),
     )
     parser.add_argument(
         "--map",
@@ -113,12 +122,26 @@ def run(args: argparse.Namespace) -> None:
         choice("--map", kind, KINDS)
     if args.level == "sentence" and not args.parallel:
         raise InputError("--level sentence needs --parallel FILE, sentences and their translations")
+    if args.word_pairs:
+        _refuse_options(args, (*_SENTENCE_OPTIONS, *_ALIGNMENT_OPTIONS), "--word-pairs")
+    if args.level == "sentence":
+        _refuse_options(args, _ALIGNMENT_OPTIONS, "--level sentence")
     files = {kind: Path(args.out, map_file_name(args.lp, kind, args.level)) for kind in kinds}
     check_new(list(files.values()), "--out", overwrite=args.overwrite)
     with output_folder(args.out):
         if not os.access(args.out, os.W_OK):
             raise InputError(f"--out {args.out}: no permission to write there")
         print_json(_fit(args, files))
+
+
+def _refuse_options(args: argparse.Namespace, names: Sequence[str], chosen_option: str) -> None:
+    """Raises InputError if the user passed one of these options, since `chosen_option` makes it
+    meaningless."""
+    for name, value in options.passed_values(args, names).items():
+        if value != []:  # the value of a repeatable option that was not passed
+            raise InputError(
+                f"{options.flag(name)} has no effect with {chosen_option}; leave it out"
+            )
 
 
 def _fit(args: argparse.Namespace, files: Mapping[str, Path]) -> list[Document]:
@@ -204,7 +227,8 @@ def _encode_pairs(
     if args.align_layer is not None:
         aligner = pool.encoder(args.encoder, layer=args.align_layer)
     wrap = functools.partial(messages.progress, desc="aligning", unit=" batches")
+    threshold = _DEFAULT_THRESHOLD if args.threshold is None else args.threshold
     vectors = vectors_from_sentences(
-        pairs, encoder, aligner, languages, threshold=args.threshold, wrap=wrap
+        pairs, encoder, aligner, languages, threshold=threshold, wrap=wrap
     )
     return *vectors, encoder

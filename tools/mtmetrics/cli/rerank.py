@@ -103,7 +103,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         ),
     )
     options.add_metric_options(parser, is_repeatable=True)
-    options.add_mix_option(parser, model_scores_help=", or of a model score (default: 0)")
+    options.add_mix_option(parser, extra_help=", or of a model score (default: 0)")
     parser.add_argument(
         "--tune",
         metavar="FILE",

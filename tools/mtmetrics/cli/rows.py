@@ -22,7 +22,7 @@ from mtmetrics.errors import InputError
 from mtmetrics.io.columns import column_names
 from mtmetrics.io.languages import with_language_warning
 from mtmetrics.io.lines import check_file, iter_parallel
-from mtmetrics.io.tables import TextTable, count_rows, is_json, open_table, open_texts
+from mtmetrics.io.tables import TextTable, is_json, max_row_count, open_table, open_texts
 from mtmetrics.scorers.metric import MetricEntry
 from mtmetrics.scorers.registry import find_metric
 from mtmetrics.scorers.side import FIELD_OF_COLUMN, Column, Side
@@ -262,7 +262,7 @@ def _common_count(paths: Sequence[str]) -> int | None:
     """
     for path in paths:
         check_file(path, "segments")
-    counts = {path: count for path in paths if (count := count_rows(path)) is not None}
+    counts = {path: count for path in paths if (count := max_row_count(path)) is not None}
     if not counts:
         return None
     first_path, first_count = next(iter(counts.items()))
@@ -293,6 +293,6 @@ def _read_systems_of_file(path: str) -> SystemOutputs:
         outputs = row.outputs(translations)  # checks that the systems are those of the rows before
         for column in columns:
             texts[column].append(row.text(row.required_column(FIELD_OF_COLUMN[column])))
-        for system in outputs.fields:
+        for system in outputs.values:
             translations.setdefault(system, []).append(outputs.text(system))
     return SystemOutputs(texts, translations)

@@ -13,7 +13,7 @@ from mtmetrics.cli.ray import add_engine_options
 from mtmetrics.cli.ray import score as score_on_engine
 from mtmetrics.cli.rows import InputRows, open_rows
 from mtmetrics.cli.score_output import (
-    LOWEST_SHOWN,
+    LOWEST_SEGMENT_COUNT,
     SUMMARY_FORMATS,
     LowestSegments,
     Summary,
@@ -73,7 +73,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--segments",
         action="store_true",
         help=(
-            f"also show, below the table, the {LOWEST_SHOWN} lowest-scored segments of each system "
+            f"also show, below the table, the {LOWEST_SEGMENT_COUNT} lowest-scored segments of each system "
             "with their texts"
         ),
     )
@@ -105,7 +105,7 @@ def run(args: argparse.Namespace) -> None:
     check_target(args.out, "--out")
     from mtmetrics.scorers.results import MetricResult, join_systems, total_report
 
-    lowest_segments = LowestSegments()
+    lowest_segments = LowestSegments(inputs.systems)
     with open_writer(
         args.out,
         output_format,

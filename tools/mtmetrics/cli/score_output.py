@@ -1,7 +1,7 @@
 """The output of ``mtmetrics score``: rows of segments, one JSON document, or a table of systems.
 
-A writer takes the results of one chunk of segments after another, and at the end a `Summary` for
-each system and metric."""
+The command scores the segments of its input in chunks. `open_writer` opens a `Writer`, which takes
+the results chunk by chunk, and at the end a `Summary` for each system and metric."""
 
 import contextlib
 import dataclasses
@@ -9,9 +9,10 @@ import functools
 import heapq
 import itertools
 import json
+import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 from mtmetrics.cli import messages
 from mtmetrics.cli.output import Document, open_output, rounded
@@ -29,8 +30,9 @@ if TYPE_CHECKING:
 
 # Formats that show no segments.
 SUMMARY_FORMATS = ("table", "markdown")
-LOWEST_SHOWN = 10
-# Name of a count in a report -> header of its column in a table.
+LOWEST_SEGMENT_COUNT = 10
+# A report counts the unusual segments of a result, such as blank ones, and translations in another
+# script than that of their language. Name of a count -> header of its column in a table.
 _COUNT_HEADERS = {
     "blank": "blank",
     "truncated": "cut",
@@ -44,12 +46,12 @@ _COUNT_HEADERS = {
 
 @dataclasses.dataclass(frozen=True)
 class Summary:
-    """The mean score of one system by one metric, with report and signature.
+    """The mean score of one system according to one metric, with report and signature.
 
     Attributes:
         metric: the metric, as the user wrote it.
         system: name of the system.
-        result: the scores of all segments of the system.
+        result: the scores of all segments of the system. `result.system` is their mean.
         with_interval: whether the mean gets a bootstrap interval.
     """
 
@@ -60,8 +62,8 @@ class Summary:
 
     @functools.cached_property
     def interval(self) -> "Interval | None":
-        """The 95 % interval of the mean over the segments that have a score; None if these are
-        too few."""
+        """The 95 % bootstrap interval of the mean over the segments that have a score. None if no
+        segment has one, or `bootstrap_interval` returns None, for too few segments."""
         import numpy as np
 
         from mtmetrics.statistics.significance import bootstrap_interval
@@ -96,9 +98,10 @@ def summary_table(style: str, summaries: Sequence[Summary], *, full_precision: b
     from mtmetrics.statistics.significance import NO_INTERVAL
 
     has_several_metrics = len({summary.metric for summary in summaries}) > 1
-    parts = list(dict.fromkeys(part for summary in summaries for part in summary.part_means))
+    part_names = list(dict.fromkeys(name for summary in summaries for name in summary.part_means))
     reports = [summary.result.report.as_dict() for summary in summaries]
-    counts = [name for name in _COUNT_HEADERS if any(report[name] for report in reports)]
+    # Only counts that are above 0 for some summary are shown.
+    count_names = [name for name in _COUNT_HEADERS if any(report[name] for report in reports)]
     rows = []
     for summary, report in zip(summaries, reports, strict=True):
         row = {"metric": summary.metric} if has_several_metrics else {}
@@ -107,21 +110,22 @@ def summary_table(style: str, summaries: Sequence[Summary], *, full_precision: b
         if summary.with_interval:
             row["95 % interval"] = _interval(summary.interval, full_precision)
         part_means = summary.part_means
-        for part in parts:
-            row[part] = _number(part_means[part], full_precision) if part in part_means else ""
+        for name in part_names:
+            row[name] = _number(part_means[name], full_precision) if name in part_means else ""
         row["segments"] = f"{report['segments']:,}"
-        for name in counts:
+        for name in count_names:
             row[_COUNT_HEADERS[name]] = f"{report[name]:,}"
         rows.append(row)
     headers = list(rows[0])  # all rows have the same columns
     number_columns = range(headers.index("mean"), len(headers))
     signatures = dict.fromkeys(summary.result.signature for summary in summaries)
+    # Texts that are separated by a blank line.
     blocks = [
         STYLES[style]([headers, *(list(row.values()) for row in rows)], number_columns),
         "\n".join(map(one_line, signatures)),
     ]
     if any(summary.with_interval and summary.interval is None for summary in summaries):
-        blocks.append(f"none: {NO_INTERVAL}")  # explains the cells that say none
+        blocks.append(f"none: {NO_INTERVAL}")  # explains the cells that hold "none"
     return "\n\n".join(blocks)
 
 
@@ -137,55 +141,87 @@ def _interval(interval: "Interval | None", full_precision: bool) -> str:
     return f"[{_number(interval.low, full_precision)}, {_number(interval.high, full_precision)}]"
 
 
+class _ScoredSegment(NamedTuple):
+    """A segment with its score; sorts by its score, and then by its number.
+
+    Attributes:
+        score: the score.
+        number: number of the segment, from 1.
+        compared_text: the source, the references or both, joined.
+        translation: the translation.
+    """
+
+    score: float
+    number: int
+    compared_text: str
+    translation: str
+
+
 class LowestSegments:
-    """The segments with the lowest scores of each system by each metric, with their texts."""
+    """The segments with the lowest scores of each system according to each metric.
 
-    def __init__(self) -> None:
+    Args:
+        systems: names of the systems, in the order of their results. A name may appear twice: then
+            the same translations were passed twice, and their segments are listed once.
+    """
+
+    def __init__(self, systems: Sequence[str]) -> None:
+        self._systems = systems
         self._segments_before = 0
-        # (Metric, system) -> score, segment number, compared texts and translation of its segments.
-        self._rows: dict[tuple[str, str], list[tuple[float, int, str, str]]] = {}
+        # (Metric, system) -> its lowest segments so far, the lowest first.
+        self._lowest: dict[tuple[str, str], list[_ScoredSegment]] = {}
 
-    def add(self, batch: "Batch", sides: Mapping[str, Side], results: "Results") -> None:
-        """Adds the segments of a chunk.
+    def add(self, chunk: "Batch", sides: Mapping[str, Side], results: "Results") -> None:
+        """Adds the segments of a chunk. Leaves out segments whose score is NaN.
 
         Args:
-            batch: the texts of the chunk.
+            chunk: the texts of the chunk.
             sides: metric -> the side that it compares with.
-            results: for each of these metrics the result of each system of the batch.
+            results: for each of these metrics the result of each system.
         """
         first = self._segments_before + 1
-        segment_numbers = range(first, first + len(batch))
-        columns = {"sources": batch.sources, "references": batch.references}
+        numbers = range(first, first + len(chunk))
         for (metric, side), metric_results in zip(sides.items(), results, strict=True):
-            rows_of_texts = zip(*(columns[name] or () for name in side.columns), strict=True)
-            compared = [" / ".join(map(_joined, texts)) for texts in rows_of_texts]
-            systems = zip(batch.systems.items(), metric_results, strict=True)
-            for (system, translations), result in systems:
+            compared_texts = _compared_texts(chunk, side)
+            result_of_system = dict(zip(self._systems, metric_results, strict=True))
+            for system, result in result_of_system.items():
+                translations = chunk.systems[system]
+                candidates = list(self._lowest.get((metric, system), []))
                 scores = result.segments.tolist()
-                rows = zip(scores, segment_numbers, compared, translations, strict=True)
-                lowest_rows = self._rows.get((metric, system), [])
-                self._rows[metric, system] = heapq.nsmallest(
-                    LOWEST_SHOWN, itertools.chain(lowest_rows, rows)
-                )
-        self._segments_before += len(batch)
+                for segment in zip(scores, numbers, compared_texts, translations, strict=True):
+                    candidates.append(_ScoredSegment(*segment))
+                candidates = [segment for segment in candidates if not math.isnan(segment.score)]
+                self._lowest[metric, system] = heapq.nsmallest(LOWEST_SEGMENT_COUNT, candidates)
+        self._segments_before += len(chunk)
 
     def tables(self, style: str, *, full_precision: bool) -> str:
         """Returns a table for each metric and system."""
         from mtmetrics.reports.styles import STYLES
 
         blocks = []
-        for (metric, system), rows in self._rows.items():
+        for (metric, system), segments in self._lowest.items():
             table = [["segment", "score", "compared with", "translation"]]
-            for score, number, compared, translation in rows:
-                table.append([str(number), _number(score, full_precision), compared, translation])
+            for segment in segments:
+                score = _number(segment.score, full_precision)
+                row = [str(segment.number), score, segment.compared_text, segment.translation]
+                table.append(row)
             title = f"Lowest scores of {system} by {metric}:"
             blocks.append(f"{title}\n\n{STYLES[style](table, range(2))}")
         return "\n\n".join(blocks)
 
 
-def _joined(texts: str | Sequence[str]) -> str:
-    """Returns a source, a reference or several references as one text."""
-    return texts if isinstance(texts, str) else " / ".join(texts)
+def _compared_texts(chunk: "Batch", side: Side) -> list[str]:
+    """Returns the texts of one side for each segment of a chunk, joined to one text."""
+    columns = {"sources": chunk.sources, "references": chunk.references}
+    rows = zip(*(columns[name] or () for name in side.columns), strict=True)
+    compared_texts = []
+    for row in rows:
+        texts: list[str] = []
+        for cell in row:
+            # A cell holds several references, or one text.
+            texts += [cell] if isinstance(cell, str) else cell
+        compared_texts.append(" / ".join(texts))
+    return compared_texts
 
 
 @dataclasses.dataclass
@@ -198,7 +234,8 @@ class Writer:
         systems: names of the systems, in the order of their results.
         metrics: the metrics, as the user wrote them, in the order of their results.
         with_parts: whether rows have the parts of the scores.
-        with_unusual: whether rows say what is unusual about a segment.
+        with_unusual: whether rows have the column ``unusual``: the names of unusual traits of the
+            segment, such as a translation that copies the source.
         full_precision: whether numbers have all digits.
     """
 
@@ -211,8 +248,8 @@ class Writer:
     full_precision: bool
 
     def add(self, results: "Results") -> None:
-        """Takes a chunk: `results` has for each metric the result of each system. A table shows no
-        segments, so there is nothing to do here."""
+        """Receives the results of one chunk: for each metric one result per system. A table shows
+        no segments, so nothing is done here."""
 
     def finish(self, summaries: Sequence[Summary]) -> None:
         """Writes the summaries, in the order of metrics and then of systems."""
@@ -221,12 +258,16 @@ class Writer:
         )
 
     def close(self) -> None:
-        """Finishes the file; a table needs nothing."""
+        """Completes the file; a table is complete already."""
 
-    def _as_document(self, summary: Summary, name_key: str = "system") -> Document:
+    @property
+    def _has_several_metrics(self) -> bool:
+        return len(self.metrics) > 1
+
+    def _summary_document(self, summary: Summary, name_key: str = "system") -> Document:
         """Returns a summary with the name of its system and, if there are several metrics, the name
         of its metric."""
-        metric = {"metric": summary.metric} if len(self.metrics) > 1 else {}
+        metric = {"metric": summary.metric} if self._has_several_metrics else {}
         return {name_key: summary.system, **metric, **summary.as_dict()}
 
 
@@ -240,15 +281,16 @@ class _JsonWriter(Writer):
         self._chunks.append(results)
 
     def finish(self, summaries: Sequence[Summary]) -> None:
-        documents = []
+        metric_documents = []
         for index, metric in enumerate(self.metrics):
             metric_summaries = [summary for summary in summaries if summary.metric == metric]
-            documents.append(self._document(index, metric_summaries))
-        if len(documents) > 1:
-            named = zip(self.metrics, documents, strict=True)
-            document = {"metrics": [{"metric": metric} | document for metric, document in named]}
-        else:
-            document = documents[0]
+            metric_document = self._metric_document(index, metric_summaries)
+            if self._has_several_metrics:
+                metric_document = {"metric": metric} | metric_document
+            metric_documents.append(metric_document)
+        document = (
+            {"metrics": metric_documents} if self._has_several_metrics else metric_documents[0]
+        )
         json.dump(
             rounded(document, full_precision=self.full_precision),
             self.stream,
@@ -257,12 +299,12 @@ class _JsonWriter(Writer):
         )
         self.stream.write("\n")
 
-    def _document(self, metric_index: int, summaries: Sequence[Summary]) -> Document:
-        """Returns the scores of all systems by one metric.
+    def _metric_document(self, metric_index: int, summaries: Sequence[Summary]) -> Document:
+        """Returns the scores of all systems according to one metric.
 
         Args:
             metric_index: index of the metric in `metrics`.
-            summaries: the summaries of the systems by this metric.
+            summaries: the summaries of the systems for this metric.
         """
         from mtmetrics.scorers.results import join_systems
 
@@ -275,8 +317,10 @@ class _JsonWriter(Writer):
             documents.append(document | summary.as_dict())
         if len(documents) == 1:
             return documents[0]
-        named = zip(self.systems, documents, strict=True)
-        return {"systems": [{"name": system} | document for system, document in named]}
+        named_documents = []
+        for system, document in zip(self.systems, documents, strict=True):
+            named_documents.append({"name": system} | document)
+        return {"systems": named_documents}
 
 
 @dataclasses.dataclass
@@ -284,14 +328,16 @@ class _RowsWriter(Writer):
     """Writes a row per segment and system.
 
     The summaries follow: in JSON Lines as rows of another ``kind``, in Parquet as metadata under
-    the key ``mtmetrics``, and as messages where TSV or CSV goes to standard output. Numbers in
-    Parquet have all digits."""
+    the key ``mtmetrics``. If TSV or CSV goes to standard output, they go to standard error. Numbers
+    in Parquet have all digits."""
 
-    _rows: RowWriter | None = dataclasses.field(default=None, init=False)
+    # Opened by the first chunk, which shows the names of the parts.
+    _row_writer: RowWriter | None = dataclasses.field(default=None, init=False)
     _segments_before: int = dataclasses.field(default=0, init=False)
 
     def __post_init__(self) -> None:
-        # Raises, before the scoring, if the format cannot hold a name, such as one with a tab.
+        # Raises InputError, before anything is scored, if the format cannot hold a name, such as one
+        # with a tab.
         self._columns(self.metrics)
 
     def _columns(self, number_columns: Iterable[str]) -> Columns:
@@ -301,17 +347,17 @@ class _RowsWriter(Writer):
 
     def add(self, results: "Results") -> None:
         columns = self._numbers_by_column(results)
-        if self._rows is None:
-            self._rows = RowWriter(self.stream, self._columns(columns))
-        self._rows.write(self._segment_rows(columns, results))
-        self._segments_before += len(results[0][0].segments)
+        if self._row_writer is None:
+            self._row_writer = RowWriter(self.stream, self._columns(columns))
+        self._row_writer.write(self._segment_rows(columns, results))
+        self._segments_before += _segment_count(results)
 
     def _segment_rows(
         self, columns: Mapping[str, Sequence[float | None]], results: "Results"
     ) -> Iterator[Document]:
         """Yields the rows of a chunk: all systems of the first segment, of the second, and so on."""
         first = self._segments_before + 1
-        segments = range(first, first + len(results[0][0].segments))
+        segments = range(first, first + _segment_count(results))
         row_keys = itertools.product(segments, self.systems)
         rows_of_numbers = zip(*columns.values(), strict=True)
         unusual = self._unusual(results)
@@ -330,45 +376,47 @@ class _RowsWriter(Writer):
         column of its name, and its parts have columns whose names begin with this name."""
         import numpy as np
 
-        has_several_metrics = len(self.metrics) > 1
-        columns = {}
+        # Column -> its numbers for each system.
+        arrays_of_column = {}
         for metric, metric_results in zip(self.metrics, results, strict=True):
-            name = metric if has_several_metrics else "score"
-            columns[name] = [result.segments for result in metric_results]
+            score_column = metric if self._has_several_metrics else "score"
+            arrays_of_column[score_column] = [result.segments for result in metric_results]
             parts = metric_results[0].parts if self.with_parts else ()
             for part in parts:
-                name = f"{metric} {part}" if has_several_metrics else part
-                columns[name] = [result.parts[part] for result in metric_results]
-        floats = {name: np.stack(arrays, axis=1).ravel() for name, arrays in columns.items()}
-        return {
-            name: np.where(np.isnan(array), None, array).tolist() for name, array in floats.items()
-        }
+                part_column = f"{metric} {part}" if self._has_several_metrics else part
+                arrays_of_column[part_column] = [result.parts[part] for result in metric_results]
+        numbers_of_column = {}
+        for column, arrays in arrays_of_column.items():
+            numbers = np.stack(arrays, axis=1).ravel()
+            numbers_of_column[column] = np.where(np.isnan(numbers), None, numbers).tolist()
+        return numbers_of_column
 
     def _unusual(self, results: "Results") -> Iterable[str | None]:
-        """Returns what is unusual for each row of a chunk; without `with_unusual`, None for each."""
+        """Returns the names of unusual traits for each row of a chunk; without `with_unusual`, None
+        for each row."""
         if not self.with_unusual:
-            return itertools.repeat(None, len(results[0][0].segments) * len(self.systems))
+            return itertools.repeat(None, _segment_count(results) * len(self.systems))
         results_per_system = zip(*results, strict=True)
         names_per_system = [_unusual_names(system_results) for system_results in results_per_system]
         return itertools.chain.from_iterable(zip(*names_per_system, strict=True))
 
     def finish(self, summaries: Sequence[Summary]) -> None:
-        if self.output_format == "parquet" and self._rows is not None:
-            documents = [self._as_document(summary, "name") for summary in summaries]
-            self._rows.add_metadata("mtmetrics", json.dumps(documents, ensure_ascii=False))
-        elif self.output_format == "jsonl" and self._rows is not None:
+        if self.output_format == "parquet" and self._row_writer is not None:
+            documents = [self._summary_document(summary, "name") for summary in summaries]
+            self._row_writer.add_metadata("mtmetrics", json.dumps(documents, ensure_ascii=False))
+        elif self.output_format == "jsonl" and self._row_writer is not None:
             for summary in summaries:
-                document = {"kind": "system", **self._as_document(summary)}
-                self._rows.write([rounded(document, full_precision=self.full_precision)])
+                document = {"kind": "system", **self._summary_document(summary)}
+                self._row_writer.write([rounded(document, full_precision=self.full_precision)])
         elif self.stream is sys.stdout and not messages.quiet:
             for summary in summaries:
                 print(self._message(summary), file=sys.stderr)
 
     def _message(self, summary: Summary) -> str:
-        """Returns a summary as a line for the screen."""
+        """Returns a summary as a line for standard error."""
         from mtmetrics.statistics.significance import NO_INTERVAL
 
-        metric = f" {summary.metric}:" if len(self.metrics) > 1 else ""
+        metric = f" {summary.metric}:" if self._has_several_metrics else ""
         mean = rounded(summary.result.system, full_precision=self.full_precision)
         interval = ""
         if summary.with_interval and summary.interval is None:
@@ -380,21 +428,28 @@ class _RowsWriter(Writer):
         return f"{summary.system}:{metric} mean {mean!r}{interval} {signature}"
 
     def close(self) -> None:
-        if self._rows is not None:
-            self._rows.close()
+        if self._row_writer is not None:
+            self._row_writer.close()
+
+
+def _segment_count(results: "Results") -> int:
+    """Returns the number of segments of a chunk."""
+    return len(results[0][0].segments)
 
 
 def _unusual_names(results: "Sequence[MetricResult]") -> list[str]:
-    """Returns what is unusual about each segment of a system, as names joined by +.
+    """Returns the unusual traits of each segment of a system, as names joined by +.
 
     Args:
         results: the results of the system, one per metric.
     """
     names_per_segment = zip(*(result.unusual_names() for result in results), strict=True)
     unusual = []
-    for texts in names_per_segment:
-        # Several metrics may name the same thing, which is then named once.
-        names = [name for text in texts for name in text.split("+") if name]
+    for names_per_metric in names_per_segment:
+        names: list[str] = []
+        for joined_names in names_per_metric:
+            names += filter(None, joined_names.split("+"))
+        # Several metrics may name the same trait, which is then shown once.
         unusual.append("+".join(dict.fromkeys(names)))
     return unusual
 

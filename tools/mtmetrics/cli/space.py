@@ -1,10 +1,12 @@
-"""``mtmetrics space``: metrics as Spaces on the Hub; and what all pushes share."""
+"""``mtmetrics space``: publishes metrics as Spaces on the Hub.
+
+``mtmetrics artifacts push`` uses `add_push_options`, `push_or_plan` and `print_note_on_execute`
+too."""
 
 import argparse
 import json
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,7 +52,7 @@ def add_push_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--execute", action="store_true", help="do it; otherwise what would be done is printed"
     )
-    options.add_table_or_json(parser)
+    options.add_format(parser)
 
 
 def run_push(args: argparse.Namespace) -> None:
@@ -64,8 +66,9 @@ def run_push(args: argparse.Namespace) -> None:
             space_publication(name, args.namespace, wheel, scratch, args.package_url)
             for name in args.names
         ]
-        for _ in pushed(publications, args):
-            pass  # each is shown when it is done
+        for publication in publications:
+            push_or_plan(publication, args)
+    print_note_on_execute(args)
     if args.package_url is None:
         warn(
             "--package-url is missing: evaluate.load of the Space would have people install any "
@@ -73,26 +76,27 @@ def run_push(args: argparse.Namespace) -> None:
         )
 
 
-def pushed(
-    publications: "Iterable[Publication]", args: argparse.Namespace, *, private: bool = False
-) -> "Iterator[Plan]":
-    """Plans or pushes one publication after the other, and shows each.
+def push_or_plan(
+    publication: "Publication", args: argparse.Namespace, *, private: bool = False
+) -> "Plan":
+    """Pushes a publication if the user passed ``--execute``; otherwise only plans the push. Prints
+    the plan in either case, in the format of ``--format``, and returns it.
 
     Args:
-        publications: what is to be sent.
-        args: say whether it is pushed (``--execute``), and how it is shown (``--format``).
-        private: whether new repositories are private.
-
-    Yields:
-        What was done or would be done.
+        publication: the files to send, and their repository.
+        args: parsed arguments, see `add_push_options`.
+        private: whether a new repository is private.
     """
     from mtmetrics.artifacts.publish import plan, push
 
-    for publication in publications:
-        outcome = push(publication, private=private) if args.execute else plan(publication)
-        is_json = args.format == "json"
-        print(_as_json(outcome, args.execute) if is_json else as_text(outcome), flush=True)
-        yield outcome
+    executed = push(publication, private=private) if args.execute else plan(publication)
+    text = _as_json(executed, args.execute) if args.format == "json" else as_text(executed)
+    print(text, flush=True)
+    return executed
+
+
+def print_note_on_execute(args: argparse.Namespace) -> None:
+    """Prints that nothing was sent, and how to send it, if the user did not pass ``--execute``."""
     if not args.execute:
         advice = "--execute does it, with the token of 'hf auth login' or HF_TOKEN"
         print(f"mtmetrics: nothing was sent; {advice}", file=sys.stderr)

@@ -3,7 +3,10 @@
 Each model has a function that adds its options, and one that trains it. Maps, tables of
 frequencies, UScore presets and labels have their own modules, whose options `configure` adds.
 
-Rows of training text have an origin: the name of the corpus that they come from."""
+The models are in the order of their commands. After them come the options that several models
+share, and then the steps that all trainings share. A row of training text has an *origin*: the name
+of the corpus that it comes from. Options such as ``--cap`` and ``--exclude-origin`` choose rows by
+their origin."""
 
 import argparse
 import dataclasses
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
     from mtmetrics.training.corpus import ParallelText
     from mtmetrics.training.run import Run
 
-_MODEL_PLACES = "folder, bundled artifact, or Hub repository"
+_MODEL_LOCATIONS = "folder, bundled artifact, or Hub repository"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -27,29 +30,30 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "Trains models on your own text, and makes the maps, tables and judgements that metrics "
         "need. An interrupted run resumes when you repeat the same command."
     )
-    models = parser.add_subparsers(title="models to train", metavar="MODEL", required=True)
-    _add_encoder(models)
-    _add_lm(models)
-    _add_distil(models)
-    _add_contrastive(models)
-    _add_translation(models)
-    _add_regressor(models)
-    maps = models.add_parser("maps", help="remapping matrices for a language pair")
-    remap.configure(maps)
-    table = models.add_parser("idf", help="a table of inverse document frequencies")
-    idf.configure(table)
-    preset = models.add_parser("uscore", help="a UScore preset, from two monolingual files")
-    uscore.configure(preset)
-    labels = models.add_parser(
-        "labels", help="scores of metrics with references, to train a metric without references on"
+    subparsers = parser.add_subparsers(title="models to train", metavar="MODEL", required=True)
+    _add_encoder(subparsers)
+    _add_lm(subparsers)
+    _add_distil(subparsers)
+    _add_contrastive(subparsers)
+    _add_translation(subparsers)
+    _add_regressor(subparsers)
+    remap.configure(subparsers.add_parser("maps", help="remapping matrices for a language pair"))
+    idf.configure(subparsers.add_parser("idf", help="a table of inverse document frequencies"))
+    uscore.configure(
+        subparsers.add_parser("uscore", help="a UScore preset, from two monolingual files")
     )
-    label.configure(labels)
+    label.configure(
+        subparsers.add_parser(
+            "labels",
+            help="scores of reference-based metrics, as labels to train a reference-free metric",
+        )
+    )
 
 
-def _add_encoder(models: options.Subparsers) -> None:
+def _add_encoder(subparsers: options.Subparsers) -> None:
     from mtmetrics.training.configs import EncoderConfig
 
-    parser = models.add_parser(
+    parser = subparsers.add_parser(
         "encoder",
         help="a small multilingual encoder, from a large one and parallel text",
         description=(
@@ -57,22 +61,22 @@ def _add_encoder(models: options.Subparsers) -> None:
             "lower layers, and trains the result to give translated words similar vectors."
         ),
     )
-    data = parser.add_argument_group("data")
-    _add_parallel_text(data)
-    _add_judged_for_evaluation(data)
-    data.add_argument(
+    group = parser.add_argument_group("data")
+    _add_parallel_text(group)
+    _add_judged_for_evaluation(group)
+    group.add_argument(
         "--begin",
         metavar="MODEL",
         required=True,
         help="multilingual encoder of the BERT architecture with a Unigram vocabulary, such as "
         "intfloat/multilingual-e5-small; a folder or Hub repository",
     )
-    data.add_argument(
+    group.add_argument(
         "--student",
         metavar="MODEL",
         help="an encoder that this command made of the same --begin, to train further",
     )
-    data.add_argument(
+    group.add_argument(
         "--outputs",
         metavar="FILE",
         **options.REPEATABLE_LIST,
@@ -102,43 +106,43 @@ def _train_encoder(args: argparse.Namespace) -> None:
     _print_folder(run, folder)
 
 
-def _add_lm(models: options.Subparsers) -> None:
+def _add_lm(subparsers: options.Subparsers) -> None:
     from mtmetrics.training.configs import LMConfig
 
-    parser = models.add_parser(
+    parser = subparsers.add_parser(
         "lm",
         help="a language model, from text of one language",
         description=(
             "Trains a small GPT-2 model on single sentences, for the fluency term of a metric."
         ),
     )
-    data = parser.add_argument_group("data")
-    data.add_argument(
+    group = parser.add_argument_group("data")
+    group.add_argument(
         "--mono",
         metavar="FILE[:START-END[=ORIGIN],...]",
         **options.REPEATABLE_LIST,
         help="text, one sentence per line; with line ranges, only those lines",
     )
-    data.add_argument(
+    group.add_argument(
         "--parallel",
         metavar="FILE",
         **options.REPEATABLE_LIST,
         help="parallel text as JSON Lines, of which only --side is used",
     )
-    data.add_argument(
+    group.add_argument(
         "--side",
         choices=("source", "target"),
         default="target",
         help="side of --parallel to use (default: %(default)s)",
     )
-    data.add_argument(
+    group.add_argument(
         "--weight",
         metavar="ORIGIN=N",
         dest="weights",
         **options.REPEATABLE_LIST,
         help="repeat sentences of this origin N times per epoch; ORIGIN may end in *",
     )
-    _add_excluded_origins(data)
+    _add_excluded_origins(group)
     _add_output(parser)
     _add_settings(parser, LMConfig)
     parser.set_defaults(run=_train_lm)
@@ -163,10 +167,10 @@ def _train_lm(args: argparse.Namespace) -> None:
     _print_folder(run, folder)
 
 
-def _add_distil(models: options.Subparsers) -> None:
+def _add_distil(subparsers: options.Subparsers) -> None:
     from mtmetrics.training.configs import DistilConfig
 
-    parser = models.add_parser(
+    parser = subparsers.add_parser(
         "distil",
         help="a multilingual sentence encoder, from an English one and parallel text",
         description=(
@@ -174,20 +178,20 @@ def _add_distil(models: options.Subparsers) -> None:
             "and Gurevych, 2020)."
         ),
     )
-    data = parser.add_argument_group("data")
-    _add_parallel_text(data)
-    _add_judged_for_evaluation(data)
-    data.add_argument(
+    group = parser.add_argument_group("data")
+    _add_parallel_text(group)
+    _add_judged_for_evaluation(group)
+    group.add_argument(
         "--teacher",
         metavar="MODEL",
         required=True,
-        help=f"a sentence-transformers model for English: {_MODEL_PLACES}",
+        help=f"a sentence-transformers model for English: {_MODEL_LOCATIONS}",
     )
-    data.add_argument(
+    group.add_argument(
         "--student",
         metavar="MODEL",
         required=True,
-        help=f"a multilingual encoder, such as mini-encoder, which is mean-pooled: {_MODEL_PLACES}",
+        help=f"a multilingual encoder, such as mini-encoder, which is mean-pooled: {_MODEL_LOCATIONS}",
     )
     _add_output(parser)
     _add_settings(parser, DistilConfig)
@@ -211,24 +215,25 @@ def _train_distil(args: argparse.Namespace) -> None:
     _print_folder(run, folder)
 
 
-def _add_contrastive(models: options.Subparsers) -> None:
+def _add_contrastive(subparsers: options.Subparsers) -> None:
     from mtmetrics.training.configs import ContrastiveConfig
 
-    parser = models.add_parser(
+    parser = subparsers.add_parser(
         "contrastive",
         help="a sentence encoder, from sentence pairs alone",
         description=(
             "Pulls the vectors of a sentence and of its translation together, and pushes those "
-            "of other sentences away (the sentence level of UScore; Belouadi and Eger, 2023)."
+            "of other sentences away. Such an encoder gives the sentence part of UScore "
+            "(Belouadi and Eger, 2023)."
         ),
     )
-    data = parser.add_argument_group("data")
-    _add_pairs(data)
-    data.add_argument(
+    group = parser.add_argument_group("data")
+    _add_pairs(group)
+    group.add_argument(
         "--model",
         metavar="MODEL",
         required=True,
-        help=f"the encoder to begin with: {_MODEL_PLACES}",
+        help=f"the encoder to begin with: {_MODEL_LOCATIONS}",
     )
     _add_output(parser)
     _add_settings(parser, ContrastiveConfig)
@@ -249,28 +254,28 @@ def _train_contrastive(args: argparse.Namespace) -> None:
     _print_folder(run, folder)
 
 
-def _add_translation(models: options.Subparsers) -> None:
+def _add_translation(subparsers: options.Subparsers) -> None:
     from mtmetrics.training.configs import TranslationConfig
 
-    parser = models.add_parser(
+    parser = subparsers.add_parser(
         "translation",
         help="a translation model for pseudo-references, from sentence pairs",
         description=(
             "Trains an mBART model to translate one language pair (Belouadi and Eger, 2023)."
         ),
     )
-    data = parser.add_argument_group("data")
-    _add_pairs(data)
-    _add_caps(data)
-    _add_excluded_origins(data)
-    data.add_argument(
+    group = parser.add_argument_group("data")
+    _add_pairs(group)
+    _add_caps(group)
+    _add_excluded_origins(group)
+    group.add_argument(
         "--lp",
         metavar="XX-YY",
         dest="lang_pair",
         required=True,
         help="language pair of the files, such as de-en",
     )
-    data.add_argument(
+    group.add_argument(
         "--model",
         metavar="MODEL",
         required=True,
@@ -298,10 +303,10 @@ def _train_translation(args: argparse.Namespace) -> None:
     _print_folder(run, folder)
 
 
-def _add_regressor(models: options.Subparsers) -> None:
+def _add_regressor(subparsers: options.Subparsers) -> None:
     from mtmetrics.training.configs import CompositionConfig, RegressorConfig
 
-    parser = models.add_parser(
+    parser = subparsers.add_parser(
         "regressor",
         help="BiLSTM, BiLSTM with attention or ESIM, from human judgements",
         description=(
@@ -309,45 +314,44 @@ def _add_regressor(models: options.Subparsers) -> None:
             "(Mathur et al., 2019)."
         ),
     )
-    data = parser.add_argument_group("data")
-    data.add_argument(
+    group = parser.add_argument_group("data")
+    group.add_argument(
         "--judged",
         metavar="FILE",
         **options.REPEATABLE_LIST,
         required=True,
-        help="JSON Lines: reference or ref, source or src (as --against needs), translation or mt, "
-        "human or score; or "
-        "judged segments in the layout of a shared task",
+        help="JSON Lines: source or src, reference or ref (those that --against names), translation "
+        "or mt, human or score; or judged segments in the layout of a shared task",
     )
-    options.add_where(data)
-    data.add_argument(
+    options.add_where(group)
+    group.add_argument(
         "--valid",
         metavar="FILE",
         **options.REPEATABLE_LIST,
         help="judged segments that decide when to stop",
     )
-    data.add_argument("--encoder", metavar="MODEL", required=True, help=_MODEL_PLACES)
-    _add_composition(data)
-    data.add_argument(
+    group.add_argument("--encoder", metavar="MODEL", required=True, help=_MODEL_LOCATIONS)
+    _add_composition(group)
+    group.add_argument(
         "--vectors",
         metavar="DIR",
         help="cache of encoder outputs, which runs can share (default: WORK/vectors)",
     )
-    data.add_argument(
+    group.add_argument(
         "--curve",
         metavar="N,N,...",
         type=_comma_separated_numbers,
         help="instead of a model, make a learning curve (table and plot) over these numbers of "
         "training instances",
     )
-    data.add_argument(
+    group.add_argument(
         "--curve-means",
         metavar="N,N,...",
         type=_comma_separated_numbers,
-        help="with --curve: also train on all translations with the mean of that many judgements "
-        "of each, where --judged has a row per judgement",
+        help="with --curve: also train on all translations, but with the mean of only N judgements "
+        "of each; --judged needs a row per judgement",
     )
-    data.add_argument(
+    group.add_argument(
         "--seeds",
         metavar="N",
         type=int,
@@ -355,17 +359,19 @@ def _add_regressor(models: options.Subparsers) -> None:
         help="train one network per seed, and average them (default: 1)",
     )
     _add_output(parser)
-    fields_by_composition = {
+    fields_of_composition = {
         "lstm": dataclasses.fields(RegressorConfig),
         "transformer": dataclasses.fields(CompositionConfig),
     }
-    options.add_settings(parser.add_argument_group("settings"), fields_by_composition)
-    parser.set_defaults(run=_train_regressor, large_blocks=True)
+    options.add_settings(parser.add_argument_group("settings"), fields_of_composition)
+    parser.set_defaults(run=_train_regressor)
 
 
 def _add_composition(group: options.Container) -> None:
-    """Adds ``--composition``, the network of an ESIM that reads the compared words of both texts, and
-    the options of a transformer composition."""
+    """Adds ``--composition`` and the options of a transformer composition.
+
+    An ESIM compares the words of two texts. Its composition network then reads the compared words.
+    """
     group.add_argument(
         "--composition",
         choices=("lstm", "transformer"),
@@ -376,22 +382,22 @@ def _add_composition(group: options.Container) -> None:
     group.add_argument(
         "--begin",
         metavar="MODEL",
-        help="transformer composition only: a regressor to begin with, instead of the encoder's "
-        "layers",
+        help="transformer composition only: a regressor to train further, instead of layers of an "
+        "encoder",
     )
     group.add_argument(
         "--original",
         metavar="MODEL",
-        help="transformer composition only: the encoder whose layers it begins with "
-        "(default: --encoder)",
+        help="transformer composition only: the encoder whose upper layers the composition begins "
+        "with (default: --encoder)",
     )
     group.add_argument(
         "--repeat",
         metavar="NAME=N",
         dest="repeats",
         **options.REPEATABLE_LIST,
-        help="transformer composition only: read the rows of files whose name begins with NAME N "
-        "times per epoch",
+        help="transformer composition only: repeat N times per epoch the rows of files whose names "
+        "begin with NAME",
     )
 
 
@@ -402,24 +408,12 @@ def _train_regressor(args: argparse.Namespace) -> None:
     from mtmetrics.training.judged_pairs import JudgedFiles
 
     repeats = parse_numbers(args.repeats, "--repeat", whole=False)
-    is_transformer = args.composition == "transformer"
-    if is_transformer:
-        _refuse_settings(args, CompositionConfig, RegressorConfig)
-        if len(args.seeds) > 1 or args.curve is not None:
-            raise InputError(
-                "a transformer composition has one network; leave out --curve, and pass one seed"
-            )
-    else:
-        _refuse_settings(args, RegressorConfig, CompositionConfig)
-        if args.begin or repeats or args.original:
-            raise InputError("--begin, --original and --repeat need --composition transformer")
-        if args.curve_means and args.curve is None:
-            raise InputError("--curve-means adds to a curve; pass --curve too")
+    _refuse_options_of_other_composition(args)
     condition = None if args.where is None else Condition.parse(args.where)
     files = JudgedFiles(args.judged, args.valid, condition)
     seeds = args.seeds or [1]
     run = _open_run(args, seeds[0])
-    if is_transformer:
+    if args.composition == "transformer":
         from mtmetrics.training.composed import train_composed
 
         folder = train_composed(
@@ -448,11 +442,30 @@ def _train_regressor(args: argparse.Namespace) -> None:
     _print_folder(run, folder)
 
 
-def _refuse_settings(args: argparse.Namespace, config: type, other_config: type) -> None:
-    """Raises InputError for settings that only the other composition has."""
-    names = {field.name for field in dataclasses.fields(config)}
-    for field in dataclasses.fields(other_config):
-        if field.name not in names and getattr(args, field.name) is not None:
+def _refuse_options_of_other_composition(args: argparse.Namespace) -> None:
+    """Raises InputError for options that have no effect with the chosen composition."""
+    from mtmetrics.training.configs import CompositionConfig, RegressorConfig
+
+    if args.composition == "transformer":
+        _refuse_settings(args, used=CompositionConfig, unused=RegressorConfig)
+        if len(args.seeds) > 1 or args.curve is not None or args.curve_means is not None:
+            raise InputError(
+                "a transformer composition has one network; leave out --curve and --curve-means, "
+                "and pass one seed"
+            )
+    else:
+        _refuse_settings(args, used=RegressorConfig, unused=CompositionConfig)
+        if args.begin or args.repeats or args.original:
+            raise InputError("--begin, --original and --repeat need --composition transformer")
+        if args.curve_means and args.curve is None:
+            raise InputError("--curve-means adds to a curve; pass --curve too")
+
+
+def _refuse_settings(args: argparse.Namespace, *, used: type, unused: type) -> None:
+    """Raises InputError if the user passed a setting that is a field of `unused` only."""
+    used_names = {field.name for field in dataclasses.fields(used)}
+    for field in dataclasses.fields(unused):
+        if field.name not in used_names and getattr(args, field.name) is not None:
             raise InputError(
                 f"{options.flag(field.name)}: is for the other --composition, not for "
                 f"{args.composition}; leave it out"
@@ -522,6 +535,11 @@ def _add_judged_for_evaluation(group: options.Container) -> None:
 
 
 def _add_output(parser: argparse.ArgumentParser) -> None:
+    """Adds the options that say where a training writes and where it computes.
+
+    `large_blocks` tells `mtmetrics.cli.main` to keep freed memory, which a training soon needs
+    again."""
+    parser.set_defaults(large_blocks=True)
     group = parser.add_argument_group("output")
     group.add_argument("--out", metavar="DIR", required=True, help="the artifact folder to make")
     group.add_argument("--overwrite", action="store_true", help="replace an existing folder")
@@ -540,11 +558,10 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_settings(parser: argparse.ArgumentParser, config: type) -> None:
-    """Adds the seed and the settings of a training; its process keeps freed memory to reuse it."""
+    """Adds ``--seed`` and an option for each field of `config`."""
     group = parser.add_argument_group("settings")
     options.add_seed(group, "all random choices")
     options.add_settings(group, {"": dataclasses.fields(config)})
-    parser.set_defaults(large_blocks=True)
 
 
 def _parallel_text(args: argparse.Namespace) -> "ParallelText":
@@ -554,7 +571,7 @@ def _parallel_text(args: argparse.Namespace) -> "ParallelText":
 
 
 def _open_run(args: argparse.Namespace, seed: int) -> "Run":
-    """Opens the folders that a training writes to. If several processes train, only the main
+    """Opens a training run: its folders, seed and device. If several processes train, only the main
     process prints notes."""
     from mtmetrics.training.run import Run
 
@@ -571,5 +588,6 @@ def _open_run(args: argparse.Namespace, seed: int) -> "Run":
 
 
 def _print_folder(run: "Run", folder: Path) -> None:
+    """Prints the folder of the artifact, once even if several processes train."""
     if run.is_main:
         print(folder)

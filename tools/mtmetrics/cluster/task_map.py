@@ -15,7 +15,7 @@ from mtmetrics.io.atomic import make_folder
 from mtmetrics.io.checksums import sha256_file
 from mtmetrics.io.lines import JsonObject
 from mtmetrics.io.row_writer import write_rows
-from mtmetrics.io.tables import count_rows
+from mtmetrics.io.tables import max_row_count
 
 if TYPE_CHECKING:
     import pyarrow
@@ -66,7 +66,7 @@ class TaskMap:
         blocks = map_blocks(
             worker, str(file), str(results), engine=self._engine, settings=settings, block_rows=1
         )
-        for _ in self._wrap(blocks, total=count_rows(file)):
+        for _ in self._wrap(blocks, total=max_row_count(file)):
             pass
         for result in BlockFolder(str(results)).column("result"):
             with np.load(io.BytesIO(result), allow_pickle=False) as stored:

@@ -1,7 +1,11 @@
 """Tokenisation, scripts and language identification: splits sentences into tokens, and tells
 whether texts are in the language that they should be in.
 
-A script is named by the first word of the Unicode names of its letters, such as ``LATIN``."""
+- A *language* is an ISO 639 code, such as ``sr``.
+- A *code* is a code as users write it. It may also name a script or a region, such as
+  ``sr_Cyrl_RS``. `mtmetrics.checks` has the functions that read language and script from it.
+- A *script* is the first word of the Unicode names of its letters, such as ``CYRILLIC``.
+- A *script code* is a code of ISO 15924, such as ``Cyrl``."""
 
 import collections
 import functools
@@ -23,11 +27,7 @@ _MOSES_LANGUAGES = (
 
 def tokeniser(language: str) -> Callable[[str], list[str]]:
     """Returns a function that splits a sentence into tokens: with the Moses rules for European
-    languages, with jieba for Chinese, with `words_and_marks` for others.
-
-    Args:
-        language: an ISO 639 code, such as `mtmetrics.checks.language_of` returns.
-    """
+    languages, with jieba for Chinese, with `words_and_symbols` for others."""
     if language == "zh":
         import logging
 
@@ -41,7 +41,7 @@ def tokeniser(language: str) -> Callable[[str], list[str]]:
 
         moses = MosesTokenizer(lang=language)
         return lambda sentence: moses.tokenize(sentence, escape=False)
-    return words_and_marks
+    return words_and_symbols
 
 
 def detokeniser(language: str) -> Callable[[str], str]:
@@ -58,14 +58,15 @@ def detokeniser(language: str) -> Callable[[str], str]:
     return lambda text: moses.detokenize(text.split())
 
 
-def words_and_marks(sentence: str) -> list[str]:
-    """Splits a sentence into words and single marks.
+def words_and_symbols(sentence: str) -> list[str]:
+    """Splits a sentence into words and symbols; leaves out spaces.
 
-    A word is a run of letters, digits, combining marks and joiners; a mark is any other character.
-    A character of an unspaced script (Thai, Japanese) is a token of its own, see `is_unspaced`.
+    A word is a run of letters, digits, combining marks and joiners. Any other character is a symbol,
+    such as a punctuation mark. A character of an unspaced script (Thai, Japanese) is a token of its
+    own, see `is_unspaced`.
 
     Example:
-        >>> words_and_marks("(a b1)--c")
+        >>> words_and_symbols("(a b1)--c")
         ['(', 'a', 'b1', ')', '-', '-', 'c']
     """
     tokens: list[str] = []
@@ -81,8 +82,8 @@ def _belongs_to_word(character: str) -> bool:
     return (category[0] in "LMN" or category == "Cf") and not is_unspaced(character)
 
 
-# Beginnings of the Unicode names of unspaced characters. IDEOGRAPHIC begins the names of marks,
-# such as the ideographic full stop.
+# Beginnings of the Unicode names of unspaced characters. Names of Chinese and Japanese punctuation
+# begin with IDEOGRAPHIC.
 _UNSPACED = (
     "CJK",
     "HIRAGANA",
@@ -98,8 +99,8 @@ _UNSPACED = (
 
 
 def is_unspaced(character: str) -> bool:
-    """Whether a character belongs to a script without spaces between words, or to Hangul, which is
-    treated like one although Korean has spaces."""
+    """Whether a character belongs to a script without spaces between words. Hangul counts as such a
+    script, although Korean has spaces."""
     return unicodedata.name(character, "").startswith(_UNSPACED)
 
 
@@ -129,11 +130,11 @@ _SCRIPTS = {
     "MYANMAR": "my",
     "ETHIOPIC": "am ti",
 }
-_SCRIPT_OF = {
+_SCRIPT_OF_LANGUAGE = {
     language: script for script, languages in _SCRIPTS.items() for language in languages.split()
 }
-# ISO 15924 code of a script -> script.
-_SCRIPT_CODES = {
+# Script code -> script.
+_SCRIPT_OF_CODE = {
     "Latn": "LATIN",
     "Cyrl": "CYRILLIC",
     "Grek": "GREEK",
@@ -163,16 +164,16 @@ _SCRIPT_CODES = {
     "Tfng": "TIFINAGH",
     "Olck": "OL",
 }
-# Scripts that are mixed in Japanese, and count as the script CJK.
+# Scripts that are mixed in Japanese. They count as one script, CJK.
 _CJK = {"CJK", "HIRAGANA", "KATAKANA"}
 
 
 def expected_script(code: str) -> str | None:
-    """Returns the script of texts in a language: the one that the code names, else the one that the
-    language is always written in; None if there is no such script in the tables.
+    """Returns the script of texts in a language: the script that the code names. If it names none,
+    the only script of the language.
 
-    Args:
-        code: a code of a language, see `mtmetrics.checks.language_of`.
+    Returns:
+        The script; None if the tables of this module do not say which.
 
     Example:
         >>> expected_script("de"), expected_script("sr_Cyrl")
@@ -180,19 +181,21 @@ def expected_script(code: str) -> str | None:
     """
     script_code = script_of_code(code)
     if script_code is None:
-        return _SCRIPT_OF.get(language_of(code))
-    return _SCRIPT_CODES.get(script_code)
+        return _SCRIPT_OF_LANGUAGE.get(language_of(code))
+    return _SCRIPT_OF_CODE.get(script_code)
 
 
 def is_in_other_script(text: str, code: str | None) -> bool:
-    """Whether most letters of a text are not in the script of a language; False if the language is
-    None, or `expected_script` has no script for its code."""
+    """Whether the main script of a text, in which most of its letters are, is not the script of a
+    language. False if the code is None, `expected_script` returns None, or the text has no letters.
+    """
     expected = None if code is None else expected_script(code)
-    return expected is not None and _script(text) not in ("", expected)
+    return expected is not None and _main_script(text) not in ("", expected)
 
 
-def _script(text: str) -> str:
-    """Returns the script of most letters of a text; an empty string if it has no letters."""
+def _main_script(text: str) -> str:
+    """Returns the most frequent script of the letters of a text; an empty string if it has no
+    letters."""
     scripts = collections.Counter(map(_script_of_letter, filter(str.isalpha, text)))
     return scripts.most_common(1)[0][0] if scripts else ""
 
@@ -204,8 +207,10 @@ def _script_of_letter(letter: str) -> str:
 
 
 def standard_pair(lang_pair: str) -> str:
-    """Returns a language pair in its standard form: the ISO 639 codes of its languages, each with a
-    script only if that is not the usual one. Scores depend on nothing else in the pair.
+    """Returns a language pair in its standard form: both languages, each with a script code only if
+    it names another script than the only one of the language.
+
+    Pairs with the same standard form give the same scores.
 
     Example:
         >>> standard_pair("deu_Latn-eng_Latn"), standard_pair("en-sr_Cyrl_RS")
@@ -216,10 +221,13 @@ def standard_pair(lang_pair: str) -> str:
 
 def _standard_code(code: str) -> str:
     language, script_code = language_of(code), script_of_code(code)
-    is_usual = script_code is None or _SCRIPT_OF.get(language) == _SCRIPT_CODES.get(
-        script_code, script_code
-    )
-    return language if is_usual else f"{language}_{script_code}"
+    if script_code is None:
+        return language
+    # A script code that is not in the table stands for a script that no language of the other table
+    # has. Simplified and traditional Chinese (Hans, Hant) have the same script.
+    script = _SCRIPT_OF_CODE.get(script_code, script_code)
+    is_only_script = script == _SCRIPT_OF_LANGUAGE.get(language)
+    return language if is_only_script else f"{language}_{script_code}"
 
 
 @functools.cache
@@ -230,55 +238,58 @@ def has_py3langid() -> bool:
 
 def language_identifier(language: str) -> Callable[[str], str]:
     """Checks that py3langid knows a language, and returns a function that identifies the language
-    of any sentence by its ISO 639 code.
+    of a sentence, which may be any language that py3langid knows.
 
     Raises:
         InputError: py3langid does not know `language`.
     """
     import py3langid
 
-    languages = sorted({code for code, _ in py3langid.rank("")})  # ranks all that it knows
+    languages = sorted({code for code, _ in py3langid.rank("")})  # `rank` returns all languages
     if language not in languages:
         advice = f"so do without the language filter; it knows: {' '.join(languages)}"
         raise InputError(f"language {language!r}: py3langid does not know it, {advice}")
     return lambda sentence: py3langid.classify(sentence)[0]
 
 
-# A text is surely foreign if another language is e^20 times as likely. Among texts of 40 characters
-# or more, this is wrong about 4 of 12,000 human translations into English, and right about 994 of
-# 1,000 German texts that should be English.
+# A text is surely foreign if another language is e^20 times as likely as the language that it should
+# be in. With texts of 40 characters or more, this is wrong for 4 of 12,000 human translations into
+# English, and right for 994 of 1,000 German texts that should be English.
 _MIN_LENGTH, _MIN_LOG_RATIO = 40, 20.0
 # Languages that py3langid confuses.
 _CONFUSABLE = tuple(group.split() for group in ("bs hr sr", "da nb nn no", "id ms", "wuu yue zh"))
 
 
 def is_long_and_foreign(text: str, language: str) -> bool:
-    """Whether a text of 40 characters or more is surely not in a language; False for shorter
-    texts."""
+    """Whether a text has 40 characters or more, and is certainly not in a language."""
     return len(text) >= _MIN_LENGTH and is_surely_foreign(text, language)
 
 
 @functools.lru_cache(maxsize=4096)
 def is_surely_foreign(text: str, language: str) -> bool:
-    """Whether a text of any length is surely not in a language, which is rarely true of short
-    texts; False if py3langid does not know the language."""
+    """Whether a text of any length is certainly not in a language. Few short texts are so certain.
+    False if py3langid does not know the language."""
     import py3langid
 
     log_probabilities = dict(py3langid.rank(text))
     if language not in log_probabilities:
         return False
-    confusable = [language]
+    accepted_languages = [language]
     for group in _CONFUSABLE:
         if language in group:
-            confusable = group
-    likeliest = max(log_probabilities[code] for code in confusable if code in log_probabilities)
-    return max(log_probabilities.values()) - likeliest > _MIN_LOG_RATIO
+            accepted_languages = group
+    best_accepted = max(
+        log_probabilities[accepted]
+        for accepted in accepted_languages
+        if accepted in log_probabilities
+    )
+    return max(log_probabilities.values()) - best_accepted > _MIN_LOG_RATIO
 
 
 _Row = TypeVar("_Row", bound=Sequence[str | Sequence[str]])
-# Texts of a column that a warning is based on: at least and at most.
+# Smallest and largest number of texts per column on which a warning is based.
 _MIN_TEXTS, _MAX_TEXTS = 5, 100
-# Characters of the shortest text whose language is identified for a warning.
+# For warnings, the language of a text with fewer characters is not identified.
 _MIN_LENGTH_IN_WARNINGS = 15
 
 
@@ -288,8 +299,11 @@ def with_language_warning(
     """Yields the rows unchanged. Warns once if most texts at the beginning of a column contradict
     the language pair.
 
-    A text contradicts it if most of its letters are in another script, or if py3langid, where that
-    is installed and knows the language, identifies another language, the same one for most texts.
+    They contradict it in one of these cases:
+
+    - The main script of most texts is not the script of the language.
+    - py3langid identifies the same other language for most texts. This needs py3langid to be
+      installed and to know the language.
 
     Args:
         lang_pair: such as ``de-en``; None for no warning.
@@ -306,7 +320,7 @@ def with_language_warning(
         yield row
     if len(first_rows) >= _MIN_TEXTS:
         _warn_of_wrong_language(lang_pair, columns, first_rows)
-    first_rows.clear()
+    first_rows.clear()  # long texts take memory as long as the generator lives
     yield from rows
 
 
@@ -316,7 +330,8 @@ def _warn_of_wrong_language(lang_pair: str, columns: Sequence[str], rows: list[l
     for column, texts in zip(columns, zip(*rows, strict=True), strict=True):
         code = source if column == "sources" else target
         texts_with_words = [text for text in texts if text.strip()]
-        contradiction = _other_script(code, texts_with_words) or _other_language(
+        contradiction = _describe_other_script(code, texts_with_words)
+        contradiction = contradiction or _describe_other_language(
             language_of(code), texts_with_words
         )
         if contradiction:
@@ -325,11 +340,11 @@ def _warn_of_wrong_language(lang_pair: str, columns: Sequence[str], rows: list[l
             return
 
 
-def _other_script(code: str, texts: Sequence[str]) -> str:
-    """Describes how many texts are in another script than that of a language; returns an empty
-    string if most of them are not."""
+def _describe_other_script(code: str, texts: Sequence[str]) -> str:
+    """Says how many texts are in a script other than the script of a language. Returns an empty
+    string unless most texts are."""
     expected = expected_script(code)
-    scripts = [script for text in texts if (script := _script(text))]
+    scripts = [script for text in texts if (script := _main_script(text))]
     wrong_scripts = [script for script in scripts if script != expected]
     if expected is None or len(scripts) < _MIN_TEXTS or 2 * len(wrong_scripts) <= len(scripts):
         return ""
@@ -337,9 +352,8 @@ def _other_script(code: str, texts: Sequence[str]) -> str:
     return f"{len(wrong_scripts)} of {len(scripts)} segments are in {script.title()} letters"
 
 
-def _other_language(language: str, texts: Sequence[str]) -> str:
-    """Describes how many texts are in one other language; returns an empty string if most of them
-    are not."""
+def _describe_other_language(language: str, texts: Sequence[str]) -> str:
+    """Says how many texts are in one other language. Returns an empty string unless most texts are."""
     long_texts = [text for text in texts if len(text) >= _MIN_LENGTH_IN_WARNINGS]
     if len(long_texts) < _MIN_TEXTS:
         return ""

@@ -57,7 +57,7 @@ class Columns:
         Raises:
             InputError: the format cannot hold a value; the message names the row.
         """
-        for name, value in row.fields.items():
+        for name, value in row.values.items():
             if name not in self._types:
                 self._add_name(name, f"{row.where}: ")
             if self.file_format == "jsonl":

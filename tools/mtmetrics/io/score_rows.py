@@ -90,14 +90,14 @@ class ScoreRow:
         Raises:
             InputError: the row has no whole number in `number_column`.
         """
-        if row.fields.get(_KIND, _SEGMENT_KIND) != _SEGMENT_KIND:
+        if row.values.get(_KIND, _SEGMENT_KIND) != _SEGMENT_KIND:
             return None
         system_column = next(
-            (name for name in row.fields if name.lower() in FIELDS["system"]), None
+            (name for name in row.values if name.lower() in FIELDS["system"]), None
         )
         segment = None
         if number_column is not None:
-            number = row.fields.get(number_column)
+            number = row.values.get(number_column)
             segment = _whole_number(number)
             if segment is None:
                 raise InputError(
@@ -106,13 +106,13 @@ class ScoreRow:
                 )
         other_columns = (_KIND, system_column, number_column, _UNUSUAL)
         scores = {}
-        for name, value in row.fields.items():
+        for name, value in row.values.items():
             is_missing = value is None or value == ""
             score = None if is_missing else _number(value)
             if name not in other_columns and (is_missing or score is not None):
                 scores[name] = score
-        system = None if system_column is None else row.fields[system_column]
-        unusual = row.fields.get(_UNUSUAL)
+        system = None if system_column is None else row.values[system_column]
+        unusual = row.values.get(_UNUSUAL)
         return cls(
             system="" if system is None else str(system),
             segment=segment,

@@ -1,11 +1,13 @@
 """Reads rows from TSV, CSV, JSON Lines or Parquet.
 
 Every row is a `Row`. A *column* is a name in a file, such as ``mt``. A *field* is the meaning of a
-column, such as ``translation``. Two tables of `mtmetrics.io.columns` list the columns that stand
-for a field:
+column, such as ``translation``. Two dictionaries of `mtmetrics.io.columns` list the columns that may
+hold a field:
 
 - `COLUMN_NAMES` for source, translation and reference; upper and lower case do not matter.
 - `FIELDS` for all fields of rows with human judgements; names must match exactly.
+
+Messages about a row call a column a field, since the row may be a JSON object.
 """
 
 import contextlib
@@ -42,7 +44,7 @@ from mtmetrics.io.lines import (
 if TYPE_CHECKING:
     import pyarrow.parquet
 
-_LARGEST = sys.float_info.max
+_LARGEST_FLOAT = sys.float_info.max
 
 
 class Row(NamedTuple):
@@ -50,24 +52,24 @@ class Row(NamedTuple):
 
     Attributes:
         where: file and number of the row, for messages.
-        fields: column -> value, for all columns of the file. Methods that take a `field` look for
+        values: column -> value, for all columns of the file. Methods that take a `field` look for
             its columns in `FIELDS`.
     """
 
     where: str
-    fields: Mapping[str, Any]
+    values: Mapping[str, Any]
 
     def column_of(self, field: str) -> str | None:
         """Returns the column that holds a field; None if the row lacks the field."""
         for column in FIELDS[field]:
-            if column in self.fields:
+            if column in self.values:
                 return column
         return None
 
     def is_null(self, field: str) -> bool:
         """Whether the row has a field, and its value is null."""
         column = self.column_of(field)
-        return column is not None and self.fields[column] is None
+        return column is not None and self.values[column] is None
 
     def required_column(self, field: str) -> str:
         """Returns the column that holds a field.
@@ -83,7 +85,7 @@ class Row(NamedTuple):
     def missing_error(self, columns: tuple[str, ...]) -> InputError:
         """Makes the error for a row that has none of these columns."""
         needed = " or ".join(map(repr, columns))
-        present = ", ".join(map(repr, self.fields)) or "no field at all"
+        present = ", ".join(map(repr, self.values)) or "no field at all"
         return InputError(f"{self.where}: no field {needed}; the row has: {present}")
 
     def text(self, column: str) -> str:
@@ -92,18 +94,18 @@ class Row(NamedTuple):
         Raises:
             InputError: the value is not a string.
         """
-        value = self.fields[column]
+        value = self.values[column]
         if not isinstance(value, str):
             raise self._type_error(column, "a string")
         return value
 
-    def label(self, column: str) -> str:
+    def text_or_integer(self, column: str) -> str:
         """Returns the string or whole number in a column, as a string.
 
         Raises:
             InputError: the value is neither.
         """
-        value = self.fields[column]
+        value = self.values[column]
         if isinstance(value, int) and is_number(value):
             return str(value)
         return self.text(column)
@@ -114,24 +116,25 @@ class Row(NamedTuple):
         Raises:
             InputError: the value is not a finite number.
         """
-        value = self.fields[column]
+        value = self.values[column]
         # Python's JSON reader accepts NaN, Infinity, and whole numbers too large for a float. The
         # comparison is false for all three.
-        if not is_number(value) or not abs(value) <= _LARGEST:
+        if not is_number(value) or not abs(value) <= _LARGEST_FLOAT:
             raise self._type_error(column, "a finite number")
         return float(value)
 
     def outputs(self, systems: Collection[str] = ()) -> "Row":
-        """Returns the object in the column ``outputs`` as a row: system -> translation.
+        """Returns the object in the column ``outputs`` as a row of its own, whose columns are the
+        names of systems, and whose values are their translations.
 
         Args:
             systems: the systems that the object must have; () for any.
 
         Raises:
-            InputError: the column is missing, holds no object, or its object does not have exactly
-                these systems.
+            InputError: the column is missing, it holds no object, or the object has other systems
+                than these.
         """
-        outputs = self.fields.get("outputs")
+        outputs = self.values.get("outputs")
         where = f"{self.where}, field 'outputs'"
         if not isinstance(outputs, dict) or (systems and outputs.keys() != set(systems)):
             of_systems = f" of {', '.join(systems)}, as in the first row" if systems else ""
@@ -144,7 +147,7 @@ class Row(NamedTuple):
         """Checks a language pair that was read from the row, and returns it unchanged.
 
         Raises:
-            InputError: `pair` is not a language pair; the message names the row.
+            InputError: `pair` is not a language pair; the message names the row and its field ``lp``.
         """
         try:
             language_pair(pair)
@@ -154,7 +157,7 @@ class Row(NamedTuple):
 
     def _type_error(self, column: str, needed: str) -> InputError:
         """Makes the error for a value of the wrong type."""
-        value = shown_json(self.fields[column])
+        value = shown_json(self.values[column])
         return InputError(f"{self.where}, field {column!r}: {needed} is needed, got {value}")
 
 
@@ -193,15 +196,15 @@ def _may_be_array(path: str | Path) -> bool:
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-    """An opened file of rows, which can be read once.
+    """An opened file of rows. Its rows can be read only once.
 
     Attributes:
         path: the file.
-        names: names of the columns, in their order. JSON Lines: the keys of the first object whose
-            values are not null.
-        has_names: whether the names stand in the file; otherwise `open_table` chose them.
-        max_rows: upper bound of the number of rows: the rows of Parquet, the lines of other files.
-            None if it is unknown before the rows are read.
+        names: names of the columns, in their order. For JSON Lines, the keys of the first object
+            that have a value other than null.
+        has_names: whether `names` come from the file. Otherwise the file has no header, and
+            `open_table` chose them.
+        max_rows: upper bound of the number of rows; None if it is unknown before the rows are read.
         schema: the types of the columns of Parquet; None for other files.
     """
 
@@ -227,23 +230,23 @@ class Table:
     def texts(self, columns: Sequence[str]) -> Iterator[list[str]]:
         """Yields for each row the strings in some columns. Raises the same errors as `rows`."""
         for row in self._checked(self._read(columns), columns):
-            yield [row.fields[name] for name in columns]
+            yield [row.values[name] for name in columns]
 
     @staticmethod
     def _checked(rows: Iterable[Row], text_columns: Sequence[str]) -> Iterator[Row]:
         """Yields rows unchanged, after a check of the columns that must hold a string."""
         for row in rows:
             for column in text_columns:
-                if column not in row.fields:
+                if column not in row.values:
                     raise row.missing_error((column,))
-                text = row.fields[column]
+                text = row.values[column]
                 if not isinstance(text, str):
                     raise InputError(
                         f"{row.where}: {column!r} must be a string, got {shown_json(text)}"
                     )
                 if "\0" in text:
                     raise InputError(
-                        f"{row.where}: {column!r} holds a NUL character, which no text does"
+                        f"{row.where}: {column!r} holds a NUL character, which a text cannot have"
                     )
             yield row
 
@@ -254,10 +257,10 @@ def open_table(
     """Opens a file of rows.
 
     Args:
-        path: ``.parquet``, ``.jsonl``, or a table of cells with or without a header; all but
-            Parquet may be compressed (``.gz``); ``-`` is standard input, for cells.
-        default_names: names for the columns of cells without a header, from the first on. If there
-            are more columns, the others are named by their position, such as ``column3``.
+        path: Parquet, JSON Lines, CSV with a header, or TSV with or without one. All but Parquet
+            may be compressed (``.gz``). ``-`` reads TSV from standard input.
+        default_names: names for the columns of a table without a header, from the first on. If
+            there are more columns, the others are named by their position, such as ``column3``.
 
     Returns:
         The table. None if a TSV, CSV or JSON Lines file is empty; an empty Parquet file still has
@@ -268,8 +271,8 @@ def open_table(
 
             - The file is missing, damaged or no table.
             - Two columns have the same name.
-            - One cell of the first line is a usual column name, the others are not. The line may be
-              a header or texts.
+            - Only one cell of the first line is a usual name of a column, so the line may be a
+              header or a row.
             - The file has no header and fewer than two columns.
     """
     if _is_parquet(path):
@@ -285,7 +288,7 @@ def _table_of_parquet(path: str | Path) -> Table:
         path,
         names=schema.names,
         has_names=True,
-        max_rows=count_rows(path),
+        max_rows=max_row_count(path),
         _read=functools.partial(_parquet_rows, path),
         schema=schema,
     )
@@ -298,41 +301,64 @@ def _table_of_objects(path: str | Path) -> Table | None:
         return None
     return Table(
         path,
-        names=[name for name, value in first.fields.items() if value is not None],
+        names=[name for name, value in first.values.items() if value is not None],
         has_names=True,
         # The lines of an array say nothing about the number of its items.
-        max_rows=None if _may_be_array(path) else count_rows(path),
+        max_rows=None if _may_be_array(path) else max_row_count(path),
         _read=lambda _: itertools.chain([first], rows),
     )
 
 
 def _table_of_cells(path: str | Path, default_names: Sequence[str]) -> Table | None:
+    """Opens TSV or CSV."""
     has_table_suffix = lowercase_unpacked_name(path).endswith((".csv", ".tsv"))
+    # With other suffixes, content of another format is refused.
     content: LineContent = "any" if has_table_suffix else "cells"
     dialect, lines = find_dialect(path, iter_lines(path, content))
     numbered_cells = iter_cells(path, lines, dialect)
-    no_row: NumberedCells = (0, [])
-    line_number, first_cells = next((row for row in numbered_cells if row[1]), no_row)
-    if not first_cells:
+    first_row = next((row for row in numbered_cells if row[1]), None)
+    if first_row is None:
         return None
-    line_count = count_rows(path)
-    if dialect is not Dialect.TABS or is_header(path, first_cells):
-        header = header_names(path, first_cells)
-        return Table(
-            path,
-            names=header,
-            has_names=True,
-            max_rows=None if line_count is None else line_count - line_number,
-            _read=lambda _: named_rows(path, header, numbered_cells),
-        )
-    # Without a header every line is a row, so a blank line before the first row is one, too.
+    line_number, first_cells = first_row
+    if dialect is Dialect.TABS and not is_header(path, first_cells):
+        return _table_without_header(path, first_row, numbered_cells, default_names)
+    header = header_names(path, first_cells)
+    line_count = max_row_count(path)
+    return Table(
+        path,
+        names=header,
+        has_names=True,
+        max_rows=None if line_count is None else line_count - line_number,
+        _read=lambda _: named_rows(path, header, numbered_cells),
+    )
+
+
+def _table_without_header(
+    path: str | Path,
+    first_row: NumberedCells,
+    numbered_cells: Iterator[NumberedCells],
+    default_names: Sequence[str],
+) -> Table:
+    """Opens TSV without a header. Warns if the first row looks like names of columns.
+
+    Args:
+        path: the file.
+        first_row: the first row that is not blank.
+        numbered_cells: the rows after it.
+        default_names: names for the columns, see `open_table`.
+
+    Raises:
+        InputError: the first line has fewer than two cells.
+    """
+    line_number, first_cells = first_row
+    # A blank first line is a row with one empty cell.
     if line_number > 1 or len(first_cells) < 2:
         raise InputError(
             f"{path}, line 1: 1 column(s), but {' TAB '.join(default_names)} are needed"
         )
     names = [*default_names[: len(first_cells)]]
     names += [f"column{number}" for number in range(len(names) + 1, len(first_cells) + 1)]
-    first_rows = [(line_number, first_cells)]
+    first_rows = [first_row]
     if could_be_names(first_cells):
         first_rows += itertools.islice(numbered_cells, 1)
         _, next_cells = first_rows[-1]
@@ -343,7 +369,7 @@ def _table_of_cells(path: str | Path, default_names: Sequence[str]) -> Table | N
         path,
         names=names,
         has_names=False,
-        max_rows=line_count,
+        max_rows=max_row_count(path),
         _read=lambda _: _unnamed_rows(path, names, itertools.chain(first_rows, numbered_cells)),
     )
 
@@ -451,7 +477,7 @@ def _parquet_schema(path: str | Path) -> "pyarrow.Schema":
 
 
 def _parquet_rows(path: str | Path, columns: Sequence[str] | None) -> Iterator[Row]:
-    """Yields rows with these columns, or with all if None. Reads a thousand rows at a time."""
+    """Yields rows with these columns, or with all columns if None. Reads a thousand rows at a time."""
     read_columns = None if columns is None else list(columns)
     row_number = 0
     with _opened_parquet(path) as file:
@@ -472,11 +498,11 @@ class TextTable:
     """An opened file of rows with a translation, and a source, a reference or both.
 
     Attributes:
-        fields: which of the fields source, translation and reference the file has.
-        read: a function from some of these fields to an iterator over the texts of each row.
+        fields: the fields of the file, out of source, translation and reference.
+        read: takes some of these fields; returns an iterator over rows, each a list of their texts.
         max_rows: upper bound of the number of rows; None if it is unknown.
-        is_unambiguous: whether each column stands for one field. In a table of two columns without
-            names the first may be the source or the reference, and both are in `fields`.
+        is_unambiguous: whether each column holds one field. In a table of two columns without a
+            header, the first column may hold the source or the reference; then both are in `fields`.
     """
 
     fields: list[str]
@@ -488,8 +514,8 @@ class TextTable:
 def open_texts(path: str | Path) -> TextTable | None:
     """Opens rows with a translation, and a source, a reference or both.
 
-    `COLUMN_NAMES` has the names that their columns may have. Cells without a header stand in the
-    order source, translation, reference.
+    `COLUMN_NAMES` has the names that their columns may have. Without a header, the order of the
+    columns is source, translation, reference.
 
     Returns:
         The table, or None if the file is empty; see `open_table`.
@@ -503,23 +529,25 @@ def open_texts(path: str | Path) -> TextTable | None:
     if table.has_names:
         column_of_field = column_names(path, table.names)
         for fields in (("translation",), ("source", "reference")):
-            _preferred_column(table, column_of_field, fields)  # refuses a table without one
+            # Raises InputError if the table has none of these fields.
+            _preferred_column(table, column_of_field, fields)
     else:
         column_of_field = _columns_by_position(table)
 
     def read(fields: Sequence[str]) -> Iterator[list[str]]:
         return table.texts([column_of_field[field] for field in fields])
 
-    is_unambiguous = table.has_names or len(table.names) == 3
+    has_all_fields = len(table.names) == 3
+    is_unambiguous = table.has_names or has_all_fields
     return TextTable(list(column_of_field), read, table.max_rows, is_unambiguous)
 
 
 def _columns_by_position(table: Table) -> dict[str, str]:
-    """Returns the columns of a table without a header: field -> name that `open_texts` gave the
-    column."""
+    """Returns the columns of a table without a header: field -> column. `open_texts` named the
+    columns after the fields that they usually hold."""
     column_of_field = {"source": "source", "translation": "translation"}
     if len(table.names) == 2:
-        # The first column may be either; the metric decides.
+        # The first column may hold the source or the reference; the metric decides.
         return column_of_field | {"reference": "source"}
     if len(table.names) == 3:
         return column_of_field | {"reference": "reference"}
@@ -531,18 +559,18 @@ def _columns_by_position(table: Table) -> dict[str, str]:
 
 
 def find_text_columns(table: Table, needed: Sequence[Sequence[str]]) -> list[str]:
-    """Finds the columns of the texts that a command needs, in a table whose columns have names.
+    """Finds the text columns that a command needs, in a table with a header.
 
     Args:
         table: the table.
-        needed: for each text the fields of `COLUMN_NAMES` that may serve, the preferred one first;
-            such as ``[("translation",), ("reference", "source")]``.
+        needed: for each needed text the fields of `COLUMN_NAMES` that may serve as this text, the
+            preferred one first; such as ``[("translation",), ("reference", "source")]``.
 
     Returns:
-        For each text the name of its column.
+        For each needed text the name of its column.
 
     Raises:
-        InputError: the table has none of the fields that may serve as a text, or two columns hold
+        InputError: the table has no field that may serve as one of the texts, or two columns hold
             the same field.
     """
     column_of_field = column_names(table.path, table.names)
@@ -569,12 +597,13 @@ def _preferred_column(
     )
 
 
-def count_rows(path: str | Path) -> int | None:
-    """Counts the lines of a regular file, or the rows of a Parquet file.
+def max_row_count(path: str | Path) -> int | None:
+    """Returns an upper bound of the number of rows: the rows of a Parquet file, the lines of another
+    file.
 
     Returns:
-        The number; None for a pipe, and for a file that cannot be read. Its error is raised when
-        the rows are read.
+        The number; None for a pipe, and for a file that cannot be read. Whoever reads the rows gets
+        the error then.
     """
     try:
         if not stat.S_ISREG(Path(path).stat().st_mode):
@@ -585,14 +614,14 @@ def count_rows(path: str | Path) -> int | None:
             row_count: int = parquet.read_metadata(path).num_rows
             return row_count
         line_ends = 0
-        last = b"\n"
+        last_byte = b"\n"
         with open_bytes(path) as stream:
             while block := stream.read(2**20):
                 line_ends += block.count(b"\n")
-                last = block[-1:]
+                last_byte = block[-1:]
     except (*READ_ERRORS, ValueError):
         return None
-    return line_ends if last == b"\n" else line_ends + 1
+    return line_ends if last_byte == b"\n" else line_ends + 1
 
 
 def word_pair_rows(path: str | Path) -> Iterator[Row]:
@@ -610,15 +639,21 @@ def word_pair_rows(path: str | Path) -> Iterator[Row]:
         where = f"{path}, line {line_number}"
         if len(cells) < 2:
             raise InputError(f"{where}: 1 column(s), but word TAB translation are needed")
-        column_of_field = column_names(path, cells) if line_number == 1 else {}
-        if {"source", "translation"} <= column_of_field.keys():
-            renamed = {
-                column_of_field["source"]: "source",
-                column_of_field["translation"]: "target",
-            }
-            names = [renamed.get(cell, cell.strip().lower()) for cell in cells]
-            continue
-        yield Row(where, dict(zip(names, cells, strict=False)))
+        header = _word_pair_header(path, cells) if line_number == 1 else None
+        if header is None:
+            yield Row(where, dict(zip(names, cells, strict=False)))
+        else:
+            names = header
+
+
+def _word_pair_header(path: str | Path, cells: Sequence[str]) -> list[str] | None:
+    """Returns the columns that a header of a bilingual word list names, with ``source`` and
+    ``target`` under these names; None if the cells are not a header."""
+    column_of_field = column_names(path, cells)
+    if not {"source", "translation"} <= column_of_field.keys():
+        return None
+    renamed = {column_of_field["source"]: "source", column_of_field["translation"]: "target"}
+    return [renamed.get(cell, cell.strip().lower()) for cell in cells]
 
 
 def read_word_pairs(path: str | Path) -> list[tuple[str, str]]:
@@ -629,9 +664,9 @@ def read_word_pairs(path: str | Path) -> list[tuple[str, str]]:
             raises it.
     """
     pairs = []
-    for where, fields in word_pair_rows(path):
-        word = fields["source"].strip()
-        translation = fields.get("target", "").strip()
+    for where, values in word_pair_rows(path):
+        word = values["source"].strip()
+        translation = values.get("target", "").strip()
         if not word or not translation:
             raise InputError(
                 f"{where}: a word and its translation are needed; one of them is blank"

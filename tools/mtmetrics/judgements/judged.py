@@ -325,7 +325,7 @@ def _of_one_pair(rows: Iterator[Row]) -> Iterator[Row]:
     first = None
     for row in rows:
         name = row.column_of("lp")
-        pair = first if name is None else row.fields[name]
+        pair = first if name is None else row.values[name]
         first = first or pair
         if pair != first:
             other = f"{pair!r}, but the lines before have {first!r}"
@@ -345,19 +345,19 @@ def _segment(row: Row, prediction_field: str) -> dict[str, Cell]:
     # Usual name -> the name in this row; None where the row has no such field.
     name_in_row: dict[str, str | None] = {}
     for field, names in variants.items():
-        name_in_row[field] = next((name for name in names if name in row.fields), None)
+        name_in_row[field] = next((name for name in names if name in row.values), None)
     for field in ("source", "translation", "human"):
         if name_in_row[field] is None:
             raise row.missing_error(variants[field])
     segment: dict[str, Cell] = {}
-    for name, value in row.fields.items():
+    for name, value in row.values.items():
         if name not in name_in_row.values():
             # An empty text stands for any text: it shows that the field is no column of numbers.
             segment[name] = value if value is None or is_number(value) else ""
-    readers = {"item": row.label, "human": row.number, "raw": row.number}
+    readers = {"item": row.text_or_integer, "human": row.number, "raw": row.number}
     for field, name in name_in_row.items():
         is_optional = field not in ("source", "translation")
-        if is_optional and (name is None or row.fields[name] is None):
+        if is_optional and (name is None or row.values[name] is None):
             segment[field] = None
         else:
             read = readers.get(field, row.text)
@@ -456,13 +456,13 @@ def _read_systems(path: Path) -> Judged:
     for row in jsonl_rows(outputs_file) if human else ():
         if row.text(row.required_column("lp")) != lang_pair:
             raise InputError(
-                f"{row.where}, field 'lp': {row.fields['lp']!r}, but {path} is of {lang_pair}"
+                f"{row.where}, field 'lp': {row.values['lp']!r}, but {path} is of {lang_pair}"
             )
-        references.append(None if row.fields.get("reference") is None else row.text("reference"))
+        references.append(None if row.values.get("reference") is None else row.text("reference"))
         sources.append(row.text(row.required_column("source")))
         outputs = row.outputs()
         for system, texts in translations.items():
-            if system not in outputs.fields:
+            if system not in outputs.values:
                 raise InputError(f"{outputs.where}: no translation of the judged system {system!r}")
             texts.append(outputs.text(system))
     if not sources:

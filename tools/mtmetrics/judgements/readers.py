@@ -80,8 +80,8 @@ def _headed(path: str | Path, lines: Iterable[str] | None = None) -> Iterator[Ro
             "tasks are known by their names, such as DA-seglevel.csv, and lie beside the texts"
         )
     for row in named_rows(path, header, cells):
-        if any(map(str.strip, row.fields.values())):
-            yield Row(row.where, {name: _value(name, cell) for name, cell in row.fields.items()})
+        if any(map(str.strip, row.values.values())):
+            yield Row(row.where, {name: _value(name, cell) for name, cell in row.values.items()})
 
 
 def _value(name: str, cell: str) -> Cell:
@@ -125,7 +125,7 @@ def _mlqe_rows(member: _Member) -> Iterator[Row]:
         )
     pair = f"{match['source']}-{match['target']}"
     table = _headed(member.shown, member.lines(member.name))
-    return (Row(row.where, {**row.fields, "lp": pair}) for row in table)
+    return (Row(row.where, {**row.values, "lp": pair}) for row in table)
 
 
 def _parallel_rows(

@@ -5,7 +5,11 @@ result. `_Page._connect` then says which handler an event of a component calls.
 
 The page offers metrics with their presets (ready-made settings and models), grouped by the side
 that they compare translations with: source, reference or both. Each offer is a
-`mtmetrics.page.offers.MetricChoice`. A signature sums up the settings of a metric in one line.
+`mtmetrics.page.offers.MetricChoice`. Its key is its name on the command line, such as
+``sentsim:mini``. A signature sums up the settings of a metric in one line.
+
+The value of a gradio component lives in the browser of a visitor. A component ``gradio.State`` is
+not shown: it keeps a value for one visitor on the machine that serves the page.
 """
 
 import contextlib
@@ -22,12 +26,12 @@ from mtmetrics.checks import split_pair
 from mtmetrics.errors import InputError, MTMetricsError, require_extra
 from mtmetrics.layout import metric_path
 from mtmetrics.page import views
-from mtmetrics.page.comparing import Compared, Comparer, Progress
+from mtmetrics.page.comparing import Comparer, ComparisonResult, Progress
 from mtmetrics.page.downloads import FILES, command, write_files
 from mtmetrics.page.endpoints import Endpoints
-from mtmetrics.page.explaining import coloured, heatmap
-from mtmetrics.page.offers import about, chosen, named, offers
-from mtmetrics.page.texts import TextInput, Texts, read
+from mtmetrics.page.explaining import heatmap, mark_wrong_words
+from mtmetrics.page.offers import description_of, offers, offers_from_names, ticked_offers
+from mtmetrics.page.texts import TextInput, Texts, read_texts
 from mtmetrics.reports.example import example
 from mtmetrics.scorers.side import Column, Side
 
@@ -42,9 +46,9 @@ Keywords = dict[str, Any]
 
 # Seconds for which results and files are kept.
 _KEEP_SECONDS = 3600
-# Boxes for pasted systems: how many there are, and how many are shown until a visitor adds one.
-_MAX_PASTED = 6
-_INITIALLY_SHOWN = 2
+# Number of boxes for pasted systems, and number of those that are shown at first.
+_MAX_SYSTEM_BOXES = 6
+_FIRST_SYSTEM_BOXES = 2
 _LANGUAGE_NAMES = {
     "cs": "Czech",
     "de": "German",
@@ -73,7 +77,7 @@ _FOOTER = (
 )
 # Keywords of events and endpoints that run models: one of them runs at a time, the others wait.
 _ONE_AT_A_TIME: Keywords = {"concurrency_limit": 1, "concurrency_id": "model"}
-# Keywords of all handlers: hides them from the API for programs, and hides gradio's progress bar.
+# Keywords of all handlers: hides them from the public API, and hides gradio's progress bar.
 _HANDLER_KEYWORDS: Keywords = {"api_visibility": "private", "show_progress": "hidden"}
 # Keywords of handlers that run models.
 _MODEL_HANDLER_KEYWORDS: Keywords = _ONE_AT_A_TIME | _HANDLER_KEYWORDS
@@ -116,11 +120,12 @@ class _MetricGroup:
 class _Page:
     """The components of the page, and the handlers of its events.
 
-    The form is all that a visitor fills in: the texts and the ticked metrics. A handler that reads
-    it takes a dictionary of components and values, which gradio passes for a set of inputs. A
-    handler that changes several components returns such a dictionary.
+    The form is the part that a visitor fills in: the boxes for texts and languages, and the boxes
+    to tick metrics. If the inputs of an event are a set of components, gradio passes a dictionary to
+    the handler: component -> value. In this class `form` is such a dictionary. A handler that
+    changes several components returns a dictionary too.
 
-    A new box of the form is made with `_add_input`, and read where its value is used:
+    A new box for texts is made with `_add_text_box`, and read where its value is used:
 
     - a language in `_lang_pair`;
     - a text of all systems in `_text_columns`, the texts of a system in `_systems`;
@@ -140,13 +145,13 @@ class _Page:
 
         self.gr = gradio
         self.offers = [
-            *named(extra_metrics),
+            *offers_from_names(extra_metrics),
             *(offer for offer in offers() if metric is None or offer.spec.metric == metric),
         ]
         self.title, self.introduction = _TITLE, _INTRODUCTION
         self.has_one_metric = metric is not None
         if metric is not None:
-            description = about(metric)
+            description = description_of(metric)
             if not self.offers:
                 advice = f"mtmetrics list {metric} says what they lack"
                 raise MTMetricsError(
@@ -156,12 +161,12 @@ class _Page:
             scale = f"Higher is better; a segment's score is {description['range']}."
             self.introduction = f"{description['about']} {scale}"
         sides = {offer.side for offer in self.offers}
-        # While no texts are filled in, metrics are shown as if these columns were: those of the
-        # source if a metric compares with it, else those of the references, else both.
+        # While the form has no texts, it shows the metrics for these columns: the source if a metric
+        # compares with it, otherwise the references, otherwise both.
         self.default_columns = next(side for side in Side if side in sides).columns
         self.comparer = Comparer()
-        # Components of the texts, see `_add_input`.
-        self.inputs: list[Component] = []
+        # The boxes for texts and languages, see `_add_text_box`.
+        self.text_boxes: list[Component] = []
 
     def build(self) -> "gradio.Blocks":
         """Makes all components, and connects their events."""
@@ -180,13 +185,12 @@ class _Page:
             endpoints.publish(**_ONE_AT_A_TIME, api_visibility="public")
         return app
 
-    def _add_input(self, component: "Component") -> Any:
-        """Adds a component to the form, and returns it.
+    def _add_text_box(self, component: "Component") -> Any:
+        """Adds a box for texts or languages to the form, and returns it.
 
-        When its value changes, the summary of the texts and the metrics are updated. Handlers of
-        the form can read it.
+        When its value changes, the summary of the texts and the metrics are updated.
         """
-        self.inputs.append(component)
+        self.text_boxes.append(component)
         return component
 
     def _languages(self) -> list[tuple[str, str]]:
@@ -202,38 +206,38 @@ class _Page:
         gr.HTML("<h2><span>1</span>Texts</h2>", elem_classes="mt-step")
         with gr.Row():
             menu_style: Keywords = {"allow_custom_value": True, "min_width": 150}
-            self.source_language = self._add_input(
+            self.source_language = self._add_text_box(
                 gr.Dropdown(languages, label="From", value=_SOURCE_LANGUAGE, **menu_style)
             )
-            self.target_language = self._add_input(
+            self.target_language = self._add_text_box(
                 gr.Dropdown(languages, label="Into", value=_TARGET_LANGUAGE, **menu_style)
             )
         with gr.Tab("Upload"), gr.Row():
             file_style: Keywords = {"height": 120, "min_width": 240}
-            self.source_file = self._add_input(
+            self.source_file = self._add_text_box(
                 gr.File(label="Source, a segment per line", **file_style)
             )
-            self.system_files = self._add_input(
+            self.system_files = self._add_text_box(
                 gr.File(label="Systems, a file for each", file_count="multiple", **file_style)
             )
-            self.reference_file = self._add_input(
+            self.reference_file = self._add_text_box(
                 gr.File(label="References, if there are any", **file_style)
             )
         with gr.Tab("Paste"):
             with gr.Row():
                 text_style: Keywords = {"lines": 5, "max_lines": 12, "min_width": 280}
-                self.source_text = self._add_input(
+                self.source_text = self._add_text_box(
                     gr.Textbox(label="Source, a segment per line", **text_style)
                 )
-                self.reference_text = self._add_input(
+                self.reference_text = self._add_text_box(
                     gr.Textbox(label="References, if there are any", **text_style)
                 )
             with gr.Row():
                 self.system_boxes = [
-                    self._system_box(number) for number in range(1, _MAX_PASTED + 1)
+                    self._system_box(number) for number in range(1, _MAX_SYSTEM_BOXES + 1)
                 ]
             self.add_system_button = gr.Button("Add a system", size="sm")
-        self.shown_count = gr.State(_INITIALLY_SHOWN)
+        self.shown_box_count = gr.State(_FIRST_SYSTEM_BOXES)
         with gr.Row():
             self.text_summary = gr.HTML(_summary(None), elem_classes="mt-facts")
             self.example_button = gr.Button("Try the example", size="sm", scale=0, min_width=150)
@@ -242,17 +246,17 @@ class _Page:
         """Makes the boxes for the name and the translations of a pasted system; systems are
         numbered from 1."""
         gr = self.gr
-        with gr.Column(min_width=280, visible=number <= _INITIALLY_SHOWN) as container:
+        with gr.Column(min_width=280, visible=number <= _FIRST_SYSTEM_BOXES) as container:
             name = gr.Textbox(f"system-{number}", label=f"Name of system {number}")
             text = gr.Textbox(label=f"Translations of system {number}", lines=5, max_lines=12)
-        return _SystemBox(container, self._add_input(name), self._add_input(text))
+        return _SystemBox(container, self._add_text_box(name), self._add_text_box(text))
 
     def _build_metrics(self) -> None:
         """Makes the boxes to tick metrics, and the buttons below them."""
         gr = self.gr
         gr.HTML("<h2><span>2</span>Metrics</h2>", elem_classes="mt-step")
         lang_pair = f"{_SOURCE_LANGUAGE}-{_TARGET_LANGUAGE}"
-        self.groups: dict[str, _MetricGroup] = {}
+        self.metric_groups: dict[str, _MetricGroup] = {}
         for side, label in _GROUPS.items():
             choices, ticked = self._choices(side, self.default_columns, lang_pair, [])
             with gr.Column(visible=bool(choices)) as container:
@@ -264,7 +268,7 @@ class _Page:
                     container=False,
                     elem_classes="mt-metrics",
                 )
-            self.groups[side] = _MetricGroup(container, boxes)
+            self.metric_groups[side] = _MetricGroup(container, boxes)
         with gr.Row():
             self.start_button = gr.Button("Compare", variant="primary", scale=3)
             self.stop_button = gr.Button("Stop", visible=False, scale=1)
@@ -276,9 +280,9 @@ class _Page:
     def _build_result(self) -> None:
         """Makes the components of the result, hidden at first."""
         gr = self.gr
-        # The result, a `Compared`.
-        self.compared = gr.State(time_to_live=_KEEP_SECONDS)
-        # The heatmap that is shown, a `views.Opened`.
+        # The result that is shown, a `ComparisonResult`.
+        self.comparison = gr.State(time_to_live=_KEEP_SECONDS)
+        # The heatmap that is shown, a `views.OpenHeatmap`, or None.
         self.open_heatmap = gr.State()
         with gr.Column(visible=False, elem_classes="mt-result") as self.result_container:
             gr.HTML("<h2>Result</h2>")
@@ -299,17 +303,17 @@ class _Page:
                 self.page_number = gr.Number(
                     1,
                     label="Page",
-                    info=f"{views.PAGE} segments each",
+                    info=f"{views.SEGMENTS_PER_PAGE} segments each",
                     precision=0,
                     minimum=1,
                     min_width=90,
                 )
-            self.segments = gr.HTML("", js_on_load=_CLICK_SCRIPT, elem_id="mt-segments")
+            self.segment_list = gr.HTML("", js_on_load=_CLICK_SCRIPT, elem_id="mt-segments")
             with gr.Row():
                 self.previous_button = gr.Button("Previous", size="sm")
                 self.next_button = gr.Button("Next", size="sm")
             with gr.Accordion("Signatures, and the command for the shell", open=False):
-                self.details = gr.HTML("", elem_classes="mt-signatures")
+                self.signatures = gr.HTML("", elem_classes="mt-signatures")
 
     def _connect(self) -> None:
         """Connects the events of the components with their handlers."""
@@ -325,19 +329,25 @@ class _Page:
         """
         gr = self.gr
         change_events = []
-        for component in self.inputs:
+        for component in self.text_boxes:
             # A text is read when the visitor leaves its box, not at every keystroke.
             is_text = isinstance(component, gr.Textbox)
             change_events.append(component.blur if is_text else component.change)
-        group_containers = [group.container for group in self.groups.values()]
+        group_containers = [group.container for group in self.metric_groups.values()]
         form_outputs = [self.text_summary, *group_containers, *self._checkboxes()]
-        gr.on(change_events, self._update_form, self._form(), form_outputs, **_HANDLER_KEYWORDS)
+        gr.on(
+            change_events,
+            self._update_form,
+            self._form_components(),
+            form_outputs,
+            **_HANDLER_KEYWORDS,
+        )
 
         system_containers = [box.container for box in self.system_boxes]
         self.add_system_button.click(
             self._add_system,
-            self.shown_count,
-            [self.shown_count, *system_containers],
+            self.shown_box_count,
+            [self.shown_box_count, *system_containers],
             **_HANDLER_KEYWORDS,
         )
         example_outputs = [
@@ -361,20 +371,22 @@ class _Page:
             self.metric_menu,
             self.order_menu,
             self.page_number,
-            self.details,
-            self.compared,
+            self.signatures,
+            self.comparison,
             self.open_heatmap,
             *self.downloads.values(),
         ]
-        run = self.start_button.click(self._run, self._form(), outputs, **_MODEL_HANDLER_KEYWORDS)
+        run = self.start_button.click(
+            self._run, self._form_components(), outputs, **_MODEL_HANDLER_KEYWORDS
+        )
         run.success(**self._list_event_keywords())
         self.stop_button.click(self._stop, self.stop_signal, self.stop_button, **_HANDLER_KEYWORDS)
 
     def _connect_segments(self) -> None:
-        """Connects the boxes and buttons around the list of segments, and clicks into it. Each
-        event changes the page or the heatmap, and then updates the list."""
+        """Connects the boxes and buttons around the list of segments, and clicks on the list. Each
+        event changes the page number or the heatmap, and then updates the list."""
         list_keywords = self._list_event_keywords()
-        # Another metric or order begins at page 1, without a heatmap.
+        # A change of metric or order returns to page 1, and closes the heatmap.
         for component in (self.metric_menu, self.order_menu):
             outputs = [self.page_number, self.open_heatmap]
             reset = component.input(lambda: (1, None), None, outputs, **_HANDLER_KEYWORDS)
@@ -386,28 +398,28 @@ class _Page:
             self.next_button.click: 1,
         }
         for event, step in page_steps.items():
-            turn_page = functools.partial(_page_after, step=step)
-            inputs = [self.page_number, self.compared]
+            turn_page = functools.partial(_nearest_page, step=step)
+            inputs = [self.page_number, self.comparison]
             turn = event(turn_page, inputs, self.page_number, **_HANDLER_KEYWORDS)
             turn.then(**list_keywords)
-        inputs = [self.compared, self.metric_menu, self.open_heatmap]
-        click = self.segments.click(
+        inputs = [self.comparison, self.metric_menu, self.open_heatmap]
+        click = self.segment_list.click(
             self._toggle_heatmap, inputs, self.open_heatmap, **_MODEL_HANDLER_KEYWORDS
         )
         click.then(**list_keywords)
 
-    def _form(self) -> "set[Component]":
+    def _form_components(self) -> "set[Component]":
         """Returns the components of the form, as inputs of an event."""
-        return {*self.inputs, *self._checkboxes()}
+        return {*self.text_boxes, *self._checkboxes()}
 
     def _checkboxes(self) -> "list[Component]":
         """Returns the boxes of all metrics."""
-        return [group.boxes for group in self.groups.values()]
+        return [group.boxes for group in self.metric_groups.values()]
 
     def _list_event_keywords(self) -> Keywords:
         """Returns the keywords of an event that updates the list of segments."""
         inputs = [
-            self.compared,
+            self.comparison,
             self.metric_menu,
             self.order_menu,
             self.page_number,
@@ -416,7 +428,7 @@ class _Page:
         return {
             "fn": self._segments_page,
             "inputs": inputs,
-            "outputs": self.segments,
+            "outputs": self.segment_list,
             **_MODEL_HANDLER_KEYWORDS,
         }
 
@@ -448,8 +460,8 @@ class _Page:
         return systems
 
     def _texts(self, form: Values) -> Texts:
-        """Reads and checks all texts, see `mtmetrics.page.texts.read`."""
-        return read(self._lang_pair(form), self._text_columns(form), self._systems(form))
+        """Reads and checks all texts, see `mtmetrics.page.texts.read_texts`."""
+        return read_texts(self._lang_pair(form), self._text_columns(form), self._systems(form))
 
     def _update_form(self, form: Values) -> Values:
         """Shows a summary of the texts, or the problem with them, and the metrics that can score
@@ -459,13 +471,13 @@ class _Page:
         error_html = None
         try:
             inputs = self._text_columns(form)
-            columns = {column for column, text in inputs.items() if text.is_there}
-            if columns and any(text.is_there for text in self._systems(form)):
+            columns = {column for column, text in inputs.items() if text.is_filled_in}
+            if columns and any(text.is_filled_in for text in self._systems(form)):
                 texts = self._texts(form)
         except MTMetricsError as error:
             error_html = views.error_problem(error)
         updates = {self.text_summary: error_html or _summary(texts)}
-        for side, group in self.groups.items():
+        for side, group in self.metric_groups.items():
             choices, ticked = self._choices(
                 side,
                 columns or self.default_columns,
@@ -503,12 +515,12 @@ class _Page:
             defaults = [offer.key for offer in fitting[:1]]
         return choices, still_ticked or defaults
 
-    def _add_system(self, shown: int) -> Values:
+    def _add_system(self, shown_box_count: int) -> Values:
         """Shows the boxes of one more system."""
-        shown = min(shown + 1, _MAX_PASTED)
-        updates: Values = {self.shown_count: shown}
-        for number, box in enumerate(self.system_boxes):
-            updates[box.container] = self.gr.Column(visible=number < shown)
+        shown_box_count = min(shown_box_count + 1, _MAX_SYSTEM_BOXES)
+        updates: Values = {self.shown_box_count: shown_box_count}
+        for index, box in enumerate(self.system_boxes):
+            updates[box.container] = self.gr.Column(visible=index < shown_box_count)
         return updates
 
     def _run(self, form: Values) -> Iterator[Values]:
@@ -518,7 +530,7 @@ class _Page:
         last one shows the result, or hides it after an error, or if the visitor pressed Stop.
         """
         gr = self.gr
-        ticked = [key for group in self.groups.values() for key in form[group.boxes]]
+        ticked = [key for group in self.metric_groups.values() for key in form[group.boxes]]
         # A new list for each comparison, so that an old press of Stop has no effect.
         stop_signal: list[bool] = []
         running_updates = {
@@ -527,21 +539,21 @@ class _Page:
             self.stop_button: gr.Button(visible=True),
             self.stop_signal: stop_signal,
         }
-        idle_buttons = {
+        idle_updates = {
             self.start_button: gr.Button(interactive=True),
             self.stop_button: gr.Button("Stop", visible=False, interactive=True),
         }
-        no_result_updates = {self.result_container: gr.Column(visible=False), **idle_buttons}
+        no_result_updates = {self.result_container: gr.Column(visible=False), **idle_updates}
         try:
             texts = self._texts(form)
-            metrics = chosen(self.offers, ticked, texts.columns, texts.lang_pair)
-            # The steps are the progress, several times, and at the end the result.
-            for step in self.comparer.compare(texts, metrics):
+            metrics = ticked_offers(self.offers, ticked, texts.columns, texts.lang_pair)
+            # `compare` yields its progress several times, and at the end the result.
+            for state in self.comparer.compare(texts, metrics):
                 if stop_signal:
                     yield {self.status: "Stopped.", **no_result_updates}
                     return
-                if isinstance(step, Progress):
-                    yield {self.status: views.progress(step), **running_updates}
+                if isinstance(state, Progress):
+                    yield {self.status: views.progress(state), **running_updates}
                     # The buttons change once, with the first progress.
                     running_updates = {}
                     continue
@@ -549,42 +561,42 @@ class _Page:
                     yield {
                         self.status: "",
                         self.result_container: gr.Column(visible=True),
-                        **idle_buttons,
-                        **self._result_values(step, folder),
+                        **idle_updates,
+                        **self._result_values(state, folder),
                     }
         except MTMetricsError as error:
             yield {self.status: views.error_problem(error), **no_result_updates}
 
     def _stop(self, stop_signal: list[bool]) -> "gradio.Button":
-        """Tells the running comparison to end before its next step; see `_run`.
+        """Tells the running comparison to end; see `_run`.
 
-        The comparison ends by itself, and is not cancelled by gradio, so that it leaves the queue
-        like every other.
+        Gradio does not cancel the comparison. It ends by itself, so that it leaves gradio's queue
+        as a finished comparison does.
         """
         stop_signal.append(True)
         return self.gr.Button("Stopping", interactive=False)
 
-    def _result_values(self, compared: Compared, folder: Path) -> Values:
+    def _result_values(self, comparison: ComparisonResult, folder: Path) -> Values:
         """Writes the files of a result into a folder, and returns the values of all components of
         the result."""
         gr = self.gr
-        titles = [(metric.offer.title, number) for number, metric in enumerate(compared.metrics)]
-        orders = compared.orders()
-        pages = _page_count(compared)
+        titles = [(metric.offer.title, number) for number, metric in enumerate(comparison.metrics)]
+        orders = comparison.orders()
+        page_count = _page_count(comparison)
         signatures = []
-        for metric in compared.metrics:
+        for metric in comparison.metrics:
             first_result = next(iter(metric.results.values()))
             signatures.append(f"<code>{html.escape(first_result.signature)}</code>")
         values: Values = {
-            self.overview: views.overview(compared),
+            self.overview: views.overview(comparison),
             self.metric_menu: gr.Dropdown(choices=titles, value=0),
             self.order_menu: gr.Dropdown(choices=orders, value=orders[0][1]),
-            self.page_number: gr.Number(1, maximum=pages, label=f"Page, of {pages:,}"),
-            self.details: f"{''.join(signatures)}<code>{html.escape(command(compared))}</code>",
-            self.compared: compared,
+            self.page_number: gr.Number(1, maximum=page_count, label=f"Page, of {page_count:,}"),
+            self.signatures: f"{''.join(signatures)}<code>{html.escape(command(comparison))}</code>",
+            self.comparison: comparison,
             self.open_heatmap: None,
         }
-        write_files(compared, folder)
+        write_files(comparison, folder)
         for name, button in self.downloads.items():
             values[button] = gr.DownloadButton(value=str(folder / name))
         return values
@@ -607,63 +619,65 @@ class _Page:
 
     def _segments_page(
         self,
-        compared: Compared | None,
+        comparison: ComparisonResult | None,
         metric_number: int,
         order: str,
         page_number: float | None,
-        open_heatmap: views.Opened | None,
+        open_heatmap: views.OpenHeatmap | None,
     ) -> str:
         """Returns a page of segments as HTML.
 
         Args:
-            compared: the result; None if it has expired.
+            comparison: the result; None if it has expired.
             metric_number: number of the metric, from 0, whose scores order the segments.
-            order: one of `Compared.orders`.
+            order: one of `ComparisonResult.orders`.
             page_number: number of the page of segments, from 1.
             open_heatmap: the heatmap that is shown.
         """
-        if compared is None:
+        if comparison is None:
             return views.problem(
                 "The scores have expired: they are kept for an hour. Press Compare again."
             )
-        first = (_page_after(page_number, compared) - 1) * views.PAGE
-        segments = compared.order(metric_number, order)[first : first + views.PAGE].tolist()
-        translations = _coloured_translations(compared, metric_number, segments)
-        return views.segments(compared, metric_number, segments, translations, open_heatmap)
+        first = (_nearest_page(page_number, comparison) - 1) * views.SEGMENTS_PER_PAGE
+        segments = comparison.order(metric_number, order)[
+            first : first + views.SEGMENTS_PER_PAGE
+        ].tolist()
+        translations = _marked_translations(comparison, metric_number, segments)
+        return views.segments(comparison, metric_number, segments, translations, open_heatmap)
 
     def _toggle_heatmap(
         self,
-        compared: Compared | None,
+        comparison: ComparisonResult | None,
         metric_number: int,
-        open_heatmap: views.Opened | None,
+        open_heatmap: views.OpenHeatmap | None,
         event: "gradio.EventData",
-    ) -> views.Opened | None:
+    ) -> views.OpenHeatmap | None:
         """Returns the heatmap of the translation that was clicked. Returns None to show no heatmap:
         if the one of this translation is shown already, or the result has expired."""
-        if compared is None:
+        if comparison is None:
             return None
         segment, system = int(event.segment), int(event.system)
-        if open_heatmap is not None and open_heatmap[:2] == (segment, system):
+        if open_heatmap is not None and open_heatmap.is_of(segment, system):
             return None
-        scored_metric = compared.metrics[metric_number]
-        system_name = list(compared.texts.systems)[system]
-        columns = {name: [texts[segment]] for name, texts in compared.texts.columns.items()}
-        translation = compared.texts.systems[system_name][segment]
+        scored_metric = comparison.metrics[metric_number]
+        system_name = list(comparison.texts.systems)[system]
+        columns = {name: [texts[segment]] for name, texts in comparison.texts.columns.items()}
+        translation = comparison.texts.systems[system_name][segment]
         result = scored_metric.results[system_name]
         picture = heatmap(scored_metric.scorer, columns, translation, result, segment)
-        return views.Opened(segment, system, picture)
+        return views.OpenHeatmap(segment, system, picture)
 
 
 def build_page(metric: str | None = None, extra_metrics: Sequence[str] = ()) -> "gradio.Blocks":
     """Makes the page that compares systems, for `mtmetrics.page.theme.serve`. It offers the metrics
-    whose models are on this machine, so that they need no network.
+    whose models are on this machine; they need no network.
 
     Args:
         metric: the only metric to offer, one of `mtmetrics.layout.metric_names`; None for all.
         extra_metrics: further metrics to offer, by their names on the command line.
 
     Raises:
-        InputError: an unknown metric.
+        InputError: `metric` or one of `extra_metrics` is unknown.
         MissingExtraError: gradio or matplotlib is not installed.
         MTMetricsError: none of the metric's presets can run on this machine.
     """
@@ -721,28 +735,35 @@ def _write_lines(path: Path, lines: Sequence[str]) -> str:
     return str(path)
 
 
-def _coloured_translations(
-    compared: Compared, metric_number: int, segments: Sequence[int]
+def _marked_translations(
+    comparison: ComparisonResult, metric_number: int, segments: Sequence[int]
 ) -> dict[tuple[int, int], str]:
-    """Returns the translations of some segments in HTML, with their wrong words marked. The keys
-    are the numbers of segment and system. Empty if the metric marks no words."""
-    scorer = compared.metrics[metric_number].scorer
-    systems = list(compared.texts.systems.values())
-    keys = [(segment, system) for segment in segments for system in range(len(systems))]
+    """Returns the translations of some segments in HTML, with their wrong words marked.
+
+    Returns:
+        (Index of a segment, index of a system) -> HTML; empty if the metric finds no wrong words.
+    """
+    scorer = comparison.metrics[metric_number].scorer
+    systems = list(comparison.texts.systems.values())
+    positions = [(segment, system) for segment in segments for system in range(len(systems))]
     columns = {
-        name: [texts[segment] for segment, _ in keys]
-        for name, texts in compared.texts.columns.items()
+        name: [texts[segment] for segment, _ in positions]
+        for name, texts in comparison.texts.columns.items()
     }
-    translations = coloured(scorer, columns, [systems[system][segment] for segment, system in keys])
-    return dict(zip(keys, translations, strict=True)) if translations else {}
+    predictions = [systems[system][segment] for segment, system in positions]
+    translations = mark_wrong_words(scorer, columns, predictions)
+    return dict(zip(positions, translations, strict=True)) if translations else {}
 
 
-def _page_count(compared: Compared) -> int:
+def _page_count(comparison: ComparisonResult) -> int:
     """Returns the number of pages of segments."""
-    return math.ceil(compared.texts.segments / views.PAGE)
+    return math.ceil(comparison.texts.segments / views.SEGMENTS_PER_PAGE)
 
 
-def _page_after(page_number: float | None, compared: Compared | None, step: int = 0) -> int:
-    """Returns the number of the page after `step` pages, limited to the pages that exist."""
-    last = 1 if compared is None else _page_count(compared)
+def _nearest_page(
+    page_number: float | None, comparison: ComparisonResult | None, step: int = 0
+) -> int:
+    """Returns the page that exists and is nearest to `page_number` + `step`. A missing page number
+    counts as 1."""
+    last = 1 if comparison is None else _page_count(comparison)
     return min(max(int(page_number or 1) + step, 1), last)

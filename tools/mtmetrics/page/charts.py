@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mtmetrics.page.comparing import Anchors, Compared
+from mtmetrics.page.comparing import Anchors, ComparisonResult
 from mtmetrics.reports.figures import (
     COLOURS,
     INK,
@@ -49,18 +49,18 @@ def themed(colour: str) -> str:
     return f"var({_THEMED[colour]})"
 
 
-def draw_means(compared: Compared, metrics: Sequence[int]) -> "Figure":
+def draw_means(comparison: ComparisonResult, metrics: Sequence[int]) -> "Figure":
     """Draws a panel for each metric, side by side: the mean of each system with its 95 % bootstrap
     interval, the best on top.
 
     `metrics` are places in the comparison.
     """
-    count = len(compared.texts.systems)
+    count = len(comparison.texts.systems)
     figure = new_figure(_PANEL * len(metrics), 1.0 + _ROW * count)
     panels = figure.subplots(1, len(metrics), squeeze=False)[0]
-    colours = {name: colour(place) for place, name in enumerate(compared.texts.systems)}
+    colours = {name: colour(place) for place, name in enumerate(comparison.texts.systems)}
     for number, axes in zip(metrics, panels, strict=True):
-        metric = compared.metrics[number]
+        metric = comparison.metrics[number]
         systems = metric.comparison.systems
         lows, highs = [], []
         for row, system in enumerate(systems):
@@ -88,16 +88,16 @@ def _limits(low: float, high: float, anchors: Anchors | None) -> tuple[float, fl
     return low - margin, high + margin
 
 
-def draw_histograms(compared: Compared, number: int) -> "Figure":
+def draw_histograms(comparison: ComparisonResult, number: int) -> "Figure":
     """Draws histograms of the segments' scores by one metric: a row for each system, all on one
     axis, with a line at the mean."""
-    scores = compared.scores(number)
+    scores = comparison.scores(number)
     systems, segments = scores.shape
     figure = new_figure(_PANEL, 0.7 + 0.62 * systems)
     panels = figure.subplots(systems, 1, sharex=True, sharey=True, squeeze=False)[:, 0]
     bins = int(np.clip(2 * segments**0.5, _FEWEST_BINS, _MOST_BINS))
     edges = np.histogram_bin_edges(scores, bins=bins)
-    for place, (axes, name) in enumerate(zip(panels, compared.texts.systems, strict=True)):
+    for place, (axes, name) in enumerate(zip(panels, comparison.texts.systems, strict=True)):
         counts, _ = np.histogram(scores[place], edges)
         axes.stairs(counts, edges, fill=True, color=colour(place), alpha=0.75)
         axes.axvline(scores[place].mean(), color=INK, linewidth=1.2)

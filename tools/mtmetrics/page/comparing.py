@@ -64,8 +64,8 @@ class ScoredMetric:
 
 
 @dataclasses.dataclass(frozen=True)
-class Compared:
-    """The content of the result: the texts, and a `ScoredMetric` for each metric."""
+class ComparisonResult:
+    """The result of a comparison of systems: the texts, and a `ScoredMetric` for each metric."""
 
     texts: Texts
     metrics: Sequence[ScoredMetric]
@@ -113,10 +113,10 @@ class Compared:
         return orders
 
 
-def last_state(states: Iterator[Progress | Compared]) -> Compared:
+def last_state(states: Iterator[Progress | ComparisonResult]) -> ComparisonResult:
     """The result of a comparison, after all of its progress."""
     for state in states:
-        if isinstance(state, Compared):
+        if isinstance(state, ComparisonResult):
             return state
     raise MTMetricsError("the comparison ended without a result")
 
@@ -132,7 +132,7 @@ class Comparer:
 
     def compare(
         self, texts: Texts, offers: Sequence[MetricChoice]
-    ) -> Iterator[Progress | Compared]:
+    ) -> Iterator[Progress | ComparisonResult]:
         """Yields how far it has come, and at last the result.
 
         Raises:
@@ -160,7 +160,7 @@ class Comparer:
         metrics = []
         for offer, scorer, batches in zip(offers, scorers, collected, strict=True):
             metrics.append(self._scored_metric(offer, scorer, batches, texts))
-        yield Compared(texts, metrics)
+        yield ComparisonResult(texts, metrics)
 
     def score(self, offer: MetricChoice, texts: Texts) -> dict[str, MetricResult]:
         """The results of one metric by system; errors as `compare`."""

@@ -9,7 +9,7 @@ from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.matching.word_errors import faults_as_dicts
 from mtmetrics.page.comparing import Comparer, last_state
 from mtmetrics.page.downloads import comparison_document
-from mtmetrics.page.offers import MetricChoice, chosen
+from mtmetrics.page.offers import MetricChoice, ticked_offers
 from mtmetrics.page.texts import Texts, from_lists
 from mtmetrics.scorers.registry import find_metric
 from mtmetrics.scorers.side import Column
@@ -100,8 +100,8 @@ class Endpoints:
                 offers = self._usual(self._fitting(texts))
             else:
                 offers = [self._choose(metric, texts) for metric in metrics]
-            compared = last_state(self._comparer.compare(texts, list(dict.fromkeys(offers))))
-            return comparison_document(compared)
+            comparison = last_state(self._comparer.compare(texts, list(dict.fromkeys(offers))))
+            return comparison_document(comparison)
 
     def explain(
         self,
@@ -174,7 +174,9 @@ class Endpoints:
             keys = ", ".join(offer.key for offer in self._offers)
             raise InputError(f"metric {metric!r}: this page does not have it; it has: {keys}")
         fitting = [offer for offer in namesakes if offer.fits(texts.columns, texts.lang_pair)]
-        [offer] = chosen(namesakes, [(fitting or namesakes)[0].key], texts.columns, texts.lang_pair)
+        [offer] = ticked_offers(
+            namesakes, [(fitting or namesakes)[0].key], texts.columns, texts.lang_pair
+        )
         return offer
 
 

@@ -58,7 +58,7 @@ def heatmap(
     return f'<div class="mt-picture">{image}{note}</div>'
 
 
-def coloured(
+def mark_wrong_words(
     scorer: Scorer, columns: Mapping[str, Sequence[str]], predictions: Sequence[str]
 ) -> list[str]:
     """Returns translations in HTML, with their doubtful and wrong words marked; an empty list where

@@ -86,7 +86,7 @@ class Description(TypedDict):
     default: NotRequired[bool]
 
 
-def about(metric: str) -> Description:
+def description_of(metric: str) -> Description:
     """The description of a metric."""
     return _descriptions()[metric]
 
@@ -155,7 +155,7 @@ def _first_line(scorer: type[Scorer]) -> str:
     return (scorer.__doc__ or "").split("\n")[0]
 
 
-def named(metrics: Sequence[str]) -> list[MetricChoice]:
+def offers_from_names(metrics: Sequence[str]) -> list[MetricChoice]:
     """Returns metrics that the command line names, such as ``comet:DIR``, ``cmd:NAME`` or
     ``scores:FILE``; they are ticked at first.
 
@@ -184,7 +184,7 @@ def named(metrics: Sequence[str]) -> list[MetricChoice]:
     return choices
 
 
-def chosen(
+def ticked_offers(
     choices: Sequence[MetricChoice], keys: Collection[str], columns: Collection[str], lang_pair: str
 ) -> list[MetricChoice]:
     """Returns the choices that a visitor ticked.

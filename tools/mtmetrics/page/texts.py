@@ -23,7 +23,8 @@ class TextInput(NamedTuple):
     text: str = ""
 
     @property
-    def is_there(self) -> bool:
+    def is_filled_in(self) -> bool:
+        """Whether the visitor passed a file or a text."""
         return self.path is not None or bool(self.text.strip())
 
 
@@ -45,7 +46,9 @@ class Texts(NamedTuple):
         return len(next(iter(self.columns.values())))
 
 
-def read(lang_pair: str, columns: dict[Column, TextInput], systems: Sequence[TextInput]) -> Texts:
+def read_texts(
+    lang_pair: str, columns: dict[Column, TextInput], systems: Sequence[TextInput]
+) -> Texts:
     """Reads the columns that a visitor gives.
 
     Raises:
@@ -53,8 +56,8 @@ def read(lang_pair: str, columns: dict[Column, TextInput], systems: Sequence[Tex
             columns of unequal lengths; two of one name; or more than the page takes.
     """
     language_pair(lang_pair)
-    inputs = {column: text for column, text in columns.items() if text.is_there}
-    translations = [text for text in systems if text.is_there]
+    inputs = {column: text for column, text in columns.items() if text.is_filled_in}
+    translations = [text for text in systems if text.is_filled_in]
     if not inputs:
         raise InputError("no source and no references: paste or upload one of them")
     if not translations:
@@ -88,7 +91,7 @@ def from_lists(
         systems: name of a system -> its translations.
 
     Raises:
-        InputError: as `read`, or a column is no list of strings.
+        InputError: as `read_texts`, or a column is no list of strings.
     """
     language_pair(lang_pair)
     if not columns:

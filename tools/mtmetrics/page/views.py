@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 from mtmetrics.errors import MTMetricsError
 from mtmetrics.page.charts import colour, draw_histograms, draw_means, inline, themed
-from mtmetrics.page.comparing import Anchors, Compared, Progress, ScoredMetric
+from mtmetrics.page.comparing import Anchors, ComparisonResult, Progress, ScoredMetric
 from mtmetrics.reports.styles import decimals
 from mtmetrics.statistics.significance import ALPHA, FEWEST_FOR_INTERVAL, NO_INTERVAL
 
-PAGE = 10
+SEGMENTS_PER_PAGE = 10
 # Keywords of Python -> the labels of the boxes that hold their values.
 LABELS = {
     "lang_pair": "From / Into",
@@ -21,12 +21,17 @@ LABELS = {
 _ANCHORS = (("human", "a human translation"), ("random", "random pairs"))
 
 
-class Opened(NamedTuple):
-    """A segment of a system whose heatmap is shown: numbers from 0 up, and the picture as HTML."""
+class OpenHeatmap(NamedTuple):
+    """The heatmap that is shown: the index of its segment, the index of its system, and the picture
+    as HTML."""
 
     segment: int
     system: int
     picture: str
+
+    def is_of(self, segment: int, system: int) -> bool:
+        """Whether it is the heatmap of this segment of this system."""
+        return (self.segment, self.system) == (segment, system)
 
 
 def four_decimals(value: float) -> str:
@@ -73,22 +78,22 @@ def duration(seconds: float) -> str:
     return f"{round(seconds / 60)} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
-def overview(compared: Compared) -> str:
+def overview(comparison: ComparisonResult) -> str:
     """The verdict, the table of systems and metrics, and the pictures."""
     notes = [
         f"{name}, {metric.offer.title}: {result.report.note}"
-        for metric in compared.metrics
+        for metric in comparison.metrics
         for name, result in metric.results.items()
         if result.report.note
     ]
     noted = "".join(f"<li>{html.escape(note)}</li>" for note in notes)
     figures = ""
-    for number, metric in enumerate(compared.metrics):
-        means = inline(draw_means(compared, [number]), f"Means by {metric.offer.title}")
-        histograms = inline(draw_histograms(compared, number), f"Scores by {metric.offer.title}")
+    for number, metric in enumerate(comparison.metrics):
+        means = inline(draw_means(comparison, [number]), f"Means by {metric.offer.title}")
+        histograms = inline(draw_histograms(comparison, number), f"Scores by {metric.offer.title}")
         figures += f"<figure>{means}{histograms}</figure>"
     return (
-        f'<p class="mt-verdict">{verdict(compared)}</p>{table(compared)}'
+        f'<p class="mt-verdict">{verdict(comparison)}</p>{table(comparison)}'
         + (f'<ul class="mt-notes">{noted}</ul>' if noted else "")
         + f'<h3>Means and segments</h3><p class="mt-quiet">Above: means with 95 % intervals, on an axis that is '
         f"at least a tenth as long as the distance between random pairs and people, which are dotted lines where they "
@@ -97,25 +102,25 @@ def overview(compared: Compared) -> str:
     )
 
 
-def verdict(compared: Compared) -> str:
+def verdict(comparison: ComparisonResult) -> str:
     """The best systems by each metric, in a sentence or two."""
-    if len(compared.texts.systems) == 1:
+    if len(comparison.texts.systems) == 1:
         return "One system: there is nothing to compare it with but the anchors below the table."
-    if not compared.tested:
+    if not comparison.tested:
         return "One segment says nothing about systems: give more."
     titles_by_verdict: dict[str, list[str]] = {}
-    for metric in compared.metrics:
+    for metric in comparison.metrics:
         best = [system.name for system in metric.comparison.systems if system.cluster == 1]
         names = [f"<b>{html.escape(name)}</b>" for name in best]
-        if len(best) == len(compared.texts.systems):
+        if len(best) == len(comparison.texts.systems):
             statement = "the systems cannot be told apart"
         elif len(best) == 1:
             statement = f"{names[0]} is the best"
         else:
             statement = f"{_listed(names)} share the lead"
         titles_by_verdict.setdefault(statement, []).append(html.escape(metric.offer.title))
-    if len(titles_by_verdict) == 1 and len(compared.metrics) > 1:
-        text = f"{next(iter(titles_by_verdict))} by all {len(compared.metrics)} metrics"
+    if len(titles_by_verdict) == 1 and len(comparison.metrics) > 1:
+        text = f"{next(iter(titles_by_verdict))} by all {len(comparison.metrics)} metrics"
     else:
         statements = [f"{text} by {_listed(titles)}" for text, titles in titles_by_verdict.items()]
         text = "; ".join(statements)
@@ -126,41 +131,41 @@ def _listed(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def table(compared: Compared) -> str:
+def table(comparison: ComparisonResult) -> str:
     """Systems in rows, in the order of the first metric; metrics in columns; the anchors below."""
     head = "".join(
         (
             f'<th scope="col">{html.escape(metric.offer.title)}<small>against the '
             f"{metric.offer.side.label}</small></th>"
         )
-        for metric in compared.metrics
+        for metric in comparison.metrics
     )
     body = []
-    for system in compared.metrics[0].comparison.systems:
-        cells = "".join(_cell(metric, system.name, compared) for metric in compared.metrics)
+    for system in comparison.metrics[0].comparison.systems:
+        cells = "".join(_cell(metric, system.name, comparison) for metric in comparison.metrics)
         body.append(
             "<tr><th "
-            f'scope="row">{_dot(compared, system.name)}{html.escape(system.name)}</th>{cells}</tr>'
+            f'scope="row">{_dot(comparison, system.name)}{html.escape(system.name)}</th>{cells}</tr>'
         )
     foot = []
     for name, label in _ANCHORS:
         cells = "".join(
             f'<td data-metric="{html.escape(metric.offer.title)}"><span class="mt-mean">'
             f"{four_decimals(getattr(metric.anchors, name)) if metric.anchors else '–'}</span></td>"
-            for metric in compared.metrics
+            for metric in comparison.metrics
         )
         foot.append(f'<tr><th scope="row">{label}<small>bundled example</small></th>{cells}</tr>')
     note = ""
-    if compared.tested:
+    if comparison.tested:
         intervals = "with 95 % bootstrap intervals"
-        if compared.texts.segments < FEWEST_FOR_INTERVAL:
+        if comparison.texts.segments < FEWEST_FOR_INTERVAL:
             intervals = f"({NO_INTERVAL})"
         note = (
-            f"Means of {compared.texts.segments:,} segments {intervals}; higher is better. "
+            f"Means of {comparison.texts.segments:,} segments {intervals}; higher is better. "
             "Systems of one cluster cannot be told apart. The bar runs from random pairs (left) "
             "to a human translation (right) of the bundled example."
         )
-        if any(metric.comparison.calibrated for metric in compared.metrics):
+        if any(metric.comparison.calibrated for metric in comparison.metrics):
             note += (
                 " People agree: how often they, too, preferred the better one of two systems of "
                 "WMT as far apart."
@@ -172,11 +177,11 @@ def table(compared: Compared) -> str:
     )
 
 
-def _cell(metric: ScoredMetric, name: str, compared: Compared) -> str:
+def _cell(metric: ScoredMetric, name: str, comparison: ComparisonResult) -> str:
     system = next(system for system in metric.comparison.systems if system.name == name)
-    best = " mt-best" if system.rank == 1 and len(compared.texts.systems) > 1 else ""
+    best = " mt-best" if system.rank == 1 and len(comparison.texts.systems) > 1 else ""
     parts = [f'<span class="mt-mean{best}">{four_decimals(system.mean)}</span>']
-    if compared.tested:
+    if comparison.tested:
         parts.append(
             f'<span class="mt-cluster" title="cluster {system.cluster}">{system.cluster}</span>'
         )
@@ -184,7 +189,7 @@ def _cell(metric: ScoredMetric, name: str, compared: Compared) -> str:
         between = f"{four_decimals(system.interval.low)} to {four_decimals(system.interval.high)}"
         parts.append(f'<span class="mt-interval">{between}</span>')
     agreement = None
-    if compared.tested and system.rank > 1:
+    if comparison.tested and system.rank > 1:
         agreement = metric.comparison.agreement(0, metric.comparison.systems.index(system))
     if agreement is not None:
         value, low, high = (f"{100 * share:.0f}" for share in agreement)
@@ -204,17 +209,17 @@ def _track(mean: float, anchors: Anchors) -> str:
     return f'<span class="mt-track"><i style="left:{100 * share:.1f}%"></i></span>'
 
 
-def _dot(compared: Compared, name: str) -> str:
-    place = list(compared.texts.systems).index(name)
+def _dot(comparison: ComparisonResult, name: str) -> str:
+    place = list(comparison.texts.systems).index(name)
     return f'<i class="mt-dot" style="--c:{themed(colour(place))}"></i>'
 
 
 def segments(
-    compared: Compared,
+    comparison: ComparisonResult,
     metric: int,
     rows: Sequence[int],
     words: Mapping[tuple[int, int], str],
-    opened: Opened | None,
+    open_heatmap: OpenHeatmap | None,
 ) -> str:
     """Some segments, the systems side by side; `words` holds the coloured text of (segment,
     system)."""
@@ -225,41 +230,45 @@ def segments(
             'class="mt-wrong">wrong</mark>.'
         )
     legend = f'<p class="mt-legend">A click on a translation shows what was matched. {legend}</p>'
-    return legend + "".join(_segment(compared, metric, int(row), words, opened) for row in rows)
+    return legend + "".join(
+        _segment(comparison, metric, int(row), words, open_heatmap) for row in rows
+    )
 
 
 def _segment(
-    compared: Compared,
+    comparison: ComparisonResult,
     metric: int,
     row: int,
     words: Mapping[tuple[int, int], str],
-    opened: Opened | None,
+    open_heatmap: OpenHeatmap | None,
 ) -> str:
     compared_texts = ""
-    for column, texts in compared.texts.columns.items():
+    for column, texts in comparison.texts.columns.items():
         label, text = column.removesuffix("s"), html.escape(texts[row])
         compared_texts += f'<p class="mt-other" dir="auto"><span>{label}</span>{text}</p>'
     outputs = []
-    for place, (name, texts) in enumerate(compared.texts.systems.items()):
-        is_open = opened is not None and (opened.segment, opened.system) == (row, place)
+    for place, (name, texts) in enumerate(comparison.texts.systems.items()):
+        is_open = open_heatmap is not None and open_heatmap.is_of(row, place)
         scores = ""
-        for number, scored in enumerate(compared.metrics):
+        for number, scored in enumerate(comparison.metrics):
             style = "mt-chosen" if number == metric else ""
             title = html.escape(scored.offer.title)
             score = four_decimals(scored.results[name].segments[row])
             scores += f'<span class="{style}"><small>{title}</small><b>{score}</b></span>'
-        flags_by_kind = compared.metrics[metric].results[name].unusual
+        flags_by_kind = comparison.metrics[metric].results[name].unusual
         unusual = [kind for kind, flags in flags_by_kind.items() if flags[row]]
         note = f'<span class="mt-unusual">unusual: {", ".join(unusual)}</span>' if unusual else ""
         text = words.get((row, place)) or html.escape(texts[row])
-        label = f"{_dot(compared, name)}{html.escape(name)}"
+        label = f"{_dot(comparison, name)}{html.escape(name)}"
         outputs.append(
             f'<button type="button" class="mt-output" data-segment="{row}" data-system="{place}" '
             f'aria-expanded="{str(is_open).lower()}"><span class="mt-name">{label}</span><span '
             f'class="mt-text" dir="auto">{text}</span>{note}<span '
             f'class="mt-scores">{scores}</span></button>'
         )
-    picture = opened.picture if opened is not None and opened.segment == row else ""
+    picture = (
+        open_heatmap.picture if open_heatmap is not None and open_heatmap.segment == row else ""
+    )
     return (
         '<article class="mt-segment"><header><span '
         f'class="mt-number">{row + 1}</span><div>{compared_texts}</div></header><div '

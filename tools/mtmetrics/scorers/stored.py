@@ -298,7 +298,7 @@ def _read_file(path: Path, key: str | None, in_order: bool) -> Iterator[_StoredS
 def _read_rows(rows: Iterable[Row], key: str | None, in_order: bool) -> Iterator[_StoredScore]:
     """Reads rows with named fields. Leaves out rows about whole systems, which have another
     ``kind`` than ``segment``."""
-    segment_rows = (row for row in rows if row.fields.get("kind", "segment") == "segment")
+    segment_rows = (row for row in rows if row.values.get("kind", "segment") == "segment")
     first_row = next(segment_rows, None)
     if first_row is None:
         return
@@ -307,7 +307,7 @@ def _read_rows(rows: Iterable[Row], key: str | None, in_order: bool) -> Iterator
         score_column = _required_score_column(row, key)
         scores = ScoreRow.from_row(row, number_column)
         if scores is not None:
-            value = scores.scores.get(score_column, row.fields[score_column])
+            value = scores.scores.get(score_column, row.values[score_column])
             yield _StoredScore(scores.system, scores.segment, value, row.where)
 
 
@@ -318,11 +318,11 @@ def _number_column(row: Row, key: str | None, in_order: bool) -> str | None:
         InputError: the rows need such a column and have none, see `read_scores`.
     """
     score_column = _required_score_column(row, key)
-    column = segment_column(row.fields, score_column)
+    column = segment_column(row.values, score_column)
     if in_order:
         return column if column == "segment" else None
-    if column is None and row.fields.keys() - {score_column, "kind"}:
-        columns = ", ".join(map(repr, row.fields))
+    if column is None and row.values.keys() - {score_column, "kind"}:
+        columns = ", ".join(map(repr, row.values))
         raise InputError(
             f"{row.where}: no column is known to number the segments; there are: {columns}; call it "
             "segment (from 1), or pass the scores alone, one a line"
@@ -391,10 +391,10 @@ def _find_score_column(names: Collection[str], key: str | None) -> str | None:
 
 def _required_score_column(row: Row, key: str | None) -> str:
     """Returns the column of the score. Raises an `InputError` if the row has none."""
-    name = _find_score_column(row.fields, key)
+    name = _find_score_column(row.values, key)
     if name is None:
         wanted = " or ".join(_DEFAULT_COLUMNS) if key is None else key
-        columns = ", ".join(map(str, row.fields)) or "none"
+        columns = ", ".join(map(str, row.values)) or "none"
         raise InputError(
             f"{row.where}: no {wanted}; there are: {columns}; pass key=NAME", mentions=["key=NAME"]
         )

@@ -476,7 +476,7 @@ def _iter_rows(path: str | Path, counts: Counts) -> Iterator[tuple[str, str, str
     row = None
     rows = word_pair_rows(path) if ".tsv" in Path(path).name else jsonl_rows(path)
     for row in rows:
-        fields = row.fields
+        fields = row.values
         if "target" not in fields and "reference" in fields:
             fields = {"target": fields["reference"], "origin": fields.get("set"), **fields}
             if fields["target"] is None:

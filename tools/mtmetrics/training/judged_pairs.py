@@ -176,9 +176,9 @@ def read_judged_pairs(
     for path in paths:
         pairs: list[JudgedPair] = []
         for row in read_rows(path):
-            if where is not None and where.field in row.fields:
+            if where is not None and where.field in row.values:
                 has_field = True
-                if not where.holds(row.fields[where.field]):
+                if not where.holds(row.values[where.field]):
                     continue
             if not row.is_null("human"):
                 pairs += _pairs_of(row, against, short_name(path))
@@ -235,7 +235,7 @@ def _standardised(pairs: Sequence[JudgedPair], path: str | Path) -> list[JudgedP
 
 def _worse(row: Row) -> str | None:
     """The worsened copy of a row's translation; None where there is none."""
-    worse = row.fields.get("worse")
+    worse = row.values.get("worse")
     if worse is not None and not (isinstance(worse, str) and worse.strip()):
         raise InputError(f"{row.where}: `worse` must be a text, got {worse!r}")
     return worse

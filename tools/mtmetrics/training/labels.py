@@ -114,12 +114,12 @@ def read_outputs(
 
 def _translations(row: Row) -> Iterator[tuple[str | None, str]]:
     """Yields the name of a system, or None, and its translation, for each translation of a row."""
-    if "outputs" in row.fields:
+    if "outputs" in row.values:
         outputs = row.outputs()
-        yield from ((name, outputs.text(name)) for name in outputs.fields)
+        yield from ((name, outputs.text(name)) for name in outputs.values)
     else:
         field = row.column_of("system")
-        system = None if field is None or row.is_null("system") else row.label(field)
+        system = None if field is None or row.is_null("system") else row.text_or_integer(field)
         yield system, row.text(row.required_column("translation"))
 
 

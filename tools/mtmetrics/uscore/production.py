@@ -253,7 +253,7 @@ class _ProductionStages(Production):
 
         def fit(folder: Path) -> dict[str, int]:
             rows = jsonl_rows(self.pairs_file(pairs.folder))
-            sentences = [(row.fields["source"], row.fields["target"]) for row in rows]
+            sentences = [(row.values["source"], row.values["target"]) for row in rows]
             # After an interruption, the batches shall be those of an unbroken run.
             self.encoder.clear_cache()
             source, target = vectors_from_sentences(
