@@ -264,6 +264,7 @@ def _trainer(
             distance_weight=config.distance_weight,
             english_weight=config.english_weight,
             negatives=config.negatives,
+            start=copy.deepcopy(student) if outputs else None,
         ),
         args=trainer_settings(run, config, config.learning_rate),
         train_dataset=SentenceBatches(

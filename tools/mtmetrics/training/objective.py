@@ -37,6 +37,10 @@ _HIGHEST_CHANCE = 0.5
 _OUTPUTS_PER_SOURCE = 2
 # Weight of the old value when a batch updates the running mean of the teacher's vectors.
 _MEAN_MOMENTUM = 0.99
+# Weights of two parts of the loss of outputs: similarities of mean vectors, and the distance of
+# output pieces from their vectors at the start of the training.
+_OUTPUT_MEAN_WEIGHT = 0.5
+_OUTPUT_START_WEIGHT = 2.0
 # Replaces the cosine of a pair of vectors that must not be matched, such as padding. It lies below
 # every cosine, also below one that a temperature has divided.
 _NO_CANDIDATE = -1e4
@@ -259,10 +263,14 @@ class Distillation(nn.Module):
     - The mean vectors of a source and of its translation are nearer to each other than to those of
       the other pairs of the batch: InfoNCE (weight 1).
 
-    A batch of outputs with references has another loss. The similarities of the outputs with their
-    sources, as the student sees them, shall rise with those with their references, as the teacher
-    sees them: 1 - Pearson's r over the batch, of the tokens' nearest cosines and of the cosines of
-    mean vectors.
+    A batch of outputs with references has another loss. The student compares each output with its
+    source, and the teacher compares it with its reference. Both comparisons shall agree:
+
+    - The nearest cosines of the student's tokens rise with those of the teacher: 1 - Pearson's r
+      over the batch (weight 1).
+    - The cosines of the student's mean vectors do so, too (`_OUTPUT_MEAN_WEIGHT`).
+    - Each output piece of the student stays where it was when the training began: 1 - cosine
+      (`_OUTPUT_START_WEIGHT`).
 
     Args:
         student: an encoder, cut off at its last layer.
@@ -273,6 +281,8 @@ class Distillation(nn.Module):
         english_weight: weight of the first part.
         negatives: the third part takes at most so many goals of a batch, at even distances. A source
             piece is compared with those of other sentences.
+        start: the student as it is when the training begins, frozen; its weights are no part of this
+            module's state. Needed where batches have outputs.
     """
 
     def __init__(
@@ -284,11 +294,13 @@ class Distillation(nn.Module):
         distance_weight: float,
         english_weight: float,
         negatives: int,
+        start: nn.Module | None = None,
     ) -> None:
         super().__init__()
         self.student = student
-        # In a tuple torch does not see it, so that it is no part of checkpoints.
+        # In a tuple torch does not see them, so that they are no part of checkpoints.
         self._teacher = (teacher.eval().requires_grad_(False),)
+        self._start = () if start is None else (start.eval().requires_grad_(False),)
         self.temperature, self.negatives = temperature, negatives
         self.distance_weight, self.english_weight = distance_weight, english_weight
         width = student.config.hidden_size
@@ -328,21 +340,22 @@ class Distillation(nn.Module):
             shares_text: (n, n) bool, two pairs of the batch that have a side in common.
             reference_ids: (n, r) pieces of the references of outputs; None in a step without them.
             reference_mask: (n, r) bool, pieces that are no padding.
-            reference_content: (n, r) bool, not used.
+            reference_content: (n, r) bool, not used; every side of a batch has the three masks.
 
         Returns:
             ``loss`` -> the loss.
         """
         if reference_ids is not None:
-            with torch.no_grad():
-                goals = self._teach(teacher_ids, target_mask) - self.target_mean
-                reference_goals = self._teach(reference_ids, reference_mask) - self.target_mean
-            labels = token_similarity(reference_goals, reference_mask, goals, target_mask)
-            source = encode(self.student, source_ids, source_mask)
-            target = encode(self.student, target_ids, target_mask)
-            by_token = token_similarity(source, source_mask, target, target_mask)
-            by_mean = (unit_means(source, source_mask) * unit_means(target, target_mask)).sum(-1)
-            return {"loss": 2 - pearson(by_token, labels) - pearson(by_mean, labels)}
+            return {
+                "loss": self._loss_of_outputs(
+                    target_ids,
+                    target_mask,
+                    source_ids,
+                    source_mask,
+                    reference_ids,
+                    reference_mask,
+                )
+            }
         goals = self._goals(teacher_ids, target_mask)
         english = encode(self.student, target_ids, target_mask)
         english_cosines = functional.cosine_similarity(english, goals, dim=-1)
@@ -368,6 +381,49 @@ class Distillation(nn.Module):
         logits = logits[source_content]
         answers = torch.zeros(len(logits), dtype=torch.int64, device=logits.device)
         return {"loss": loss + functional.cross_entropy(logits, answers)}
+
+    def _loss_of_outputs(
+        self,
+        output_ids: Tensor,
+        output_mask: Tensor,
+        source_ids: Tensor,
+        source_mask: Tensor,
+        reference_ids: Tensor,
+        reference_mask: Tensor,
+    ) -> Tensor:
+        """Computes the loss of n outputs of one language pair.
+
+        Args:
+            output_ids: (n, t) pieces of the outputs.
+            output_mask: (n, t) bool, pieces that are no padding.
+            source_ids: (n, s) pieces of the sources.
+            source_mask: (n, s) bool, pieces that are no padding.
+            reference_ids: (n, r) pieces of the references.
+            reference_mask: (n, r) bool, pieces that are no padding.
+        """
+        with torch.no_grad():
+            taught_outputs = self._teach(output_ids, output_mask)
+            taught_references = self._teach(reference_ids, reference_mask)
+            # All texts of the batch have one language, whose mean vector says nothing about meaning.
+            vectors = torch.cat([taught_outputs[output_mask], taught_references[reference_mask]])
+            mean = vectors.mean(0)
+            labels = token_similarity(
+                taught_references - mean, reference_mask, taught_outputs - mean, output_mask
+            )
+            [start] = self._start
+            outputs_at_start = encode(start.to(output_ids.device), output_ids, output_mask)
+        sources = encode(self.student, source_ids, source_mask)
+        outputs = encode(self.student, output_ids, output_mask)
+        token_scores = token_similarity(sources, source_mask, outputs, output_mask)
+        mean_scores = functional.cosine_similarity(
+            unit_means(sources, source_mask), unit_means(outputs, output_mask)
+        )
+        cosines_with_start = functional.cosine_similarity(outputs, outputs_at_start, dim=-1)
+        return (
+            (1 - pearson(token_scores, labels))
+            + _OUTPUT_MEAN_WEIGHT * (1 - pearson(mean_scores, labels))
+            + _OUTPUT_START_WEIGHT * (1 - cosines_with_start[output_mask].mean())
+        )
 
     def _goals(self, ids: Tensor, mask: Tensor) -> Tensor:
         """Computes the goals of pieces, (n, t, d): the teacher's vectors less their running mean.
