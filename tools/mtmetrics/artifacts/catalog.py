@@ -1,8 +1,8 @@
 """The catalog of artifacts: ``catalog.toml``, with the checksum of every file of every artifact.
 
 The files of an artifact come from one of two places: from a Hub repository, or from the place where
-its authors published them, its origin. The catalog has the sha256 of a file in a
-repository, and the git blob hash of a file at an origin.
+its authors published them, its origin. The catalog has the sha256 of a file in a repository, and the
+git blob hash of a file at an origin.
 """
 
 import dataclasses

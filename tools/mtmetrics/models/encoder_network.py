@@ -44,13 +44,14 @@ class EncodedText(NamedTuple):
         vectors: (n, d) float32, one per token; (1, d) if the kind is a mean; (0, d) before they are
             computed.
         token_ids: (n,) int64.
-        words: (n,) int64 position of the word that a token belongs to, -1 for special tokens.
+        word_positions: (n,) int64 position of the word that a token belongs to, -1 for special
+            tokens.
         is_truncated: whether the text was truncated.
     """
 
     vectors: np.ndarray
     token_ids: np.ndarray
-    words: np.ndarray
+    word_positions: np.ndarray
     is_truncated: bool
 
 

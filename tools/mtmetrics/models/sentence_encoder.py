@@ -60,7 +60,7 @@ class SentenceTransformerEncoder(LoadedModel):
         for row, text in zip(vectors, encoded, strict=True):
             row[:] = text.vector
         truncated = np.array([text.is_truncated for text in encoded], dtype=bool)
-        return PackedTokens.from_texts(vectors, index, truncated)
+        return PackedTokens.from_text_vectors(vectors, index, truncated)
 
     def _compute(self, texts: list[str]) -> list["_EncodedText"]:
         computed = self._model.encode(

@@ -58,15 +58,15 @@ class _ReadTokens:
 
     def __init__(self, tokens: PackedTokens, *, with_special_tokens: bool) -> None:
         self.tokens = tokens
-        piece_rows = np.flatnonzero(tokens.words >= 0)
-        self._rows = np.arange(len(tokens.words)) if with_special_tokens else piece_rows
+        piece_rows = np.flatnonzero(tokens.word_positions >= 0)
+        self._rows = np.arange(len(tokens.word_positions)) if with_special_tokens else piece_rows
         self._bounds = np.searchsorted(self._rows, tokens.offsets)
         self.lengths = np.diff(self._bounds)
         self.piece_counts = np.diff(np.searchsorted(piece_rows, tokens.offsets))
 
     def piece_positions(self, text: int) -> np.ndarray:
         """Returns the positions of the word pieces among the tokens of a text that are read."""
-        return np.flatnonzero(self.tokens.words[self._rows_of(text)] >= 0)
+        return np.flatnonzero(self.tokens.word_positions[self._rows_of(text)] >= 0)
 
     def _rows_of(self, text: int) -> np.ndarray:
         """Returns the rows of `tokens` that are read of a text."""

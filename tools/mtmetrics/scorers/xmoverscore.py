@@ -426,11 +426,13 @@ class XMoverScore(WordScorer):
             text_words = encoder.text_words(text, language)
             tokens = encoded.take(slice(index, index + 1))
             # From here on a token knows the index of its word among `text_words`.
-            tokens = dataclasses.replace(tokens, words=text_words.positions)
+            tokens = dataclasses.replace(tokens, word_positions=text_words.positions)
             if not text.strip():
-                tokens = tokens.select(np.zeros(len(tokens.words), dtype=bool))
+                tokens = tokens.select(np.zeros(len(tokens.word_positions), dtype=bool))
             kept_tokens = self._filter(tokens, role)
-            units = ngram_units(text_words, kept_tokens.words, kept_tokens.weights, self.ngram)
+            units = ngram_units(
+                text_words, kept_tokens.word_positions, kept_tokens.weights, self.ngram
+            )
             yield self._ngrams_of_kept(kept_tokens, role), units
 
     def evidence(
