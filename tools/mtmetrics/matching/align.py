@@ -28,10 +28,8 @@ def align_words(
         For each pair its sorted (source word, target word) positions; empty where a side has no
         words.
     """
-    sources, targets = (
-        sources.select(sources.word_positions >= 0),
-        targets.select(targets.word_positions >= 0),
-    )
+    sources = sources.select(sources.word_positions >= 0)
+    targets = targets.select(targets.word_positions >= 0)
     aligned: list[list[tuple[int, int]]] = []
     for source, target in zip(sources.index, targets.index, strict=True):
         x, y = sources.rows(source), targets.rows(target)
@@ -79,9 +77,8 @@ def _word_means(tokens: PackedTokens) -> dict[tuple[int, int], np.ndarray]:
         return {}
     text = np.repeat(np.arange(len(tokens.lengths)), tokens.lengths)
     # Pieces of a word stand together.
-    begins = np.flatnonzero(
-        np.append(True, (np.diff(text) != 0) | (np.diff(tokens.word_positions) != 0))
-    )
+    begins_word = (np.diff(text) != 0) | (np.diff(tokens.word_positions) != 0)
+    begins = np.flatnonzero(np.append(True, begins_word))
     means = (
         np.add.reduceat(tokens.vectors, begins, axis=0)
         / np.diff(np.append(begins, len(text)))[:, None]

@@ -342,7 +342,7 @@ class Comet(LoadedModel):
     def __init__(self, folder: Path, **run_options: Any) -> None:
         self.settings = CometSettings.read(folder)
         super().__init__("COMET", folder, None, run_options)
-        self.label, self.described = self.settings.model, f"COMET {self.settings.model}"
+        self.label, self.description = self.settings.model, f"COMET {self.settings.model}"
         self.tokenizer = pretrained_tokenizer(folder, as_stored=True)
         encoder = transformers_network("AutoModel", folder, torch_dtype(self.dtype))
         with loading(folder, "COMET"):

@@ -69,7 +69,7 @@ class SentenceTransformerEncoder(LoadedModel):
         vectors = computed.float().cpu().numpy()
         if not np.isfinite(vectors).all():
             raise MTMetricsError(
-                f"{self.described}: overflows in {self.dtype}; use dtype='float32'",
+                f"{self.description}: overflows in {self.dtype}; use dtype='float32'",
                 mentions=["dtype='float32'"],
             )
         limit = self._model.max_seq_length

@@ -185,8 +185,10 @@ class TokenEncoder:
     def encode_words(
         self, sentences: Sequence[Sequence[str]], language: Language = None
     ) -> PackedTokens:
-        """Encodes sentences that are split into words already, see `encode`. `PackedTokens.word_positions`
-        are then positions among these words."""
+        """Encodes sentences that are split into words already, see `encode`.
+
+        The `word_positions` of the result are positions among these words.
+        """
         return self._encode([tuple(words) for words in sentences], language)
 
     def _encode(self, texts: Sequence[str | tuple[str, ...]], language: Language) -> PackedTokens:

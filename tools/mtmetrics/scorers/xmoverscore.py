@@ -366,11 +366,6 @@ class XMoverScore(WordScorer):
             return length_normalised(means, lengths), truncated
         return means, truncated
 
-    def encode_ngrams(self, texts: Sequence[str], role: Role) -> PackedTokens:
-        """Encodes texts, and builds their packed n-grams, ready to be matched."""
-        encoder, language = self._word_encoder(role), self._language(role)
-        return self.build_ngrams(encoder.encode(texts, language), role)
-
     def _word_encoder(self, role: Role) -> WordEncoder:
         # Typed as Any: no type says that with ``mover`` both encoders are word encoders.
         encoder: Any = self.encoder if role == "source" else self.target_encoder
