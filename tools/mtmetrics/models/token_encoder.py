@@ -296,7 +296,7 @@ class TokenEncoder:
                 rows[index][:, columns] = vectors
 
         self.counts.tokens += sum(len(text.token_ids) for text in texts)
-        self.counts.padded_tokens += self._network.run(keys, texts, self, write)
+        self.counts.padded_tokens += self._network.compute_vectors(keys, texts, self, write)
 
 
 def _max_length(tokenizer: Tokenizer, config: NetworkConfig) -> int:
