@@ -82,6 +82,24 @@ _VALUES_TO_TRY: dict[str, dict[str, Sequence[Value]]] = {
 }
 
 
+def default_values_to_try(metric: str) -> Mapping[str, Sequence[Value]]:
+    """Returns option -> the values to try if the user names none.
+
+    Args:
+        metric: a name of the metric.
+
+    Raises:
+        InputError: there is no such metric, or it has no default values.
+    """
+    name = find_metric(metric).name
+    if name not in _VALUES_TO_TRY:
+        raise InputError(
+            f"{metric}: has no values that are tried by default (only "
+            f"{', '.join(_VALUES_TO_TRY)} have); name some: OPTION=A,B"
+        )
+    return _VALUES_TO_TRY[name]
+
+
 @dataclasses.dataclass(frozen=True)
 class OptionChoice:
     """The choice of the value of one option.
@@ -270,78 +288,6 @@ def _in_step_order(
     return encoder_first | values
 
 
-def _masked(values: Sequence[np.ndarray], masks: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Returns, for each file, the values of the segments where its mask is true."""
-    return [file_values[mask] for file_values, mask in zip(values, masks, strict=True)]
-
-
-def _held_out_scores(
-    search: "_Search",
-    metric: MetricSpec,
-    values: Mapping[str, Sequence[Value]],
-    masks: Sequence[np.ndarray],
-    folds: int,
-) -> list[np.ndarray]:
-    """Scores all segments with options that were chosen without them, on the other folds.
-
-    Args:
-        search: computes the scores.
-        metric: the metric before the tuning.
-        values: option -> the values to try.
-        masks: for each file, the segments that have a judgement.
-        folds: number of folds.
-
-    Returns:
-        For each file the (n,) scores of its segments, standardised per fold.
-    """
-    fold_numbers = _draw_folds(search.files, folds)
-    held_out = [np.empty(len(file)) for file in search.files]
-    for fold in range(folds):
-        # The options are chosen on the judged segments of the other folds.
-        training_masks = [
-            mask & (numbers != fold) for mask, numbers in zip(masks, fold_numbers, strict=True)
-        ]
-        chosen, _ = search.choose_options(metric, values, training_masks)
-        for file_number, scores in enumerate(search.scores(chosen)):
-            # The folds may have different options, whose scores are on different scales.
-            standardised = (scores - scores.mean()) / (scores.std() or 1.0)
-            in_fold = fold_numbers[file_number] == fold
-            held_out[file_number][in_fold] = standardised[in_fold]
-    return held_out
-
-
-def _mean_correlation(
-    scores: Sequence[np.ndarray],
-    judgements: Sequence[np.ndarray],
-    coefficient: str,
-) -> float:
-    """Returns the correlation of scores with judgements, averaged over the files."""
-    correlate = COEFFICIENTS[coefficient]
-    correlations = [
-        correlate(file_scores, file_judgements).value
-        for file_scores, file_judgements in zip(scores, judgements, strict=True)
-    ]
-    return float(np.mean(correlations))
-
-
-def default_values_to_try(metric: str) -> Mapping[str, Sequence[Value]]:
-    """Returns option -> the values to try if the user names none.
-
-    Args:
-        metric: a name of the metric.
-
-    Raises:
-        InputError: there is no such metric, or it has no default values.
-    """
-    name = find_metric(metric).name
-    if name not in _VALUES_TO_TRY:
-        raise InputError(
-            f"{metric}: has no values that are tried by default (only "
-            f"{', '.join(_VALUES_TO_TRY)} have); name some: OPTION=A,B"
-        )
-    return _VALUES_TO_TRY[name]
-
-
 class _Search:
     """Searches for the best options. The scores of a metric with some options are computed once.
 
@@ -527,6 +473,60 @@ def _best(agreement: Mapping[Value, float]) -> Value:
         return -np.inf if np.isnan(agreement[value]) else round(agreement[value], 6)
 
     return max(agreement, key=rank)
+
+
+def _masked(values: Sequence[np.ndarray], masks: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Returns, for each file, the values of the segments where its mask is true."""
+    return [file_values[mask] for file_values, mask in zip(values, masks, strict=True)]
+
+
+def _mean_correlation(
+    scores: Sequence[np.ndarray],
+    judgements: Sequence[np.ndarray],
+    coefficient: str,
+) -> float:
+    """Returns the correlation of scores with judgements, averaged over the files."""
+    correlate = COEFFICIENTS[coefficient]
+    correlations = [
+        correlate(file_scores, file_judgements).value
+        for file_scores, file_judgements in zip(scores, judgements, strict=True)
+    ]
+    return float(np.mean(correlations))
+
+
+def _held_out_scores(
+    search: "_Search",
+    metric: MetricSpec,
+    values: Mapping[str, Sequence[Value]],
+    masks: Sequence[np.ndarray],
+    folds: int,
+) -> list[np.ndarray]:
+    """Scores all segments with options that were chosen without them, on the other folds.
+
+    Args:
+        search: computes the scores.
+        metric: the metric before the tuning.
+        values: option -> the values to try.
+        masks: for each file, the segments that have a judgement.
+        folds: number of folds.
+
+    Returns:
+        For each file the (n,) scores of its segments, standardised per fold.
+    """
+    fold_numbers = _draw_folds(search.files, folds)
+    held_out = [np.empty(len(file)) for file in search.files]
+    for fold in range(folds):
+        # The options are chosen on the judged segments of the other folds.
+        training_masks = [
+            mask & (numbers != fold) for mask, numbers in zip(masks, fold_numbers, strict=True)
+        ]
+        chosen, _ = search.choose_options(metric, values, training_masks)
+        for file_number, scores in enumerate(search.scores(chosen)):
+            # The folds may have different options, whose scores are on different scales.
+            standardised = (scores - scores.mean()) / (scores.std() or 1.0)
+            in_fold = fold_numbers[file_number] == fold
+            held_out[file_number][in_fold] = standardised[in_fold]
+    return held_out
 
 
 def _draw_folds(files: Sequence[Judged], folds: int) -> list[np.ndarray]:
