@@ -146,7 +146,7 @@ def packed(
         offsets=np.cumsum([0, *lengths]),
         weights=np.ones(len(rows)) if weights is None else np.array(weights, dtype=np.float64),
         token_ids=rows,
-        words=rows if words is None else np.array(words),
+        word_positions=rows if words is None else np.array(words),
         index=np.arange(len(texts)) if index is None else np.array(index),
         truncated=np.zeros(len(texts), dtype=bool),
     )

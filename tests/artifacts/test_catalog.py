@@ -12,8 +12,8 @@ from mtmetrics.artifacts.catalog import (
     Origin,
     catalog,
     entry_toml,
+    find_problems,
     update_catalog,
-    verify,
 )
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.io.checksums import sha256_file
@@ -31,7 +31,7 @@ def test_everything_bundled_is_in_the_catalog_and_whole() -> None:
     bundled = {name for name, entry in catalog().items() if entry.bundled}
     assert bundled == {path.name for path in bundled_artifacts().iterdir() if path.is_dir()}
     for name in bundled:
-        assert list(verify(name)) == []
+        assert list(find_problems(name)) == []
         assert (bundled_artifacts() / name / "README.md").is_file()
 
 
@@ -66,7 +66,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_unknown_artifacts_and_a_broken_catalog(folder: Path) -> None:
     with pytest.raises(InputError, match="unknown artifact 'other'; there are: thing"):
-        list(verify("other"))
+        list(find_problems("other"))
     (folder / "catalog.toml").write_text("[thing]\nkind = 1\n")
     with pytest.raises(ArtifactError, match="cannot be read"):
         catalog()
@@ -86,7 +86,7 @@ def test_an_origin_instead_of_a_hub_repository(folder: Path) -> None:
     assert catalog()["thing"].origin == Origin("https://example.org/raw", "c0ffee", "MIT")
     # Its checksums are git blob hashes, which the sha256 of these files are not.
     damaged = "damaged, its git blob hash is not the catalog's"
-    assert list(verify("thing")) == [f"thing/{name}.bin: {damaged}" for name in "ab"]
+    assert list(find_problems("thing")) == [f"thing/{name}.bin: {damaged}" for name in "ab"]
 
 
 ENTRY = CatalogEntry("two", "encoder", "org/two", "v1.0.1", True, {"b": "22", "a/c d": "33"})

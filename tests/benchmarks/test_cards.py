@@ -96,7 +96,7 @@ def test_measures_stores_and_writes(tree: Path) -> None:
     one = stored["prediction_length", "a/fi-en.jsonl"]
     assert (one.segments, one.pearson) == (4, {"score": -1.0})
     assert one.sha256 == sha256_file(tree / "data/a/fi-en.jsonl")[:16]
-    assert list(mtmetrics.artifacts.catalog.verify("model")) == []
+    assert list(mtmetrics.artifacts.catalog.find_problems("model")) == []
 
 
 def test_nothing_is_measured_twice(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:

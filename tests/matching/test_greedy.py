@@ -21,7 +21,7 @@ def pack(
         [np.stack([np.cos(text), np.sin(text)], axis=1) for text in radians], weights=weights
     )
     if special:
-        tokens.words[
+        tokens.word_positions[
             [first for first, length in zip(tokens.offsets, tokens.lengths, strict=False) if length]
         ] = -1
     return tokens

@@ -50,7 +50,7 @@ def test_a_word_is_read_by_the_language_of_its_text(folder: Path, tiny_encoder: 
     assert spans.tolist() == [[0, 0], [0, 3], [4, 9], [0, 0]]
     assert encoder.text_words("house", "de", pieces=True).words == ["[CLS]", *"house", "[SEP]"]
     words = encoder.encode_words([["the", "house"]], "en")
-    assert words.words.tolist() == [-1, 0, 1, -1]
+    assert words.word_positions.tolist() == [-1, 0, 1, -1]
 
 
 def test_such_an_encoder_has_to_know_the_language(folder: Path) -> None:

@@ -25,7 +25,7 @@ def test_sequence_dropout_drops_an_entry_everywhere() -> None:
 
 
 def test_first_weights_of_the_lstm() -> None:
-    lstm = networks.TwoWayLSTM(6, 4)
+    lstm = networks.PaddedBiLSTM(6, 4)
     assert lstm.forwards.bias_hh_l0.tolist() == [0.0] * 4 + [1.0] * 4 + [0.0] * 8
     assert not lstm.backwards.bias_ih_l0.any()
     recurrent = lstm.backwards.weight_hh_l0

@@ -94,8 +94,8 @@ def test_padding_stays_low_on_mixed_lengths(tiny_encoder: Path) -> None:
 
 def test_words_given_as_lists(tiny_encoder: Path) -> None:
     packed = TokenEncoder(tiny_encoder).encode_words([["the", "xyz"], []])
-    assert packed.words[packed.rows(0)].tolist() == [-1, 0, 1, 1, 1, -1]
-    assert packed.words[packed.rows(1)].tolist() == [-1, -1]
+    assert packed.word_positions[packed.rows(0)].tolist() == [-1, 0, 1, 1, 1, -1]
+    assert packed.word_positions[packed.rows(1)].tolist() == [-1, -1]
 
 
 def changed(tiny_encoder: Path, folder: Path, change: Callable[[Any], Any]) -> Path:

@@ -194,7 +194,10 @@ def weighted(
     scorer: XMoverScore, weights: list[float], sources: list[str], predictions: list[str]
 ) -> np.ndarray:
     """Both parts of XMoverScore with the weights that the published code takes."""
+    languages = scorer.iso_languages
+    source_tokens = scorer.encoder.encode(sources, languages.source)
+    target_tokens = scorer.target_encoder.encode(predictions, languages.target)
     mover = scorer.mover_part(
-        scorer.encode_ngrams(sources, "source"), scorer.encode_ngrams(predictions, "target")
+        scorer.build_ngrams(source_tokens, "source"), scorer.build_ngrams(target_tokens, "target")
     )
     return weights[0] * mover + weights[1] * scorer.lm_part(predictions)[0]

@@ -67,7 +67,7 @@ def words(case: Case) -> list[PackedTokens]:
     if "static" in case.params.get("variant", ""):
         table = word_embeddings(case)
         tokens = [side.map_vectors(lambda _, ids=side.token_ids: table[ids]) for side in tokens]
-    return [side.select(side.words >= 0) for side in tokens]
+    return [side.select(side.word_positions >= 0) for side in tokens]
 
 
 def word_embeddings(case: Case) -> np.ndarray:

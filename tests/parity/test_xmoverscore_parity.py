@@ -63,7 +63,7 @@ def check_documented_value(case: Case) -> None:
     for column, side in (("source", "source"), ("hypothesis", "target")):
         texts = [case.inputs[0][column]]
         tokens = scorer.encoder.encode(texts)
-        ngrams.append(scorer.encode_ngrams(texts, side))
+        ngrams.append(scorer.build_ngrams(tokens, side))
         if tokens.truncated[0]:
             explained = True
             assert tokens.lengths[0] == scorer.encoder.max_length

@@ -1,4 +1,9 @@
-"""The catalog of artifacts: ``catalog.toml``, with the checksum of every file of every artifact."""
+"""The catalog of artifacts: ``catalog.toml``, with the checksum of every file of every artifact.
+
+The files of an artifact come from one of two places: from a Hub repository, or from the place where
+its authors published them, its origin. The catalog has the sha256 of a file in a repository, and the
+git blob hash of a file at an origin.
+"""
 
 import dataclasses
 import json
@@ -19,9 +24,8 @@ REPOSITORY_NAME_PATTERN = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)
 
 @dataclasses.dataclass(frozen=True)
 class Origin:
-    """The place where the authors of an artifact published it themselves.
-
-    A file is served at ``URL/COMMIT/FILE``.
+    """The place where the authors of an artifact published it. It serves a file at
+    ``URL/COMMIT/FILE``.
 
     Attributes:
         url: such as ``https://raw.githubusercontent.com/ORG/NAME``.
@@ -36,21 +40,18 @@ class Origin:
 
 @dataclasses.dataclass(frozen=True)
 class CatalogEntry:
-    """An artifact.
-
-    Most artifacts have a Hub repository and a revision of it. The others have an origin.
+    """An artifact. It has a Hub repository and a revision, or else an origin.
 
     Attributes:
-        name: the artifact's name. A bundled artifact lies in a folder of the same name.
-        kind: such as ``encoder`` or ``maps``.
+        name: the artifact's name; a bundled artifact is in a folder of this name.
+        kind: kind of the artifact, such as ``encoder``, or ``maps`` for the maps of a remapping.
         repository: its Hub repository; None for an artifact with an origin.
         revision: a commit, tag or branch of that repository; None for an artifact with an origin.
         bundled: whether it ships with the package.
-        files: name of a file -> its sha256; for an artifact with an origin, the git blob hash of
-            the file at the origin.
-        origin: place where its authors published it; None for an artifact with a repository.
-        mirror: Hub repository that holds the files of the origin, converted. The catalog has no
-            checksums of the converted files.
+        files: name of a file -> its sha256, or its git blob hash at the origin.
+        origin: the place where its authors published it; None for an artifact with a repository.
+        mirror: Hub repository with converted copies of the origin's files, or None. The catalog has
+            no checksums of the copies.
     """
 
     name: str
@@ -64,7 +65,7 @@ class CatalogEntry:
 
 
 def catalog() -> dict[str, CatalogEntry]:
-    """Reads all entries of ``catalog.toml``, by name.
+    """Reads ``catalog.toml``: name of an artifact -> its entry.
 
     Raises:
         ArtifactError: the catalog is missing or malformed.
@@ -92,7 +93,7 @@ def _entry(name: str, table: dict[str, Any]) -> CatalogEntry:
 
 
 def entry_toml(entry: CatalogEntry) -> str:
-    """Returns the text of an entry, as it stands in ``catalog.toml``.
+    """Formats an entry as TOML, for ``catalog.toml``.
 
     Raises:
         ArtifactError: the entry has neither an origin nor a repository with a revision.
@@ -124,33 +125,18 @@ def update_catalog(path: Path, entry: CatalogEntry) -> bool:
     """Replaces the entry with the same name in a catalog file, or adds one.
 
     Returns:
-        Whether anything changed.
+        Whether the file changed.
 
     Raises:
-        ArtifactError: the catalog cannot be read, the entry cannot be replaced there, or as
-            `entry_toml`.
+        ArtifactError: the catalog cannot be read; the entry has neither an origin nor a repository
+            with a revision; or the catalog has an entry that must be replaced by hand.
     """
     try:
         text = path.read_text(encoding="utf-8").rstrip() + "\n" if path.exists() else ""
     except (OSError, UnicodeDecodeError) as error:
         raise ArtifactError(f"{path}: the artifact catalog cannot be read ({error})") from error
     new_entry = entry_toml(entry)
-    # The entry is replaced as text, so that all comments stay where they are. The library tomlkit
-    # would put new files behind a comment that belongs to the next entry.
-    #
-    # An entry is its table [NAME], and the tables such as [NAME.files] that follow it. Each table is
-    # its header and the lines after it. It ends at the next header, or at a comment, which belongs
-    # to the next entry.
-    opening = re.escape(new_entry.partition("]")[0])  # "[NAME"
-    body = r"(?:(?!\[|#).*\n)*"
-    entry_pattern = re.compile(rf"^{opening}\]\n{body}(?:{opening}\..*\n{body})*", re.MULTILINE)
-    old_entry = entry_pattern.search(text)
-    if old_entry:
-        rest = text[old_entry.end() :]
-        gap = "\n" if rest else ""
-        new_text = text[: old_entry.start()] + new_entry + gap + rest
-    else:
-        new_text = f"{text}\n{new_entry}" if text.strip() else new_entry
+    new_text = _with_entry(text, new_entry)
     if new_text == text:
         return False
     try:
@@ -164,15 +150,36 @@ def update_catalog(path: Path, entry: CatalogEntry) -> bool:
     return True
 
 
-def verify(name: str, folder: Path | None = None) -> Iterator[str]:
-    """Compares the files of an artifact with the catalog's checksums.
+def _with_entry(text: str, new_entry: str) -> str:
+    """Returns the text of a catalog with a new entry in place of the entry with the same name, or at
+    the end.
 
-    This is a generator: files are read, and errors raised, while its lines are taken.
+    The entry is replaced as text, so that all comments stay where they are. The library tomlkit
+    would put new files behind a comment that belongs to the next entry.
+    """
+    # An entry is its table [NAME], and the tables such as [NAME.files] that follow it. Each table is
+    # its header and the lines after it. It ends at the next header, or at a comment, which belongs
+    # to the next entry.
+    opening = re.escape(new_entry.partition("]")[0])  # "[NAME"
+    body = r"(?:(?!\[|#).*\n)*"
+    entry_pattern = re.compile(rf"^{opening}\]\n{body}(?:{opening}\..*\n{body})*", re.MULTILINE)
+    old_entry = entry_pattern.search(text)
+    if old_entry is None:
+        return f"{text}\n{new_entry}" if text.strip() else new_entry
+    rest = text[old_entry.end() :]
+    gap = "\n" if rest else ""
+    return text[: old_entry.start()] + new_entry + gap + rest
+
+
+def find_problems(name: str, folder: Path | None = None) -> Iterator[str]:
+    """Compares the files of an artifact with the checksums in the catalog.
+
+    This is a generator: it reads the files, and raises errors, only while the caller iterates.
 
     Args:
         name: an artifact of the catalog.
-        folder: where its files lie; None for the bundled folder. For an artifact with an origin,
-            the files of the origin are expected, not the converted ones of its mirror.
+        folder: the folder with its files; None for the bundled folder. For an artifact with an
+            origin, these are the files of the origin, not the converted copies in its mirror.
 
     Yields:
         One line per problem: a file that is missing, damaged, or not in the catalog.

@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from mtmetrics.artifacts.catalog import verify
+from mtmetrics.artifacts.catalog import find_problems
 from mtmetrics.artifacts.places import HubSource
 from mtmetrics.errors import ArtifactError, InputError, MTMetricsError
 from mtmetrics.io.atomic import atomic_folder
@@ -128,7 +128,7 @@ def pull(name: str, source: HubSource, out: Path | None = None) -> tuple[Path, l
         except MTMetricsError:
             if not target.exists():
                 raise  # else another process was faster
-    for problem in verify(name, target):
+    for problem in find_problems(name, target):
         raise InputError(
             f"{target} exists already and is not the artifact ({problem}); remove it or choose "
             "another --out"

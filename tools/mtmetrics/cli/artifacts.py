@@ -16,8 +16,8 @@ from mtmetrics.artifacts.catalog import (
     CatalogEntry,
     catalog,
     entry_toml,
+    find_problems,
     update_catalog,
-    verify,
 )
 from mtmetrics.artifacts.hub import pull
 from mtmetrics.artifacts.places import hub_source
@@ -273,7 +273,7 @@ def run_verify(args: argparse.Namespace) -> int:
     """Prints the problems of artifacts; returns 1 if there are any, else 0."""
     entries = catalog()
     folders = _folders_to_verify(args, entries)
-    problems_by_name = {name: list(verify(name, folder)) for name, folder in folders.items()}
+    problems_by_name = {name: list(find_problems(name, folder)) for name, folder in folders.items()}
     all_match = not any(problems_by_name.values())
     if args.format == "json":
         print_json({"whole": all_match, "problems": problems_by_name})

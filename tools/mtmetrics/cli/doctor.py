@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import mtmetrics
-from mtmetrics.artifacts.catalog import catalog, verify
+from mtmetrics.artifacts.catalog import catalog, find_problems
 from mtmetrics.cli.options import add_model_options, model_pool
 from mtmetrics.errors import MTMetricsError, install_command
 from mtmetrics.integrations.registration import registered
@@ -209,7 +209,7 @@ def _check_artifacts() -> Iterator[_Finding]:
         yield _Finding(_FAIL, f"artifacts: {error}")
         return
     for entry in entries:
-        problems = "; ".join(verify(entry.name))
+        problems = "; ".join(find_problems(entry.name))
         all_match = f"all {len(entry.files)} files match the catalog"
         yield _Finding(
             _FAIL if problems else _OK, f"artifact {entry.name}: {problems or all_match}"

@@ -28,7 +28,8 @@ def align_words(
         For each pair its sorted (source word, target word) positions; empty where a side has no
         words.
     """
-    sources, targets = sources.select(sources.words >= 0), targets.select(targets.words >= 0)
+    sources = sources.select(sources.word_positions >= 0)
+    targets = targets.select(targets.word_positions >= 0)
     aligned: list[list[tuple[int, int]]] = []
     for source, target in zip(sources.index, targets.index, strict=True):
         x, y = sources.rows(source), targets.rows(target)
@@ -37,8 +38,8 @@ def align_words(
             continue
         pieces = align_pieces(sources.vectors[x], targets.vectors[y], threshold)
         words = zip(
-            sources.words[x][pieces[:, 0]].tolist(),
-            targets.words[y][pieces[:, 1]].tolist(),
+            sources.word_positions[x][pieces[:, 0]].tolist(),
+            targets.word_positions[y][pieces[:, 1]].tolist(),
             strict=True,
         )
         aligned.append(sorted(set(words)))
@@ -71,19 +72,20 @@ def word_pair_vectors(
 
 def _word_means(tokens: PackedTokens) -> dict[tuple[int, int], np.ndarray]:
     """(text, word) -> mean vector of its pieces."""
-    tokens = tokens.select(tokens.words >= 0)
+    tokens = tokens.select(tokens.word_positions >= 0)
     if not len(tokens.vectors):
         return {}
     text = np.repeat(np.arange(len(tokens.lengths)), tokens.lengths)
     # Pieces of a word stand together.
-    begins = np.flatnonzero(np.append(True, (np.diff(text) != 0) | (np.diff(tokens.words) != 0)))
+    begins_word = (np.diff(text) != 0) | (np.diff(tokens.word_positions) != 0)
+    begins = np.flatnonzero(np.append(True, begins_word))
     means = (
         np.add.reduceat(tokens.vectors, begins, axis=0)
         / np.diff(np.append(begins, len(text)))[:, None]
     )
     return dict(
         zip(
-            zip(text[begins].tolist(), tokens.words[begins].tolist(), strict=True),
+            zip(text[begins].tolist(), tokens.word_positions[begins].tolist(), strict=True),
             means,
             strict=True,
         )

@@ -39,9 +39,9 @@ def bertscore(
         its own number and F1 are NaN.
     """
     sides = predictions, references
-    words = both_filled(*sides, lambda side: (side.words >= 0).astype(np.float64))
+    words = both_filled(*sides, lambda side: (side.word_positions >= 0).astype(np.float64))
     x, y = (
-        dataclasses.replace(side, weights=np.where(side.words >= 0, side.weights, 0.0))
+        dataclasses.replace(side, weights=np.where(side.word_positions >= 0, side.weights, 0.0))
         for side in sides
     )
     precision, recall = pair_values(_matched, x, y, words, threads)
@@ -73,9 +73,9 @@ def bertr(
     """
     if not special_tokens:
         predictions, references = (
-            side.select(side.words >= 0) for side in (predictions, references)
+            side.select(side.word_positions >= 0) for side in (predictions, references)
         )
-    filled = both_filled(predictions, references, lambda side: np.ones(len(side.words)))
+    filled = both_filled(predictions, references, lambda side: np.ones(len(side.word_positions)))
     return pair_values(_matched, predictions, references, filled, threads)[1]
 
 

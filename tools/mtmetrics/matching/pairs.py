@@ -120,5 +120,5 @@ def sentence_mover_distances(sources: PackedTokens, targets: PackedTokens) -> np
         targets: the other side; input i is paired with input i of `sources`.
     """
     means = [side.means().astype(np.float64)[side.index] for side in (sources, targets)]
-    filled = both_filled(sources, targets, lambda side: np.ones(len(side.words)))
+    filled = both_filled(sources, targets, lambda side: np.ones(len(side.word_positions)))
     return np.where(filled, np.linalg.norm(means[0] - means[1], axis=1), np.nan)

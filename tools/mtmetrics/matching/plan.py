@@ -129,7 +129,7 @@ def pieces(
     """The vectors of each text's tokens, and what they are; none of a blank text."""
     for number, text in enumerate(texts):
         tokens = packed.take(slice(number, number + 1))
-        kept = np.flatnonzero((tokens.words >= 0) | special_tokens if text.strip() else [])
+        kept = np.flatnonzero((tokens.word_positions >= 0) | special_tokens if text.strip() else [])
         yield tokens.vectors[kept], encoder.text_words(text, language, pieces=True).take(kept)
 
 

@@ -96,7 +96,7 @@ class Side:
             offsets=offsets,
             weights=np.ones(len(vectors)),
             token_ids=unknown,
-            words=unknown,
+            word_positions=unknown,
             index=np.arange(len(first)),
             truncated=np.zeros(len(first), dtype=bool),
         )

@@ -286,7 +286,7 @@ def vectors_from_words(
         InputError: no pair is left.
     """
     packed = [encoder.encode([pair[side] for pair in pairs], languages[side]) for side in (0, 1)]
-    words = [tokens.select(tokens.words >= 0) for tokens in packed]
+    words = [tokens.select(tokens.word_positions >= 0) for tokens in packed]
     source, target = (tokens.means()[tokens.index] for tokens in words)
     kept = (words[0].lengths[words[0].index] > 0) & (words[1].lengths[words[1].index] > 0)
     if not kept.any():

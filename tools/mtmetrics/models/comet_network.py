@@ -7,15 +7,15 @@ one of four families:
 
 - regression (Rei et al., 2020), and referenceless regression (Rei et al., 2021): the texts are
   encoded separately, and the score is computed from their vectors;
-- unified (Wan et al., 2022; Rei et al., 2022): a translation and the texts that it is compared with
-  are encoded as one sequence;
-- XCOMET (Guerreiro et al., 2024): like unified, and it marks spans of errors in the translation.
+- unified (Wan et al., 2022; Rei et al., 2022): a translation is encoded in one sequence with its
+  source, its reference, or both;
+- XCOMET (Guerreiro et al., 2024): like unified, and it also marks error spans in the translation.
 
 In all mappings of texts, ``mt`` is the translation, ``src`` the source and ``ref`` the reference.
 """
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,18 +39,18 @@ from mtmetrics.models.text_units import TextUnits, text_words
 # XCOMET reads a translation in three sequences: with its source, with its reference, and with both.
 # These are the weights of the three sequences in the score, in this order.
 _SCORE_WEIGHTS = (0.12, 0.33, 0.33)
-# Weight of the MQM score, which is computed from the errors, in the score of XCOMET. The four weights
-# sum to 1.
+# Weight of the MQM score, which is computed from the error spans, in the score of XCOMET. The four
+# weights sum to 1.
 _MQM_WEIGHT = 0.22
-# Weights of the three sequences in the probabilities that a token is an error.
+# Weights of the three sequences in the averaged class probabilities of a token.
 _TOKEN_WEIGHTS = (0.1667, 0.3333, 0.5)
 # MQM (Multidimensional Quality Metrics) is a scheme in which people mark errors. Severity of an error
 # -> its penalty.
 MQM_PENALTIES = {"minor": 1, "major": 5, "critical": 10}
-# Higher penalties count as this one; the MQM score is 0 then.
+# Penalties are capped at this value, where the MQM score reaches 0.
 _HIGHEST_PENALTY = 25
-# Family -> number of vectors that `CometNetwork.score_vectors` concatenates. The other families read
-# one vector.
+# Family -> number of vectors that `CometNetwork.score_from_vectors` concatenates. The other families
+# read one vector.
 _VECTOR_COUNTS = {"regression_metric": 6, "referenceless_regression_metric": 4}
 # Size of the cache of text vectors.
 _CACHED_BYTES = 2**26
@@ -134,8 +134,8 @@ class Estimator(nn.Module):
         layers: list[nn.Module] = []
         sizes = [input_size, *settings.hidden_sizes]
         for inputs, outputs in itertools.pairwise(sizes):
-            # Checkpoints store layers by number. The third of each group was dropout in training;
-            # an empty layer takes its place.
+            # Checkpoints store layers by number. The third layer of each group was dropout in
+            # training; an identity takes its place.
             layers += [nn.Linear(inputs, outputs), activation(), nn.Identity()]
         layers.append(nn.Linear(sizes[-1], 1))
         if settings.final_activation is not None:
@@ -189,7 +189,7 @@ class CometNetwork(nn.Module):
         return output.hidden_states
 
     def token_vectors(self, states: Sequence[torch.Tensor], mask: torch.Tensor) -> torch.Tensor:
-        """Returns the (B, T, d) hidden state, or mix of hidden states, that scores are made of."""
+        """Returns the (B, T, d) hidden state, or mix of hidden states, that scores are computed from."""
         if isinstance(self.settings.layer, int):
             return states[self.settings.layer].float()
         return self.layerwise_attention(states, mask)
@@ -212,8 +212,8 @@ class CometNetwork(nn.Module):
             return tokens.masked_fill(~token_mask, -torch.inf).amax(1)
         return tokens.masked_fill(~token_mask, 0.0).sum(1) / mask.sum(1, keepdim=True)
 
-    def score_vectors(self, vectors: Mapping[str, torch.Tensor]) -> torch.Tensor:
-        """Scores translations by the vectors of their texts (Rei et al., 2020, Sec. 2.3).
+    def score_from_vectors(self, vectors: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        """Scores translations from the vectors of the texts (Rei et al., 2020, Sec. 2.3).
 
         Args:
             vectors: ``mt``, and ``src``, ``ref`` or both -> (n, d).
@@ -231,13 +231,13 @@ class CometNetwork(nn.Module):
     def score_sequences(
         self, ids: torch.Tensor, mask: torch.Tensor, token_types: torch.Tensor | None
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Scores sequences of a translation and the texts that it is compared with.
+        """Scores sequences of a translation with its source, its reference, or both.
 
         The arguments are those of `hidden_states`.
 
         Returns:
-            (B,) scores; and the class probabilities of each token, (B, T, 1 + S) for no error and S
-            severities of errors, or None if the network does not find errors.
+            (B,) scores; and (B, T, 1 + S) class probabilities of the tokens, first for no error, then
+            for S severities of errors, or None if the network does not find errors.
         """
         states = self.hidden_states(ids, mask, token_types)
         scores = self.estimator(self.token_vectors(states, mask)[:, 0])
@@ -254,7 +254,7 @@ class ErrorSpan(NamedTuple):
         start: position of its first character in the translation.
         end: position after its last character.
         severity: ``minor``, ``major`` or ``critical``.
-        confidence: probability of the likeliest class of each token, averaged over its tokens.
+        confidence: highest class probability of a token, averaged over the tokens of the error.
     """
 
     start: int
@@ -303,7 +303,7 @@ class _EncodedText(NamedTuple):
 
 
 class _SequenceResult(NamedTuple):
-    """Result for a sequence of a translation and the texts that it is compared with.
+    """Result for a sequence of a translation with its source, its reference, or both.
 
     Attributes:
         score: score of the translation.
@@ -342,16 +342,18 @@ class Comet(LoadedModel):
     def __init__(self, folder: Path, **run_options: Any) -> None:
         self.settings = CometSettings.read(folder)
         super().__init__("COMET", folder, None, run_options)
-        self.label, self.described = self.settings.model, f"COMET {self.settings.model}"
+        # The folder may have any name; signatures and messages name the published checkpoint.
+        self.label = self.settings.model
+        self.description = f"COMET {self.settings.model}"
         self.tokenizer = pretrained_tokenizer(folder, as_stored=True)
         encoder = transformers_network("AutoModel", folder, torch_dtype(self.dtype))
         with loading(folder, "COMET"):
             network = CometNetwork(encoder, self.settings)
             keys = network.load_state_dict(load_file(folder / HEADS_FILE), strict=False)
             missing = [name for name in keys.missing_keys if not name.startswith("encoder.")]
-            misfit_names = missing or keys.unexpected_keys
-            if misfit_names:
-                raise ValueError(f"{HEADS_FILE} does not fit: {misfit_names[0]}")
+            mismatched_names = missing or keys.unexpected_keys
+            if mismatched_names:
+                raise ValueError(f"{HEADS_FILE} does not fit: {mismatched_names[0]}")
         # RoBERTa leaves two of its positions unused. The published package subtracts two for every
         # encoder, and two more wherever it tokenises a single text. Scores of long texts depend on
         # both.
@@ -381,29 +383,26 @@ class Comet(LoadedModel):
         return self._score_separate(texts_by_role)
 
     def piece_vectors(self, texts: Sequence[str]) -> list[tuple[np.ndarray, TextUnits]]:
-        """Splits each text into word pieces. Scores are made of the vectors of these pieces.
+        """Returns the vectors of the word pieces of each text. Scores are computed from these vectors.
 
         Returns:
             For each text the vectors of its t pieces, (t, d) with L2 length 1; and the pieces
             themselves. Special tokens are left out.
         """
-        tokens = self._tokenise(list(texts))
-        vectors: dict[int, np.ndarray] = {}
 
-        def encode_batch(
-            network: CometNetwork, ids: torch.Tensor, mask: torch.Tensor, indices: list[int]
-        ) -> None:
-            batch = network.token_vectors(network.hidden_states(ids, mask), mask)
-            batch = nn.functional.normalize(batch, dim=2)
-            vectors.update(zip(indices, batch.cpu().numpy(), strict=True))
+        def normalised_vectors(
+            network: CometNetwork, ids: torch.Tensor, mask: torch.Tensor
+        ) -> torch.Tensor:
+            vectors = network.token_vectors(network.hidden_states(ids, mask), mask)
+            return nn.functional.normalize(vectors, dim=2)
 
-        self._runner.run([text.ids for text in tokens], encode_batch)
+        vectors_by_text = self._run(self._tokenise(list(texts)), normalised_vectors)
         pieces = []
-        for index, text in enumerate(texts):
+        for text, vectors in zip(texts, vectors_by_text, strict=True):
             units = text_words(self.tokenizer, text, self.max_text_tokens, pieces=True)
-            is_special = units.spans[:, 1] == 0
-            kept = np.flatnonzero(~is_special)
-            pieces.append((vectors[index][kept], units.take(kept)))
+            # The span of a special token ends at 0.
+            kept = np.flatnonzero(units.spans[:, 1] > 0)
+            pieces.append((vectors[kept], units.take(kept)))
         return pieces
 
     def _score_separate(self, texts_by_role: Mapping[str, Sequence[str]]) -> CometScores:
@@ -412,14 +411,15 @@ class Comet(LoadedModel):
         `texts_by_role` has n texts for ``mt``, and for ``src``, ``ref`` or both.
         """
         texts = [text for column in texts_by_role.values() for text in column]
-        encoded = dict(zip(texts, self._text_cache.values(texts, self._encode), strict=True))
+        encoded_texts = self._text_cache.values(texts, self._encode)
+        encoded = dict(zip(texts, encoded_texts, strict=True))
         device = next(self._network.parameters()).device
         vectors = {
-            name: torch.from_numpy(np.stack([encoded[text].vector for text in column])).to(device)
-            for name, column in texts_by_role.items()
+            role: torch.from_numpy(np.stack([encoded[text].vector for text in column])).to(device)
+            for role, column in texts_by_role.items()
         }
         with torch.inference_mode():
-            scores = self._network.score_vectors(vectors).double().cpu().numpy()
+            scores = self._network.score_from_vectors(vectors).double().cpu().numpy()
         truncated = [
             any(encoded[text].is_truncated for text in segment)
             for segment in zip(*texts_by_role.values(), strict=True)
@@ -429,66 +429,108 @@ class Comet(LoadedModel):
     def _encode(self, texts: list[str]) -> list[_EncodedText]:
         """Encodes texts separately."""
         tokens = self._tokenise(texts)
-        vectors: dict[int, np.ndarray] = {}
+        vectors = self._run(tokens, CometNetwork.text_vectors)
+        return [
+            _EncodedText(vector, text.is_truncated)
+            for vector, text in zip(vectors, tokens, strict=True)
+        ]
 
-        def encode_batch(
+    def _run(
+        self,
+        tokens: Sequence[_TokenizedText],
+        compute: Callable[[CometNetwork, torch.Tensor, torch.Tensor], torch.Tensor],
+    ) -> list[np.ndarray]:
+        """Runs the network on tokenised texts, in batches.
+
+        Args:
+            tokens: the texts.
+            compute: function (network, ids, mask) that turns a batch of B texts into B results.
+
+        Returns:
+            The result for each text.
+        """
+        results: dict[int, np.ndarray] = {}
+
+        def run_batch(
             network: CometNetwork, ids: torch.Tensor, mask: torch.Tensor, indices: list[int]
         ) -> None:
-            batch = network.text_vectors(ids, mask)
-            vectors.update(zip(indices, batch.cpu().numpy(), strict=True))
+            batch = compute(network, ids, mask).cpu().numpy()
+            results.update(zip(indices, batch, strict=True))
 
-        self._runner.run([text.ids for text in tokens], encode_batch)
-        return [
-            _EncodedText(vectors[index], text.is_truncated) for index, text in enumerate(tokens)
-        ]
+        self._runner.run([text.ids for text in tokens], run_batch)
+        return [results[index] for index in range(len(tokens))]
 
     def _score_joint(self, texts_by_role: Mapping[str, Sequence[str]]) -> CometScores:
         """Scores translations that are encoded in one sequence with their sources, references, or
         both; see `_score_separate`."""
         translations = texts_by_role["mt"]
-        available: list[str] = [
-            name
-            for name in ("src", "ref")
-            if name in texts_by_role and name in self.settings.input_segments
+        compared_roles: list[str] = [
+            role
+            for role in ("src", "ref")
+            if role in texts_by_role and role in self.settings.input_segments
         ]
         # Name of a part of the score -> roles of the texts that follow the translation in the
         # sequence. With source and reference, each translation is in three sequences.
-        roles_by_part: dict[str, list[str]] = {name: [name] for name in available}
-        if len(available) == 2:
-            roles_by_part["unified"] = available
-        texts = dict.fromkeys(text for name in ("mt", *available) for text in texts_by_role[name])
+        roles_by_part: dict[str, list[str]] = {role: [role] for role in compared_roles}
+        if len(compared_roles) == 2:
+            roles_by_part["unified"] = compared_roles
+        texts = dict.fromkeys(
+            text for role in ("mt", *compared_roles) for text in texts_by_role[role]
+        )
         tokens = dict(zip(texts, self._tokenise(list(texts)), strict=True))
-        # The sequences of all translations for the first part, then for the second, and so on.
+        results_by_part = self._results_by_part(texts_by_role, roles_by_part, tokens)
+        scores = np.array([[result.score for result in results] for results in results_by_part])
+        is_truncated = [[result.is_truncated for result in results] for results in results_by_part]
+        truncated = np.any(np.array(is_truncated, dtype=bool), axis=0)
+        scores_by_part = dict(zip(roles_by_part, scores, strict=True))
+        errors: list[list[ErrorSpan]] = [[] for _ in translations]
+        if self.settings.error_labels:
+            results_by_translation = zip(*results_by_part, strict=True)
+            errors = [
+                self._find_errors(results, tokens[text].offsets)
+                for results, text in zip(results_by_translation, translations, strict=True)
+            ]
+        if self.settings.class_identifier != "xcomet_metric":
+            # The score of the unified family is the mean over the sequences.
+            return CometScores(scores.mean(0), scores_by_part, errors, truncated)
+
+        mqm_scores = np.array([_mqm_score(spans) for spans in errors])
+        scores_by_part["mqm"] = mqm_scores
+        # A single sequence has the weight of all three.
+        weights = np.array(_SCORE_WEIGHTS if len(scores) > 1 else (sum(_SCORE_WEIGHTS),))
+        # As in the published code, a score above 1 counts as 1.
+        total = weights @ np.minimum(scores, 1.0) + _MQM_WEIGHT * mqm_scores
+        return CometScores(total, scores_by_part, errors, truncated)
+
+    def _results_by_part(
+        self,
+        texts_by_role: Mapping[str, Sequence[str]],
+        roles_by_part: Mapping[str, Sequence[str]],
+        tokens: Mapping[str, _TokenizedText],
+    ) -> list[list[_SequenceResult]]:
+        """Runs all sequences through the network, or takes their results from the cache.
+
+        Args:
+            texts_by_role: n texts for ``mt``, and for ``src``, ``ref`` or both.
+            roles_by_part: part of the score -> roles of the texts that follow the translation.
+            tokens: text -> its tokens.
+
+        Returns:
+            For each part the n results.
+        """
+        # All parts are run together: longer lists make batches with less padding.
         sequences = [
             sequence
             for roles in roles_by_part.values()
-            for sequence in zip(translations, *(texts_by_role[role] for role in roles), strict=True)
+            for sequence in zip(
+                texts_by_role["mt"], *(texts_by_role[role] for role in roles), strict=True
+            )
         ]
         results = self._sequence_cache.values(
             sequences, lambda uncached: self._read_sequences(uncached, tokens)
         )
-        count = len(translations)
-        results_by_part = [
-            results[number * count : (number + 1) * count] for number in range(len(roles_by_part))
-        ]
-        scores = np.array([[result.score for result in part] for part in results_by_part])
-        is_truncated = [[result.is_truncated for result in part] for part in results_by_part]
-        truncated = np.any(np.array(is_truncated, dtype=bool), axis=0)
-        parts = dict(zip(roles_by_part, scores, strict=True))
-        errors: list[list[ErrorSpan]] = [[] for _ in translations]
-        if self.settings.error_labels:
-            errors = [
-                self._find_errors([part[index] for part in results_by_part], tokens[text].offsets)
-                for index, text in enumerate(translations)
-            ]
-        if self.settings.class_identifier != "xcomet_metric":
-            return CometScores(scores.mean(0), parts, errors, truncated)
-
-        parts["mqm"] = np.array([_mqm_score(spans) for spans in errors])
-        # A single sequence has the weight of all three.
-        weights = _SCORE_WEIGHTS if len(scores) > 1 else (sum(_SCORE_WEIGHTS),)
-        total = np.array(weights) @ np.minimum(scores, 1.0) + _MQM_WEIGHT * parts["mqm"]
-        return CometScores(total, parts, errors, truncated)
+        count = len(texts_by_role["mt"])
+        return [results[part * count : (part + 1) * count] for part in range(len(roles_by_part))]
 
     def _find_errors(
         self, results: Sequence[_SequenceResult], offsets: Sequence[tuple[int, int]]
@@ -505,8 +547,10 @@ class Comet(LoadedModel):
         self, sequences: list[tuple[str, ...]], tokens: Mapping[str, _TokenizedText]
     ) -> list[_SequenceResult]:
         """Runs the network on sequences of texts; each starts with a translation."""
-        joined_ids = [self._join_ids([tokens[text].ids for text in texts]) for texts in sequences]
-        translation_lengths = [len(tokens[texts[0]].ids) for texts in sequences]
+        joined_ids = [
+            self._join_ids([tokens[text].ids for text in sequence]) for sequence in sequences
+        ]
+        translation_lengths = [len(tokens[translation].ids) for translation, *_ in sequences]
         scores = np.zeros(len(sequences))
         probabilities: list[np.ndarray] = [np.zeros((0, 0))] * len(sequences)
 
@@ -530,9 +574,9 @@ class Comet(LoadedModel):
 
         self._runner.run([ids[: self.max_tokens] for ids in joined_ids], score_batch)
         results = []
-        for index, texts in enumerate(sequences):
+        for index, sequence in enumerate(sequences):
             is_truncated = len(joined_ids[index]) > self.max_tokens or any(
-                tokens[text].is_truncated for text in texts
+                tokens[text].is_truncated for text in sequence
             )
             result = _SequenceResult(float(scores[index]), probabilities[index], is_truncated)
             results.append(result)
@@ -570,8 +614,7 @@ def error_spans(
     """Finds errors: runs of tokens whose likeliest class is an error.
 
     An error has the severity of its first token. The special tokens of the text are among the tokens.
-    As in the published code, an error that reaches the last token, which is the end token, does not
-    count.
+    As in the published code, an error that reaches the last token, which is the end token, is ignored.
 
     Args:
         probabilities: (n, 1 + S) class probabilities of n tokens: no error, then the S severities.

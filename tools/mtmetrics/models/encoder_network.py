@@ -1,8 +1,8 @@
-"""A loaded encoder that several readers share, and the forward passes of texts through its layers.
+"""A loaded encoder that several readers share, and its forward passes.
 
 A `Reader`, such as a `TokenEncoder`, wants vectors of one layer, or of a weighted sum of layers; a
-`VectorSpec` says which. One pass of a text through an `EncoderNetwork` computes the vectors that all
-its readers want. A cache keeps them, also for readers that have not asked for this text yet.
+`VectorSpec` says which. One pass of a text through an `EncoderNetwork` computes the vectors for all
+its readers. A cache keeps them, also for readers that will read this text later.
 """
 
 import functools
@@ -38,19 +38,20 @@ class TextKey(NamedTuple):
 
 
 class EncodedText(NamedTuple):
-    """The tokens of a text, and vectors of one kind.
+    """The tokens of a text, and its vectors for one `VectorSpec`.
 
     Attributes:
-        vectors: (n, d) float32, one per token; (1, d) if the kind is a mean; (0, d) before they are
+        vectors: (n, d) float32, one per token; (1, d) if the spec is a mean; (0, d) before they are
             computed.
         token_ids: (n,) int64.
-        words: (n,) int64 position of the word that a token belongs to, -1 for special tokens.
+        word_positions: (n,) int64 position of the word that a token belongs to, -1 for special
+            tokens.
         is_truncated: whether the text was truncated.
     """
 
     vectors: np.ndarray
     token_ids: np.ndarray
-    words: np.ndarray
+    word_positions: np.ndarray
     is_truncated: bool
 
 
@@ -60,12 +61,12 @@ class VectorSpec(NamedTuple):
     "Layer k" is the hidden state after block k of the encoder, "layer 0" the embeddings.
 
     Attributes:
-        weights: the layers, in ascending order, with their weights.
+        layer_weights: pairs of a layer and its weight, in ascending order of the layers.
         is_mean: whether a text has one vector, the mean over all its tokens, instead of one per
             token.
     """
 
-    weights: tuple[tuple[int, float], ...]
+    layer_weights: tuple[tuple[int, float], ...]
     is_mean: bool = False
 
     @classmethod
@@ -83,17 +84,19 @@ class VectorSpec(NamedTuple):
     @property
     def layers(self) -> list[int]:
         """Layers in the sum."""
-        return [layer for layer, _ in self.weights]
+        return [layer for layer, _ in self.layer_weights]
 
     def vectors_from(self, states: "dict[int, torch.Tensor]") -> "torch.Tensor":
-        """Returns (B, T, d) vectors of tokens from the hidden states of a pass, layer -> (B, T, d)."""
+        """Computes the (B, T, d) weighted sum from the hidden states of a pass, layer -> (B, T, d)."""
         import torch
 
-        if len(self.weights) == 1 and self.weights[0][1] == 1:
-            return states[self.weights[0][0]]
+        if len(self.layer_weights) == 1:
+            [(layer, weight)] = self.layer_weights
+            if weight == 1:
+                return states[layer]
         # In place: separate products would take as much memory as all layers again.
         total = torch.zeros_like(next(iter(states.values())))
-        for layer, weight in self.weights:
+        for layer, weight in self.layer_weights:
             total.add_(states[layer], alpha=weight)
         return total
 
@@ -110,7 +113,8 @@ class Reader(Protocol):
     max_length: int
 
 
-# A function (index, spec, vectors) that takes the vectors of the text at an index.
+# A function (index, spec, vectors) that receives the vectors of the text at an index. It raises an error
+# if they are not finite.
 VectorCallback = Callable[[int, VectorSpec, np.ndarray], None]
 
 
@@ -153,8 +157,7 @@ class PartialEncoder:
                 self._states[self._depth] = result.last_hidden_state
             return self._states
         finally:
-            # Nothing here refers to the states any more, so that their memory can be freed; also
-            # after an error, since memory may have run out.
+            # Frees the memory of the states, also after an error: memory may have run out.
             self._states = {}
 
     def _record_input(self, _module: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -190,13 +193,14 @@ class EncoderNetwork(LoadedModel):
     Args:
         model: folder, name of a bundled artifact, or Hub repository.
         revision: Hub revision.
-        cache_bytes: size of the cache for each kind of vectors. With 0, a pass computes the vectors
-            of one reader only.
+        cache_bytes: size of the cache for each `VectorSpec`. With 0, a pass computes the vectors of
+            one reader only.
         **run_options: keywords of `mtmetrics.models.running.Running`.
 
     Attributes:
-        counts: ``requested`` and ``computed`` texts; ``tokens`` and ``padded_tokens`` that were
-            computed. The readers count.
+        counts: statistics, which the readers update: how many texts were ``requested``, how many of
+            them had to be ``computed``, and their ``tokens``, without and with padding
+            (``padded_tokens``).
     """
 
     def __init__(
@@ -218,7 +222,7 @@ class EncoderNetwork(LoadedModel):
         self._runner.replicas = [
             (PartialEncoder(replica), device) for replica, device in self._runner.replicas
         ]
-        # The key of a truncated text also has the limit at which it was truncated; else None.
+        # Keys end in the token limit at which the text was truncated, or in None for a whole text.
         self._cache: TextCache[tuple[TextKey, VectorSpec, int | None], EncodedText]
         self._cache = TextCache(0, lambda encoded: encoded.vectors.nbytes)
         self._cache_bytes = cache_bytes
@@ -234,14 +238,14 @@ class EncoderNetwork(LoadedModel):
         return word_table(self.tokenizer)
 
     def register(self, reader: Reader) -> None:
-        """Has later passes compute the vectors of one more reader, as long as the reader exists."""
+        """Adds a reader: all later passes also compute its vectors, as long as the reader exists."""
         with self._readers_lock:
             self._readers.add(reader)
             specs = {spec for other in self._readers for spec in other.vector_specs}
         self._cache.limit = self._cache_bytes * len(specs)
 
     def cached(self, key: TextKey, reader: Reader) -> list[EncodedText] | None:
-        """Returns a text from the cache, once for each kind of vectors that a reader wants.
+        """Returns a text from the cache, once for each `VectorSpec` of a reader.
 
         Returns None if one of them is missing.
         """
@@ -249,27 +253,28 @@ class EncoderNetwork(LoadedModel):
         for spec in reader.vector_specs:
             text = self._cache.get((key, spec, None))
             if text is None or len(text.token_ids) > reader.max_length:
+                # The whole text is missing, or too long for this reader.
                 text = self._cache.get((key, spec, reader.max_length))
             if text is None:
                 return None
             texts.append(text)
         return texts
 
-    def run(
+    def compute_vectors(
         self,
         keys: Sequence[TextKey],
-        texts: Sequence[EncodedText],
+        tokenised_texts: Sequence[EncodedText],
         reader: Reader,
         deliver: VectorCallback,
     ) -> int:
-        """Runs texts through the layers once. Caches the vectors for all readers.
+        """Runs texts through the layers once. Delivers the vectors to a reader, and caches the vectors
+        for all readers.
 
         Args:
             keys: keys of the texts in the cache.
-            texts: the texts without vectors, from the reader's tokenizer.
+            tokenised_texts: the texts without vectors, truncated at the reader's limit.
             reader: the reader that wants the vectors now.
-            deliver: takes the vectors of each text, once for each kind that the reader wants. It
-                has to raise an error for vectors that are not finite.
+            deliver: receives the vectors of each text, once for each `VectorSpec` of the reader.
 
         Returns:
             The number of padded tokens that were computed.
@@ -277,8 +282,8 @@ class EncoderNetwork(LoadedModel):
         readers = self._readers_with(reader)
         specs = list(dict.fromkeys(spec for other in readers for spec in other.vector_specs))
         layers = sorted({layer for spec in specs for layer in spec.layers})
-        free_bytes = self._cache.limit if self._cache_bytes else 0
-        candidates = _CacheCandidates(reader, readers, free_bytes)
+        byte_budget = self._cache.limit if self._cache_bytes else 0
+        candidates = _CacheCandidates(reader, readers, byte_budget)
 
         def compute(
             network: PartialEncoder, ids: "torch.Tensor", mask: "torch.Tensor", indices: list[int]
@@ -286,26 +291,27 @@ class EncoderNetwork(LoadedModel):
             states = network(layers, input_ids=ids, attention_mask=mask)
             for spec in specs:
                 batch = spec.vectors_from(states).float().cpu().numpy()
-                for index, row in zip(indices, batch, strict=True):
-                    text = texts[index]
-                    vectors = row[: len(text.token_ids)]
+                for index, padded_vectors in zip(indices, batch, strict=True):
+                    text = tokenised_texts[index]
+                    vectors = padded_vectors[: len(text.token_ids)]
                     if spec.is_mean:
                         vectors = vectors.mean(0, keepdims=True)
                     if spec in reader.vector_specs:
                         deliver(index, spec, vectors)
                     candidates.add(index, spec, text, vectors)
 
-        padded_tokens = self._runner.run([text.token_ids for text in texts], compute)
+        padded_tokens = self._runner.run([text.token_ids for text in tokenised_texts], compute)
         for index, spec, vectors in candidates.by_priority():
             # `deliver` has checked the vectors of this reader, but not those of others.
             if spec in reader.vector_specs or np.isfinite(vectors).all():
-                text = texts[index]._replace(vectors=vectors)
-                limit = reader.max_length if text.is_truncated else None
-                self._cache.put((keys[index], spec, limit), text)
+                text = tokenised_texts[index]._replace(vectors=vectors)
+                truncated_at = reader.max_length if text.is_truncated else None
+                self._cache.put((keys[index], spec, truncated_at), text)
         return padded_tokens
 
     def clear_cache(self) -> None:
-        """Empties the cache, so that the batches of the next texts do not depend on earlier texts."""
+        """Empties the cache. All next texts are computed, so that their batches, and with them the last
+        digits of their vectors, do not depend on earlier texts."""
         self._cache.clear()
 
     def _readers_with(self, reader: Reader) -> list[Reader]:
@@ -317,19 +323,22 @@ class EncoderNetwork(LoadedModel):
 
 
 class _CacheCandidates:
-    """Collects the vectors of a pass that the cache should keep.
+    """Collects the vectors of a pass for the cache.
+
+    A pass may compute more than the cache can hold. The candidates are therefore limited to the size
+    of the cache, and they enter it in order of their use: the cache drops the oldest entries first.
 
     Args:
-        reader: the reader that wants the vectors now; its limit has truncated the texts.
+        reader: the reader that wants the vectors now; the texts are truncated at its limit.
         readers: all readers for whom the pass computes vectors.
-        free_bytes: largest total size of the vectors; 0 if there is no cache.
+        byte_budget: largest total size of the vectors; 0 if there is no cache.
     """
 
-    def __init__(self, reader: Reader, readers: Sequence[Reader], free_bytes: int) -> None:
+    def __init__(self, reader: Reader, readers: Sequence[Reader], byte_budget: int) -> None:
         self._reader = reader
-        self._has_cache = free_bytes > 0
-        self._free_bytes = free_bytes
-        # Kind of vectors -> limits of the readers that want it.
+        self._byte_budget = byte_budget
+        self._used_bytes = 0
+        # The token limits of the readers of each spec.
         self._limits: dict[VectorSpec, set[int]] = {}
         for other in readers:
             for spec in other.vector_specs:
@@ -338,28 +347,32 @@ class _CacheCandidates:
 
     def add(self, index: int, spec: VectorSpec, text: EncodedText, vectors: np.ndarray) -> None:
         """Keeps the vectors of a text, if a reader can use them and there is room."""
-        if not self._has_cache or not self._is_useful(text, spec):
+        if not self._byte_budget or not self._is_useful(text, spec):
             return
         # The mean of a text is small and always has room.
         if not spec.is_mean:
-            if vectors.nbytes > self._free_bytes:
+            if self._used_bytes + vectors.nbytes > self._byte_budget:
                 return
-            self._free_bytes -= vectors.nbytes
+            self._used_bytes += vectors.nbytes
         self._vectors[index, spec] = vectors.copy()
 
     def by_priority(self) -> Iterator[tuple[int, VectorSpec, np.ndarray]]:
-        """Yields the index of the text, the kind and the vectors, the most useful ones last: these
-        stay longest in the cache. Means are small; other readers have not received theirs yet."""
+        """Yields the index of a text, a spec, and the vectors; the most useful vectors come last.
+
+        Means come after token vectors, because they are small. Vectors for other readers come after
+        those of this reader, which has received its vectors already.
+        """
 
         def priority(key: tuple[int, VectorSpec]) -> tuple[bool, bool]:
             _, spec = key
-            return spec.is_mean, spec not in self._reader.vector_specs
+            is_for_others = spec not in self._reader.vector_specs
+            return spec.is_mean, is_for_others
 
         for index, spec in sorted(self._vectors, key=priority):
             yield index, spec, self._vectors[index, spec]
 
     def _is_useful(self, text: EncodedText, spec: VectorSpec) -> bool:
-        """Whether a reader that wants this kind of vectors reads the text with the same tokens."""
+        """Whether a reader of this spec would tokenise the text into the same tokens."""
         limits = self._limits[spec]
         if not text.is_truncated and len(text.token_ids) <= max(limits):
             return True

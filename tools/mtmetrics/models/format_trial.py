@@ -116,7 +116,7 @@ def _measure() -> FormatTrial:
     from mtmetrics.models.plain_networks import Block
 
     generator = torch.Generator().manual_seed(0)  # leaves the user's random numbers as they are
-    float32_layer = Block(_WIDTH, _HEADS, _INNER, _EPS, causal=False).requires_grad_(False)
+    float32_layer = Block(_WIDTH, _HEADS, _INNER, _EPS, is_gpt2=False).requires_grad_(False)
     for parameter in float32_layer.parameters():
         parameter.uniform_(-0.03, 0.03, generator=generator)
     float32_states = torch.empty(_TEXTS, _TOKENS, _WIDTH).uniform_(-1, 1, generator=generator)

@@ -102,12 +102,12 @@ class LanguageModel(LoadedModel):
         self._start = _special_token(config, config.bos_token_id, self.tokenizer.cls_token_id)
         if self._start is None and self.start_token != "never":
             raise ArtifactError(
-                f"{self.described}: its config names no bos_token_id; use start_token='never'"
+                f"{self.description}: its config names no bos_token_id; use start_token='never'"
             )
         self._end = _special_token(config, config.eos_token_id, self.tokenizer.sep_token_id)
         if self._end is None and end_token:
             raise ArtifactError(
-                f"{self.described}: its config names no eos_token_id; leave end_token out"
+                f"{self.description}: its config names no eos_token_id; leave end_token out"
             )
         self.max_length = int(self.tokenizer.model_max_length)
         positions = getattr(config, "max_position_embeddings", None)

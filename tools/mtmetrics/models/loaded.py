@@ -23,7 +23,7 @@ class LoadedModel:
     Attributes:
         name: the model as the user named it.
         label: name of the model in the signatures of metrics.
-        described: kind and name, for messages.
+        description: kind and name, for messages.
         fingerprint: 8 hexadecimal digits that identify the files.
         dtype: number format of the computation.
         run_options: the `Running` options.
@@ -42,7 +42,7 @@ class LoadedModel:
         self.dtype = pick_dtype(self.run_options.dtype, self.run_options.device)
         self.devices = pick_devices(self.run_options.device)
         self.name, self.label = str(model), model_label(model)
-        self.described = f"{kind} {self.name}"
+        self.description = f"{kind} {self.name}"
         self.folder = model_folder(
             model, revision=revision, local_files_only=self.run_options.local_files_only
         )
@@ -54,7 +54,7 @@ class LoadedModel:
             "load the metric in the worker with mtmetrics.load, or send a scorer that "
             "mtmetrics.load made"
         )
-        raise MTMetricsError(f"{self.described}: a loaded model stays in its process; {advice}")
+        raise MTMetricsError(f"{self.description}: a loaded model stays in its process; {advice}")
 
     def on_devices(
         self, network: Any, pad: int = 0, batch_tokens: int | None = None
@@ -66,9 +66,9 @@ class LoadedModel:
             pad: token id that fills up shorter rows of a batch.
             batch_tokens: highest number of padded tokens in a batch; by default the run option.
         """
-        copies = replicate(self.described, network.eval(), self.devices)
+        copies = replicate(self.description, network.eval(), self.devices)
         return BatchRunner(
-            self.described,
+            self.description,
             copies,
             self.devices,
             batch_tokens or self.run_options.batch_tokens,

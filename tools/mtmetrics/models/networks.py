@@ -1,14 +1,16 @@
 """The three networks of Mathur et al. (2019): BiLSTM, BiLSTM with attention, and ESIM.
 
 They score the quality of a translation, which they compare with its reference or its source. A
-`Member` is one network. Its inputs are weighted sums of an encoder's layers: it holds the weights, and
-whoever encodes the texts applies them. `PooledBiLSTM` or `EnhancedInference` turns a pair of texts
-into one vector, and two linear layers turn that vector into a score. Numbers of equations are those of
-Mathur et al.
+`Member` is one network; a `mtmetrics.models.regressor.Regressor` is an ensemble of members. A member
+reads weighted sums of an encoder's layers. It holds the weights, but the caller applies them when it
+encodes the texts. `PooledBiLSTM` or `EnhancedInference` turns a pair of texts into one vector, and two
+linear layers turn that vector into a score. Equation numbers refer to Mathur et al.
 
 Shapes: B pairs, n positions of the compared side (the reference, the source, or the source followed by
 the reference), m positions of the translation, d dimensions. Positions after the end of a text are
 padding.
+
+Stored weights have the names of the attributes here.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,16 +20,6 @@ from torch import nn
 
 # (B,) lengths of the compared side, and of the translation.
 Lengths = tuple[torch.Tensor, torch.Tensor]
-# Features of a pair of texts that a network can read in addition to their vectors; the networks of the
-# paper read none. From the vectors of a layer: precision, recall and F1 of greedy matching, and the
-# cosine of the mean vectors. Without a layer: the ratio of the lengths.
-FEATURES = ("precision", "recall", "f1", "cosine", "length")
-
-
-def feature_count(names: Sequence[str], layers: int) -> int:
-    """Returns how many values `names`, some of `FEATURES`, have for a pair if they are computed from
-    a number of layers."""
-    return sum(1 if name == "length" else layers for name in names)
 
 
 class ScalarMix(nn.Module):
@@ -45,7 +37,8 @@ class ScalarMix(nn.Module):
 
 
 class SequenceDropout(nn.Module):
-    """Dropout of the same dimensions at all positions of a sequence (Gal and Ghahramani, 2016)."""
+    """Variational dropout: one mask of dimensions per sequence, shared by all its positions (Gal and
+    Ghahramani, 2016)."""
 
     def __init__(self, rate: float) -> None:
         super().__init__()
@@ -61,12 +54,13 @@ class SequenceDropout(nn.Module):
         return sequences * torch.bernoulli(probabilities) / keep_probability
 
 
-class TwoWayLSTM(nn.Module):
-    """A bidirectional LSTM that reads padding after the text in both directions.
+class PaddedBiLSTM(nn.Module):
+    """A bidirectional LSTM for padded texts.
 
     One LSTM reads a text from the first position to the last, the other one from the last to the
-    first. Packed sequences would do the same, but for each position their gradients fill an array
-    as large as the whole batch on a CPU.
+    first. Each reads the padding after the text, so that no state of the text depends on it. PyTorch's
+    packed sequences give the same states, but on a CPU their backward pass fills an array as large as
+    the whole batch for each position.
     """
 
     def __init__(self, inputs: int, hidden: int) -> None:
@@ -99,11 +93,11 @@ class TwoWayLSTM(nn.Module):
 
 
 def encode_sides(
-    lstm: TwoWayLSTM, sides: Sequence[torch.Tensor], lengths: Sequence[torch.Tensor]
+    lstm: PaddedBiLSTM, sides: Sequence[torch.Tensor], lengths: Sequence[torch.Tensor]
 ) -> list[torch.Tensor]:
     """Runs an LSTM over both sides of the pairs in one batch.
 
-    The steps of an LSTM follow each other, so two runs would take twice as long.
+    The positions of a text are computed one after the other, so two runs would take twice as long.
 
     Args:
         lstm: the network.
@@ -170,8 +164,8 @@ def masked_max(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
 
 
 def xavier_linear(inputs: int, outputs: int) -> nn.Linear:
-    """Makes a linear layer with the first weights of the paper's code: Xavier-uniform weights, a
-    bias of zeros."""
+    """Makes a linear layer, initialised as in the paper's code: Xavier-uniform weights, a bias of
+    zeros."""
     layer = nn.Linear(inputs, outputs)
     nn.init.xavier_uniform_(layer.weight)
     nn.init.zeros_(layer.bias)
@@ -184,8 +178,8 @@ class PooledBiLSTM(nn.Module):
     The states of each side are pooled to a mean and to a maximum. The vector of a pair is
     ``[avg_r; avg_t; avg_r - avg_t; avg_r * avg_t; max_r; max_t; max_r - max_t; max_r * max_t]``,
     with r for the compared side and t for the translation. This is the order of the published code;
-    the paper has another one. With `attention`, the mean of the other side's states, weighted by
-    attention, first takes the place of each state.
+    the paper has another one. With `attention`, each state is first replaced by the
+    attention-weighted mean of the other side's states.
 
     Attributes:
         poolings: the two poolings; the published code can also use one alone.
@@ -199,9 +193,10 @@ class PooledBiLSTM(nn.Module):
 
     def __init__(self, width: int, hidden: int, *, attention: bool) -> None:
         super().__init__()
-        self.encoder = TwoWayLSTM(width, hidden)
+        self.encoder = PaddedBiLSTM(width, hidden)
         self.attention = attention
-        self.pair_size = 8 * hidden * len(self.poolings)
+        # Each pooling gives four vectors of 2 * hidden dimensions.
+        self.pair_size = 4 * 2 * hidden * len(self.poolings)
 
     def forward(
         self, compared: torch.Tensor, translation: torch.Tensor, lengths: Lengths
@@ -236,7 +231,7 @@ class EnhancedInference(nn.Module):
     (2017) for natural language inference.
 
     The compared side is the premise, the translation is the hypothesis. Each state is combined with
-    the mean of the other side's states, weighted by attention; a second LSTM reads the result.
+    the attention-weighted mean of the other side's states; a second LSTM reads the result.
 
     Attributes:
         pair_size: dimensions of the vector of a pair.
@@ -244,9 +239,9 @@ class EnhancedInference(nn.Module):
 
     def __init__(self, width: int, hidden: int, dropout: float) -> None:
         super().__init__()
-        self.encoder = TwoWayLSTM(width, hidden)
+        self.encoder = PaddedBiLSTM(width, hidden)
         self.projection = xavier_linear(8 * hidden, hidden)
-        self.composer = TwoWayLSTM(hidden, hidden)
+        self.composer = PaddedBiLSTM(hidden, hidden)
         self.dropout = SequenceDropout(dropout)
         self.pair_size = 8 * hidden
 
@@ -279,9 +274,26 @@ class EnhancedInference(nn.Module):
         return self.dropout(self.projection(combined).relu())
 
 
+# Features of a pair of texts that a network can read in addition to their vectors. The networks of the
+# paper read none. Precision, recall and F1 of greedy matching, and the cosine of the mean vectors, are
+# computed once per layer; the ratio of the lengths once per pair.
+FEATURES = ("precision", "recall", "f1", "cosine", "length")
+
+
+def feature_count(names: Sequence[str], layers: int) -> int:
+    """Returns the number of feature values of a pair: one for ``length``, one per layer for each other
+    feature.
+
+    Args:
+        names: the features, some of `FEATURES`.
+        layers: number of layers that they are computed from.
+    """
+    return sum(1 if name == "length" else layers for name in names)
+
+
 class Member(nn.Module):
-    """One network of a `Regressor`: a vector for each pair of texts, then two linear layers from the
-    vector to a score (Eq. 6 and 13).
+    """One network of a `Regressor`: it computes a vector for each pair of texts, and two linear layers
+    turn the vector into a score (Eq. 6 and 13).
 
     Args:
         architecture: ``"bilstm"``, ``"bilstm_attention"`` or ``"esim"``.
@@ -292,7 +304,7 @@ class Member(nn.Module):
         feature_dim: number of feature values of a pair, see `feature_count`; 0 for none.
 
     Attributes:
-        mix: weights of the encoder's layers; whoever encodes the texts applies them.
+        mix: weights of the encoder's layers; the caller applies them when it encodes the texts.
         pairs: turns a pair of texts into a vector.
     """
 
@@ -315,8 +327,7 @@ class Member(nn.Module):
         self.output_dropout = nn.Dropout(dropout)
         self.inner = xavier_linear(self.pairs.pair_size + feature_dim, hidden)
         self.outer = xavier_linear(hidden, 1)
-        # Features also reach the score directly, so that their weights need not be learnt through
-        # the dropout.
+        # Features also reach the score directly, past the hidden layer and its dropout.
         self.direct = nn.Linear(feature_dim, 1, bias=False) if feature_dim else None
 
     def forward(
@@ -342,6 +353,8 @@ class Member(nn.Module):
         self, compared: torch.Tensor, translation: torch.Tensor, lengths: Lengths
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Computes the attention of both sides, for networks that have attention.
+
+        The arguments are those of `PooledBiLSTM.forward`.
 
         Returns:
             (B, n, m) attention weights of the compared side, and (B, m, n) of the translation.

@@ -1,8 +1,9 @@
-"""Token vectors of many texts in one array, and what is done with them before two texts are matched.
+"""Token vectors of many texts in one array, and the operations that prepare them for matching.
 
-A batch has N inputs, of which some may be equal: S distinct texts. `PackedTokens` holds the vectors
-of the distinct texts, and for each input the number of its text. Its methods filter, combine and
-average the vectors. `Encoder` is the protocol of classes that make `PackedTokens`.
+A batch has N inputs. Some of them may be equal, so there are S distinct texts. `PackedTokens` holds
+the vectors of the distinct texts, and for each input the position of its text among them. Its methods
+filter, combine and average the vectors. `Encoder` is the protocol of classes that make
+`PackedTokens`.
 """
 
 import dataclasses
@@ -46,20 +47,20 @@ class PackedTokens:
         vectors: (T, d) float32, one row per token, n-gram or text.
         offsets: (S + 1,) int64; text ``s`` has the rows ``offsets[s]:offsets[s + 1]``.
         weights: (T,) float64. Matching normalises them to sum 1 per text. They are positive; greedy
-            matching (as in BERTScore) also takes 0.
+            matching (as in BERTScore) also accepts zeros.
         token_ids: (T,) int64 vocabulary ids; an n-gram has the id of its first token, a whole text
             has 0.
-        words: (T,) int64 position of the word that a token belongs to; -1 for special tokens and
-            whole texts.
-        index: (N,) int64, number of the text of each input, 0 <= index < S.
-        truncated: (S,) bool, texts that were cut at the model's limit.
+        word_positions: (T,) int64 position, in its text, of the word that a token belongs to; -1
+            for special tokens and whole texts.
+        index: (N,) int64 position of each input's text among the distinct texts, 0 <= index < S.
+        truncated: (S,) bool, true for texts that were cut at the model's limit.
     """
 
     vectors: np.ndarray
     offsets: np.ndarray
     weights: np.ndarray
     token_ids: np.ndarray
-    words: np.ndarray
+    word_positions: np.ndarray
     index: np.ndarray
     truncated: np.ndarray
 
@@ -67,8 +68,8 @@ class PackedTokens:
     def from_tokens(
         cls,
         vectors: np.ndarray,
-        ids: list[np.ndarray],
-        words: list[np.ndarray],
+        ids_by_text: list[np.ndarray],
+        word_positions_by_text: list[np.ndarray],
         index: np.ndarray,
         truncated: np.ndarray,
     ) -> "PackedTokens":
@@ -76,24 +77,24 @@ class PackedTokens:
 
         Args:
             vectors: (T, d) vectors of all tokens, one text after the other.
-            ids: token ids of each text.
-            words: position of the word of each token, for each text.
+            ids_by_text: for each text the (n,) ids of its tokens.
+            word_positions_by_text: for each text the (n,) positions of the words of its tokens.
             index: (N,), see the attribute.
             truncated: (S,), see the attribute.
         """
         empty = np.zeros(0, dtype=np.int64)
         return cls(
             vectors=vectors,
-            offsets=np.cumsum([0, *map(len, ids)], dtype=np.int64),
+            offsets=np.cumsum([0, *map(len, ids_by_text)], dtype=np.int64),
             weights=np.ones(len(vectors)),
-            token_ids=np.concatenate([empty, *ids]),
-            words=np.concatenate([empty, *words]),
+            token_ids=np.concatenate([empty, *ids_by_text]),
+            word_positions=np.concatenate([empty, *word_positions_by_text]),
             index=index,
             truncated=truncated,
         )
 
     @classmethod
-    def from_texts(
+    def from_text_vectors(
         cls, vectors: np.ndarray, index: np.ndarray, truncated: np.ndarray
     ) -> "PackedTokens":
         """Packs (S, d) vectors of whole texts: one row per text, with weight 1."""
@@ -103,7 +104,7 @@ class PackedTokens:
             offsets=np.arange(count + 1),
             weights=np.ones(count),
             token_ids=np.zeros(count, dtype=np.int64),
-            words=np.full(count, -1, dtype=np.int64),
+            word_positions=np.full(count, -1, dtype=np.int64),
             index=index,
             truncated=truncated,
         )
@@ -130,24 +131,26 @@ class PackedTokens:
             offsets=kept_before[self.offsets],
             weights=self.weights[keep],
             token_ids=self.token_ids[keep],
-            words=self.words[keep],
+            word_positions=self.word_positions[keep],
         )
 
     def take(self, inputs: slice) -> "PackedTokens":
-        """Keeps some of the N inputs, and drops the texts that none of them has."""
-        numbers, index = np.unique(self.index[inputs], return_inverse=True)
+        """Keeps some of the N inputs, and drops the texts of which no input is left."""
+        kept_texts, index = np.unique(self.index[inputs], return_inverse=True)
         is_kept = np.zeros(len(self.lengths), dtype=bool)
-        is_kept[numbers] = True
+        is_kept[kept_texts] = True
         kept_rows = self.select(np.repeat(is_kept, self.lengths))
-        # `select` leaves the dropped texts as empty texts.
-        offsets = np.concatenate([[0], np.cumsum(self.lengths[numbers])])
+        # `select` has made the dropped texts empty. Their offsets go too.
+        offsets = np.append(kept_rows.offsets[kept_texts], kept_rows.offsets[-1])
         return dataclasses.replace(
-            kept_rows, offsets=offsets, index=index, truncated=self.truncated[numbers]
+            kept_rows, offsets=offsets, index=index, truncated=self.truncated[kept_texts]
         )
 
     def split(self, size: int) -> list["PackedTokens"]:
-        """Splits the inputs into groups of `size`, such as the sources and the references that one
-        call encoded together."""
+        """Splits the inputs into consecutive groups of `size`.
+
+        This separates, for example, sources and references that one call encoded together.
+        """
         return [self.take(slice(first, first + size)) for first in range(0, len(self.index), size)]
 
     def normalized(self) -> "PackedTokens":
@@ -167,17 +170,18 @@ class PackedTokens:
         if n == 1:
             return self
         size_per_text = np.minimum(self.lengths, n)
-        count_per_text = self.lengths - size_per_text + (size_per_text > 0)
-        offsets = np.concatenate([[0], np.cumsum(count_per_text)])
-        # Number of the first n-gram of a text -> number of the first token of the text.
+        ngrams_per_text = self.lengths - size_per_text + (size_per_text > 0)
+        offsets = np.concatenate([[0], np.cumsum(ngrams_per_text)])
+        # For each text, the difference between the row of a token and the row of the n-gram that
+        # begins with it.
         shifts = self.offsets[:-1] - offsets[:-1]
-        first_rows = np.arange(offsets[-1]) + np.repeat(shifts, count_per_text)
-        sizes = np.repeat(size_per_text, count_per_text)
+        first_rows = np.arange(offsets[-1]) + np.repeat(shifts, ngrams_per_text)
+        ngram_sizes = np.repeat(size_per_text, ngrams_per_text)
         weights = self.weights[first_rows]
         sums = self.vectors[first_rows]
         sums *= weights[:, None].astype(np.float32)
         for step in range(1, n):
-            is_inside = step < sizes
+            is_inside = step < ngram_sizes
             rows = np.where(is_inside, first_rows + step, first_rows)
             row_weights = np.where(is_inside, self.weights[rows], 0.0)
             weighted_vectors = self.vectors[rows]
@@ -191,11 +195,11 @@ class PackedTokens:
             offsets=offsets,
             weights=weights,
             token_ids=self.token_ids[first_rows],
-            words=self.words[first_rows],
+            word_positions=self.word_positions[first_rows],
         )
 
     def means(self) -> np.ndarray:
-        """Returns the (S, d) mean vectors of the texts, zeros for an empty text."""
+        """Returns the (S, d) unweighted mean vectors of the texts, zeros for an empty text."""
         means = np.zeros((len(self.lengths), self.vectors.shape[1]), dtype=np.float32)
         # `np.add.reduceat` would take seven times as long: it adds along the rows without the
         # processor's vector instructions.
@@ -205,7 +209,8 @@ class PackedTokens:
 
 
 Level = Literal["word", "sentence"]
-"""Kind of unit that has a vector: ``word`` for words and pieces of words, ``sentence`` for texts."""
+"""Kind of unit that has a vector: ``word`` for words and pieces of words, ``sentence`` for whole
+texts."""
 
 Language = str | Sequence[str | None] | None
 """ISO 639 code of all texts, or one per text. Only encoders with a tokenizer per language need it."""
@@ -221,7 +226,8 @@ class Encoder(Protocol):
         fingerprint: 8 hexadecimal digits that identify the files of the model.
         level: kind of unit that has a vector.
         layer: hidden state that the vectors are taken from; None for models without a choice.
-        depth: highest `layer` that can be chosen; None for models without a choice.
+        depth: number of layers, the highest `layer` that can be chosen; None for models without a
+            choice.
         dim: dimensions of a vector.
         dtype: number format of the computation.
     """
@@ -241,12 +247,12 @@ class Encoder(Protocol):
 
 
 class WordEncoder(Encoder, Protocol):
-    """An encoder with one vector per token of a vocabulary of V tokens.
+    """An encoder that splits a text into tokens, and returns one vector per token.
 
     Attributes:
-        vocabulary_size: V.
-        word_table: (V,) bool, true for the tokens that the word filter of XMoverScore keeps, see
-            `mtmetrics.models.text_units.word_table`.
+        vocabulary_size: number V of tokens in the vocabulary of its tokenizer.
+        word_table: (V,) bool mask of the vocabulary, true for the tokens that the word filter of
+            XMoverScore keeps, see `mtmetrics.models.text_units.word_table`.
     """
 
     vocabulary_size: int

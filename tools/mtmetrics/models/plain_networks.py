@@ -25,7 +25,7 @@ from mtmetrics.artifacts.models import (
 )
 
 _WEIGHTS = "model.safetensors"
-# GPT-2's names of the sizes in config.json -> BERT's names, which both use here.
+# Key of a size in the config.json of GPT-2 -> the key of BERT, which this module uses for both.
 _SIZES = {
     "n_embd": "hidden_size",
     "n_layer": "num_hidden_layers",
@@ -34,7 +34,8 @@ _SIZES = {
     "n_positions": "max_position_embeddings",
     "layer_norm_epsilon": "layer_norm_eps",
 }
-# Name of a layer in `Block` -> its name in the checkpoint. BERT stores `qkv` as three layers.
+# Name of a layer in `Block` -> its name in the checkpoint. BERT stores queries, keys and values as
+# three layers, see `Bert.convert_tensors`.
 _BERT_BLOCK = {
     "attention_output": "attention.output.dense",
     "first_norm": "attention.output.LayerNorm",
@@ -65,7 +66,7 @@ def load_network(auto_class: str, folder: Path, dtype: torch.dtype) -> Network:
         dtype: number format of the loaded weights.
 
     Raises:
-        ArtifactError: a file is missing, damaged, or of another kind of model.
+        ArtifactError: a file is missing or damaged, or the folder holds another kind of model.
     """
     with loading(folder, auto_class):
         plain_network = _load_plain(auto_class, folder, dtype)
@@ -76,8 +77,9 @@ def load_network(auto_class: str, folder: Path, dtype: torch.dtype) -> Network:
 
 def _load_plain(auto_class: str, folder: Path, dtype: torch.dtype) -> nn.Module | None:
     """Loads a `Bert` or a `GPT2`. Returns None if the folder holds another model."""
-    base = base_folder(folder)
-    values = json.loads((base / "config.json").read_text(encoding="utf-8"))
+    # An adapter has only changes to the weights of another model, its base.
+    base_model_folder = base_folder(folder)
+    values = json.loads((base_model_folder / "config.json").read_text(encoding="utf-8"))
     network_class: type[Bert] | type[GPT2]
     match auto_class, values.get("model_type"):
         case "AutoModel", "bert":
@@ -89,18 +91,19 @@ def _load_plain(auto_class: str, folder: Path, dtype: torch.dtype) -> nn.Module 
     required = network_class.required_values.items()
     has_values = all(values.get(key, value) == value for key, value in required)
     has_keys = all(key in values for key in network_class.required_keys)
-    if not has_values or not has_keys or not (base / _WEIGHTS).is_file():
+    weights_file = base_model_folder / _WEIGHTS
+    if not has_values or not has_keys or not weights_file.is_file():
         return None
     config = SimpleNamespace(**{_SIZES.get(key, key): value for key, value in values.items()})
     try:
-        checkpoint = merged(load_file(base / _WEIGHTS), folder)
+        checkpoint = merged(load_file(weights_file), folder)
         parameters = network_class.convert_tensors(checkpoint, config.num_hidden_layers)
         network = network_class(config)
     except (KeyError, AttributeError):
         # A tensor is missing from the checkpoint, or a size from config.json.
         return None
-    tensors = {name: tensor.to(dtype) for name, tensor in parameters.items()}
-    network.load_state_dict(tensors, assign=True)
+    cast_parameters = {name: tensor.to(dtype) for name, tensor in parameters.items()}
+    network.load_state_dict(cast_parameters, assign=True)
     return network.requires_grad_(False)
 
 
@@ -115,41 +118,45 @@ class _Embedding(nn.Embedding):
 
 
 class Block(nn.Module):
-    """A transformer layer: self-attention, then a feed-forward part, both with residual connections.
+    """A transformer layer: self-attention, then feed-forward layers, both with a residual connection.
 
     Args:
         width: dimensions of a hidden state.
         heads: number of attention heads.
-        inner_width: width of the feed-forward part.
+        inner_width: width of the inner feed-forward layer.
         eps: epsilon of the layer normalisations.
-        causal: True for a layer of GPT-2: a position attends only to itself and earlier positions,
-            the inputs of both parts are normalised, and GELU is the tanh approximation. False for a
-            layer of BERT: it attends to all positions, the sums after both parts are normalised,
-            and GELU is exact.
+        is_gpt2: True for a layer of GPT-2: attention is causal (a position attends only to itself
+            and earlier positions), the inputs of attention and feed-forward layers are normalised
+            (pre-norm), and GELU is the tanh approximation. False for a layer of BERT: a position
+            attends to all positions, the sums after the residual connections are normalised
+            (post-norm), and GELU is exact.
     """
 
     def __init__(
-        self, width: int, heads: int, inner_width: int, eps: float, *, causal: bool
+        self, width: int, heads: int, inner_width: int, eps: float, *, is_gpt2: bool
     ) -> None:
         super().__init__()
-        self.heads, self.causal = heads, causal
+        self.heads = heads
+        self.is_gpt2 = is_gpt2
         # Projection to queries, keys and values.
         self.qkv = _Linear(width, 3 * width)
         self.attention_output = _Linear(width, width)
-        # The two layers of the feed-forward part.
-        self.inner, self.outer = _Linear(width, inner_width), _Linear(inner_width, width)
-        self.activation = nn.GELU("tanh" if causal else "none")
-        self.first_norm, self.second_norm = nn.LayerNorm(width, eps), nn.LayerNorm(width, eps)
+        # The feed-forward layers.
+        self.inner = _Linear(width, inner_width)
+        self.outer = _Linear(inner_width, width)
+        self.activation = nn.GELU("tanh" if is_gpt2 else "none")
+        self.first_norm = nn.LayerNorm(width, eps)
+        self.second_norm = nn.LayerNorm(width, eps)
 
     def forward(self, states: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
         """Computes the next (B, T, d) states.
 
         Args:
             states: (B, T, d).
-            mask: (B, 1, 1, T) bool, false at padding. None without padding, and for a causal layer:
-                padding follows the text, so no token attends to it.
+            mask: (B, 1, 1, T) bool, false at padding. None without padding, and for GPT-2: padding
+                follows the text, so no token of the text attends to it.
         """
-        if self.causal:
+        if self.is_gpt2:
             states = states + self._attention(self.first_norm(states), mask)
             return states + self._feed_forward(self.second_norm(states))
         states = self.first_norm(self._attention(states, mask) + states)
@@ -159,7 +166,7 @@ class Block(nn.Module):
         by_head = self.qkv(states).unflatten(-1, (3, self.heads, -1))
         query, key, value = by_head.permute(2, 0, 3, 1, 4)
         attended = nn.functional.scaled_dot_product_attention(
-            query, key, value, attn_mask=mask, is_causal=self.causal
+            query, key, value, attn_mask=mask, is_causal=self.is_gpt2
         )
         return self.attention_output(attended.transpose(1, 2).flatten(2))
 
@@ -171,9 +178,9 @@ class Bert(nn.Module):
     """BERT without its pooler (Devlin et al., 2019).
 
     Attributes:
-        required_values: key of config.json -> the only value that this class supports, and assumes
-            if the key is missing.
-        required_keys: further keys that config.json must have, sizes aside.
+        required_values: key of config.json -> the only value that this class supports. It is also
+            the default for a missing key.
+        required_keys: other keys, besides the sizes, that config.json must have.
     """
 
     required_values: ClassVar = {
@@ -188,11 +195,11 @@ class Bert(nn.Module):
         super().__init__()
         self.config = config
         width = config.hidden_size
-        self.word = _Embedding(config.vocab_size, width)
-        self.position = _Embedding(config.max_position_embeddings, width)
-        self.token_type = _Embedding(config.type_vocab_size, width)
+        self.word_embeddings = _Embedding(config.vocab_size, width)
+        self.position_embeddings = _Embedding(config.max_position_embeddings, width)
+        self.token_type_embeddings = _Embedding(config.type_vocab_size, width)
         self.norm = nn.LayerNorm(width, config.layer_norm_eps)
-        self.blocks = _blocks(config, config.intermediate_size, causal=False)
+        self.blocks = _blocks(config, config.intermediate_size, is_gpt2=False)
 
     def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> SimpleNamespace:
         """Returns ``last_hidden_state``, (B, T, d).
@@ -201,8 +208,8 @@ class Bert(nn.Module):
             input_ids: (B, T).
             attention_mask: (B, T), 1 at real tokens.
         """
-        states = self.word(input_ids) + self.token_type.weight[0]
-        states = self.norm(states + self.position.weight[: input_ids.shape[1]])
+        states = self.word_embeddings(input_ids) + self.token_type_embeddings.weight[0]
+        states = self.norm(states + self.position_embeddings.weight[: input_ids.shape[1]])
         mask = None if attention_mask.all() else attention_mask[:, None, None, :].bool()
         for block in self.blocks:
             states = block(states, mask)
@@ -210,7 +217,7 @@ class Bert(nn.Module):
 
     @staticmethod
     def convert_tensors(checkpoint: Tensors, layers: int) -> Tensors:
-        """Returns the tensors of a checkpoint under the names of the parameters here.
+        """Renames the tensors of a checkpoint to the parameters of this class.
 
         Args:
             checkpoint: name -> tensor.
@@ -221,18 +228,18 @@ class Bert(nn.Module):
         """
         stored = {name.removeprefix("bert."): tensor for name, tensor in checkpoint.items()}
         parameters = {
-            f"{name}.weight": stored[f"embeddings.{name}_embeddings.weight"]
-            for name in ("word", "position", "token_type")
+            f"{name}.weight": stored[f"embeddings.{name}.weight"]
+            for name in ("word_embeddings", "position_embeddings", "token_type_embeddings")
         }
         for suffix in _SUFFIXES:
             parameters[f"norm.{suffix}"] = stored[f"embeddings.LayerNorm.{suffix}"]
         for number, suffix in itertools.product(range(layers), _SUFFIXES):
             prefix, stored_prefix = f"blocks.{number}", f"encoder.layer.{number}"
-            parts = [
+            query_key_value = [
                 stored[f"{stored_prefix}.attention.self.{name}.{suffix}"]
                 for name in ("query", "key", "value")
             ]
-            parameters[f"{prefix}.qkv.{suffix}"] = torch.cat(parts)
+            parameters[f"{prefix}.qkv.{suffix}"] = torch.cat(query_key_value)
             for name, stored_name in _BERT_BLOCK.items():
                 tensor = stored[f"{stored_prefix}.{stored_name}.{suffix}"]
                 parameters[f"{prefix}.{name}.{suffix}"] = tensor
@@ -240,10 +247,11 @@ class Bert(nn.Module):
 
 
 class GPT2(nn.Module):
-    """GPT-2 (Radford et al., 2019), with one matrix for the embeddings and the output layer.
+    """GPT-2 (Radford et al., 2019), with tied input and output embeddings.
 
     Padding has to follow the text. The attributes are those of `Bert`. `base_model`,
-    `get_output_embeddings` and `forward` are what callers use of a model of `transformers`.
+    `get_output_embeddings` and `forward` are the parts of the interface of `transformers` that
+    callers use.
     """
 
     required_values: ClassVar = {
@@ -265,16 +273,22 @@ class GPT2(nn.Module):
         """Returns the layer that turns hidden states into logits."""
         return self.lm_head
 
-    def forward(self, **inputs: torch.Tensor | bool) -> SimpleNamespace:
-        """Returns ``logits``, (B, T, V). The arguments are those of `base_model`."""
-        return SimpleNamespace(logits=self.lm_head(self.base_model(**inputs).last_hidden_state))
+    def forward(self, input_ids: torch.Tensor, **_: object) -> SimpleNamespace:
+        """Returns ``logits``, (B, T, V), of (B, T) ids.
+
+        Other arguments of `transformers`, including ``attention_mask``, are accepted and ignored.
+        """
+        return SimpleNamespace(logits=self.lm_head(self.base_model(input_ids).last_hidden_state))
 
     @staticmethod
     def convert_tensors(checkpoint: Tensors, layers: int) -> Tensors:
-        """Returns the tensors of a checkpoint under the names of the parameters here, see
+        """Renames the tensors of a checkpoint to the parameters of this class, see
         `Bert.convert_tensors`."""
         stored = {name.removeprefix("transformer."): tensor for name, tensor in checkpoint.items()}
-        parameters = {"word.weight": stored["wte.weight"], "position.weight": stored["wpe.weight"]}
+        parameters = {
+            "word_embeddings.weight": stored["wte.weight"],
+            "position_embeddings.weight": stored["wpe.weight"],
+        }
         for suffix in _SUFFIXES:
             parameters[f"norm.{suffix}"] = stored[f"ln_f.{suffix}"]
         for number, suffix in itertools.product(range(layers), _SUFFIXES):
@@ -287,7 +301,7 @@ class GPT2(nn.Module):
                 tensor = stored[f"{stored_prefix}.{stored_name}.{suffix}"]
                 parameters[f"{prefix}.{name}.{suffix}"] = tensor
         base_parameters = {f"base_model.{name}": tensor for name, tensor in parameters.items()}
-        return base_parameters | {"lm_head.weight": parameters["word.weight"]}
+        return base_parameters | {"lm_head.weight": parameters["word_embeddings.weight"]}
 
 
 class _GPT2Base(nn.Module):
@@ -296,31 +310,32 @@ class _GPT2Base(nn.Module):
     def __init__(self, config: NetworkConfig) -> None:
         super().__init__()
         width = config.hidden_size
-        self.word = _Embedding(config.vocab_size, width)
-        self.position = _Embedding(config.max_position_embeddings, width)
+        self.word_embeddings = _Embedding(config.vocab_size, width)
+        self.position_embeddings = _Embedding(config.max_position_embeddings, width)
         inner_width = getattr(config, "intermediate_size", None) or 4 * width
-        self.blocks = _blocks(config, inner_width, causal=True)
+        self.blocks = _blocks(config, inner_width, is_gpt2=True)
         self.norm = nn.LayerNorm(width, config.layer_norm_eps)
 
     def forward(self, input_ids: torch.Tensor, **_: object) -> SimpleNamespace:
         """Returns ``last_hidden_state``, (B, T, d), of (B, T) ids.
 
-        Further arguments of `transformers` are accepted and ignored, ``attention_mask`` too.
+        Other arguments of `transformers`, including ``attention_mask``, are accepted and ignored.
         """
-        states = self.word(input_ids) + self.position.weight[: input_ids.shape[1]]
+        positions = self.position_embeddings.weight[: input_ids.shape[1]]
+        states = self.word_embeddings(input_ids) + positions
         for block in self.blocks:
             states = block(states, None)
         return SimpleNamespace(last_hidden_state=self.norm(states))
 
 
-def _blocks(config: NetworkConfig, inner_width: int, *, causal: bool) -> nn.ModuleList:
+def _blocks(config: NetworkConfig, inner_width: int, *, is_gpt2: bool) -> nn.ModuleList:
     return nn.ModuleList(
         Block(
             config.hidden_size,
             config.num_attention_heads,
             inner_width,
             config.layer_norm_eps,
-            causal=causal,
+            is_gpt2=is_gpt2,
         )
         for _ in range(config.num_hidden_layers)
     )

@@ -60,7 +60,7 @@ class SentenceTransformerEncoder(LoadedModel):
         for row, text in zip(vectors, encoded, strict=True):
             row[:] = text.vector
         truncated = np.array([text.is_truncated for text in encoded], dtype=bool)
-        return PackedTokens.from_texts(vectors, index, truncated)
+        return PackedTokens.from_text_vectors(vectors, index, truncated)
 
     def _compute(self, texts: list[str]) -> list["_EncodedText"]:
         computed = self._model.encode(
@@ -69,7 +69,7 @@ class SentenceTransformerEncoder(LoadedModel):
         vectors = computed.float().cpu().numpy()
         if not np.isfinite(vectors).all():
             raise MTMetricsError(
-                f"{self.described}: overflows in {self.dtype}; use dtype='float32'",
+                f"{self.description}: overflows in {self.dtype}; use dtype='float32'",
                 mentions=["dtype='float32'"],
             )
         limit = self._model.max_seq_length

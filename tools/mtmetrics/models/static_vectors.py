@@ -71,8 +71,10 @@ class StaticVectors:
         ]
         rows = np.concatenate([np.zeros(0, dtype=np.int64), *ids])
         vectors = self._vectors[rows].astype(np.float32)
-        words = [np.arange(len(row)) for row in ids]
-        return PackedTokens.from_tokens(vectors, ids, words, index, np.zeros(len(ids), dtype=bool))
+        positions = [np.arange(len(row)) for row in ids]
+        return PackedTokens.from_tokens(
+            vectors, ids, positions, index, np.zeros(len(ids), dtype=bool)
+        )
 
     def text_words(self, text: str, language: str | None = None) -> TextUnits:
         """Returns the words of a text that the table holds, as they are written in the text."""

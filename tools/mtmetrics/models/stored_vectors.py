@@ -70,4 +70,4 @@ class StoredVectors:
         for vector, text in zip(vectors, unique, strict=True):
             if text in self._rows:
                 vector[:] = self._vectors[self._rows[text]]
-        return PackedTokens.from_texts(vectors, index, np.zeros(len(unique), dtype=bool))
+        return PackedTokens.from_text_vectors(vectors, index, np.zeros(len(unique), dtype=bool))

@@ -185,8 +185,10 @@ class TokenEncoder:
     def encode_words(
         self, sentences: Sequence[Sequence[str]], language: Language = None
     ) -> PackedTokens:
-        """Encodes sentences that are split into words already, see `encode`. `PackedTokens.words`
-        are then positions among these words."""
+        """Encodes sentences that are split into words already, see `encode`.
+
+        The `word_positions` of the result are positions among these words.
+        """
         return self._encode([tuple(words) for words in sentences], language)
 
     def _encode(self, texts: Sequence[str | tuple[str, ...]], language: Language) -> PackedTokens:
@@ -241,11 +243,11 @@ class TokenEncoder:
         truncated = np.array([text.is_truncated for text in texts], dtype=bool)
         if self.level == "sentence":
             vectors = np.empty((len(texts), self.dim), dtype=np.float32)
-            return PackedTokens.from_texts(vectors, index, truncated)
+            return PackedTokens.from_text_vectors(vectors, index, truncated)
         ids = [text.token_ids for text in texts]
-        words = [text.words for text in texts]
+        word_positions = [text.word_positions for text in texts]
         vectors = np.empty((sum(map(len, ids)), self.dim), dtype=np.float32)
-        return PackedTokens.from_tokens(vectors, ids, words, index, truncated)
+        return PackedTokens.from_tokens(vectors, ids, word_positions, index, truncated)
 
     def _tokenise(self, keys: list[TextKey]) -> Iterator[EncodedText]:
         """Yields the texts without vectors, in order.
@@ -266,12 +268,12 @@ class TokenEncoder:
                 is_split_into_words=is_split,
             )
             for index, ids in enumerate(encoded["input_ids"]):
-                words = [-1 if word is None else word for word in encoded.word_ids(index)]
+                word_positions = [-1 if word is None else word for word in encoded.word_ids(index)]
                 is_truncated = bool(encoded.encodings[index].overflowing)
                 yield EncodedText(
                     vectors=no_vectors,
                     token_ids=np.array(ids, dtype=np.int64),
-                    words=np.array(words, dtype=np.int64),
+                    word_positions=np.array(word_positions, dtype=np.int64),
                     is_truncated=is_truncated,
                 )
 
@@ -294,7 +296,7 @@ class TokenEncoder:
                 rows[index][:, columns] = vectors
 
         self.counts.tokens += sum(len(text.token_ids) for text in texts)
-        self.counts.padded_tokens += self._network.run(keys, texts, self, write)
+        self.counts.padded_tokens += self._network.compute_vectors(keys, texts, self, write)
 
 
 def _max_length(tokenizer: Tokenizer, config: NetworkConfig) -> int:

@@ -138,14 +138,14 @@ def _require_mbart_type(folder: Path, config: NetworkConfig) -> None:
         )
 
 
-def _require_direction(described: str, folder: Path, lang_pair: str) -> None:
+def _require_direction(description: str, folder: Path, lang_pair: str) -> None:
     """Raises an error if the record of the training, in the model's folder, names another language
     pair: the translations would be in the wrong language."""
     trained_pair = (read_record(folder) or {}).get("lp")
     wanted_pair = "-".join(language_pair(lang_pair))
     if trained_pair not in (None, wanted_pair):
         raise InputError(
-            f"{described}: translates {trained_pair}, but {wanted_pair} is needed; name a model "
+            f"{description}: translates {trained_pair}, but {wanted_pair} is needed; name a model "
             "that was trained for it"
         )
 
@@ -225,7 +225,7 @@ class Translator(LoadedModel):
             positive("max_length", max_length)
         super().__init__("translation model", model, revision, {"batch_tokens": 2048} | run_options)
         self.lang_pair = lang_pair
-        _require_direction(self.described, self.folder, lang_pair)
+        _require_direction(self.description, self.folder, lang_pair)
         self.tokenizer, network = open_mbart(self.folder, lang_pair, self.dtype)
         self.beams = configured_beams(network) if beams is None else beams
         prefix = target_prefix(self.tokenizer, network.config.eos_token_id)

@@ -1,8 +1,8 @@
-"""Chooses options of a metric by a few judgements, and estimates the gain of the choice.
+"""Chooses options of a metric on a small set of human judgements, and estimates the gain.
 
-`tune` tries the values of one option after the other (`_Search.best`), and keeps the value whose
-scores agree best with people. The gain is measured by cross-validation: the judgements are cut into
-folds, and the segments of a fold are scored by options that were chosen on the others.
+`tune` tries the values of one option after the other (`_Search.choose_options`), and keeps the value
+whose scores agree best with people. The gain is measured by cross-validation: the judgements are split
+into folds, and the segments of a fold are scored with options that were chosen on the other folds.
 """
 
 import dataclasses
@@ -27,22 +27,25 @@ from mtmetrics.scorers.uscore import LEVELS
 from mtmetrics.statistics.correlation import COEFFICIENTS, SEED
 from mtmetrics.statistics.significance import resampled_counts, sample_correlations
 
-LEAST_JUDGEMENTS = 50
-# Stands for all layers of the encoder.
-ALL = "all"
+MIN_JUDGEMENTS = 50
+# Value of the option `layer` that stands for all layers of the encoder.
+ALL_LAYERS = "all"
 # Number of bootstrap resamples behind the interval of the gain.
 _RESAMPLES = 1000
-# A report shows at most so many values of one option.
-_MOST_SHOWN = 12
+# Highest number of values of one option in a report.
+_MAX_SHOWN = 12
 _LM_WEIGHTS = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5)
 
-# The value of an option; None stands for the value that the metric had before.
+# The value of an option; None stands for the value that the metric had before the tuning.
 Value = bool | int | float | str | None
 
 
 def _uscore_weights() -> list[str]:
-    """Values of UScore's option ``weights``: the parts of the word level in steps of a fifth, both
-    levels in steps of a tenth. Values without pseudo-references come first."""
+    """Returns values of UScore's option ``weights``.
+
+    The weights of the parts of the word level vary in steps of 0.2, the weights of the two levels in
+    steps of 0.1. Values without pseudo-references come first.
+    """
     texts = []
     for pseudo, lm, words in itertools.product(range(0, 11, 2), range(0, 11, 2), range(11)):
         wmd = 10 - pseudo - lm
@@ -63,7 +66,7 @@ def _uscore_weights() -> list[str]:
 # Metric -> option -> the values that are tried, one option after the other.
 _VALUES_TO_TRY: dict[str, dict[str, Sequence[Value]]] = {
     "xmoverscore": {
-        "layer": (ALL,),
+        "layer": (ALL_LAYERS,),
         "weights": ("uniform", "norm"),
         "pieces": ("words", "all"),
         "ngram": (1, 2),
@@ -73,23 +76,41 @@ _VALUES_TO_TRY: dict[str, dict[str, Sequence[Value]]] = {
         "variant": ("bertscore", "wmd"),
         "w1": (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.8, 1.2, 2.0, 4.5),
     },
-    "distilscore": {"layer": (ALL,)},
+    "distilscore": {"layer": (ALL_LAYERS,)},
     "uscore": {"weights": _uscore_weights()},
-    "bertr": {"layer": (ALL,), "special_tokens": (False, True)},
+    "bertr": {"layer": (ALL_LAYERS,), "special_tokens": (False, True)},
 }
 
 
+def default_values_to_try(metric: str) -> Mapping[str, Sequence[Value]]:
+    """Returns option -> the values to try if the user names none.
+
+    Args:
+        metric: a name of the metric.
+
+    Raises:
+        InputError: there is no such metric, or it has no default values.
+    """
+    name = find_metric(metric).name
+    if name not in _VALUES_TO_TRY:
+        raise InputError(
+            f"{metric}: has no values that are tried by default (only "
+            f"{', '.join(_VALUES_TO_TRY)} have); name some: OPTION=A,B"
+        )
+    return _VALUES_TO_TRY[name]
+
+
 @dataclasses.dataclass(frozen=True)
-class Step:
-    """The choice of one option.
+class OptionChoice:
+    """The choice of the value of one option.
 
     Attributes:
-        option: its name.
-        agreement: value -> the mean correlation over the files; NaN where it cannot be used.
+        option: the name of the option.
+        agreement: value -> the mean correlation over the files; NaN for a value that cannot be used.
         chosen: the value that was chosen.
         layers: empty, except for the option ``encoder`` when layers are tried too. Then it maps
-            each encoder to the layer at which it agrees best, or to None if that is the layer that
-            the metric has without a choice. `agreement` holds at this layer.
+            each encoder to the layer at which it agrees best, or to None for the metric's default
+            layer. `agreement` is that of the encoder at this layer.
     """
 
     option: str
@@ -111,29 +132,29 @@ class Tuning:
     """The chosen options, and their gain.
 
     Attributes:
-        metric: the metric as it was before.
+        metric: the metric before the tuning.
         tuned: the metric with the chosen options.
-        steps: the choices, on all judgements.
-        before: mean correlation over the files, of the scores of `metric`.
-        after: mean correlation over the files, of held-out scores. The options that score a
-            segment are chosen on the other folds, without that segment.
-        gain: the difference of `after` and `before`.
-        judgements: number of judged segments.
+        steps: the choices of the options, made on all judgements, in order.
+        before: mean correlation over the files of the scores of `metric`.
+        after: mean correlation over the files of held-out scores. The options that score a segment
+            are chosen on the other folds, without that segment.
+        gain: `after` minus `before`.
+        judgement_count: number of judged segments.
         folds: number of folds.
         coefficient: name of the correlation.
         side: the texts that the metric compares translations with, a value of the option
             ``against`` such as ``source``; None if the metric can compare with one side only.
-        signatures: of the tuned metric, one per file.
+        signatures: for each file, the line that says how the tuned metric was computed.
         unusable: ``OPTION=VALUE`` -> the reason why it cannot be used.
     """
 
     metric: MetricSpec
     tuned: MetricSpec
-    steps: list[Step]
+    steps: list[OptionChoice]
     before: float
     after: float
     gain: Gain
-    judgements: int
+    judgement_count: int
     folds: int
     coefficient: str
     side: str | None
@@ -143,7 +164,10 @@ class Tuning:
     @property
     def remarks(self) -> list[str]:
         """Lines on values that cannot be used, and on a gain that could be chance or a loss."""
-        remarks = [f"cannot be used: {value}: {reason}" for value, reason in self.unusable.items()]
+        remarks = [
+            f"cannot be used: {option_value}: {reason}"
+            for option_value, reason in self.unusable.items()
+        ]
         if self.tuned == self.metric:
             remarks.append("no option is better than what the metric had before")
         elif self.gain.high < 0:
@@ -152,7 +176,7 @@ class Tuning:
                 "metric had before"
             )
         elif np.isnan([self.gain.low, self.gain.high]).any():
-            remarks.append("the gain has no interval; more judgements would tell")
+            remarks.append("the gain has no interval; use more judgements")
         elif self.gain.low <= 0:
             remarks.append(
                 "the gain could be chance: its interval holds 0; more judgements would tell"
@@ -174,45 +198,49 @@ def tune(
     Once an option is chosen, it keeps its best value while the next options are tried.
 
     Args:
-        metric: to be tuned.
+        metric: the metric to tune.
         files: at least 50 judged segments in all.
         pool: loads the models.
         values_to_try: option -> the values to try, such as `default_values_to_try` returns. For
-            ``layer`` the one value `ALL` stands for all layers of the encoder. If both ``encoder``
-            and ``layer`` are named, each encoder is tried at every layer.
+            ``layer`` the single value `ALL_LAYERS` stands for all layers of the encoder. If both
+            ``encoder`` and ``layer`` are named, each encoder is tried at every layer.
         coefficient: a key of `mtmetrics.statistics.correlation.COEFFICIENTS`. The value with the
             highest mean of this correlation over the files is chosen.
-        folds: number of parts of the judgements. For each part all options are chosen again on the
-            other parts. Segments of one source are in one part.
+        folds: number of folds. For each fold, all options are chosen again on the other folds.
+            Segments of one source are in one fold.
 
     Raises:
-        InputError: too few judgements, or nothing can be tuned; or as `run_metrics`.
+        InputError: too few judgements, an option that the metric does not have, judgements or scores
+            without a correlation, or data that `run_metrics` refuses.
         ArtifactError: a model cannot be loaded.
     """
     choice("coefficient", coefficient, tuple(COEFFICIENTS))
-    # One mask per file: which of its segments have a judgement.
+    # For each file, the segments that have a judgement.
     masks = [np.isfinite(file.human) for file in files]
-    count = int(sum(mask.sum() for mask in masks))
-    if count < LEAST_JUDGEMENTS:
+    judgement_count = int(sum(mask.sum() for mask in masks))
+    if judgement_count < MIN_JUDGEMENTS:
         raise InputError(
-            f"{count} judged segments; at least {LEAST_JUDGEMENTS} are needed to tune a metric"
+            f"{judgement_count} judged segments; at least {MIN_JUDGEMENTS} are needed to tune a metric"
         )
-    if not 2 <= folds <= count:
+    if not 2 <= folds <= judgement_count:
         raise InputError(
-            f"folds {folds}: must be from 2 to the number of judgements, {count}", option="folds"
+            f"folds {folds}: must be from 2 to the number of judgements, {judgement_count}",
+            option="folds",
         )
     search = _Search(files, pool, coefficient)
-    values = search.values(metric, values_to_try)
-    human = [file.human[mask] for file, mask in zip(files, masks, strict=True)]
+    ordered_values = _in_step_order(metric, values_to_try)
+    judgements = _masked([file.human for file in files], masks)
     old_scores = _masked(search.scores(metric), masks)
-    for file, scores, judgements in zip(files, old_scores, human, strict=True):
-        if reason := COEFFICIENTS[coefficient](scores, judgements).reason:
+    for file, file_scores, file_judgements in zip(files, old_scores, judgements, strict=True):
+        if reason := COEFFICIENTS[coefficient](file_scores, file_judgements).reason:
             raise InputError(f"{file.file}: no agreement to tune by: {reason}")
-    tuned, steps = search.best(metric, values, masks)
-    held_out_scores = _masked(_held_out_scores(search, metric, values, masks, folds), masks)
-    before = _mean_correlation(old_scores, human, coefficient)
-    after = _mean_correlation(held_out_scores, human, coefficient)
-    interval = _gain_interval(old_scores, held_out_scores, human, coefficient)
+    tuned, steps = search.choose_options(metric, ordered_values, masks)
+    held_out_scores = _masked(_held_out_scores(search, metric, ordered_values, masks, folds), masks)
+    before = _mean_correlation(old_scores, judgements, coefficient)
+    after = _mean_correlation(held_out_scores, judgements, coefficient)
+    interval = _gain_interval(old_scores, held_out_scores, judgements, coefficient)
+    # The search may have computed the tuned scores from the parts of another run, which has another
+    # signature.
     tuned_runs = run_metrics([tuned], files, pool)
     return Tuning(
         metric=metric,
@@ -221,99 +249,47 @@ def tune(
         before=before,
         after=after,
         gain=Gain(after - before, *interval),
-        judgements=count,
+        judgement_count=judgement_count,
         folds=folds,
         coefficient=coefficient,
         side=_side(metric),
-        signatures=[systems[0].signature for systems in tuned_runs.results[tuned]],
+        signatures=[result.signature for [result] in tuned_runs.results[tuned]],
         unusable=search.unusable,
     )
 
 
 def _side(metric: MetricSpec) -> str | None:
-    """The side that a metric compares with, see `Tuning.side`."""
-    known_metric = find_metric(metric.metric)
-    if len(known_metric.sides) == 1:
+    """Returns the side that a metric compares with, see `Tuning.side`."""
+    description = find_metric(metric.metric)
+    if len(description.sides) == 1:
         return None
-    return known_metric.resolve_side(metric.preset, dict(metric.options))
+    return description.resolve_side(metric.preset, dict(metric.options))
 
 
-def _masked(values: Sequence[np.ndarray], masks: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Takes from each file the values of the segments of its mask."""
-    return [file_values[mask] for file_values, mask in zip(values, masks, strict=True)]
+def _in_step_order(
+    metric: MetricSpec, values_to_try: Mapping[str, Sequence[Value]]
+) -> dict[str, list[Value]]:
+    """Puts options in the order in which they are chosen: option -> the values to try.
 
-
-def _held_out_scores(
-    search: "_Search",
-    metric: MetricSpec,
-    values: Mapping[str, Sequence[Value]],
-    masks: Sequence[np.ndarray],
-    folds: int,
-) -> list[np.ndarray]:
-    """Scores all segments with options that were chosen without them: those of a fold by options
-    that were chosen on the other folds.
-
-    Args:
-        search: has the scores.
-        metric: the metric as it was before.
-        values: option -> the values to try.
-        masks: one mask per file: which of its segments have a judgement.
-        folds: number of folds.
-
-    Returns:
-        For each file the (n,) scores of its segments, standardised per fold.
-    """
-    folds_of_files = _folds(search.files, folds)
-    held_out = [np.empty(len(file)) for file in search.files]
-    for fold in range(folds):
-        # The judged segments of the other folds decide.
-        training_masks = [
-            mask & (file_folds != fold)
-            for mask, file_folds in zip(masks, folds_of_files, strict=True)
-        ]
-        chosen, _ = search.best(metric, values, training_masks)
-        for file_number, scores in enumerate(search.scores(chosen)):
-            # The folds may have different options, whose scores are on different scales.
-            standardised = (scores - scores.mean()) / (scores.std() or 1.0)
-            in_fold = folds_of_files[file_number] == fold
-            held_out[file_number][in_fold] = standardised[in_fold]
-    return held_out
-
-
-def _mean_correlation(
-    scores: Sequence[np.ndarray],
-    human: Sequence[np.ndarray],
-    coefficient: str,
-) -> float:
-    """The mean over files of the correlation of scores with judgements."""
-    correlate = COEFFICIENTS[coefficient]
-    correlations = [
-        correlate(file_scores, judgements).value
-        for file_scores, judgements in zip(scores, human, strict=True)
-    ]
-    return float(np.mean(correlations))
-
-
-def default_values_to_try(metric: str) -> Mapping[str, Sequence[Value]]:
-    """The values that are tried where the user names none: option -> values.
-
-    Args:
-        metric: a name of the metric.
+    A layer belongs to an encoder, so the layer is chosen right after the encoder.
 
     Raises:
-        InputError: there is no such metric, or the user must name the values.
+        InputError: the metric has no such option.
     """
-    name = find_metric(metric).name
-    if name not in _VALUES_TO_TRY:
-        raise InputError(
-            f"{metric}: has no values that are tried by default (only "
-            f"{', '.join(_VALUES_TO_TRY)} have); name some: OPTION=A,B"
-        )
-    return _VALUES_TO_TRY[name]
+    options = find_metric(metric.metric).settings_class().options()
+    for option in values_to_try:
+        if option not in options:
+            names = ", ".join(options) or "none"
+            raise InputError(f"{metric.metric} has no option {option!r}; there are: {names}")
+    values = {option: list(option_values) for option, option_values in values_to_try.items()}
+    if "encoder" not in values:
+        return values
+    encoder_first = {option: values[option] for option in ("encoder", "layer") if option in values}
+    return encoder_first | values
 
 
 class _Search:
-    """The search for the best options; the scores of a metric with some options are computed once.
+    """Searches for the best options. The scores of a metric with some options are computed once.
 
     Attributes:
         files: the judged segments.
@@ -325,35 +301,15 @@ class _Search:
         self.unusable: dict[str, str] = {}
         self._pool = pool
         self._coefficient = coefficient
-        # The runs by metric. The metric stands without the options that only weigh the parts of a
-        # score, so metrics that differ in these alone share a run.
+        # Metric -> its run. The key leaves out options that only weight the parts of a score, so
+        # metrics that differ in these alone share a run.
         self._runs: dict[MetricSpec, MetricRuns] = {}
-        # The scores by metric; None if it cannot be used.
+        # Metric -> its scores; None if it cannot be used.
         self._scores: dict[MetricSpec, list[np.ndarray] | None] = {}
-        # The reason by metric, for each metric that cannot be used.
+        # Metric that cannot be used -> the reason.
         self._problems: dict[MetricSpec, str] = {}
-        # Number of the encoder's layers by metric.
+        # Metric -> number of its encoder's layers.
         self._depths: dict[MetricSpec, int] = {}
-
-    def values(
-        self, metric: MetricSpec, values_to_try: Mapping[str, Sequence[Value]]
-    ) -> dict[str, list[Value]]:
-        """Puts the values to try in the order of the steps: option -> values. A layer belongs to an
-        encoder, so it is chosen after that.
-
-        Raises:
-            InputError: the metric has no such option.
-        """
-        options = find_metric(metric.metric).settings_class().options()
-        for option in values_to_try:
-            if option not in options:
-                names = ", ".join(options) or "none"
-                raise InputError(f"{metric.metric} has no option {option!r}; there are: {names}")
-        values = {option: list(option_values) for option, option_values in values_to_try.items()}
-        if "encoder" not in values:
-            return values
-        first = {option: values[option] for option in ("encoder", "layer") if option in values}
-        return first | values
 
     def scores(self, metric: MetricSpec) -> list[np.ndarray]:
         """Returns for each file the (n,) scores of its segments; an InputError if the metric cannot
@@ -363,61 +319,68 @@ class _Search:
             raise InputError(f"{metric}: cannot be used on this data")
         return scores
 
-    def best(
+    def choose_options(
         self,
         metric: MetricSpec,
         values: Mapping[str, Sequence[Value]],
         masks: Sequence[np.ndarray],
-    ) -> tuple[MetricSpec, list[Step]]:
+    ) -> tuple[MetricSpec, list[OptionChoice]]:
         """Chooses the options that agree best with people, one after the other.
 
         Args:
-            metric: the metric as it was before.
+            metric: the metric before the tuning.
             values: option -> the values to try.
-            masks: one mask per file: the segments that the choice is made on.
+            masks: for each file, the segments that the choice is made on.
 
         Returns:
             The metric with the chosen options, and the choices.
         """
-        # Raises if the metric cannot be run even without a choice: then no value could be.
+        # Raises if the unchanged metric cannot be run: then no value could be.
         self.scores(metric)
         steps = []
         for option, option_values in values.items():
-            tries_layers = option == "encoder" and "layer" in values
             candidates = self._candidates(metric, option, option_values)
+            tries_layers = option == "encoder" and "layer" in values
             agreement: dict[Value, float] = {}
-            layers: dict[Value, Value] = {}
+            best_layers: dict[Value, Value] = {}
             for value, candidate in candidates.items():
-                # Layer -> the agreement there; None is the layer that the candidate has already.
-                at_layers: dict[Value, float] = {None: self._agreement(candidate, masks)}
-                if tries_layers:
-                    specs = self._candidates(candidate, "layer", values["layer"])
-                    at_layers = {
-                        layer: self._agreement(spec, masks) for layer, spec in specs.items()
-                    }
-                layers[value] = _best(at_layers)
-                agreement[value] = at_layers[layers[value]]
-                self._note_problems(option, value, candidate, at_layers)
+                layer_values = values["layer"] if tries_layers else []
+                agreement_by_layer = self._agreement_by_layer(candidate, layer_values, masks)
+                best_layer = _best(agreement_by_layer)
+                best_layers[value] = best_layer
+                agreement[value] = agreement_by_layer[best_layer]
+                self._note_problems(option, value, candidate, agreement_by_layer)
             chosen = _best(agreement)
+            steps.append(
+                OptionChoice(option, agreement, chosen, best_layers if tries_layers else {})
+            )
             # Sets the encoder without its best layer: the next step tries the same layers, and
-            # chooses that one as a step of its own.
+            # chooses the layer.
             metric = candidates[chosen]
-            steps.append(Step(option, agreement, chosen, layers if tries_layers else {}))
         return metric, steps
 
     def _candidates(
         self, metric: MetricSpec, option: str, values: Sequence[Value]
     ) -> dict[Value, MetricSpec]:
-        """Returns the metric with each value of an option, by value; by None, the metric as it is."""
-        if option == "layer" and values == [ALL]:
+        """Maps each value of an option to the metric with that value, and None to the unchanged
+        metric."""
+        if option == "layer" and values == [ALL_LAYERS]:
             values = range(1, self._depth(metric) + 1)
         return {None: metric} | {value: metric.having(**{option: value}) for value in values}
 
+    def _agreement_by_layer(
+        self, metric: MetricSpec, layers: Sequence[Value], masks: Sequence[np.ndarray]
+    ) -> dict[Value, float]:
+        """Maps each layer to the agreement of the metric at that layer, and None to the agreement of
+        the unchanged metric."""
+        candidates = self._candidates(metric, "layer", layers)
+        return {layer: self._agreement(spec, masks) for layer, spec in candidates.items()}
+
     def _depth(self, metric: MetricSpec) -> int:
-        """The number of layers of a metric's encoder; 0 where these cannot be chosen, or the
+        """Returns the number of layers of a metric's encoder; 0 if a layer cannot be chosen, or the
         encoder cannot be loaded."""
         if metric not in self._depths:
-            # The layer, or a map for it, may not suit the encoder.
+            # The layer, or a remapping that was fitted for it, may not suit the encoder.
             options = {name: value for name, value in metric.options if name != "layer"}
             options |= find_metric(metric.metric).scorer_class().options_without_pair(options)
             without_layer = dataclasses.replace(metric, options=tuple(options.items()))
@@ -425,7 +388,7 @@ class _Search:
                 scorer = without_layer.load(self._pool, self.files[0].lang_pair)
                 self._depths[metric] = scorer.encoder_depth or 0
             except (InputError, ArtifactError):
-                # The user reads this error when the metric itself is tried.
+                # The error is reported when the metric itself is tried.
                 self._depths[metric] = 0
         return self._depths[metric]
 
@@ -434,22 +397,22 @@ class _Search:
         option: str,
         value: Value,
         candidate: MetricSpec,
-        at_layers: Mapping[Value, float],
+        agreement_by_layer: Mapping[Value, float],
     ) -> None:
-        """Records in `unusable` why a value cannot be used, or an encoder at some layer.
+        """Records in `unusable` why a value cannot be used, or cannot be used at some layer.
 
         Args:
             option: the option.
             value: its value.
             candidate: the metric with this value.
-            at_layers: the layers at which it was tried -> its agreement.
+            agreement_by_layer: see `_agreement_by_layer`.
         """
         reasons: dict[Value, str] = {}
-        for layer in at_layers:
+        for layer in agreement_by_layer:
             spec = candidate if layer is None else candidate.having(layer=layer)
             if spec in self._problems:
                 reasons[layer] = self._problems[spec]
-        if value is not None and reasons and np.isnan([*at_layers.values()]).all():
+        if value is not None and reasons and np.isnan([*agreement_by_layer.values()]).all():
             self.unusable[f"{option}={value}"] = next(iter(reasons.values()))
             return
         for layer, reason in reasons.items():
@@ -458,13 +421,13 @@ class _Search:
                 self.unusable[name] = reason
 
     def _agreement(self, metric: MetricSpec, masks: Sequence[np.ndarray]) -> float:
-        """The mean correlation over the files, of the segments of the masks; NaN where the metric
-        cannot be used."""
+        """Returns the mean correlation over the files on the segments where the masks are true; NaN if
+        the metric cannot be used."""
         scores = self._scores_if_usable(metric)
         if scores is None:
             return np.nan
-        human = _masked([file.human for file in self.files], masks)
-        return _mean_correlation(_masked(scores, masks), human, self._coefficient)
+        judgements = _masked([file.human for file in self.files], masks)
+        return _mean_correlation(_masked(scores, masks), judgements, self._coefficient)
 
     def _scores_if_usable(self, metric: MetricSpec) -> list[np.ndarray] | None:
         """Returns for each file the (n,) scores of its segments; None if the options do not go
@@ -473,7 +436,7 @@ class _Search:
             try:
                 self._scores[metric] = self._compute_scores(metric)
             except (InputError, ArtifactError) as error:
-                # The first metric is that of the user, without a choice.
+                # The first metric is the user's metric, before any choice.
                 if not self._scores:
                     raise
                 self._scores[metric] = None
@@ -481,16 +444,19 @@ class _Search:
         return self._scores[metric]
 
     def _compute_scores(self, metric: MetricSpec) -> list[np.ndarray]:
-        """Computes for each file the (n,) scores of its segments. Metrics that only weigh parts
-        differently share one run."""
+        """Computes for each file the (n,) scores of its segments. Metrics that only weight the parts
+        of the score differently share one run."""
         options = find_metric(metric.metric).settings_class().options()
-        # Options such as `lm_weight`, from which a score follows without running a model again.
-        weighing = {name for name, field in options.items() if field.metadata["weighs"]}
-        other_options = tuple(pair for pair in metric.options if pair[0] not in weighing)
+        # Options such as `lm_weight`: the score follows from its parts, no model has to run again.
+        weight_options = {name for name, field in options.items() if field.metadata["weighs"]}
+        other_options = tuple(
+            (name, value) for name, value in metric.options if name not in weight_options
+        )
         without_weights = dataclasses.replace(metric, options=other_options)
         if without_weights not in self._runs:
             self._runs[without_weights] = run_metrics([without_weights], self.files, self._pool)
-        results = [systems[0] for systems in self._runs[without_weights].results[without_weights]]
+        # Each judged file has one system.
+        results = [result for [result] in self._runs[without_weights].results[without_weights]]
         if metric == without_weights:
             return [result.segments for result in results]
         scores = []
@@ -501,7 +467,7 @@ class _Search:
 
 
 def _best(agreement: Mapping[Value, float]) -> Value:
-    """The value of the highest agreement; of equal ones the first, which changes least."""
+    """Returns the value with the highest agreement; on ties the first, the smallest change."""
 
     def rank(value: Value) -> float:
         return -np.inf if np.isnan(agreement[value]) else round(agreement[value], 6)
@@ -509,9 +475,66 @@ def _best(agreement: Mapping[Value, float]) -> Value:
     return max(agreement, key=rank)
 
 
-def _folds(files: Sequence[Judged], folds: int) -> list[np.ndarray]:
-    """Draws the folds: for each file the (n,) numbers of its segments' folds. Segments of one source
-    share a fold."""
+def _masked(values: Sequence[np.ndarray], masks: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Returns, for each file, the values of the segments where its mask is true."""
+    return [file_values[mask] for file_values, mask in zip(values, masks, strict=True)]
+
+
+def _mean_correlation(
+    scores: Sequence[np.ndarray],
+    judgements: Sequence[np.ndarray],
+    coefficient: str,
+) -> float:
+    """Returns the correlation of scores with judgements, averaged over the files."""
+    correlate = COEFFICIENTS[coefficient]
+    correlations = [
+        correlate(file_scores, file_judgements).value
+        for file_scores, file_judgements in zip(scores, judgements, strict=True)
+    ]
+    return float(np.mean(correlations))
+
+
+def _held_out_scores(
+    search: "_Search",
+    metric: MetricSpec,
+    values: Mapping[str, Sequence[Value]],
+    masks: Sequence[np.ndarray],
+    folds: int,
+) -> list[np.ndarray]:
+    """Scores all segments with options that were chosen without them, on the other folds.
+
+    Args:
+        search: computes the scores.
+        metric: the metric before the tuning.
+        values: option -> the values to try.
+        masks: for each file, the segments that have a judgement.
+        folds: number of folds.
+
+    Returns:
+        For each file the (n,) scores of its segments, standardised per fold.
+    """
+    fold_numbers = _draw_folds(search.files, folds)
+    held_out = [np.empty(len(file)) for file in search.files]
+    for fold in range(folds):
+        # The options are chosen on the judged segments of the other folds.
+        training_masks = [
+            mask & (numbers != fold) for mask, numbers in zip(masks, fold_numbers, strict=True)
+        ]
+        chosen, _ = search.choose_options(metric, values, training_masks)
+        for file_number, scores in enumerate(search.scores(chosen)):
+            # The folds may have different options, whose scores are on different scales.
+            standardised = (scores - scores.mean()) / (scores.std() or 1.0)
+            in_fold = fold_numbers[file_number] == fold
+            held_out[file_number][in_fold] = standardised[in_fold]
+    return held_out
+
+
+def _draw_folds(files: Sequence[Judged], folds: int) -> list[np.ndarray]:
+    """Draws a fold for each segment. Segments of one source share a fold.
+
+    Returns:
+        For each file the (n,) fold numbers of its segments.
+    """
     sources = [[str(source) for source in file.sources] for file in files]
     distinct = list(dict.fromkeys(itertools.chain.from_iterable(sources)))
     order = np.random.default_rng(SEED).permutation(len(distinct))
@@ -524,17 +547,17 @@ def _folds(files: Sequence[Judged], folds: int) -> list[np.ndarray]:
 def _gain_interval(
     old_scores: Sequence[np.ndarray],
     held_out_scores: Sequence[np.ndarray],
-    human: Sequence[np.ndarray],
+    judgements: Sequence[np.ndarray],
     coefficient: str,
 ) -> tuple[float, float]:
-    """The ends of the 95 % percentile bootstrap interval of the gain of the held-out scores over the
-    old ones, mean over the files."""
+    """Returns the ends of the 95 % percentile bootstrap interval of the gain of the held-out scores
+    over the old scores, averaged over the files."""
     gains = []
-    for old, held_out, judgements in zip(old_scores, held_out_scores, human, strict=True):
+    for old, held_out, human in zip(old_scores, held_out_scores, judgements, strict=True):
         file_gains = [
-            sample_correlations(coefficient, held_out, judgements, counts)
-            - sample_correlations(coefficient, old, judgements, counts)
-            for counts in resampled_counts(_RESAMPLES, len(judgements), SEED)
+            sample_correlations(coefficient, held_out, human, counts)
+            - sample_correlations(coefficient, old, human, counts)
+            for counts in resampled_counts(_RESAMPLES, len(human), SEED)
         ]
         gains.append(np.concatenate(file_gains))
     low, high = np.nanquantile(np.mean(gains, axis=0), (0.025, 0.975))
@@ -542,7 +565,7 @@ def _gain_interval(
 
 
 def report_tuning(tuning: Tuning) -> Report:
-    """A table of the values that were tried, with the gain under it."""
+    """Reports the values that were tried in a table, with the gain under it."""
     rows = [["option", "value", tuning.coefficient, ""]]
     for step in tuning.steps:
         for value in _shown_values(step):
@@ -554,42 +577,41 @@ def report_tuning(tuning: Tuning) -> Report:
     return Report(_document(tuning), [Grid(rows, (2,)), gain_line(tuning)])
 
 
-def _shown_values(step: Step) -> list[Value]:
-    """The values that a report shows: all that can be used.
+def _shown_values(step: OptionChoice) -> list[Value]:
+    """Returns the values that a report shows: all usable values.
 
-    If there are too many, only the best ones are shown; of values that agree equally well, the
-    first.
+    If there are more than `_MAX_SHOWN`, these are the best values; of values that agree equally well,
+    the first.
     """
     usable = {
         value: agreement for value, agreement in step.agreement.items() if not np.isnan(agreement)
     }
-    if len(usable) <= _MOST_SHOWN:
+    if len(usable) <= _MAX_SHOWN:
         return list(usable)
-    # Reversed, so that the first of equal values is the last to be written.
-    value_of_agreement = {
-        round(agreement, 6): value for value, agreement in reversed(usable.items())
-    }
-    highest = sorted(value_of_agreement, reverse=True)[:_MOST_SHOWN]
-    return [value_of_agreement[agreement] for agreement in highest]
+    first_values: dict[float, Value] = {}
+    for value, agreement in usable.items():
+        first_values.setdefault(round(agreement, 6), value)
+    highest = sorted(first_values, reverse=True)[:_MAX_SHOWN]
+    return [first_values[agreement] for agreement in highest]
 
 
 def gain_line(tuning: Tuning) -> str:
-    """One line on the gain on segments that had no part in the choice."""
+    """Returns one line about the gain on held-out segments."""
     gain, low, high = (f"{value:+.3f}" for value in tuning.gain)
     return (
-        f"{tuning.metric} on {tuning.judgements} judgements, {tuning.folds}-fold "
+        f"{tuning.metric} on {tuning.judgement_count} judgements, {tuning.folds}-fold "
         f"cross-validation: {tuning.coefficient} {decimals(tuning.before)} before, "
         f"{decimals(tuning.after)} tuned, gain {gain} [{low}, {high}]"
     )
 
 
 def _document(tuning: Tuning) -> dict[str, object]:
-    """The tuning as plain data."""
+    """Returns the tuning as plain data."""
     return {
         "metric": str(tuning.metric),
         "tuned": str(tuning.tuned),
         "coefficient": tuning.coefficient,
-        "judgements": tuning.judgements,
+        "judgements": tuning.judgement_count,
         "folds": tuning.folds,
         "before": tuning.before,
         "after": tuning.after,
@@ -599,8 +621,8 @@ def _document(tuning: Tuning) -> dict[str, object]:
     }
 
 
-def _step_document(step: Step, coefficient: str) -> dict[str, object]:
-    """The choice of an option as plain data."""
+def _step_document(step: OptionChoice, coefficient: str) -> dict[str, object]:
+    """Returns the choice of an option as plain data."""
     tried = []
     for value, agreement in step.agreement.items():
         entry: dict[str, Value] = {
@@ -614,23 +636,25 @@ def _step_document(step: Step, coefficient: str) -> dict[str, object]:
 
 
 def write_preset(tuning: Tuning, folder: str | Path, *, overwrite: bool = False) -> None:
-    """Writes ``preset.toml``, a preset that extends the preset of the metric by the chosen options,
-    and ``tuning.json``, the tuning as plain data.
+    """Writes the chosen options as a preset.
+
+    The folder has ``preset.toml``, which extends the preset of the metric by the chosen options, and
+    ``tuning.json``, the tuning as plain data.
 
     Args:
         tuning: the chosen options.
         folder: the folder to make.
-        overwrite: whether a folder that exists is replaced.
+        overwrite: whether an existing folder is replaced.
 
     Raises:
-        InputError: there is such a folder already.
+        InputError: the folder exists already.
     """
     spec = tuning.metric
     preset_header = extending(spec.metric, spec.preset, gain_line(tuning))
     tables: dict[str, dict[str, object]] = {}
     if tuning.side is not None:
         tables["score"] = {"against": tuning.side}
-    # The side stands in the table before; SentSim's `setting` is another name of it.
+    # The side is in the table [score] already; SentSim's `setting` is another name for it.
     tables["options"] = {
         name: value for name, value in tuning.tuned.options if name not in ("against", "setting")
     }

@@ -65,8 +65,8 @@ class _ReadTokens:
 
     def __init__(self, packed: PackedTokens, *, with_special_tokens: bool) -> None:
         self.packed = packed
-        piece_rows = np.flatnonzero(packed.words >= 0)
-        self._rows = np.arange(len(packed.words)) if with_special_tokens else piece_rows
+        piece_rows = np.flatnonzero(packed.word_positions >= 0)
+        self._rows = np.arange(len(packed.word_positions)) if with_special_tokens else piece_rows
         self._bounds = np.searchsorted(self._rows, packed.offsets)
         self.lengths = np.diff(self._bounds)
         self.piece_counts = np.diff(np.searchsorted(piece_rows, packed.offsets))
@@ -74,7 +74,7 @@ class _ReadTokens:
     def piece_positions(self, text_index: int) -> np.ndarray:
         """Returns the positions of the word pieces among the tokens that the network reads from a
         text."""
-        return np.flatnonzero(self.packed.words[self._rows_of(text_index)] >= 0)
+        return np.flatnonzero(self.packed.word_positions[self._rows_of(text_index)] >= 0)
 
     def _rows_of(self, text_index: int) -> np.ndarray:
         """Returns the rows of `packed` that the network reads for a text."""

@@ -267,7 +267,7 @@ class SentSim(WordScorer):
             )
             return scores.f1
         # The published code computes its distances without special tokens.
-        x, y = x.select(x.words >= 0), y.select(y.words >= 0)
+        x, y = x.select(x.word_positions >= 0), y.select(y.word_positions >= 0)
         if self.normalize_vectors:
             x, y = x.normalized(), y.normalized()
         if name == "smd":

@@ -371,11 +371,6 @@ class XMoverScore(WordScorer):
             return length_normalised(means, lengths), truncated
         return means, truncated
 
-    def encode_ngrams(self, texts: Sequence[str], role: Role) -> PackedTokens:
-        """Encodes texts, and builds their packed n-grams, ready to be matched."""
-        encoder, language = self._word_encoder(role), self._language(role)
-        return self.build_ngrams(encoder.encode(texts, language), role)
-
     def _word_encoder(self, role: Role) -> WordEncoder:
         encoder = self.encoder if role == "source" else self.target_encoder
         # The types cannot express that with ``mover`` both encoders are word encoders.
@@ -430,12 +425,14 @@ class XMoverScore(WordScorer):
         for index, text in enumerate(texts):
             text_words = encoder.text_words(text, language)
             tokens = encoded.take(slice(index, index + 1))
-            # `words` now holds the index of each token's word in `text_words`.
-            tokens = dataclasses.replace(tokens, words=text_words.positions)
+            # `word_positions` now holds the index of each token's word in `text_words`.
+            tokens = dataclasses.replace(tokens, word_positions=text_words.positions)
             if not text.strip():
-                tokens = tokens.select(np.zeros(len(tokens.words), dtype=bool))
+                tokens = tokens.select(np.zeros(len(tokens.word_positions), dtype=bool))
             kept_tokens = self._filter(tokens, role)
-            units = ngram_units(text_words, kept_tokens.words, kept_tokens.weights, self.ngram)
+            units = ngram_units(
+                text_words, kept_tokens.word_positions, kept_tokens.weights, self.ngram
+            )
             yield self._ngrams_from_kept_tokens(kept_tokens, role), units
 
     def evidence(

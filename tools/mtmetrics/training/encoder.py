@@ -1,7 +1,7 @@
-"""Trains one small multilingual encoder from a large one and parallel text.
+"""Trains a small multilingual encoder, the student, from a large one and parallel text.
 
-`train_encoder` cuts the vocabulary and the layers of the large encoder, its original, and trains the
-rest by `mtmetrics.training.objective.Distillation`; `evaluate` judges it at every evaluation.
+`train_encoder` cuts the vocabulary and the layers of the large encoder, the original, and trains the
+rest by `mtmetrics.training.objective.Distillation`. `evaluate` measures the student during training.
 """
 
 import copy
@@ -37,7 +37,7 @@ from mtmetrics.training.trainers import (
 if TYPE_CHECKING:
     from transformers import BertModel, PreTrainedTokenizerFast
 
-# Texts that are encoded together in an evaluation.
+# Number of texts that are encoded together in an evaluation.
 _TEXTS_PER_BATCH = 64
 
 
@@ -54,26 +54,31 @@ def train_encoder(
     """Cuts a multilingual encoder to the languages of parallel text, trains it, and writes its
     folder.
 
-    The student has the lowest layers of the original, and the pieces that the text needs
-    (`vocabulary.cut_tokenizers`). The frozen original reads the English sides. It teaches the
-    student which vectors the pieces of both sides have (`objective.Distillation`). The folder has a
-    tokenizer of its own for English.
+    The student has the lowest layers of the original, and the subwords that the text needs
+    (`vocabulary.cut_tokenizers`). The frozen original is the teacher: it reads the English sides, and
+    its vectors are the goals of the tokens of both sides (`objective.Distillation`). The folder has a
+    separate tokenizer for English.
 
     Args:
-        run: see `mtmetrics.training.run`, as for `config`.
-        text: see `corpus.read_distillation`, as for `judged`. Each file's name begins with its
+        run: the folder, seed and device of the training, see `mtmetrics.training.run`.
+        text: the parallel text, see `corpus.read_distillation`. The name of each file begins with its
             language pair; one side is English, e.g. ``de-en.jsonl.gz``.
-        begin: a multilingual encoder of the BERT architecture with a Unigram vocabulary, such as
-            intfloat/multilingual-e5-small.
-        outputs: files of outputs of systems with their references, see `labels.read_outputs`. Those
-            of judged sources are left out.
-        student: an encoder that an earlier call made of the same original. It is trained further, in
+        begin: the original: a multilingual encoder of the BERT architecture with a Unigram vocabulary,
+            such as intfloat/multilingual-e5-small.
+        judged: files of judged segments for the evaluation, see `corpus.read_distillation`.
+        outputs: files of outputs of translation systems with their references, see
+            `labels.read_outputs`. Outputs of judged sources are left out.
+        student: an encoder that an earlier call made from the same original. It is trained further, in
             place of the original's lowest layers.
+        config: the options of the training.
+
+    Returns:
+        The folder of the student.
 
     Raises:
-        InputError: a pair without English, another architecture, or fewer layers than are asked
-            for.
-        MTMetricsError: the training diverged, or as all trainings.
+        InputError: a language pair without English, an original of another architecture, or one with
+            too few layers.
+        MTMetricsError: the loss or a weight is not finite, or a checkpoint cannot be written.
     """
     folder = model_folder(begin)
     student_folder = None if student is None else model_folder(student)
@@ -126,8 +131,10 @@ def _outputs_by_pair(
     files: Sequence[str | Path],
     tests: Sequence[Judged],
 ) -> dict[str, list[list[labels.Output]]]:
-    """Reads outputs: language pair -> for each source its outputs, without sources of the judged
-    segments."""
+    """Reads outputs of translation systems: language pair -> for each source its outputs.
+
+    Sources of the judged segments are left out.
+    """
     judged_sources = {corpus.text_key(text) for segments in tests for text in segments.sources}
     by_source: dict[tuple[str, str], list[labels.Output]] = {}
     for output in labels.read_outputs(files) if files else []:
@@ -144,28 +151,30 @@ def _load_original(
     folder: Path,
     config: EncoderConfig,
 ) -> "tuple[PreTrainedTokenizerFast, BertModel]":
-    """The tokenizer and the network of the original, without dropout.
+    """Loads the tokenizer and the network of the original, and turns dropout off.
 
     Args:
         begin: the original as the user named it.
-        folder: the folder where it lies.
-        config: names the layers that are needed of it.
+        folder: its folder.
+        config: the options of the training, with the layers that the original must have.
     """
     from transformers import AutoConfig
 
-    about = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-    if about.model_type != "bert":
+    model_config = AutoConfig.from_pretrained(
+        folder, local_files_only=True, trust_remote_code=False
+    )
+    if model_config.model_type != "bert":
         raise InputError(
-            f"{begin}: an encoder of the BERT architecture is needed, this is {about.model_type}"
+            f"{begin}: an encoder of the BERT architecture is needed, this is "
+            f"{model_config.model_type}"
         )
+    depth = model_config.num_hidden_layers
     for option in ("layers", "target_layer"):
-        number = getattr(config, option)
-        if number > about.num_hidden_layers:
-            raise InputError(
-                f"{option} {number}: {begin} has the layers 1 to {about.num_hidden_layers}"
-            )
+        layer = getattr(config, option)
+        if layer > depth:
+            raise InputError(f"{option} {layer}: {begin} has the layers 1 to {depth}")
     tokenizer, network = pretrained("BertModel", folder, torch.float32)
-    network.pooler = None  # no part of token vectors or their mean
+    network.pooler = None  # token vectors and their mean do not depend on it
     for module in network.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0
@@ -176,7 +185,7 @@ def _load_original(
 
 
 def _into_english(pairs: Sequence[corpus.Pair]) -> list[corpus.Pair]:
-    """The pairs with English as their target; sides are exchanged where it is the source."""
+    """Makes English the target of all pairs. Swaps the sides of pairs with an English source."""
     into_english = []
     for pair in pairs:
         # The group of word pairs has an ending: de-en.words.
@@ -196,7 +205,7 @@ def _into_english(pairs: Sequence[corpus.Pair]) -> list[corpus.Pair]:
 
 
 def _texts_by_language(pairs: Sequence[corpus.Pair]) -> dict[str, list[str]]:
-    """Distinct texts of every language, in order of first appearance."""
+    """Returns language -> its distinct texts, in order of first appearance."""
     texts: dict[str, dict[str, None]] = {"en": {}}
     for pair in pairs:
         texts["en"][pair.target] = None
@@ -209,13 +218,13 @@ def _with_vocabulary(
     tokenizer: "PreTrainedTokenizerFast",
     original_tokenizer: "PreTrainedTokenizerFast",
 ) -> "BertModel":
-    """Cuts the word vectors of a network to those of the pieces of `tokenizer`, in place, and
-    returns the network."""
+    """Cuts the embeddings of a network to the vocabulary of `tokenizer`, in place. Returns the
+    network."""
     rows = torch.from_numpy(vocabulary.original_numbers(tokenizer, original_tokenizer))
     vectors = original.embeddings.word_embeddings.weight.detach()[rows].clone()
-    table = torch.nn.Embedding(*vectors.shape, padding_idx=tokenizer.pad_token_id)
-    table.weight = torch.nn.Parameter(vectors)
-    original.embeddings.word_embeddings = table
+    embeddings = torch.nn.Embedding(*vectors.shape, padding_idx=tokenizer.pad_token_id)
+    embeddings.weight = torch.nn.Parameter(vectors)
+    original.embeddings.word_embeddings = embeddings
     original.config.vocab_size = len(tokenizer)
     for name in ("pad", "bos", "eos"):
         setattr(original.config, f"{name}_token_id", getattr(tokenizer, f"{name}_token_id"))
@@ -231,8 +240,8 @@ def _trainer(
     data: corpus.DistillationText,
     outputs: Mapping[str, Sequence[Sequence[labels.Output]]],
 ) -> Judging:
-    """The trainer of a student, which evaluates on held-back pairs and judged segments. Word vectors
-    have a learning rate of their own."""
+    """Makes the trainer of a student. It evaluates on held-back pairs and judged segments. Word
+    embeddings have a separate learning rate."""
     from transformers import set_seed
 
     class PairTrainer(Judging, planned_trainer()):
@@ -247,15 +256,17 @@ def _trainer(
             return judgement
 
     set_seed(run.seed)
-    names = np.array([pair.group for pair in data.held])
-    # One batch per language pair.
-    held_plan = [np.flatnonzero(names == name) for name in np.unique(names)]
+    # The held-back pairs of each group are one batch.
+    groups_of_held = np.array([pair.group for pair in data.held])
+    held_plan = [np.flatnonzero(groups_of_held == group) for group in np.unique(groups_of_held)]
     held_back = SentenceBatches(held_plan, data.held, tokenizers, config.max_pieces, run.seed)
     word_vectors = student.embeddings.word_embeddings.weight
     other_weights = [values for values in student.parameters() if values is not word_vectors]
-    groups = decay_groups(other_weights, config.weight_decay, lr=config.learning_rate)
+    parameter_groups = decay_groups(other_weights, config.weight_decay, lr=config.learning_rate)
     if config.vector_lr:
-        groups.append({"params": [word_vectors], "lr": config.vector_lr, "weight_decay": 0.0})
+        parameter_groups.append(
+            {"params": [word_vectors], "lr": config.vector_lr, "weight_decay": 0.0}
+        )
     return PairTrainer(
         model=Distillation(
             student,
@@ -273,13 +284,13 @@ def _trainer(
             tokenizers,
             config.max_pieces,
             run.seed,
-            config.english,
-            config.worsened,
-            outputs,
-            config.outputs_share,
+            english_only_share=config.english,
+            worsened_share=config.worsened,
+            outputs=outputs,
+            outputs_share=config.outputs_share,
         ),
         eval_dataset=held_back,
-        optimizers=(torch.optim.AdamW(groups, betas=(0.9, 0.98), fused=True), None),
+        optimizers=(torch.optim.AdamW(parameter_groups, betas=(0.9, 0.98), fused=True), None),
     )
 
 
@@ -290,27 +301,31 @@ def evaluate(
     tokenizers: "Mapping[str, PreTrainedTokenizerFast]",
     max_pieces: int,
 ) -> dict[str, float]:
-    """Judges a student on held-back pairs and judged segments.
+    """Measures a student on held-back pairs and judged segments.
 
     Args:
         model: the student with its loss.
         held: batches of held-back pairs.
-        tests: judged segments.
-        tokenizers: of ``english`` texts and of ``others``.
-        max_pieces: texts are cut there.
+        tests: judged segments, one item per file.
+        tokenizers: see `SentenceBatches`.
+        max_pieces: texts are truncated to this many tokens.
 
     Returns:
         Name of a measure -> its value:
 
         - ``held_back_loss``: the mean loss of the batches.
-        - ``token_r``, ``token_r_FILE``: see `corpus.correlations`, of the mean of the tokens'
-          nearest cosines.
-        - ``sentence_r``, ``sentence_r_FILE``: of the cosine of the mean vectors.
+        - ``token_r``, ``token_r_FILE``: correlations of `token_similarity` with the judgements, see
+          `corpus.correlations`.
+        - ``sentence_r``, ``sentence_r_FILE``: correlations of the cosine of mean vectors with the
+          judgements.
+
+    Raises:
+        MTMetricsError: the loss is not finite.
     """
     device = next(model.parameters()).device
     losses = []
-    for number in range(len(held)):
-        batch = {name: value.to(device) for name, value in held[number].items()}
+    for step in range(len(held)):
+        batch = {name: value.to(device) for name, value in held[step].items()}
         losses.append(model(**batch)["loss"].item())
     loss = float(np.mean(losses))
     if not np.isfinite(loss):
@@ -332,8 +347,11 @@ def _similarities(
     tokenizers: "Mapping[str, PreTrainedTokenizerFast]",
     max_pieces: int,
 ) -> np.ndarray:
-    """(2, n) similarities of the sources and English translations of n segments: by tokens, and by
-    mean vectors."""
+    """Compares the sources of n segments with their English translations.
+
+    Returns:
+        (2, n) similarities: `token_similarity`, and the cosine of mean vectors.
+    """
     by_length = np.argsort([len(text) for text in segments.sources], kind="stable")
     similarities = np.zeros((2, len(segments)))
     for begin in range(0, len(by_length), _TEXTS_PER_BATCH):
@@ -352,8 +370,11 @@ def _encoded(
     rows: np.ndarray,
     max_pieces: int,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """(n, t, d) token vectors of the n texts in some rows; and (n, t) bool, tokens that are no
-    padding."""
+    """Encodes the n texts at some positions.
+
+    Returns:
+        (n, t, d) token vectors; and (n, t) bool, false at padding.
+    """
     device = next(student.parameters()).device
     encoded = tokenizer(
         [texts[row] for row in rows],

@@ -1,8 +1,13 @@
-"""Batches and loss of the training of an encoder (`mtmetrics.training.encoder`).
+"""Batches and loss that train a multilingual student encoder (`mtmetrics.training.encoder`).
 
-`SentenceBatches` makes the batch of each step, and `worsen` makes bad translations for it.
-`Distillation` computes the loss of a batch. The functions after it compute parts of the loss;
-`unit_means` and `token_similarity` also compare texts when the trained encoder is judged.
+A frozen teacher encoder reads the English side of sentence pairs. The student learns to give English
+tokens the teacher's vectors, and to give tokens of the other languages the vectors of their
+translations. `SentenceBatches` makes the batch of each step, and `worsen` makes bad translations for
+it. `Distillation` computes the loss of a batch. The functions after it compute parts of the loss;
+`unit_means` and `token_similarity` also compare texts in the evaluation of a student.
+
+Shapes: n texts in a batch, of s tokens (sources), t tokens (targets) or r tokens (references); d
+dimensions.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,8 +27,8 @@ from mtmetrics.training.trainers import PlannedBatches
 if TYPE_CHECKING:
     from transformers import BatchEncoding, PreTrainedTokenizerFast
 
-# How often a word that changes is replaced by a word of the source, replaced by a word of another
-# translation, left out, said twice, or moved towards the beginning.
+# Probability of each kind of change of a word: it is replaced by a word of the source, replaced by a
+# word of another translation, left out, repeated, or moved towards the beginning.
 _CHANGES = {
     "untranslated": 0.4,
     "unrelated": 0.25,
@@ -31,23 +36,22 @@ _CHANGES = {
     "doubled": 0.1,
     "misplaced": 0.1,
 }
-# The highest chance of a word of a worsened text to change.
-_HIGHEST_CHANCE = 0.5
-# So many outputs of one source meet in a batch at most.
+# Highest probability that a word of a worsened text changes.
+_HIGHEST_CHANGE_PROBABILITY = 0.5
+# Highest number of outputs of one source in a batch.
 _OUTPUTS_PER_SOURCE = 2
 # Weight of the old value when a batch updates the running mean of the teacher's vectors.
 _MEAN_MOMENTUM = 0.99
-# Weights of two parts of the loss of outputs: similarities of mean vectors, and the distance of
-# output pieces from their vectors at the start of the training.
+# Weights of two parts of the loss of outputs, see `Distillation`.
 _OUTPUT_MEAN_WEIGHT = 0.5
 _OUTPUT_START_WEIGHT = 2.0
-# Replaces the cosine of a pair of vectors that must not be matched, such as padding. It lies below
-# every cosine, also below one that a temperature has divided.
+# Replaces the cosine of vectors that must not be matched, such as those of padding. It lies below
+# every cosine, also below a cosine that was divided by a temperature.
 _NO_CANDIDATE = -1e4
 
 
 class WorsenedText(NamedTuple):
-    """A worsened translation, and which of its words the source left untranslated there."""
+    """The words of a worsened translation, and whether each is an untranslated word of the source."""
 
     words: list[str]
     is_untranslated: list[bool]
@@ -55,27 +59,29 @@ class WorsenedText(NamedTuple):
 
 @dataclass(eq=False, repr=False)
 class SentenceBatches(PlannedBatches):
-    """Batches of sentence pairs. The student reads both sides, and the teacher the English one.
+    """Batches of three kinds; a random draw decides the kind of a step.
 
-    Some steps have English texts alone, and some of these are worsened as bad translations are. The
-    teacher reads the same text, but with the sign for an unknown word in place of each word that was
-    left untranslated. It knows the other language too, so from the word itself it would teach the
-    student to treat it as translated.
-
-    Other steps read outputs of translation systems with their references, all of one language pair.
-    The student reads source and output, the teacher reference and output.
+    - Sentence pairs. The student reads both sides, the teacher reads the English side.
+    - English texts alone. Some of them are worsened, so that they resemble bad translations. The
+      teacher reads the same texts, but with the unknown token in place of each untranslated word. The
+      teacher knows the other languages too: with the word itself, it would teach the student to treat
+      the word as if it were translated.
+    - Outputs of translation systems with their sources and references, all of one language pair. The
+      student reads source and output, the teacher reads reference and output.
 
     Attributes:
-        plan: the numbers of the pairs of every step. The pairs of a step are all sentences, or all
-            single words of a word list.
-        pairs: sources, and their English translations as targets.
-        tokenizers: of ``english`` texts and of ``others``. Both number the pieces alike.
-        max_pieces: longer texts are cut to so many pieces.
-        seed: seed of all draws: which steps have English texts alone, and how texts are worsened.
-        english_only_share: share of the steps with sentences that have English texts alone.
-        worsened_share: share of the texts of these steps that are worsened.
-        outputs: language pair -> for each source its outputs.
-        outputs_share: share of the steps that read outputs, if there are any.
+        plan: for each step, the positions of its pairs in `pairs`. The pairs of a step are all
+            sentences, or all single words of a word list.
+        pairs: sources, with their English translations as targets.
+        tokenizers: ``english`` -> the tokenizer of English texts, ``others`` -> that of all other
+            texts. Both have the same token ids.
+        max_pieces: texts are truncated to this many tokens.
+        seed: seed of all random draws.
+        english_only_share: share of the steps with English texts alone, among the steps with
+            sentence pairs.
+        worsened_share: share of worsened texts in the steps with English texts alone.
+        outputs: language pair -> for each source its outputs; empty for none.
+        outputs_share: share of the steps with outputs, if there are any.
     """
 
     pairs: Sequence[Pair]
@@ -93,17 +99,27 @@ class SentenceBatches(PlannedBatches):
         if self.outputs and rng.random() < self.outputs_share:
             return self._output_batch(len(self.plan[step]), rng)
         pairs = [self.pairs[index] for index in self.plan[step]]
-        has_words = pairs[0].group.endswith(WORD_LISTS)
-        if rng.random() < self.english_only_share and not has_words:
+        is_word_list = pairs[0].group.endswith(WORD_LISTS)
+        if rng.random() < self.english_only_share and not is_word_list:
             return self._english_batch(pairs, rng)
+        return self._pair_batch(pairs)
+
+    def _pair_batch(self, pairs: Sequence[Pair]) -> dict[str, Tensor]:
+        """Makes the arguments of a step with sentence pairs."""
         sources = [pair.source for pair in pairs]
         targets = [pair.target for pair in pairs]
-        batch = _model_inputs(self._tokenised("english", targets), "target")
-        batch |= _model_inputs(self._tokenised("others", sources), "source")
-        batch["teacher_ids"] = batch["target_ids"]
+        encoded_sources = self._tokenised("others", sources)
+        encoded_targets = self._tokenised("english", targets)
         shares_text = _equal_texts(sources) | _equal_texts(targets)
         np.fill_diagonal(shares_text, False)
-        return batch | {"shares_text": torch.from_numpy(shares_text)}
+        return {
+            **_model_inputs(encoded_targets, "target"),
+            **_model_inputs(encoded_sources, "source"),
+            "teacher_ids": encoded_targets["input_ids"],
+            "target_content": ~encoded_targets["special_tokens_mask"].bool(),
+            "source_content": ~encoded_sources["special_tokens_mask"].bool(),
+            "shares_text": torch.from_numpy(shares_text),
+        }
 
     def _english_batch(self, pairs: Sequence[Pair], rng: np.random.Generator) -> dict[str, Tensor]:
         """Makes the arguments of a step with English texts alone, some of them worsened."""
@@ -112,43 +128,41 @@ class SentenceBatches(PlannedBatches):
             words = pair.target.split()
             text = WorsenedText(words, [False] * len(words))
             if rng.random() < self.worsened_share:
-                text = worsen(pair.source, pair.target, pairs[other].target, _HIGHEST_CHANCE, rng)
+                text = worsen(
+                    pair.source, pair.target, pairs[other].target, _HIGHEST_CHANGE_PROBABILITY, rng
+                )
             texts.append(text)
         encoded = self._tokenised("english", [" ".join(text.words) for text in texts])
         batch = _model_inputs(encoded, "target")
         teacher_ids = batch["target_ids"].clone()
         for row, text in enumerate(texts):
             offsets = encoded["offset_mapping"][row].tolist()
-            pieces = _untranslated_pieces(text, offsets)
-            teacher_ids[row, pieces] = self.tokenizers["english"].unk_token_id
+            untranslated = _untranslated_tokens(text, offsets)
+            teacher_ids[row, untranslated] = self.tokenizers["english"].unk_token_id
         return batch | {"teacher_ids": teacher_ids}
 
     def _output_batch(self, size: int, rng: np.random.Generator) -> dict[str, Tensor]:
-        """Makes the arguments of a step with `size` outputs of a language pair, at most."""
-        # Small pairs are drawn more often than their share, so that they are learned too.
+        """Makes the arguments of a step with outputs: at most `size`, all of one language pair."""
+        # Small language pairs are drawn more often than their share, so that they are learned too.
         weights = np.sqrt([len(sources) for sources in self.outputs.values()])
-        pair = list(self.outputs)[rng.choice(len(weights), p=weights / weights.sum())]
-        outputs: list[Output] = []
-        for source in rng.permutation(len(self.outputs[pair])):
-            outputs_of_source = self.outputs[pair][source]
-            order = rng.permutation(len(outputs_of_source))[:_OUTPUTS_PER_SOURCE]
-            outputs += [outputs_of_source[number] for number in order]
-            if len(outputs) >= size:
-                break
+        lang_pair = list(self.outputs)[rng.choice(len(weights), p=weights / weights.sum())]
+        outputs = _draw_outputs(self.outputs[lang_pair], size, rng)
         source_tokenizer, target_tokenizer = (
-            "english" if language == "en" else "others" for language in language_pair(pair)
+            "english" if language == "en" else "others" for language in language_pair(lang_pair)
         )
-        translations = [output.translation for output in outputs[:size]]
-        sources = [output.source for output in outputs[:size]]
-        references = [output.reference for output in outputs[:size]]
-        batch = _model_inputs(self._tokenised(target_tokenizer, translations), "target")
-        batch |= _model_inputs(self._tokenised(source_tokenizer, sources), "source")
-        batch |= _model_inputs(self._tokenised(target_tokenizer, references), "reference")
-        return batch | {"teacher_ids": batch["target_ids"]}
+        translations = self._tokenised(target_tokenizer, [row.translation for row in outputs])
+        sources = self._tokenised(source_tokenizer, [row.source for row in outputs])
+        references = self._tokenised(target_tokenizer, [row.reference for row in outputs])
+        return {
+            **_model_inputs(translations, "target"),
+            **_model_inputs(sources, "source"),
+            **_model_inputs(references, "reference"),
+            "teacher_ids": translations["input_ids"],
+        }
 
-    def _tokenised(self, language: str, texts: list[str]) -> "BatchEncoding":
-        """Cuts texts into pieces, padded to one length. `language` is ``english`` or ``others``."""
-        return self.tokenizers[language](
+    def _tokenised(self, tokenizer: str, texts: list[str]) -> "BatchEncoding":
+        """Tokenises texts, padded to one length. `tokenizer` is a key of `tokenizers`."""
+        return self.tokenizers[tokenizer](
             texts,
             truncation=True,
             max_length=self.max_pieces,
@@ -159,17 +173,27 @@ class SentenceBatches(PlannedBatches):
         )
 
 
-def _model_inputs(encoded: "BatchEncoding", side: str) -> dict[str, Tensor]:
-    """Makes the arguments of `Distillation.forward` for a side: ``source``, ``target`` or
-    ``reference``.
+def _draw_outputs(
+    outputs_by_source: Sequence[Sequence[Output]], size: int, rng: np.random.Generator
+) -> list[Output]:
+    """Draws sources, and a few outputs of each, until there are `size` outputs, or no source is
+    left."""
+    drawn: list[Output] = []
+    for source in rng.permutation(len(outputs_by_source)):
+        outputs_of_source = outputs_by_source[source]
+        order = rng.permutation(len(outputs_of_source))[:_OUTPUTS_PER_SOURCE]
+        drawn += [outputs_of_source[position] for position in order]
+        if len(drawn) >= size:
+            break
+    return drawn[:size]
 
-    There are three, (n, t) each: the numbers of the pieces, a mask of pieces that are no padding,
-    and a mask of pieces that are neither padding nor special tokens.
-    """
+
+def _model_inputs(encoded: "BatchEncoding", side: str) -> dict[str, Tensor]:
+    """Makes two arguments of `Distillation.forward` for a side: the ids of its tokens, and the mask
+    that is false at padding. `side` is ``source``, ``target`` or ``reference``."""
     return {
         f"{side}_ids": encoded["input_ids"],
         f"{side}_mask": encoded["attention_mask"].bool(),
-        f"{side}_content": ~encoded["special_tokens_mask"].bool(),
     }
 
 
@@ -179,18 +203,19 @@ def _equal_texts(texts: Sequence[str]) -> np.ndarray:
     return sentence_numbers[:, None] == sentence_numbers
 
 
-def _untranslated_pieces(text: WorsenedText, offsets: Sequence[Sequence[int]]) -> list[int]:
-    """Finds the positions of the pieces that belong to untranslated words.
+def _untranslated_tokens(text: WorsenedText, offsets: Sequence[Sequence[int]]) -> list[int]:
+    """Finds the positions of the tokens that belong to untranslated words.
 
     Args:
-        text: its words are joined by one space each.
-        offsets: first character of each piece in the joined text, and the one behind its last.
+        text: the worsened text.
+        offsets: (start, end) of each token, in characters of the text whose words are joined by
+            single spaces.
     """
     # One entry for each character of the joined text; the spaces count as translated.
     is_untranslated: list[bool] = []
     for word, word_is_untranslated in zip(text.words, text.is_untranslated, strict=True):
         is_untranslated += [word_is_untranslated] * len(word) + [False]
-    # A piece may begin with the space before it, so its last character decides.
+    # A token may begin with the space before its word, so its last character decides.
     return [
         position
         for position, (begin, end) in enumerate(offsets)
@@ -202,32 +227,35 @@ def worsen(
     source: str,
     target: str,
     other_target: str,
-    highest_chance: float,
+    highest_probability: float,
     rng: np.random.Generator,
 ) -> WorsenedText:
-    """Worsens a translation as bad ones are, with words of its source and of another translation.
+    """Worsens a translation so that it resembles a bad translation.
 
-    Every word changes with the same chance, which is drawn between 0 and `highest_chance`. If no
-    word changes, one is drawn that does.
+    The probability that a word changes is drawn once, between 0 and `highest_probability`. At least
+    one word is picked for a change. Without a word of the source to take, an unrelated word is taken.
+    A word stays if its change is impossible.
 
     Args:
-        source: the source, whose words are left untranslated.
+        source: the source, from which untranslated words are taken.
         target: the translation.
-        other_target: another translation, whose words are unrelated.
-        highest_chance: the highest chance of a word to change, 0 to 1.
-        rng: makes all draws.
+        other_target: another translation, from which unrelated words are taken.
+        highest_probability: highest probability that a word changes, 0 to 1.
+        rng: makes all random draws.
     """
     words = target.split()
     lower_words = {word.lower() for word in words}
     source_only_words = [word for word in source.split() if word.lower() not in lower_words]
     unrelated_words = [word for word in other_target.split() if word.lower() not in lower_words]
-    is_changed = rng.random(len(words)) < highest_chance * rng.random()
-    if words and not is_changed.any():
-        is_changed[rng.integers(len(words))] = True
-    # Each word of the worsened text, and whether it was left untranslated.
+    draws = rng.random(len(words))
+    change_probability = highest_probability * rng.random()
+    change_mask = draws < change_probability
+    if words and not change_mask.any():
+        change_mask[rng.integers(len(words))] = True
+    # Each word of the worsened text, and whether it is untranslated.
     result: list[tuple[str, bool]] = []
-    for word, is_changing in zip(words, is_changed, strict=True):
-        change = rng.choice(list(_CHANGES), p=list(_CHANGES.values())) if is_changing else None
+    for word, is_changed in zip(words, change_mask, strict=True):
+        change = rng.choice(list(_CHANGES), p=list(_CHANGES.values())) if is_changed else None
         if change == "untranslated" and source_only_words:
             result.append((source_only_words[rng.integers(len(source_only_words))], True))
         elif change in ("untranslated", "unrelated") and unrelated_words:
@@ -249,40 +277,43 @@ def worsen(
 
 
 class Distillation(nn.Module):
-    """A student encoder, with its loss over a batch of sentence pairs. A teacher reads the English
-    sides.
+    """A student encoder with its loss over a batch.
 
-    The goal of an English piece is the teacher's vector, less the running mean of all of the
-    teacher's vectors. The loss is a weighted sum of four parts:
+    The goal of an English token is the vector that the student should give it: the teacher's vector,
+    minus the running mean of all the teacher's vectors. The loss of a batch of sentence pairs is a
+    weighted sum of four parts:
 
-    - Each English piece of the student stays at its goal: 1 - cosine (`english_weight`).
-    - Each source piece has a near goal in its sentence, and each goal a near source piece: 1 -
-      cosine of the nearest (`distance_weight`).
-    - A source piece is nearer to its nearest goal than to goals of other sentences: InfoNCE (weight
-      1).
-    - The mean vectors of a source and of its translation are nearer to each other than to those of
-      the other pairs of the batch: InfoNCE (weight 1).
+    1. It pulls each English token of the student towards its goal: 1 - cosine (`english_weight`).
+    2. It pulls the mean vectors of a source and of its translation together, and away from those of
+       the other pairs of the batch: InfoNCE (weight 1).
+    3. It pulls each source token towards the nearest goal of the translation, and the nearest source
+       token towards each goal: 1 - cosine (`distance_weight`).
+    4. It pushes each source token away from the goals of other sentences: InfoNCE (weight 1).
 
-    A batch of outputs with references has another loss. The student compares each output with its
-    source, and the teacher compares it with its reference. Both comparisons shall agree:
+    Special tokens take part in parts 1 to 3. Part 4 takes no special tokens of the sources, and none
+    as goals of other sentences. A batch of English texts alone has part 1 only.
 
-    - The nearest cosines of the student's tokens rise with those of the teacher: 1 - Pearson's r
-      over the batch (weight 1).
-    - The cosines of the student's mean vectors do so, too (`_OUTPUT_MEAN_WEIGHT`).
-    - Each output piece of the student stays where it was when the training began: 1 - cosine
-      (`_OUTPUT_START_WEIGHT`).
+    A batch of outputs has another loss. The student compares the outputs with their sources, and the
+    teacher compares them with their references, by tokens (`token_similarity`). The loss is a sum of
+    three parts:
+
+    1. It pulls the student's similarities by tokens towards those of the teacher: 1 - Pearson's r over
+       the batch (weight 1).
+    2. It does the same with the cosines of the student's mean vectors (`_OUTPUT_MEAN_WEIGHT`).
+    3. It keeps each output token of the student where it was when the training began: 1 - cosine
+       (`_OUTPUT_START_WEIGHT`).
 
     Args:
         student: an encoder, cut off at its last layer.
-        teacher: the frozen original, cut off at the layer that teaches; its weights are no part of
+        teacher: the frozen original, cut off at the layer that teaches. Its weights are not part of
             this module's state.
-        temperature: divides the cosines of both InfoNCE losses.
-        distance_weight: weight of the second part.
-        english_weight: weight of the first part.
-        negatives: the third part takes at most so many goals of a batch, at even distances. A source
-            piece is compared with those of other sentences.
-        start: the student as it is when the training begins, frozen; its weights are no part of this
-            module's state. Needed where batches have outputs.
+        temperature: divides the cosines in both InfoNCE losses.
+        distance_weight: weight of part 3.
+        english_weight: weight of part 1.
+        negatives: highest number of goals of a batch that part 4 takes, evenly spaced. Each source
+            token is compared only with those of other sentences.
+        start: a copy of the student, which stays as it is when the training begins. Its weights are
+            not part of this module's state. Only for batches of outputs.
     """
 
     def __init__(
@@ -298,14 +329,16 @@ class Distillation(nn.Module):
     ) -> None:
         super().__init__()
         self.student = student
-        # In a tuple torch does not see them, so that they are no part of checkpoints.
+        # Tuples hide the frozen encoders from nn.Module, so that checkpoints do not contain them.
         self._teacher = (teacher.eval().requires_grad_(False),)
         self._start = () if start is None else (start.eval().requires_grad_(False),)
-        self.temperature, self.negatives = temperature, negatives
-        self.distance_weight, self.english_weight = distance_weight, english_weight
+        self.temperature = temperature
+        self.negatives = negatives
+        self.distance_weight = distance_weight
+        self.english_weight = english_weight
         width = student.config.hidden_size
-        # The running mean of the teacher's vectors, and the number of batches that it has seen.
-        # Checkpoints hold both under these names.
+        # Running mean of the teacher's vectors, and the number of batches in it. Checkpoints hold both
+        # under these names.
         self.target_mean = nn.Buffer(torch.zeros(width))
         self.batches = nn.Buffer(torch.zeros((), dtype=torch.int64))
 
@@ -313,49 +346,39 @@ class Distillation(nn.Module):
         self,
         target_ids: Tensor,
         target_mask: Tensor,
-        target_content: Tensor,
         teacher_ids: Tensor,
+        target_content: Tensor | None = None,
         source_ids: Tensor | None = None,
         source_mask: Tensor | None = None,
         source_content: Tensor | None = None,
         shares_text: Tensor | None = None,
         reference_ids: Tensor | None = None,
         reference_mask: Tensor | None = None,
-        reference_content: Tensor | None = None,
     ) -> dict[str, Tensor]:
         """Computes the loss of a batch.
 
-        Special tokens are part of the mean of a text, of the distances, and of the English pieces
-        that stay at their goals. They are left out of the third part: no special token is a word
-        that could be told apart from words of other sentences.
-
         Args:
-            target_ids: (n, t) pieces of the English texts, or of outputs.
-            target_mask: (n, t) bool, pieces that are no padding.
-            target_content: (n, t) bool, pieces that are neither padding nor special tokens.
-            teacher_ids: (n, t) the same pieces as the teacher reads them.
-            source_ids: (n, s) pieces of the sources; None in a step of English texts alone.
-            source_mask: (n, s) bool, pieces that are no padding.
-            source_content: (n, s) bool, pieces that are neither padding nor special tokens.
-            shares_text: (n, n) bool, two pairs of the batch that have a side in common.
-            reference_ids: (n, r) pieces of the references of outputs; None in a step without them.
-            reference_mask: (n, r) bool, pieces that are no padding.
-            reference_content: (n, r) bool, not used; every side of a batch has the three masks.
+            target_ids: (n, t) tokens of the English texts, or of outputs.
+            target_mask: (n, t) bool, false at padding.
+            teacher_ids: (n, t) tokens of the targets for the teacher.
+            target_content: (n, t) bool, false at padding and special tokens; only for sentence pairs.
+            source_ids: (n, s) tokens of the sources; None for English texts alone.
+            source_mask: (n, s) bool, false at padding.
+            source_content: (n, s) bool, see `target_content`.
+            shares_text: (n, n) bool, true for two pairs with equal sources or equal targets; only for
+                sentence pairs.
+            reference_ids: (n, r) tokens of the references; only for outputs.
+            reference_mask: (n, r) bool, false at padding.
 
         Returns:
             ``loss`` -> the loss.
         """
         if reference_ids is not None:
-            return {
-                "loss": self._loss_of_outputs(
-                    target_ids,
-                    target_mask,
-                    source_ids,
-                    source_mask,
-                    reference_ids,
-                    reference_mask,
-                )
-            }
+            labels = self._reference_similarity(
+                reference_ids, reference_mask, teacher_ids, target_mask
+            )
+            loss = self._output_loss(source_ids, source_mask, target_ids, target_mask, labels)
+            return {"loss": loss}
         goals = self._goals(teacher_ids, target_mask)
         english = encode(self.student, target_ids, target_mask)
         english_cosines = functional.cosine_similarity(english, goals, dim=-1)
@@ -376,69 +399,69 @@ class Distillation(nn.Module):
         negative_cosines = self._negative_cosines(
             source_units, goal_units, target_content, shares_text
         )
-        logits = torch.cat([source_cosines[..., None], negative_cosines], -1) / self.temperature
+        cosines = torch.cat([source_cosines[..., None], negative_cosines], -1)
+        # Special tokens occur in every sentence, so they cannot be told apart by sentence.
+        logits = (cosines / self.temperature)[source_content]
         # The right answer is the first column, the nearest goal of the translation.
-        logits = logits[source_content]
         answers = torch.zeros(len(logits), dtype=torch.int64, device=logits.device)
         return {"loss": loss + functional.cross_entropy(logits, answers)}
 
-    def _loss_of_outputs(
+    def _reference_similarity(
         self,
-        output_ids: Tensor,
-        output_mask: Tensor,
-        source_ids: Tensor,
-        source_mask: Tensor,
         reference_ids: Tensor,
         reference_mask: Tensor,
+        output_ids: Tensor,
+        output_mask: Tensor,
     ) -> Tensor:
-        """Computes the loss of n outputs of one language pair.
+        """Compares n outputs with their references by the teacher's vectors, minus their mean.
 
-        Args:
-            output_ids: (n, t) pieces of the outputs.
-            output_mask: (n, t) bool, pieces that are no padding.
-            source_ids: (n, s) pieces of the sources.
-            source_mask: (n, s) bool, pieces that are no padding.
-            reference_ids: (n, r) pieces of the references.
-            reference_mask: (n, r) bool, pieces that are no padding.
+        Returns:
+            (n,) similarities, see `token_similarity`.
         """
         with torch.no_grad():
-            taught_outputs = self._teach(output_ids, output_mask)
-            taught_references = self._teach(reference_ids, reference_mask)
-            # All texts of the batch have one language, whose mean vector says nothing about meaning.
-            vectors = torch.cat([taught_outputs[output_mask], taught_references[reference_mask]])
-            mean = vectors.mean(0)
-            labels = token_similarity(
-                taught_references - mean, reference_mask, taught_outputs - mean, output_mask
-            )
-            [start] = self._start
-            outputs_at_start = encode(start.to(output_ids.device), output_ids, output_mask)
-        sources = encode(self.student, source_ids, source_mask)
-        outputs = encode(self.student, output_ids, output_mask)
-        token_scores = token_similarity(sources, source_mask, outputs, output_mask)
-        mean_scores = functional.cosine_similarity(
-            unit_means(sources, source_mask), unit_means(outputs, output_mask)
-        )
-        cosines_with_start = functional.cosine_similarity(outputs, outputs_at_start, dim=-1)
+            outputs = self._teach(output_ids, output_mask)
+            references = self._teach(reference_ids, reference_mask)
+            # All texts of the batch are in one language. Its mean vector says nothing about meaning.
+            mean = torch.cat([outputs[output_mask], references[reference_mask]]).mean(0)
+            return token_similarity(references - mean, reference_mask, outputs - mean, output_mask)
+
+    def _output_loss(
+        self,
+        source_ids: Tensor,
+        source_mask: Tensor,
+        output_ids: Tensor,
+        output_mask: Tensor,
+        labels: Tensor,
+    ) -> Tensor:
+        """Computes the loss of n outputs with their sources. `labels` are the (n,) similarities of the
+        outputs with their references."""
+        source = encode(self.student, source_ids, source_mask)
+        output = encode(self.student, output_ids, output_mask)
+        with torch.no_grad():
+            output_at_start = encode(self._start[0].to(output_ids.device), output_ids, output_mask)
+        by_token = token_similarity(source, source_mask, output, output_mask)
+        by_mean = (unit_means(source, source_mask) * unit_means(output, output_mask)).sum(-1)
+        moved = 1 - functional.cosine_similarity(output, output_at_start, dim=-1)[output_mask]
         return (
-            (1 - pearson(token_scores, labels))
-            + _OUTPUT_MEAN_WEIGHT * (1 - pearson(mean_scores, labels))
-            + _OUTPUT_START_WEIGHT * (1 - cosines_with_start[output_mask].mean())
+            (1 - pearson(by_token, labels))
+            + _OUTPUT_MEAN_WEIGHT * (1 - pearson(by_mean, labels))
+            + _OUTPUT_START_WEIGHT * moved.mean()
         )
 
     def _goals(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """Computes the goals of pieces, (n, t, d): the teacher's vectors less their running mean.
+        """Computes the goals of tokens, (n, t, d): the teacher's vectors minus their running mean.
         In training, the batch updates the mean first."""
         with torch.no_grad():
             vectors = self._teach(ids, mask)
             if self.training:
                 self.batches += 1
-                # The first batches count alike, so that the zeros of the start have no weight.
+                # At first a plain mean over the batches, so that the initial zeros have no weight.
                 batch_weight = max(1 - _MEAN_MOMENTUM, 1 / float(self.batches))
                 self.target_mean += batch_weight * (vectors[mask].mean(0) - self.target_mean)
             return vectors - self.target_mean
 
     def _teach(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """Computes the teacher's vectors of pieces, (n, t, d) float32."""
+        """Computes the teacher's vectors of tokens, (n, t, d) float32."""
         return encode(self._teacher[0].to(ids.device), ids, mask).float()
 
     def _negative_cosines(
@@ -448,26 +471,26 @@ class Distillation(nn.Module):
         content: Tensor,
         shares_text: Tensor,
     ) -> Tensor:
-        """Computes the cosines of source pieces with goals of other sentences.
+        """Computes the cosines of source tokens with goals of other sentences.
 
         Args:
             source_units: (n, s, d) vectors of unit length.
             goal_units: (n, t, d) vectors of unit length.
-            content: (n, t) bool, goals that are neither padding nor special tokens.
-            shares_text: (n, n) bool, two pairs of the batch that have a side in common.
+            content: (n, t) bool, false at padding and special tokens.
+            shares_text: (n, n) bool, see `forward`.
 
         Returns:
-            (n, s, k) cosines with k goals, at most `negatives`; `_NO_CANDIDATE` where a goal is of
-            the same pair, or of a pair that shares a text with it.
+            (n, s, k) cosines with k goals, at most `negatives`; `_NO_CANDIDATE` for a goal of the same
+            pair, or of a pair that shares a text with it.
         """
         goal_pairs, _ = content.nonzero(as_tuple=True)
         candidates = goal_units[content]
         if len(candidates) > self.negatives:
-            # Evenly spread: pieces of all sentences, and the same in every run.
-            places = torch.linspace(
-                0, len(candidates) - 1, self.negatives, device=candidates.device
-            )
-            candidates, goal_pairs = candidates[places.long()], goal_pairs[places.long()]
+            # Evenly spaced goals come from all sentences, and are the same in every run.
+            last = len(candidates) - 1
+            positions = torch.linspace(0, last, self.negatives, device=candidates.device).long()
+            candidates = candidates[positions]
+            goal_pairs = goal_pairs[positions]
         is_same_pair = torch.eye(len(goal_units), dtype=torch.bool, device=candidates.device)
         is_related = (shares_text | is_same_pair)[:, goal_pairs]
         cosines = source_units @ candidates.T
@@ -491,16 +514,16 @@ def nearest_cosines(
     target: Tensor,
     target_mask: Tensor,
 ) -> tuple[Tensor, Tensor]:
-    """Computes the cosine of each token with the nearest one of the other side of its pair.
+    """Computes the cosine of each token with the nearest token of the other side of its pair.
 
     Args:
         source: (n, s, d) vectors of unit length.
-        source_mask: (n, s) bool, no padding.
+        source_mask: (n, s) bool, false at padding.
         target: (n, t, d) vectors of unit length.
-        target_mask: (n, t) bool, no padding.
+        target_mask: (n, t) bool, false at padding.
 
     Returns:
-        (n, s) and (n, t) cosines; those of padding mean nothing.
+        (n, s) and (n, t) cosines; they are undefined at padding.
     """
     cosines = source @ target.transpose(1, 2)
     source_cosines = cosines.masked_fill(~target_mask[:, None], _NO_CANDIDATE).amax(2)
@@ -514,8 +537,8 @@ def token_similarity(
     target: Tensor,
     target_mask: Tensor,
 ) -> Tensor:
-    """Scores pairs of texts: the mean of `nearest_cosines` over the tokens of each side, and of the
-    two sides.
+    """Scores pairs of texts: the mean of `nearest_cosines` over the tokens of each side, averaged over
+    the two sides.
 
     Takes the arguments of `nearest_cosines`, but the vectors may have any length.
 
@@ -544,10 +567,10 @@ def symmetric_loss(similarities: Tensor, shares_text: Tensor) -> Tensor:
     """Computes the InfoNCE loss of n pairs, over rows and over columns, and averages the two.
 
     Args:
-        similarities: (n, n) of the sources with the translations, divided by the temperature. The
-            pairs lie on the diagonal.
-        shares_text: (n, n) bool, two pairs that have a side in common: they are no negatives of
-            each other. False on the diagonal.
+        similarities: (n, n) similarities of the sources with the translations, divided by the
+            temperature. A source and its translation are on the diagonal.
+        shares_text: (n, n) bool, true for two pairs with equal sources or equal targets, which are no
+            negatives of each other. False on the diagonal.
     """
     similarities = similarities.float().masked_fill(shares_text, _NO_CANDIDATE)
     labels = torch.arange(len(similarities), device=similarities.device)

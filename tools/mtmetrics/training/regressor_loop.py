@@ -51,7 +51,7 @@ class LayerStore:
         row: text with its language -> its number.
         lengths: (texts,) numbers of pieces.
         vectors: (tokens, layers, width) outputs for all tokens, special ones included.
-        words: (tokens,) number of the word of each token in its text; -1 for a special one.
+        word_positions: (tokens,) number of the word of each token in its text; -1 for a special one.
         token_ids: (tokens,) numbers in the encoder's vocabulary.
         offsets: (texts + 1,) number of the first token of each text.
     """
@@ -85,18 +85,18 @@ class LayerStore:
             rows = np.concatenate(
                 [np.arange(*packed.offsets[number : number + 2]) for number in packed.index]
             )
-            columns = np.stack([owners, packed.words[rows], packed.token_ids[rows]], 1)
+            columns = np.stack([owners, packed.word_positions[rows], packed.token_ids[rows]], 1)
             return [packed.vectors[rows].astype(np.float16), columns.astype(np.int32)]
 
         append_rows([vector_file, token_file], len(texts), _TEXTS_PER_SAVE, outputs)
         columns = np.fromfile(token_file, dtype=np.int32).reshape(-1, 3).T.astype(np.int64)
-        owners, self.words, self.token_ids = columns
+        owners, self.word_positions, self.token_ids = columns
         vector_shape = (len(owners), *shape)
         self.vectors = np.memmap(vector_file, dtype=np.float16, mode="r", shape=vector_shape)
         self.offsets = np.searchsorted(owners, np.arange(len(texts) + 1))
         self.row = {text: number for number, text in enumerate(texts)}
         # The tokens that count as pieces; those of text i lie from bound i to bound i + 1.
-        self._piece_tokens = np.flatnonzero((self.words >= 0) | special)
+        self._piece_tokens = np.flatnonzero((self.word_positions >= 0) | special)
         self._bounds = np.searchsorted(self._piece_tokens, self.offsets)
         self.lengths = np.diff(self._bounds)
 
@@ -116,7 +116,7 @@ class LayerStore:
             offsets=np.concatenate([[0], np.cumsum(np.diff(self.offsets)[texts])]),
             weights=np.ones(len(rows)),
             token_ids=self.token_ids[rows],
-            words=self.words[rows],
+            word_positions=self.word_positions[rows],
             index=np.arange(len(texts)),
             truncated=np.zeros(len(texts), dtype=bool),
         )

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from mtmetrics.artifacts.adapters import ENCODER_BESIDE, SETTINGS, bind, is_adapter, read_adapter
 from mtmetrics.artifacts.cards import check_model_card, licence_fields, licence_of
-from mtmetrics.artifacts.catalog import REPOSITORY_NAME_PATTERN, catalog, verify
+from mtmetrics.artifacts.catalog import REPOSITORY_NAME_PATTERN, catalog, find_problems
 from mtmetrics.artifacts.hub import download
 from mtmetrics.artifacts.models import model_fingerprint, model_folder
 from mtmetrics.artifacts.places import HubSource, hub_snapshot, hub_source
@@ -229,7 +229,7 @@ def _catalog_source(key: str, name: str, folder: Path) -> tuple[str, str | None]
         why = f"{name} is in {folder} alone, so nobody else could load it"
         mend = "begin the production with its folder, which is then copied"
         raise ArtifactError(f"[{key}]: {why}; {mend}")
-    problems = list(verify(name, folder))
+    problems = list(find_problems(name, folder))
     if problems:
         mend = f"name {folder} in the preset that the production begins with, so that it is copied"
         raise ArtifactError(f"[{key}]: {name} is not the catalog's ({problems[0]}); {mend}")
