@@ -1,6 +1,7 @@
 """Fixtures of all tests: an environment of their own, no network, and tiny models that are built
 here."""
 
+import gc
 import hashlib
 import http.server
 import io
@@ -40,6 +41,11 @@ WORDS = (  # noqa: SIM905 (a list would fill forty lines)
     "das haus ist klein groß der hund schläft nicht ich sehe die katze und ein baum steht dort "
     "the house is small large dog sleeps not i see cat and a tree stands there 1 2 3 . , ! ?"
 ).split()
+
+
+def pytest_collection_finish() -> None:
+    """Keeps what is imported out of the collections of garbage, which take a second each with it."""
+    gc.freeze()
 
 
 def pytest_unconfigure() -> None:

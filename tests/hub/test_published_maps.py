@@ -49,8 +49,9 @@ def test_maps_are_published_and_pulled(hub: LoopbackHub, origin, model, tmp_path
     def run(home: str, *steps: str) -> tuple[list[str], str]:
         argv = (str(package), str(model), *steps)
         process = Client(hub, tmp_path / home).start(PROGRAM, *argv, MTMETRICS_NAMESPACE="org")
-        lines, messages = process.communicate(timeout=180)
-        assert process.returncode == 0, messages
+        code = process.wait()
+        lines, messages = process.outputs()
+        assert code == 0, messages
         return [
             line
             for line in lines.splitlines()
