@@ -199,14 +199,13 @@ def tiny_preset(
 def comet_checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of artifacts with converted checkpoints of COMET, which have random weights; one has
     a usual name."""
-    from mtmetrics.artifacts import comet_checkpoints
+    from helpers import converting_here
+
     from mtmetrics.artifacts.convert import convert_model
 
     root, goldens = tmp_path_factory.mktemp("artifacts"), Path(__file__).parent / "parity" / "comet"
     kinds = {"regression": "XLM-RoBERTa", "unified-source": "XLM-RoBERTa", "unified-bert": "BERT"}
-    with pytest.MonkeyPatch.context() as patch:
-        here = comet_checkpoints._convert_file
-        patch.setattr(comet_checkpoints, "converted_apart", lambda _, path, made: here(path, made))
+    with converting_here():
         for model, kind in (kinds | {"xcomet": "XLM-RoBERTa-XL"}).items():
             convert_model(
                 goldens / "models" / model, root / model, encoder=goldens / "encoders" / kind
@@ -306,7 +305,7 @@ class _Answer(http.server.BaseHTTPRequestHandler):
 @pytest.fixture
 def origin(monkeypatch: pytest.MonkeyPatch) -> Iterator[Origin]:
     """A server without files; downloads do not wait between their attempts."""
-    monkeypatch.setattr("mtmetrics.artifacts.download._PAUSES", (0.0, 0.0, 0.0))
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     server = Origin()
     threading.Thread(

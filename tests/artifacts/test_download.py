@@ -53,7 +53,7 @@ def test_what_is_transient_is_tried_again(origin, get, way, faults):
 )
 def test_the_last_attempt_is_the_last(origin, get, fault, last):
     origin.faults = [fault] * 3
-    message = rf"thing\.BAM: cannot be fetched, 3 attempts failed, the last with {last}.*'mtmetrics artifacts import'"
+    message = rf"thing\.BAM: cannot be fetched, 4 attempts failed, the last with {last}.*'mtmetrics artifacts import'"
     with pytest.raises(ArtifactError, match=message):
         get("memory")
     assert len(origin.requests) == 3
@@ -62,7 +62,7 @@ def test_the_last_attempt_is_the_last(origin, get, fault, last):
 def test_a_server_that_is_not_there(origin, get):
     origin.shutdown()
     origin.server_close()
-    with pytest.raises(ArtifactError, match="3 attempts failed, the last with ConnectError"):
+    with pytest.raises(ArtifactError, match="4 attempts failed, the last with ConnectError"):
         get("memory")
 
 
