@@ -37,6 +37,7 @@ os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+MANY_OBJECTS = 100_000
 WORDS = (  # noqa: SIM905 (a list would fill forty lines)
     "das haus ist klein groß der hund schläft nicht ich sehe die katze und ein baum steht dort "
     "the house is small large dog sleeps not i see cat and a tree stands there 1 2 3 . , ! ?"
@@ -44,8 +45,18 @@ WORDS = (  # noqa: SIM905 (a list would fill forty lines)
 
 
 def pytest_collection_finish() -> None:
-    """Keeps what is imported out of the collections of garbage, which take a second each with it."""
+    """Leaves what is imported out of all collections of garbage, which are slow with it."""
     gc.freeze()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    """Leaves out what the tests of a file have imported, too, where it is much."""
+    yield
+    is_last = nextitem is None or nextitem.path != item.path
+    if is_last and len(gc.get_objects()) > MANY_OBJECTS:
+        gc.collect()
+        gc.freeze()
 
 
 def pytest_unconfigure() -> None:
