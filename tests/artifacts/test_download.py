@@ -52,7 +52,7 @@ def test_what_is_transient_is_tried_again(origin, get, way, faults):
     ("fault", "last"), [("closed", "RemoteProtocol"), ("503", "503 Service Unavailable")]
 )
 def test_the_last_attempt_is_the_last(origin, get, fault, last):
-    origin.faults = [fault] * 3
+    origin.faults = [fault] * 4
     message = rf"thing\.BAM: cannot be fetched, 4 attempts failed, the last with {last}.*'mtmetrics artifacts import'"
     with pytest.raises(ArtifactError, match=message):
         get("memory")

@@ -112,10 +112,8 @@ class Worker:
 def lengths(path: Path, cluster: str, fault: str = "", **options: Any) -> list[dict[str, Any]]:
     """Runs `Worker` on a file, in blocks of three rows."""
     worker = functools.partial(Worker, path.parent, fault)
-    options = {"settings": {}, "texts": ("source",), "block_rows": 3} | options
-    return list(
-        map_blocks(worker, str(path), str(path.parent / "out"), engine=Engine(cluster), **options)
-    )
+    defaults = {"engine": Engine(cluster), "settings": {}, "texts": ("source",), "block_rows": 3}
+    return list(map_blocks(worker, str(path), str(path.parent / "out"), **defaults | options))
 
 
 def read(out: Path) -> list[dict[str, Any]]:
@@ -204,11 +202,12 @@ def test_a_killed_worker_and_bad_rows(cluster: str, tmp_path: Path) -> None:
 @needs_ray
 def test_a_block_that_kills_each_worker_stops_the_run(cluster: str, tmp_path: Path) -> None:
     path = write_jsonl(tmp_path / "rows.jsonl", ROWS)
+    one_worker = Engine(cluster, cpus_per_worker=2)
     with pytest.raises(
         MTMetricsError, match=rf"^{path}, rows 7 to 9: 3 processes died of this block \(often.*out$"
     ):
-        lengths(path, cluster, "deadly")
-    assert len(lengths(path, cluster)) == 7
+        lengths(path, cluster, "deadly", engine=one_worker)
+    assert len(lengths(path, cluster, engine=one_worker)) == 7
     assert not list((tmp_path / "out").glob(".*"))
 
 
@@ -247,7 +246,7 @@ def test_mining_finds_what_one_process_finds(
     call = ["mine", "--lp", "de-en", "--encoder", tiny_encoder, *texts, "--no-language-filter"]
     call += ["--share", 1]
     _, printed, _ = mtmetrics(*call, "--out", tmp_path / "one.jsonl")
-    engine = ["--engine", f"ray={cluster}", "--dtype", "float32"]
+    engine = ["--engine", f"ray={cluster}", "--cpus-per-worker", 2, "--dtype", "float32"]
     code, counts, err = mtmetrics(*call, *engine, "--out", tmp_path / "several.jsonl")
     assert code == 0, err
     assert counts == printed
