@@ -56,7 +56,7 @@ def test_the_last_attempt_is_the_last(origin, get, fault, last):
     message = rf"thing\.BAM: cannot be fetched, 4 attempts failed, the last with {last}.*'mtmetrics artifacts import'"
     with pytest.raises(ArtifactError, match=message):
         get("memory")
-    assert len(origin.requests) == 3
+    assert len(origin.requests) == 4
 
 
 def test_a_server_that_is_not_there(origin, get):

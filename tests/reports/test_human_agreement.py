@@ -57,7 +57,7 @@ def test_people_agree_more_the_larger_the_difference_and_the_smaller_the_noise()
 
 
 def test_the_fit_is_near_the_share_that_agrees() -> None:
-    sets = made(0.8, sets=20)
+    sets = made(0.8, sets=40)
     curve = fit_agreement(sets)
     near = []
     for _, metric, human in sets:
