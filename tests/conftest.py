@@ -1,6 +1,7 @@
 """Fixtures of all tests: an environment of their own, no network, and tiny models that are built
 here."""
 
+import gc
 import hashlib
 import http.server
 import io
@@ -36,10 +37,26 @@ os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+MANY_OBJECTS = 100_000
 WORDS = (  # noqa: SIM905 (a list would fill forty lines)
     "das haus ist klein groß der hund schläft nicht ich sehe die katze und ein baum steht dort "
     "the house is small large dog sleeps not i see cat and a tree stands there 1 2 3 . , ! ?"
 ).split()
+
+
+def pytest_collection_finish() -> None:
+    """Leaves what is imported out of all collections of garbage, which are slow with it."""
+    gc.freeze()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    """Leaves out what the tests of a file have imported, too, where it is much."""
+    yield
+    is_last = nextitem is None or nextitem.path != item.path
+    if is_last and len(gc.get_objects()) > MANY_OBJECTS:
+        gc.collect()
+        gc.freeze()
 
 
 def pytest_unconfigure() -> None:
@@ -193,14 +210,13 @@ def tiny_preset(
 def comet_checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of artifacts with converted checkpoints of COMET, which have random weights; one has
     a usual name."""
-    from mtmetrics.artifacts import comet_checkpoints
+    from helpers import converting_here
+
     from mtmetrics.artifacts.convert import convert_model
 
     root, goldens = tmp_path_factory.mktemp("artifacts"), Path(__file__).parent / "parity" / "comet"
     kinds = {"regression": "XLM-RoBERTa", "unified-source": "XLM-RoBERTa", "unified-bert": "BERT"}
-    with pytest.MonkeyPatch.context() as patch:
-        here = comet_checkpoints._convert_file
-        patch.setattr(comet_checkpoints, "converted_apart", lambda _, path, made: here(path, made))
+    with converting_here():
         for model, kind in (kinds | {"xcomet": "XLM-RoBERTa-XL"}).items():
             convert_model(
                 goldens / "models" / model, root / model, encoder=goldens / "encoders" / kind
@@ -300,7 +316,7 @@ class _Answer(http.server.BaseHTTPRequestHandler):
 @pytest.fixture
 def origin(monkeypatch: pytest.MonkeyPatch) -> Iterator[Origin]:
     """A server without files; downloads do not wait between their attempts."""
-    monkeypatch.setattr("mtmetrics.artifacts.download._PAUSES", (0.0, 0.0, 0.0))
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     server = Origin()
     threading.Thread(

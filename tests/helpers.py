@@ -1,10 +1,12 @@
 """Makers of inputs for the tests of several rooms."""
 
+import contextlib
 import gzip
+import importlib
 import io
 import json
 import tarfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import numpy as np
 import pytest
 
 import mtmetrics.models.pool
+from mtmetrics.artifacts import comet_checkpoints, convert
 from mtmetrics.judgements.judged import Judged
 from mtmetrics.models.packed import PackedTokens
 
@@ -116,6 +119,19 @@ def refused(result: tuple[int, str, str], message: str, code: int = 2) -> None:
     assert message in result[2]
     assert result[2].startswith("mtmetrics: ")
     assert result[2].count("\n") == 1
+
+
+@contextlib.contextmanager
+def converting_here() -> Iterator[None]:
+    """Pickles are converted in this process, and not in another one."""
+
+    def convert_here(module: str, path: Path, target: Path) -> dict[str, Any]:
+        return importlib.import_module(module).convert_file(path, target)
+
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (convert, comet_checkpoints):
+            patch.setattr(module, "converted_apart", convert_here)
+        yield
 
 
 def note_loads(monkeypatch: pytest.MonkeyPatch) -> list[str]:

@@ -4,6 +4,7 @@ with small files of other names, and all other pages with small files only. A bl
 shell block, or behind one of Python, in its section shows its output. This writes all outputs and pictures anew:
 ``MTMETRICS_RENEW=1 pytest tests/test_documents.py``."""
 
+import argparse
 import contextlib
 import doctest
 import io
@@ -35,7 +36,9 @@ from documents import (
 )
 from helpers import write
 
+from mtmetrics.cli import options
 from mtmetrics.cli.main import build_parser, main
+from mtmetrics.models.pool import ModelPool
 
 # Calls and Python blocks that are not run here: a pattern of the call, or of a line of the block ->
 # why. The command line must still understand the calls, and Python the blocks.
@@ -110,6 +113,21 @@ def folder(page: str, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             "matplotlib.figure.Figure.savefig", lambda _, path, **options: Path(path).touch()
         )
     return folder
+
+
+@pytest.fixture
+def shared_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The commands of a page load a model once, and encode a text once."""
+    pools: dict[str, ModelPool] = {}
+    make = options.model_pool
+
+    def shared(args: argparse.Namespace, *, dtype: str = "float32") -> ModelPool:
+        key = repr(sorted(options.pool_options(args, dtype=dtype).items()))
+        if key not in pools:
+            pools[key] = make(args, dtype=dtype)
+        return pools[key]
+
+    monkeypatch.setattr(options, "model_pool", shared)
 
 
 def answer(call: Call) -> Answer:
@@ -203,7 +221,7 @@ def renew_pictures(page: str, folder: Path) -> None:
             shutil.copy(drawn, (ROOT / page).parent / path)
 
 
-@pytest.mark.usefixtures("no_plugins")
+@pytest.mark.usefixtures("no_plugins", "shared_models")
 @pytest.mark.parametrize("page", pages())
 def test_blocks_of_a_page_run_as_they_stand(
     page: str, folder: Path, evaluate_cache: Path, capsys: pytest.CaptureFixture[str]

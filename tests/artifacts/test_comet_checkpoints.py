@@ -5,15 +5,15 @@ import json
 import os
 import pickle
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import torch
+from helpers import converting_here
 from safetensors.torch import load_file
 from torch.serialization import get_unsafe_globals_in_checkpoint
 
-from mtmetrics.artifacts import comet_checkpoints
 from mtmetrics.artifacts.comet_checkpoints import CometSettings
 from mtmetrics.artifacts.convert import convert_model
 from mtmetrics.errors import ArtifactError, InputError
@@ -30,12 +30,10 @@ def checkpoint(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def here(monkeypatch: pytest.MonkeyPatch) -> None:
+def here() -> Iterator[None]:
     """Checkpoints are read in this process; the first test has another one do it."""
-    convert = comet_checkpoints._convert_file
-    monkeypatch.setattr(
-        comet_checkpoints, "converted_apart", lambda _, path, made: convert(path, made)
-    )
+    with converting_here():
+        yield
 
 
 class Evil:

@@ -3,13 +3,14 @@ run no code."""
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import layouts
 import pytest
 import torch
 import transformers
+from helpers import converting_here
 from safetensors.torch import load_file
 
 from mtmetrics.artifacts import convert
@@ -33,12 +34,11 @@ def pickled(tmp_path_factory: pytest.TempPathFactory, tiny_encoder: Path, tiny_l
 
 
 @pytest.fixture
-def here(monkeypatch: pytest.MonkeyPatch) -> None:
+def here() -> Iterator[None]:
     """Files are converted in this process; those of the first and the last conversion here are in
     others."""
-    monkeypatch.setattr(
-        convert, "converted_apart", lambda _, path, target: convert._convert_file(path, target)
-    )
+    with converting_here():
+        yield
 
 
 def test_gamma_and_beta_load_as_they_were_meant(
@@ -187,10 +187,10 @@ def test_what_is_no_table_of_tensors_or_damaged(pickled: Path, tmp_path: Path) -
     file, target = tmp_path / "pytorch_model.bin", tmp_path / "model.safetensors"
     torch.save({"model": {}}, file)
     with pytest.raises(TypeError, match="no plain table of tensors"):
-        convert._convert_file(file, target)
+        convert.convert_file(file, target)
     file.write_bytes((pickled / "gpt2" / "pytorch_model.bin").read_bytes()[:-500])
     with pytest.raises((RuntimeError, ValueError, EOFError)):
-        convert._convert_file(file, target)
+        convert.convert_file(file, target)
 
 
 def test_a_tensor_that_was_written_in_another_type_is_noticed(
@@ -203,9 +203,7 @@ def test_a_tensor_that_was_written_in_another_type_is_noticed(
 
     monkeypatch.setattr(convert, "save_tensors", altered)
     with pytest.raises(ValueError, match="other tensors were written than were read"):
-        convert._convert_file(
-            pickled / "gpt2" / "pytorch_model.bin", tmp_path / "model.safetensors"
-        )
+        convert.convert_file(pickled / "gpt2" / "pytorch_model.bin", tmp_path / "model.safetensors")
 
 
 def test_what_cannot_begin(

@@ -52,17 +52,17 @@ def test_what_is_transient_is_tried_again(origin, get, way, faults):
     ("fault", "last"), [("closed", "RemoteProtocol"), ("503", "503 Service Unavailable")]
 )
 def test_the_last_attempt_is_the_last(origin, get, fault, last):
-    origin.faults = [fault] * 3
-    message = rf"thing\.BAM: cannot be fetched, 3 attempts failed, the last with {last}.*'mtmetrics artifacts import'"
+    origin.faults = [fault] * 4
+    message = rf"thing\.BAM: cannot be fetched, 4 attempts failed, the last with {last}.*'mtmetrics artifacts import'"
     with pytest.raises(ArtifactError, match=message):
         get("memory")
-    assert len(origin.requests) == 3
+    assert len(origin.requests) == 4
 
 
 def test_a_server_that_is_not_there(origin, get):
     origin.shutdown()
     origin.server_close()
-    with pytest.raises(ArtifactError, match="3 attempts failed, the last with ConnectError"):
+    with pytest.raises(ArtifactError, match="4 attempts failed, the last with ConnectError"):
         get("memory")
 
 

@@ -138,13 +138,15 @@ def test_nothing_is_overwritten_unasked(call, tmp_path):
     assert kept.read_bytes().startswith(PNG)
 
 
-def test_many_heatmaps_only_when_asked_for(call, tmp_path, monkeypatch):
-    monkeypatch.setattr("mtmetrics.cli.explain._MAX_HEATMAPS", 3)
-    code, _, err = call("--plot", str(tmp_path / "plots"), "ROWS")
+def test_many_heatmaps_only_when_asked_for(call, tmp_path):
+    many = write(tmp_path / "many.tsv", "Das Haus\tthe house\n" * 101)
+    plots = tmp_path / "plots"
+    code, _, err = call("--plot", plots, many)
     assert code == 2
-    assert "--plot: 4 segments are many heatmaps; choose some with --segments, such as 1-3" in err
-    assert not (tmp_path / "plots").exists()
-    assert call("--plot", str(tmp_path / "plots"), "--segments", "1-4", "ROWS")[0] == 0
+    advice = "choose some with --segments, such as 1-100"
+    assert f"--plot: 101 segments are many heatmaps; {advice}" in err
+    assert not plots.exists()
+    assert call("--plot", plots, "--segments", "1-4", many)[0] == 0
 
 
 @pytest.mark.parametrize(

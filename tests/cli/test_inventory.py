@@ -68,13 +68,13 @@ def test_doctor_tells_what_loads_without_a_network(
         ("maps", "tiny-encoder", "big-maps"),
     ):
         settings = f'[encoder]\nmodel = "{model}"\n[maps]\nartifact = "{maps}"\nkind = "clp"\n'
-        write(presets._FOLDER / "xmoverscore" / f"{name}.toml", settings)
+        write(tmp_path / "presets" / "xmoverscore" / f"{name}.toml", settings)
     words = {"src-mt": "tiny-encoder", "mt-ref": "org/large"}
     tables = [
         f'[{name}]\nwords = "{it}"\nlayer = 1\nsentences = "tiny-encoder"\n'
         for name, it in words.items()
     ]
-    write(presets._FOLDER / "sentsim" / "paper.toml", "".join(tables))
+    write(tmp_path / "presets" / "sentsim" / "paper.toml", "".join(tables))
     code, out, err = mtmetrics("doctor")
     found = {
         text.partition(": ")[0]: (state, text)
@@ -293,7 +293,7 @@ def test_a_metric_without_models_works_with_a_preset_and_without(
     preset, mtmetrics, bundle, overlap, evaluate_cache, tmp_path
 ):
     if preset is not None:
-        write(presets._FOLDER / "overlap" / "paper.toml", preset)
+        write(tmp_path / "presets" / "overlap" / "paper.toml", preset)
     name = "" if preset is None else "paper"
     listed, told = verdicts(mtmetrics, "overlap")
     assert listed == told == {(name, "source"): True}
@@ -316,7 +316,7 @@ def test_a_metric_without_models_works_with_a_preset_and_without(
 
 @pytest.mark.parametrize("with_preset", [False, True])
 def test_a_metric_without_models_that_cannot_be_made(
-    with_preset, mtmetrics, bundle, overlap, evaluate_cache, monkeypatch
+    with_preset, mtmetrics, bundle, overlap, evaluate_cache, monkeypatch, tmp_path
 ):
     """The inventory where a package that a metric needs is missing."""
 
@@ -325,7 +325,7 @@ def test_a_metric_without_models_that_cannot_be_made(
 
     monkeypatch.setattr(Overlap, "__init__", refuse)
     if with_preset:
-        write(presets._FOLDER / "overlap" / "paper.toml", "")
+        write(tmp_path / "presets" / "overlap" / "paper.toml", "")
     listed, told = verdicts(mtmetrics, "overlap")
     assert listed == told == {("paper" if with_preset else "", "source"): False}
     assert "no-such-package" in mtmetrics("list", "overlap", "--format", "tsv")[1]
@@ -349,14 +349,14 @@ def test_it_is_an_evaluate_module_too(overlap, evaluate_cache):
 def test_list_doctor_and_page_agree(name, mtmetrics, bundle, evaluate_cache, monkeypatch, tmp_path):
     """Also where a preset works for one side only, or names no model."""
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
-    write(presets._FOLDER / "xmoverscore" / "paper.toml", '[encoder]\nmodel = "org/large"\n')
-    write(presets._FOLDER / "xmoverscore" / "empty.toml", "")
+    write(tmp_path / "presets" / "xmoverscore" / "paper.toml", '[encoder]\nmodel = "org/large"\n')
+    write(tmp_path / "presets" / "xmoverscore" / "empty.toml", "")
     words = {"src-mt": "tiny-encoder", "mt-ref": "org/large"}
     tables = [
         f'[{name}]\nwords = "{it}"\nlayer = 1\nsentences = "tiny-encoder"\n'
         for name, it in words.items()
     ]
-    write(presets._FOLDER / "sentsim" / "paper.toml", "".join(tables))
+    write(tmp_path / "presets" / "sentsim" / "paper.toml", "".join(tables))
     offers.cache_clear()
     try:
         offered = {

@@ -6,12 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mtmetrics.cli import mine
 from mtmetrics.cli.main import main
 from mtmetrics.matching.remapping import Remapping
 from mtmetrics.matching.remapping_files import map_file_name, map_meta
-from mtmetrics.mining import sides
-from mtmetrics.mining import word_level as words
 from mtmetrics.mining.sides import encode_side
 from mtmetrics.mining.word_level import mine_words
 from mtmetrics.models.token_encoder import TokenEncoder
@@ -81,36 +78,6 @@ def test_sentences_of_prepared_text(tiny_encoder, texts, tmp_path, capsys):
     printed = json.loads(capsys.readouterr().out)
     assert printed["source"] == {"drawn": 6}
     assert len(out.read_text(encoding="utf-8").splitlines()) == 2
-
-
-def test_a_cluster_finds_what_one_process_finds(tiny_encoder, texts, tmp_path, capsys, monkeypatch):
-    """Both keep vectors in half precision: the bound of memory is lowered for the one process."""
-    monkeypatch.setattr(mine, "_memory_bytes", lambda args: 3)
-    for module in (words, sides):
-        monkeypatch.setattr(module, "SENTENCES_PER_BLOCK", 3)
-    one, several = tmp_path / "one.jsonl", tmp_path / "several.jsonl"
-    assert call(tiny_encoder, texts, one) == 0
-    printed = capsys.readouterr().out
-    # Ray reads these when it is imported: loopback alone, and processes that are not the last to be
-    # served.
-    monkeypatch.setenv("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
-    monkeypatch.setenv("RAY_worker_niceness", "0")
-    ray = pytest.importorskip("ray", reason="needs the extra 'ray'")
-    ray.init(
-        "local", num_cpus=3, include_dashboard=False, log_to_driver=False, logging_level="ERROR"
-    )
-    try:
-        assert call(tiny_encoder, texts, several, "--engine", "ray", "--dtype", "float32") == 0
-    finally:
-        ray.shutdown()
-    assert several.read_text(encoding="utf-8") == one.read_text(encoding="utf-8")
-    assert capsys.readouterr().out == printed
-    assert {path.name for path in tmp_path.iterdir()} == {
-        "de.txt",
-        "en.txt",
-        "one.jsonl",
-        "several.jsonl",
-    }
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from pyarrow import parquet
 
 from mtmetrics.cluster.engine import Engine, _divide, map_blocks
 from mtmetrics.errors import InputError, MTMetricsError
+from mtmetrics.mining import sides, word_level
 
 SOURCES = [
     "das haus ist klein",
@@ -111,10 +112,8 @@ class Worker:
 def lengths(path: Path, cluster: str, fault: str = "", **options: Any) -> list[dict[str, Any]]:
     """Runs `Worker` on a file, in blocks of three rows."""
     worker = functools.partial(Worker, path.parent, fault)
-    options = {"settings": {}, "texts": ("source",), "block_rows": 3} | options
-    return list(
-        map_blocks(worker, str(path), str(path.parent / "out"), engine=Engine(cluster), **options)
-    )
+    defaults = {"engine": Engine(cluster), "settings": {}, "texts": ("source",), "block_rows": 3}
+    return list(map_blocks(worker, str(path), str(path.parent / "out"), **defaults | options))
 
 
 def read(out: Path) -> list[dict[str, Any]]:
@@ -123,9 +122,8 @@ def read(out: Path) -> list[dict[str, Any]]:
 
 
 @needs_ray
-@pytest.mark.parametrize(("block_rows", "cpus"), [(3, 1), (8, 2)])
 def test_scores_are_those_of_one_process(
-    cluster: str, mtmetrics: Run, tiny_preset: Path, tmp_path: Path, block_rows: int, cpus: int
+    cluster: str, mtmetrics: Run, tiny_preset: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "in"
     folder.mkdir()
@@ -146,7 +144,7 @@ def test_scores_are_those_of_one_process(
     ]
     _, out, warning = mtmetrics("score", *options, write_jsonl(tmp_path / "all.jsonl", ROWS))
     alone = json.loads(out)
-    engine = ["--engine", f"ray={cluster}", "--block-rows", block_rows, "--cpus-per-worker", cpus]
+    engine = ["--engine", f"ray={cluster}", "--block-rows", 3]
     code, out, err = mtmetrics("score", *options, folder, *engine, "--out", tmp_path / "out")
     assert code == 0, err
     summary = json.loads(out)
@@ -204,11 +202,12 @@ def test_a_killed_worker_and_bad_rows(cluster: str, tmp_path: Path) -> None:
 @needs_ray
 def test_a_block_that_kills_each_worker_stops_the_run(cluster: str, tmp_path: Path) -> None:
     path = write_jsonl(tmp_path / "rows.jsonl", ROWS)
+    one_worker = Engine(cluster, cpus_per_worker=2)
     with pytest.raises(
         MTMetricsError, match=rf"^{path}, rows 7 to 9: 3 processes died of this block \(often.*out$"
     ):
-        lengths(path, cluster, "deadly")
-    assert len(lengths(path, cluster)) == 7
+        lengths(path, cluster, "deadly", engine=one_worker)
+    assert len(lengths(path, cluster, engine=one_worker)) == 7
     assert not list((tmp_path / "out").glob(".*"))
 
 
@@ -220,14 +219,53 @@ def test_filter_keeps_what_one_process_keeps(cluster: str, mtmetrics: Run, tmp_p
     path = write_jsonl(tmp_path / "pairs.jsonl", pairs)
     options = ["--metric", "source_length", "--skip", "language", path, "--top", "0.5"]
     assert mtmetrics("filter", *options, "--out", tmp_path / "kept.jsonl")[0] == 0
-    engine = ["--engine", f"ray={cluster}", "--block-rows", 3, "--out", tmp_path / "kept"]
-    code, _, err = mtmetrics("filter", *options, *engine)
+    engine = ["--engine", f"ray={cluster}", "--block-rows", 8, "--cpus-per-worker", 2]
+    code, _, err = mtmetrics("filter", *options, *engine, "--out", tmp_path / "kept")
     assert code == 0, err
     rows = [{name: row[name] for name in (*pairs[0], "score")} for row in read(tmp_path / "kept")]
     assert rows == [
         json.loads(line) for line in (tmp_path / "kept.jsonl").read_text("utf-8").splitlines()
     ]
     assert len(rows) > 1
+
+
+@needs_ray
+def test_mining_finds_what_one_process_finds(
+    cluster: str,
+    mtmetrics: Run,
+    tiny_encoder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for module in (word_level, sides):
+        monkeypatch.setattr(module, "SENTENCES_PER_BLOCK", 3)
+    sources = "".join(f"{first} {second}\n" for first in SOURCES[:3] for second in SOURCES[:2])
+    targets = "".join(f"{one} {other}\n" for one in TRANSLATIONS[:3] for other in TRANSLATIONS[:2])
+    texts = ["--source-text", write(tmp_path / "de.txt", sources)]
+    texts += ["--target-text", write(tmp_path / "en.txt", targets)]
+    call = ["mine", "--lp", "de-en", "--encoder", tiny_encoder, *texts, "--no-language-filter"]
+    call += ["--share", 1]
+    _, printed, _ = mtmetrics(*call, "--out", tmp_path / "one.jsonl")
+    engine = ["--engine", f"ray={cluster}", "--cpus-per-worker", 2, "--dtype", "float32"]
+    code, counts, err = mtmetrics(*call, *engine, "--out", tmp_path / "several.jsonl")
+    assert code == 0, err
+    assert counts == printed
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "de.txt",
+        "en.txt",
+        "one.jsonl",
+        "several.jsonl",
+    }
+    one, several = (
+        [json.loads(line) for line in (tmp_path / name).read_text("utf-8").splitlines()]
+        for name in ("one.jsonl", "several.jsonl")
+    )
+    assert len(one) == 6
+    # The cluster keeps vectors in half precision.
+    assert [row.pop("score") for row in several] == pytest.approx(
+        [row.pop("score") for row in one], abs=1e-3
+    )
+    assert several == one
 
 
 @needs_ray

@@ -14,13 +14,11 @@ import os, sys, warnings
 from pathlib import Path
 import mtmetrics.layout
 from mtmetrics.cli.main import main
-from mtmetrics.artifacts import download
 from mtmetrics.matching.remapping_files import load_map
 from mtmetrics.models.token_encoder import TokenEncoder
 import mtmetrics.matching.remapping_files as files
 
 mtmetrics.layout._PACKAGE = Path(sys.argv[1])
-download._PAUSES = (0.0,)
 model = sys.argv[2]
 
 def show(place, artifact="xmoverscore-published", **options):
@@ -49,8 +47,9 @@ def test_maps_are_published_and_pulled(hub: LoopbackHub, origin, model, tmp_path
     def run(home: str, *steps: str) -> tuple[list[str], str]:
         argv = (str(package), str(model), *steps)
         process = Client(hub, tmp_path / home).start(PROGRAM, *argv, MTMETRICS_NAMESPACE="org")
-        lines, messages = process.communicate(timeout=180)
-        assert process.returncode == 0, messages
+        code = process.wait()
+        lines, messages = process.outputs()
+        assert code == 0, messages
         return [
             line
             for line in lines.splitlines()

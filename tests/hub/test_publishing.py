@@ -3,13 +3,12 @@ two at once, an interruption."""
 
 import json
 import shutil
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
 import pytest
-from hub_client import COMMANDS, Client, as_steps, finished
+from hub_client import COMMANDS, Client, Process, as_steps, finished
 from loopback import LoopbackHub
 
 from mtmetrics.artifacts.catalog import catalog
@@ -107,7 +106,7 @@ def test_only_what_changed_is_sent(client, hub, folder, tmp_path):
     )
 
 
-def start_push(client: Client, folder: Path, catalog_file: Path) -> subprocess.Popen:
+def start_push(client: Client, folder: Path, catalog_file: Path) -> Process:
     push = ["artifacts", "push", folder, "--namespace", "org", "--execute", "--format", "json"]
     return client.start(COMMANDS, as_steps([*push, "--catalog", catalog_file]))
 
@@ -117,7 +116,6 @@ def test_an_interrupted_upload_leaves_nothing_and_goes_on(client, hub, folder, t
     process = start_push(client, folder, tmp_path / "catalog.toml")
     assert hub.stalled.wait(60)
     process.kill()
-    process.communicate()
     assert list(hub["org/my-uscore"].files()) == [".gitattributes"]
     assert not (tmp_path / "catalog.toml").exists()
     hub.stall = None

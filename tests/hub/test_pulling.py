@@ -112,7 +112,6 @@ def test_an_interrupted_download_goes_on_in_two_processes(client, published, tmp
     process = client.start(COMMANDS, as_steps(pull))
     assert published.stalled.wait(60)
     process.kill()
-    process.communicate()
     published.stall = None
     [offline] = client.commands(pull, HF_HUB_OFFLINE="1")
     assert offline[0] == 1

@@ -1,12 +1,15 @@
 """Bare names in the module cache of `evaluate`."""
 
 import socket
+from pathlib import Path
 
 import evaluate
 import pytest
+from helpers import write
 
-from mtmetrics.integrations import registration as install_module
+from mtmetrics.integrations import registration as registration_module
 from mtmetrics.integrations.registration import install, registered
+from mtmetrics.layout import metric_path
 
 
 @pytest.fixture(params=[True, False], ids=["told offline", "no network"])
@@ -39,15 +42,16 @@ def test_the_bare_name_loads_in_any_folder(
 def test_another_version_is_replaced_even_if_it_is_younger_or_differs_only_in_a_comment(
     evaluate_cache, tmp_path, monkeypatch
 ):
-    ours = install_module._script("xmoverscore").read_text(encoding="utf-8")
-    other = tmp_path / "xmoverscore.py"
+    script = Path(metric_path("xmoverscore"), "xmoverscore.py")
+    ours = script.read_text(encoding="utf-8")
+    other = write(tmp_path / "xmoverscore" / "xmoverscore.py", "")
     commented = ours.replace(
         "import mtmetrics\n", "import mtmetrics  # a comment leaves the hash as it is\n"
     )
     for text in ("import evaluate\n", commented, "import evaluate\n"):
         other.write_text(text, encoding="utf-8")
         with monkeypatch.context() as patch:
-            patch.setattr(install_module, "_script", lambda name: other)
+            patch.setattr(registration_module, "metric_scripts", lambda: tmp_path)
             install(["xmoverscore"])
         assert registered("xmoverscore") is None
         [registration] = install(["xmoverscore"])

@@ -1,5 +1,6 @@
 """The pages answer over HTTP, on loopback."""
 
+import functools
 import json
 import runpy
 import socket
@@ -41,6 +42,12 @@ class Client:
             "multipart/form-data; boundary=edge",
         )
         return {"path": json.loads(answer)[0], "meta": {"_type": "gradio.FileData"}}
+
+
+@pytest.fixture(scope="module")
+def page_of():
+    """Builds the page of a metric, once."""
+    return functools.cache(build_page)
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +94,7 @@ def test_page_loads_nothing_from_elsewhere(client):
 
 
 @pytest.mark.parametrize("name", metric_names())
-def test_the_page_of_a_metric_offers_it_alone(name, preset):
+def test_the_page_of_a_metric_offers_it_alone(name, preset, page_of):
     here = [offer for offer in offers() if offer.spec.metric == name]
     side = next(side for side in Side if any(offer.side == side for offer in here))
     given = {*side.columns}
@@ -98,7 +105,7 @@ def test_the_page_of_a_metric_offers_it_alone(name, preset):
     }
     groups = [
         part["props"]
-        for part in build_page(name).config["components"]
+        for part in page_of(name).config["components"]
         if part["type"] == "checkboxgroup"
     ]
     offered = {key: label for group in groups for label, key in group["choices"]}
@@ -108,7 +115,7 @@ def test_the_page_of_a_metric_offers_it_alone(name, preset):
 
 
 @pytest.mark.parametrize("name", [*metric_names(), COMPARE])
-def test_the_script_serves_its_page(name, preset, monkeypatch):
+def test_the_script_serves_its_page(name, preset, page_of, monkeypatch):
     served = []
 
     class Served:
@@ -120,7 +127,7 @@ def test_the_script_serves_its_page(name, preset, monkeypatch):
     )
     runpy.run_path(str(metric_scripts() / name / "app.py"), run_name="__main__")
     assert served == [
-        "mtmetrics: compare" if name == COMPARE else build_page(name).title,
+        "mtmetrics: compare" if name == COMPARE else page_of(name).title,
         "blocked",
     ]
 

@@ -17,7 +17,6 @@ from transformers import (
 )
 
 from mtmetrics.errors import ArtifactError, InputError, MTMetricsError
-from mtmetrics.models import language_model
 from mtmetrics.models.language_model import LanguageModel, length_normalised
 
 TEXTS = ["the house is small", "x", "", "the dog sleeps and sleeps and sleeps", "x", "ab" * 200]
@@ -86,14 +85,14 @@ def test_a_model_that_scales_its_logits(tiny_lm: Path, tmp_path: Path) -> None:
 
 
 def test_logits_come_in_parts(tiny_lm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = LanguageModel(tiny_lm).score(TEXTS)[0]
-    monkeypatch.setattr(language_model, "_TOKENS_AT_ONCE", 5)
+    texts = [f"{text} {number}" for number in range(20) for text in TEXTS if len(text) < 60]
+    plain = [LanguageModel(tiny_lm).score([text])[0][0] for text in texts]
     model = LanguageModel(tiny_lm)
     [(network, _)] = model._runner.replicas
     sizes: list[int] = []
     network.lm_head.register_forward_hook(lambda _, given, logits: sizes.append(logits.numel()))
-    assert model.score(TEXTS)[0] == pytest.approx(plain, abs=1e-5)
-    assert max(sizes) == 5 * 258
+    assert model.score(texts)[0] == pytest.approx(plain, abs=1e-5)
+    assert max(sizes) == 256 * 258
 
 
 def test_the_number_format_is_that_of_the_network(

@@ -1,14 +1,15 @@
 """COMET: each family, pooling and mix of layers gives the published package's scores and errors."""
 
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from helpers import converting_here
 from tally import TALLY
 
-from mtmetrics.artifacts import comet_checkpoints
 from mtmetrics.artifacts.convert import convert_model
 from mtmetrics.scorers.comet import CometScore
 from mtmetrics.scorers.registry import load_scorer
@@ -28,10 +29,8 @@ _PARTS = {
 def converted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of all checkpoints, as ours."""
     root = tmp_path_factory.mktemp("comet")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(FOLDER)  # where the encoders lie that the checkpoints name
-        here = comet_checkpoints._convert_file
-        patch.setattr(comet_checkpoints, "converted_apart", lambda _, path, made: here(path, made))
+    # The checkpoints name encoders that lie there.
+    with contextlib.chdir(FOLDER), converting_here():
         for model in GOLDENS["models"]:
             mini = {"encoder": "encoders/MiniLM"} if model == "regression-default" else {}
             convert_model(Path("models", model), root / model, local_files_only=True, **mini)

@@ -250,21 +250,28 @@ def test_random_candidates() -> None:
         assert chosen[:, 0].tolist() == [0, 1, 2, 3]
 
 
-def test_nearest_candidates_are_nearest_by_cosine_and_the_right_one_is_first_wherever_it_lies(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_nearest_candidates_are_nearest_by_cosine_and_the_right_one_is_first_wherever_it_lies() -> (
+    None
+):
     sources = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [0.0, 0.0]])
     targets = np.array([[-1.0, 0.1], [9.0, 9.0], [0.0, 0.2], [0.3, -0.1]])
-    for at_once in (512, 3):
-        monkeypatch.setattr("mtmetrics.probes.probing._ROWS_AT_ONCE", at_once)
-        # Cosines of source 0: -1, 0.7, 0, 0.95; of source 1: 0.1, 0.7, 1, -0.3; of source 2: -0.6,
-        # 1, 0.7, 0.4.
-        assert nearest_candidates(sources, targets, 3).tolist() == [
-            [0, 3, 1],
-            [1, 2, 0],
-            [2, 1, 3],
-            [3, 0, 1],
-        ]
+    # Cosines of source 0: -1, 0.7, 0, 0.95; of source 1: 0.1, 0.7, 1, -0.3; of source 2: -0.6, 1,
+    # 0.7, 0.4.
+    assert nearest_candidates(sources, targets, 3).tolist() == [
+        [0, 3, 1],
+        [1, 2, 0],
+        [2, 1, 3],
+        [3, 0, 1],
+    ]
+
+
+def test_nearest_candidates_of_more_sources_than_are_compared_at_a_time() -> None:
+    sources, targets = np.random.default_rng(1).normal(size=(2, 600, 8))
+    x, y = (side / np.linalg.norm(side, axis=1, keepdims=True) for side in (sources, targets))
+    cosines = x @ y.T
+    np.fill_diagonal(cosines, 2.0)  # the right one is first
+    expected = np.argsort(-cosines, axis=1)[:, :4]
+    assert nearest_candidates(sources, targets, 4).tolist() == expected.tolist()
 
 
 def test_a_second_right_answer_is_left_out() -> None:

@@ -70,9 +70,11 @@ def test_each_segment_scores_as_if_alone(
     ]
     assert together == pytest.approx(alone, abs=1e-5)
     assert np.ptp(together) > 0.01
-    monkeypatch.setattr("mtmetrics.scorers.learned._SLICE_SEGMENTS", 3)
-    results = scorer.score_systems({"a": PREDICTIONS, "b": REFERENCES}, references=REFERENCES)
-    assert results["a"].segments == pytest.approx(together, abs=1e-5)
+    # More segments than are computed at a time.
+    times = 300 // len(REFERENCES)
+    systems = {"a": PREDICTIONS * times, "b": REFERENCES * times}
+    results = scorer.score_systems(systems, references=REFERENCES * times)
+    assert results["a"].segments == pytest.approx(np.tile(together, times), abs=1e-5)
     assert results["b"].segments[2] == pytest.approx(together[2], abs=1e-5)
 
 

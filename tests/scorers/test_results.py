@@ -59,8 +59,16 @@ def test_the_signature_says_how_many_references_there_are_and_that_the_best_coun
     assert [field for field in fields if field not in (f"{key}:2", "combine:max")] == [
         field for field in plain.signature.split("|") if field != "nrefs:1"
     ]
-    varied = scorer.score(texts * (BATCH_SEGMENTS + 1), references=[two[0]] * BATCH_SEGMENTS + one)
+    varied = scorer.score(texts * 2, references=two + one)
     assert f"|{key}:var|combine:max|" in varied.signature
+
+
+@pytest.mark.parametrize("metric", ["chrf", "bertr"])
+def test_references_of_batches_are_counted_together(metric: str) -> None:
+    side = {"preset": "mini", "against": "reference"} if metric == "bertr" else {}
+    references = [["the house", "a house"]] * BATCH_SEGMENTS + [["the house"]]
+    result = load_scorer(metric, **side).score(["a house"] * len(references), references=references)
+    assert "refs:var|combine:max|" in result.signature
 
 
 def test_references_of_blocks_are_counted_together() -> None:

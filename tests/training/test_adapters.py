@@ -332,31 +332,35 @@ socket.socket.connect = refuse
 sys.modules["peft"] = None
 from mtmetrics.scorers.registry import load_scorer
 
-scorer = load_scorer(sys.argv[1], preset=sys.argv[2], lang_pair="de-en")
-print(scorer.signature)
-print(scorer.score(["the house sees the dog"], sources=["das haus sieht das hund"]).segments[0])
+for metric, preset in zip(sys.argv[1::2], sys.argv[2::2]):
+    scorer = load_scorer(metric, preset=preset, lang_pair="de-en")
+    result = scorer.score(["the house sees the dog"], sources=["das haus sieht das hund"])
+    print(scorer.signature, result.segments[0])
 """
 
 
-@pytest.mark.parametrize("metric", ["uscore", "sentsim"])
 def test_a_preset_with_adapters_needs_neither_network_nor_peft(
-    two_steps: tuple[Path, Path], tmp_path: Path, metric: str
+    two_steps: tuple[Path, Path], tmp_path: Path
 ) -> None:
     encoder, adapters = two_steps
     tables = {
         "uscore": f'[sentences]\nmodel = "{adapters}"\n[score]\nparts = "snt"\n',
         "sentsim": f'[src-mt]\nwords = "{encoder}"\nsentences = "{adapters}"\n',
     }
-    text = f'metric = "{metric}"\n{tables[metric]}'
-    preset = write(tmp_path / "preset" / "preset.toml", text).parent
-    program = [sys.executable, "-c", PROGRAM, metric, str(preset)]
+    presets = {
+        metric: write(tmp_path / metric / "preset.toml", f'metric = "{metric}"\n{table}').parent
+        for metric, table in tables.items()
+    }
+    program = [sys.executable, "-c", PROGRAM]
+    for metric, preset in presets.items():
+        program += [metric, str(preset)]
     done = subprocess.run(program, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
-    signature, score = done.stdout.split()
-    assert f"adapters#{model_fingerprint(adapters)}" in signature
-    here = load_scorer(metric, preset=str(preset), lang_pair="de-en")
-    assert here.signature == signature
-    if metric == "uscore":
-        first, second = vectors(adapters, ["the house sees the dog", "das haus sieht das hund"])
-        cosine = first @ second / np.linalg.norm(first) / np.linalg.norm(second)
-        assert float(score) == pytest.approx(cosine, abs=1e-6)
+    scores = {}
+    for line, (metric, preset) in zip(done.stdout.splitlines(), presets.items(), strict=True):
+        signature, scores[metric] = line.split()
+        assert f"adapters#{model_fingerprint(adapters)}" in signature
+        assert load_scorer(metric, preset=str(preset), lang_pair="de-en").signature == signature
+    first, second = vectors(adapters, ["the house sees the dog", "das haus sieht das hund"])
+    cosine = first @ second / np.linalg.norm(first) / np.linalg.norm(second)
+    assert float(scores["uscore"]) == pytest.approx(cosine, abs=1e-6)

@@ -36,7 +36,7 @@ TINY = CompositionConfig(
     hidden=16,
     dropout=0.0,
     batch=8,
-    epochs=40,
+    epochs=20,
     layer_lr=2e-3,
     other_lr=4e-3,
     **STEPS,

@@ -15,7 +15,6 @@ from mtmetrics.cli.main import main
 from mtmetrics.errors import InputError
 from mtmetrics.scorers.registry import load_scorer
 from mtmetrics.statistics.correlation import pearson
-from mtmetrics.training import regressor_loop
 from mtmetrics.training.configs import RegressorConfig
 from mtmetrics.training.judged_pairs import JudgedFiles, read_judged_pairs, split
 from mtmetrics.training.recurrent import TrainingData, _draw_means, draw, train_regressor
@@ -114,15 +113,15 @@ def test_goes_on_where_it_was_stopped(
         seeds=[1, 2],
         config=config,
     )
-    forward, calls = regressor_loop._forward, []
+    step, steps = torch.optim.Adam.step, []
 
     def stopping(*arguments: object) -> object:
-        calls.append(1)
-        if len(calls) in (5, 30):
+        steps.append(1)
+        if len(steps) in (5, 30):
             raise KeyboardInterrupt
-        return forward(*arguments)
+        return step(*arguments)
 
-    monkeypatch.setattr(regressor_loop, "_forward", stopping)
+    monkeypatch.setattr(torch.optim.Adam, "step", stopping)
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
             train_regressor(

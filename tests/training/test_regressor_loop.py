@@ -1,5 +1,6 @@
 """Layers that are computed once, and the loss."""
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +17,10 @@ def test_layers_are_computed_once_and_go_on_after_an_interruption(
 ) -> None:
     encoder = TokenEncoder(tiny_encoder, mix=np.eye(3), cache_bytes=0)
     texts = ["the house", "a dog sleeps", "i", "there is not a tree", "cat"]
+    # More than are stored at a time.
+    texts += map("".join, itertools.product("bcdefghjkl", repeat=3))
+    texts += map("".join, itertools.product("mnopq", repeat=3))
     given = [(text, None) for text in texts]
-    monkeypatch.setattr("mtmetrics.training.regressor_loop._TEXTS_PER_SAVE", 2)
     encode, calls = encoder.encode, []
 
     def stopping(part: list[str], languages: list[None]) -> object:
@@ -34,7 +37,7 @@ def test_layers_are_computed_once_and_go_on_after_an_interruption(
         stream.write(b"half a row")
     store = LayerStore(tmp_path, encoder, given)
     LayerStore(tmp_path, encoder, given)
-    assert calls == [texts[:2], texts[2:4], texts[2:4], texts[4:]]
+    assert calls == [texts[:512], texts[512:1024], texts[512:1024], texts[1024:]]
     expected = encode(texts)
     assert store.vectors.reshape(-1, 48) == pytest.approx(expected.vectors, abs=2e-3)
     assert store.lengths.tolist() == (expected.lengths - 2).tolist()

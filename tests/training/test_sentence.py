@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from helpers import write, write_jsonl
-from toys import CONFIGS, interrupted, precision, record_of
+from toys import CONFIGS, WORDS, interrupted, precision, record_of
 
 from mtmetrics.artifacts.models import sentence_model
 from mtmetrics.errors import ArtifactError, InputError
@@ -48,12 +48,10 @@ def test_the_contrastive_loss_by_hand() -> None:
     assert margin == pytest.approx(math.log(1 + math.exp(0.5)))
 
 
-def test_vectors_do_not_depend_on_what_is_encoded_together(
-    models: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_vectors_do_not_depend_on_what_is_encoded_together(models: Path) -> None:
     model = sentence_model(models / "student", "cpu").eval()
-    texts = ["the house sees the dog", "dog", "the small tree", "old", "bread needs water"]
-    monkeypatch.setattr(sentence, "_ROWS_TOGETHER", 2)
+    # More than go through the network at a time.
+    texts = [" ".join([*WORDS, *WORDS.values()][:number]) for number in range(1, 41)]
     with torch.no_grad():
         found = sentence.sentence_vectors(
             model, dict(model.tokenizer(texts, padding=True, return_tensors="pt"))

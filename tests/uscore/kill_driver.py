@@ -1,9 +1,9 @@
 """Runs `mtmetrics train uscore` in child processes, which are killed; started by a test, as a program of
 its own.
 
-The arguments are a folder to make without kills, training stages to kill at, after their third
-steps, ``--``, and those of the command, which is killed at random first. Trainings keep a
-checkpoint every other step."""
+The arguments are a folder to make without kills, a training stage to kill at, after its third step,
+and those of the command, which is killed at random first. Trainings keep a checkpoint every other
+step."""
 
 import functools
 import os
@@ -61,8 +61,7 @@ def wait(child: int) -> int:
 
 
 if __name__ == "__main__":
-    whole, *places = sys.argv[1 : sys.argv.index("--")]
-    arguments = sys.argv[sys.argv.index("--") + 1 :]
+    whole, stage, *arguments = sys.argv[1:]
     place = arguments.index("--out") + 1
     log = Path(arguments[place]) / "log.jsonl"
     if failed := wait(start([*arguments[:place], whole, *arguments[place + 1 :]])):
@@ -75,8 +74,5 @@ if __name__ == "__main__":
     time.sleep(generator.random() / 4)
     os.kill(child, signal.SIGKILL)
     print("killed at random by signal", wait(child), file=sys.stderr)
-    for stage in places:
-        print(
-            "killed at", stage, "by signal", wait(start(arguments, kill_in=stage)), file=sys.stderr
-        )
+    print("killed at", stage, "by signal", wait(start(arguments, kill_in=stage)), file=sys.stderr)
     sys.exit(wait(start(arguments)))

@@ -12,7 +12,7 @@ from pathlib import Path
 import layouts
 import numpy as np
 import pytest
-from helpers import write, write_jsonl
+from helpers import converting_here, write, write_jsonl
 from huggingface_hub.errors import LocalEntryNotFoundError
 from transformers import AutoTokenizer
 
@@ -513,13 +513,13 @@ def test_a_killed_production_ends_with_the_same_files(folder, tmp_path):
         "".join(f"--{name.replace('_', '-')} {value} " for name, value in CHANGED.items())
         + "--workers 1"
     )
-    trainings = ["sentences-1-model", "translation-start", "translation-model"]
+    # tests/training goes on with every kind of training.
+    training = "translation-model"
     driver = [
         sys.executable,
         Path(__file__).with_name("kill_driver.py"),
         tmp_path / "whole",
-        *trainings,
-        "--",
+        training,
     ]
     driver += command(folder, tmp_path / "killed", *options.split())
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
@@ -528,13 +528,10 @@ def test_a_killed_production_ends_with_the_same_files(folder, tmp_path):
     )
     assert process.returncode == 0, process.stderr[-2000:]
     said = process.stderr.splitlines()
-    for stage in trainings:
-        began, *_, again = lines_of(
-            said, f"{stage}: starting"
-        )  # the random kill may hit it once more
-        assert began < lines_of(said, f"killed at {stage} by signal -9")[0] < again
-    went_on = [line for line in said if "going on from checkpoint-" in line]
-    assert len(went_on) >= len(trainings)
+    # The random kill may hit it once more.
+    began, *_, again = lines_of(said, f"{training}: starting")
+    assert began < lines_of(said, f"killed at {training} by signal -9")[0] < again
+    assert [line for line in said if "going on from checkpoint-" in line]
     stages = logged(tmp_path / "killed")
     assert len(stages) == len(set(stages)), "a finished stage was repeated"
 
@@ -562,7 +559,8 @@ def paper(tmp_path_factory, folder):
     names."""
     artifacts = tmp_path_factory.mktemp("artifacts")
     pickled = layouts.bert_multilingual(artifacts / "pickled", folder / "encoder")
-    convert_model(pickled, artifacts / "google-bert" / "bert-base-multilingual-cased")
+    with converting_here():
+        convert_model(pickled, artifacts / "google-bert" / "bert-base-multilingual-cased")
     shutil.rmtree(pickled)
     layouts.xlm_roberta(artifacts / "FacebookAI" / "xlm-roberta-base")
     layouts.mbart_cc25(artifacts / "facebook" / "mbart-large-cc25")
@@ -588,7 +586,8 @@ def test_the_preset_of_the_paper(folder, paper, tmp_path, monkeypatch, mtmetrics
     assert f"'mtmetrics artifacts convert {model} --out DIR'" in error
     assert time.perf_counter() - began < 10
     assert not (tmp_path / "out").exists()
-    convert_model(paper / model, paper / "converted")
+    with converting_here():
+        convert_model(paper / model, paper / "converted")
     assert mtmetrics(*call, "--translation-start", "no/such", "--local-files-only")[0] == 1
     assert mtmetrics(*call, "--without", "pseudo")[0] == 2
     assert [call.kwargs["local_files_only"] for call in asked.mock_calls] == [True]

@@ -339,7 +339,7 @@ def comet_folder(
     return folder
 
 
-def _convert_file(path: Path, target: Path) -> JsonObject:
+def convert_file(path: Path, target: Path) -> JsonObject:
     """Reads a checkpoint, and writes its encoder and the layers that read it into a folder.
 
     Returns:
@@ -400,4 +400,4 @@ class _EmptyClass:
 
 
 if __name__ == "__main__":
-    answer(_convert_file)
+    answer(convert_file)

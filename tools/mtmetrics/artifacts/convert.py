@@ -141,7 +141,7 @@ def _write_index(index_path: Path, target: Path, files: JsonObject) -> None:
     write_json(target / _converted_name(index_path.name), index)
 
 
-def _convert_file(path: Path, target: Path) -> JsonObject:
+def convert_file(path: Path, target: Path) -> JsonObject:
     """Reads a pickle and writes its tensors; compares names, shapes and types of both files.
 
     Returns:
@@ -197,4 +197,4 @@ def _tied(folder: Path, tensors: "dict[str, torch.Tensor]") -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    answer(_convert_file)
+    answer(convert_file)
