@@ -180,14 +180,13 @@ class Remapping:
         from mtmetrics.io.atomic import write_atomic
         from mtmetrics.io.checksums import with_sorted_metadata
 
-        rounded = {
-            side: tuple(array.astype(dtype) for array in getattr(self, side))
-            for side in ("source", "target")
-        }
-        stored = dataclasses.replace(self, **rounded)
+        source, target = (
+            tuple(array.astype(dtype) for array in arrays) for arrays in (self.source, self.target)
+        )
+        stored = dataclasses.replace(self, source=source, target=target)
         tensors = {
             f"{side}.{step}": array
-            for side, arrays in rounded.items()
+            for side, arrays in (("source", source), ("target", target))
             for step, array in enumerate(arrays)
         }
         meta = {
