@@ -24,6 +24,8 @@ from mtmetrics.reports.example import Example, example
 ROOT = Path(__file__).parents[1]
 # Files that ship with the repository, which the guide's commands run with.
 EXAMPLE = ROOT / "tools" / "guide" / "example"
+# Whether the tests write the outputs that pages show, instead of comparing them.
+RENEW = bool(os.environ.get("MTMETRICS_RENEW"))
 _PAGES = (
     "README.md",
     "CONTRIBUTING.md",
@@ -321,7 +323,13 @@ def _lay_scores(folder: Path) -> None:
 def lay_models(folder: Path) -> None:
     """Makes the results of trainings and productions: presets that extend the bundled ones, and
     bundled models."""
-    for name, model in {"my-encoder": "mini-encoder", "my-esim": "esim-mini"}.items():
+    models = {
+        "my-encoder": "mini-encoder",
+        "my-esim": "esim-mini",
+        "my-bilstm": "bilstm-mini",
+        "my-bilstm-attention": "bilstm-attention-mini",
+    }
+    for name, model in models.items():
         (folder / name).symlink_to(bundled_artifacts() / model)
     (folder / "artifacts").symlink_to(bundled_artifacts())
     presets = {"my-sentsim": "sentsim", "my-uscore": "uscore", "xmoverscore-labse": "xmoverscore"}
@@ -441,3 +449,17 @@ def cut_as(shown: str, output: str) -> str:
     return (
         "\n".join([*lines[: len(before.splitlines())], "...", *lines[len(lines) - ends :]]) + "\n"
     )
+
+
+def show_output(page: str, shown: Block, output: str) -> str:
+    """Compares an output with the one that a page shows, or writes it there; returns what is
+    wrong."""
+    if not RENEW:
+        mend = f"the output is not that of the page; MTMETRICS_RENEW=1 writes it anew:\n{output}"
+        return "" if shows(shown.text, output) else mend
+    text = (ROOT / page).read_text(encoding="utf-8")
+    fenced = "```text\n{}```"
+    assert text.count(fenced.format(shown.text)) == 1, f"{page}:{shown.line}: not one such block"
+    renewed = text.replace(fenced.format(shown.text), fenced.format(cut_as(shown.text, output)))
+    (ROOT / page).write_text(renewed, encoding="utf-8")
+    return ""

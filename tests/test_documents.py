@@ -9,7 +9,6 @@ import contextlib
 import doctest
 import io
 import json
-import os
 import re
 import shutil
 import tomllib
@@ -20,19 +19,19 @@ import pytest
 import yaml
 from documents import (
     EXAMPLE,
+    RENEW,
     ROOT,
     Answer,
     Block,
     Call,
     blocks,
-    cut_as,
     lay_data,
     lay_models,
     lay_systems,
     pages,
     run_command,
     run_shell,
-    shows,
+    show_output,
 )
 from helpers import write
 
@@ -53,13 +52,12 @@ NOT_RUN = {
     r"\bstage3a\b": "weights of a long training",
     r"^mtmetrics evaluate --recipe ": "fetches data, or models of the Hub; tests/cli/test_recipe_runs.py",
     r"\blighteval\b|cmd:": "another project's tool",
-    r"^mtmetrics evaluate .*--data wmt17-cased$": "data that is fetched first; tests/cli/test_data.py",
+    r"^mtmetrics evaluate .*--data wmt17-cased(/\S+\.jsonl|$)": "data that is fetched first; tests/cli/test_data.py",
     r"\bmy-italian\b|\bit-xmover\b": "models of the Hub, and the reader's own text",
     r"from-en\.jsonl": "data that is not part of the repository",
     r"^from gradio_client ": "calls a page that runs; tests/page/test_endpoints.py",
     r"^python tools/examples/finetune\.py": "a training; tests/integrations/test_finetune.py",
 }
-RENEW = bool(os.environ.get("MTMETRICS_RENEW"))
 # How blocks that are no code are read.
 READERS = {
     "toml": tomllib.loads,
@@ -197,20 +195,6 @@ def run_block(block: Block, page: str, folder: Path, names: dict[str, object]) -
     except (ValueError, yaml.YAMLError) as error:
         return "", str(error)
     return "", ""
-
-
-def show_output(page: str, shown: Block, output: str) -> str:
-    """Compares an output with the one that a page shows, or writes it there; returns what is
-    wrong."""
-    if not RENEW:
-        mend = f"the output is not that of the page; MTMETRICS_RENEW=1 writes it anew:\n{output}"
-        return "" if shows(shown.text, output) else mend
-    text = (ROOT / page).read_text(encoding="utf-8")
-    fenced = "```text\n{}```"
-    assert text.count(fenced.format(shown.text)) == 1, f"{page}:{shown.line}: not one such block"
-    renewed = text.replace(fenced.format(shown.text), fenced.format(cut_as(shown.text, output)))
-    (ROOT / page).write_text(renewed, encoding="utf-8")
-    return ""
 
 
 def renew_pictures(page: str, folder: Path) -> None:

@@ -23,7 +23,7 @@ from mtmetrics.scorers.results import PartScores
 from mtmetrics.scorers.settings import loading_option, option, worker_count
 from mtmetrics.scorers.side import Side
 from mtmetrics.scorers.signature import map_name, model_name
-from mtmetrics.scorers.words import WordScorer
+from mtmetrics.scorers.words import PIECES_HELP, WordScorer
 
 
 class BERTR(WordScorer):
@@ -64,9 +64,8 @@ class BERTR(WordScorer):
     floor = 0.0
     scale = "at most 1"
     alignments_help = (
-        "per segment the pieces of the side compared with (`source`, even if it is a reference) "
-        "and of the `prediction`, their cosines (`values`), the `mass` of each match, and their "
-        "`total`, which is the score"
+        f"{PIECES_HELP}. `values`: cosines; `mass`: how much each match counts, 0 where "
+        "two pieces are not matched; `total`: the sum of `mass` times `values`, which is the score"
     )
     preset_keys: ClassVar = {
         **{name: {"model", "revision", "layer"} for name in ("encoder", "encoders.*")},

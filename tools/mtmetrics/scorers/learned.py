@@ -39,7 +39,7 @@ from mtmetrics.scorers.results import PartScores, join_part_scores
 from mtmetrics.scorers.settings import loading_option, option, worker_count
 from mtmetrics.scorers.side import Side, Table
 from mtmetrics.scorers.signature import model_name
-from mtmetrics.scorers.words import WordScorer
+from mtmetrics.scorers.words import PIECES_HELP, WordScorer
 
 if TYPE_CHECKING:
     import torch
@@ -192,7 +192,7 @@ class LearnedScorer(Scorer):
         """The options of a learned metric."""
 
         regressor: str | None = loading_option(
-            "another trained network: a folder, a bundled artifact, or a Hub repository",
+            "another trained network: a folder, the name of a bundled model, or a Hub repository",
             usage="MODEL",
         )
         encoder: str | None = loading_option(
@@ -202,7 +202,11 @@ class LearnedScorer(Scorer):
             ),
             usage="MODEL",
         )
-        workers: int | None = option(None, settings.WORKERS_HELP)
+        workers: int | None = option(
+            None,
+            "threads that compute the features of a network that reads features (default: one per "
+            "core, at most 4)",
+        )
 
     settings: Settings
 
@@ -481,9 +485,9 @@ class AttentiveScorer(LearnedScorer, WordScorer):
     """Scores with a network in which the pieces of each side attend to those of the other side."""
 
     alignments_help = (
-        "per segment the pieces of the side compared with (`source`, even if it is a reference) "
-        "and of the `prediction`, the attention weights (`values`, the mean of both directions), and "
-        "the same weights scaled to the sum 1 (`mass`)"
+        f"{PIECES_HELP}. `values[i][j]`: how much piece i of `source` and piece j of "
+        "`prediction` attend to each other, the mean of both directions; `mass`: the same, divided "
+        "by their sum"
     )
 
     @property

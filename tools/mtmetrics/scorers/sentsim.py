@@ -25,7 +25,7 @@ from mtmetrics.scorers.results import MetricResult, PartScores, join_results
 from mtmetrics.scorers.settings import loading_option, option, worker_count
 from mtmetrics.scorers.side import SETTING_OF_SIDE, Side, Table, requested_side, resolve_side
 from mtmetrics.scorers.signature import model_name
-from mtmetrics.scorers.words import WordScorer
+from mtmetrics.scorers.words import PIECES_HELP, WordScorer
 
 PARTS = (
     "sss",  # sentence semantic similarity: cosine of sentence vectors (Sec. 3.3)
@@ -100,7 +100,7 @@ class SentSim(WordScorer):
             usage="PART+PART",
         )
         words: str | None = loading_option(
-            "another encoder of words: a folder, a bundled artifact, or a Hub repository",
+            "another encoder of words: a folder, the name of a bundled model, or a Hub repository",
             usage="MODEL",
         )
         layer: int | None = loading_option(settings.LAYER_HELP)
@@ -118,8 +118,8 @@ class SentSim(WordScorer):
         )
         normalize: str = option(
             "batch",
-            "batch scales each part by its lowest and highest value in the call, as published; fixed "
-            "scales it by bounds that the preset stores",
+            "batch scales each part by its lowest and highest value among the segments of a system, "
+            "as published; fixed scales it by bounds that the preset stores",
             choices=("batch", "fixed"),
             preset="normalize",
         )
@@ -138,10 +138,9 @@ class SentSim(WordScorer):
     scale = "from `w1 + w2` to `e (w1 + w2)`, e = 2.718"
     parts_help = "`sss` and `bertscore`, or the parts that you chose, before they are scaled"
     alignments_help = (
-        "per segment the pieces of the side compared with (`source`, even if it is a reference) "
-        "and of the `prediction`, the `mass` of each match, its cosine or cost (`values`; `cells` "
-        "says which), and their `total`: for cosines the mean of precision and recall, for costs "
-        "the distance"
+        f"{PIECES_HELP}. `values`: cosines or costs (`cells` says which); `mass`: how much "
+        "of the text each match stands for; `total`: the sum of `mass` times `values`, which is "
+        "for cosines the mean of precision and recall, for costs the distance"
     )
     preset_keys: ClassVar = {
         "src-mt": _MODEL_TABLE_KEYS,

@@ -19,13 +19,13 @@ from mtmetrics.checks import choice, number, positive
 from mtmetrics.errors import InputError
 
 # Help texts that several metrics share.
-ENCODER_HELP = "another encoder: a folder, a bundled artifact, or a Hub repository"
+ENCODER_HELP = "another encoder: a folder, the name of a bundled model, or a Hub repository"
 LAYER_HELP = "layer of the encoder whose vectors are read; 0 is the embedding layer"
 MAP_HELP = (
     "linear map that brings the two languages closer: none, clp (rotates the vectors), umd (removes "
     "one direction), clp+umd or umd+clp"
 )
-MAPS_HELP = "the map: a file, a folder of maps, or the name of a map artifact"
+MAPS_HELP = "the map: a file, or a folder of maps, by its path or name"
 LANGUAGE_MODEL_HELP = "language model of the target language, or none to score without it"
 WORKERS_HELP = "threads that match words (default: one per core, at most 4)"
 

@@ -17,6 +17,13 @@ from mtmetrics.matching.word_errors import (
 from mtmetrics.scorers.base import Scorer, refuse_positional
 from mtmetrics.scorers.batch import Batch
 
+# How alignments of word pieces look, for the help texts of metrics.
+PIECES_HELP = (
+    "one dictionary per segment. `source`: the pieces of the source, or of the reference if that was "
+    "passed; `prediction`: those of the translation. `values` and `mass` are matrices, with a row "
+    "per piece of `source` and a column per piece of `prediction`"
+)
+
 
 class WordScorer(Scorer):
     """A metric that aligns words with some or all of its settings.

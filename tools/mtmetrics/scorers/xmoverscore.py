@@ -164,8 +164,9 @@ class XMoverScore(WordScorer):
     scale = "at most 1 with the variant `acl20` and no language model"
     parts_help = "`mover` or `cosine`, and `lm`, the mean log-likelihood per token"
     alignments_help = (
-        "per segment the words of `source` and `prediction`, the `mass` that moves between "
-        "them, its costs (`values`), and their `total`, the distance"
+        "one dictionary per segment. `source` and `prediction`: their words; `values` and `mass`: "
+        "matrices with a row per word of `source` and a column per word of `prediction`, the costs "
+        "and the mass that moves; `total`: the sum of `mass` times `values`, which is the distance"
     )
     needs_pair = True
     preset_keys: ClassVar = {
@@ -236,8 +237,8 @@ class XMoverScore(WordScorer):
         )
         drop_rate: float | None = option(
             None,
-            "share of the smallest flows between n-grams that is left out, 0 to 1 (default: that of "
-            "the variant)",
+            "leave out this share of the matches of n-grams, those that move the least mass (0 to 1; "
+            "default: that of the variant)",
             preset="drop_rate",
         )
         weights: str | None = loading_option(
