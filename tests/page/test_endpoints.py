@@ -2,11 +2,10 @@
 
 import contextlib
 import io
-import re
 
 import pytest
+from documents import blocks, show_output
 
-from mtmetrics.layout import COMPARE, space_folder
 from mtmetrics.page.app import build_page
 from mtmetrics.page.endpoints import MOST_EXPLAINED
 from mtmetrics.page.theme import serve
@@ -20,6 +19,7 @@ gradio_client = pytest.importorskip("gradio_client", reason="needs the extra 'ap
 SOURCES, REFERENCES = example().sources[:3], example().references[:3]
 CAREFUL, HASTY = (example().systems[name][:3] for name in ("careful", "hasty"))
 PAGE = "http://127.0.0.1:7860"
+CARD = "metrics/compare/README.md"
 
 
 @pytest.fixture(scope="module")
@@ -178,11 +178,29 @@ def test_the_page_of_one_metric_has_the_same_endpoints():
     assert {"score", "compare", "explain"} <= names
 
 
-def test_the_calls_in_the_card_work(page):
-    card = (space_folder(COMPARE) / "README.md").read_text(encoding="utf-8")
-    [block] = re.findall(r"^```python\n(.*?)^```", card, flags=re.DOTALL | re.MULTILINE)
-    assert PAGE in block
+def run_calls(page, calls):
+    """Runs the calls of the card on this page; returns what they print."""
+    assert PAGE in calls
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        exec(block.replace(PAGE, page.local_url), {})
-    assert printed.getvalue().count("\n") >= 3
+        exec(calls.replace(PAGE, page.local_url), {})
+    return printed.getvalue()
+
+
+@pytest.fixture
+def card_blocks():
+    """The calls in the card, and the output that it shows."""
+    by_language = {block.language: block for block in blocks(CARD)}
+    return by_language["python"], by_language["text"]
+
+
+def test_the_calls_in_the_card_print_what_it_shows(page, card_blocks):
+    calls, shown = card_blocks
+    assert not show_output(CARD, shown, run_calls(page, calls.text))
+
+
+def test_the_calls_in_the_card_work_with_a_metric_that_blames_no_words(page, card_blocks):
+    calls = card_blocks[0].text.replace('api_name="/explain"', '**attention, api_name="/explain"')
+    attention = "attention = {'metric': 'esim:mini'}\n"
+    printed = run_calls(page, f"{attention}{calls}\nprint(explained['metric'])")
+    assert printed.splitlines()[-1] == "esim:mini:against=source"
