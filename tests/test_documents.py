@@ -49,7 +49,7 @@ NOT_RUN = {
     r"--engine ray": "starts a cluster; tests/cluster",
     r"^mtmetrics (artifacts (pull|push|convert|import)|space push|data pull)": "needs the Hub; tests/hub",
     r"google-bert/|sentence-transformers/|\bpaper\b|comet:": "models of the Hub",
-    r"\bstage3a\b": "weights of a long training",
+    r"\bstage3a\b|\buscore:steps\b": "weights of a long training",
     r"^mtmetrics evaluate --recipe ": "fetches data, or models of the Hub; tests/cli/test_recipe_runs.py",
     r"\blighteval\b|cmd:": "another project's tool",
     r"^mtmetrics evaluate .*--data wmt17-cased(/\S+\.jsonl|$)": "data that is fetched first; tests/cli/test_data.py",

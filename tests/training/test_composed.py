@@ -2,6 +2,7 @@
 as the encoder."""
 
 import dataclasses
+import json
 from pathlib import Path
 
 import numpy as np
@@ -273,6 +274,21 @@ def test_judgements_are_bounded() -> None:
     pairs = [JudgedPair(f"o {n}", "t", value, "f") for n, value in enumerate((-9.0, 0.5, 7.0))]
     batch = JudgedBatches([np.arange(3)], PiecesStore(pairs), Examples.of(pairs, TINY))[0]
     assert batch["human"].tolist() == [-4.0, 0.5, 3.0]
+
+
+@pytest.mark.parametrize("scale", [100.0, -25.0])
+def test_judgements_on_another_scale_are_refused(
+    scale: float, judged: Path, tiny_encoder: Path, tmp_path: Path
+) -> None:
+    rows = [json.loads(line) for line in judged.read_text(encoding="utf-8").splitlines()]
+    other = write_jsonl(
+        tmp_path / "other.jsonl", [row | {"human": scale * (1 + row["human"])} for row in rows]
+    )
+    files = JudgedFiles([judged, other])
+    with pytest.raises(InputError, match="other.*standardise"):
+        train_composed(Run(tmp_path / "refused"), files, str(tiny_encoder), config=TINY)
+    config = dataclasses.replace(TINY, epochs=1, standardise=True)
+    assert train_composed(Run(tmp_path / "made"), files, str(tiny_encoder), config=config).is_dir()
 
 
 @pytest.mark.parametrize(

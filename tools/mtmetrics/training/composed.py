@@ -100,6 +100,7 @@ def train_composed(
     repeats = dict(repeats or {})
     files.open(run, config, repeats=repeats, **models)
     train, held = files.read(config)
+    _check_scale([*train, *held], config)
     examples = Examples.of(train, config)
     # A worsened copy has no judgement to correlate with.
     validation = Examples.of([pair._replace(worse=None) for pair in held], config)
@@ -126,6 +127,22 @@ def train_composed(
     with run.artifact("regressor", "mtmetrics train regressor", **record) as folder:
         network.save(folder)
     return run.output
+
+
+def _check_scale(pairs: Sequence[JudgedPair], config: CompositionConfig) -> None:
+    """Raises InputError for a file on another scale, such as 0 to 100: cut to the limits, at least
+    half of its judgements would be equal."""
+    judgements_of_file: defaultdict[str, list[float]] = defaultdict(list)
+    for pair in pairs:
+        judgements_of_file[pair.group].append(pair.human)
+    for file, judgements in judgements_of_file.items():
+        median = float(np.median(judgements))
+        if not config.lowest <= median <= config.highest:
+            raise InputError(
+                f"{file}: half of the judgements or more lie beyond the limits {config.lowest:g} and "
+                f"{config.highest:g}, and would count as equal (their median is {median:g}); choose "
+                "standardise, or set lowest and highest"
+            )
 
 
 def _store(folder: Path, reader: TokenEncoder, pairs: Sequence[JudgedPair]) -> LayerStore:
