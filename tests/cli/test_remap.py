@@ -4,6 +4,7 @@ import functools
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from helpers import refused, write
 
@@ -31,6 +32,18 @@ def call(
 ):
     monkeypatch.chdir(tmp_path)
     return functools.partial(mtmetrics, "train", "maps", "--encoder", tiny_encoder, "--lp", "de-en")
+
+
+def test_half_writes_the_numbers_that_it_names_in_half_the_size(call):
+    options = ["--parallel", "pairs.tsv", "--map", "clp"]
+    assert call(*options, "--out", "whole")[0] == 0
+    code, out, _ = call(*options, "--out", "half", "--half")
+    whole, half = (Path(folder, "de-en.clp.safetensors") for folder in ("whole", "half"))
+    assert code == 0
+    assert half.stat().st_size < whole.stat().st_size
+    loaded = Remapping.load(half)
+    assert json.loads(out)[0]["fingerprint"] == loaded.fingerprint
+    np.testing.assert_allclose(loaded.source[0], Remapping.load(whole).source[0], atol=1e-3)
 
 
 def test_maps_from_parallel_text(call, tiny_encoder):

@@ -498,7 +498,7 @@ class Comet(LoadedModel):
         scores_by_part["mqm"] = mqm_scores
         # A single sequence has the weight of all three.
         weights = np.array(_SCORE_WEIGHTS if len(scores) > 1 else (sum(_SCORE_WEIGHTS),))
-        # As in the published code, a score above 1 counts as 1.
+        # A score above 1 counts as 1, as in the published code.
         total = weights @ np.minimum(scores, 1.0) + _MQM_WEIGHT * mqm_scores
         return CometScores(total, scores_by_part, errors, truncated)
 

@@ -49,7 +49,7 @@ from mtmetrics.scorers.settings import loading_option, option, worker_count
 from mtmetrics.scorers.signature import map_name, model_name
 from mtmetrics.scorers.words import WordScorer
 
-# Which text of a segment tokens belong to: the source, or its translation ("target").
+# The text of a segment that tokens belong to: the source, or its translation ("target").
 Role = Literal["source", "target"]
 KeptPieces = Literal["words", "all"]
 Similarity = Literal["mover", "cosine"]
