@@ -60,6 +60,50 @@ def test_folders(tmp_path: Path) -> None:
     assert os.listdir(target.parent) == ["folder"]
 
 
+def test_the_target_of_a_link_to_a_folder_is_replaced(tmp_path: Path) -> None:
+    target, link = tmp_path / "target", tmp_path / "link"
+    (target / "old").mkdir(parents=True)
+    link.symlink_to(target)
+    with atomic_folder(link, overwrite=True) as temporary:
+        (temporary / "new").write_text("1")
+    assert link.is_symlink()
+    assert os.listdir(target) == ["new"]
+    assert sorted(os.listdir(tmp_path)) == ["link", "target"]
+
+
+def test_a_folder_replaces_no_file_and_no_folder_made_meanwhile(tmp_path: Path) -> None:
+    file, target = tmp_path / "file", tmp_path / "target"
+    file.write_text("x")
+    with pytest.raises(InputError, match="file is a file"), atomic_folder(file, overwrite=True):
+        pass
+    with pytest.raises(InputError, match="target exists already"), atomic_folder(target):
+        (target / "of another process").mkdir(parents=True)
+    assert os.listdir(target) == ["of another process"]
+    assert sorted(os.listdir(tmp_path)) == ["file", "target"]
+
+
+def test_the_old_folder_comes_back_if_the_new_one_cannot_be_moved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "target"
+    (target / "old").mkdir(parents=True)
+    replace = os.replace
+
+    def replace_but_not_by_temporary(source: Path, destination: Path) -> None:
+        if source.suffix == ".tmp":
+            raise OSError(28, "No space left on device")
+        replace(source, destination)
+
+    monkeypatch.setattr(os, "replace", replace_but_not_by_temporary)
+    with (
+        pytest.raises(MTMetricsError, match="target: No space left"),
+        atomic_folder(target, overwrite=True) as temporary,
+    ):
+        (temporary / "new").write_text("1")
+    assert os.listdir(target) == ["old"]
+    assert os.listdir(tmp_path) == ["target"]
+
+
 def test_folders_that_stay_empty_vanish(tmp_path: Path) -> None:
     deep = tmp_path / "a" / "b"
     with output_folder(deep):

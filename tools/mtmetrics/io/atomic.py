@@ -1,5 +1,5 @@
-"""Atomic writes: a file or folder appears under its name when all of its content is written. Until
-then the old one stays, and after an error it stays for good."""
+"""Atomic writes: a file or folder appears under its name when all of its content is written. An
+error leaves the old one as it was."""
 
 import contextlib
 import gzip
@@ -19,15 +19,16 @@ from mtmetrics.errors import InputError, MTMetricsError
 
 @contextlib.contextmanager
 def atomic_path(path: str | Path) -> Iterator[Path]:
-    """Yields a temporary path to write to. The file replaces `path` if the ``with`` block succeeds,
-    and is deleted otherwise.
+    """Yields a temporary path, at which the ``with`` block makes a file. The file replaces `path` if
+    the block succeeds, and is deleted otherwise. The folder of `path` must exist.
 
     If `path` is a symbolic link, the link stays and its target is replaced. A new file gets the
     owner and the mode of the old one. A special file, such as a pipe, is not replaced: its own path
     is yielded.
 
     Raises:
-        MTMetricsError: an OSError in the ``with`` block, which counts as an error about `path`.
+        MTMetricsError: the file cannot be written. Any OSError in the ``with`` block, even one about
+            another file, is reported as this error; `atomic_bytes` passes such errors on.
     """
     with _reporting_write_errors(path), _replacing(Path(path)) as temporary:
         yield temporary
@@ -69,45 +70,69 @@ def atomic_text(path: str | Path) -> Iterator[IO[str]]:
     so that equal texts give identical files.
     """
     with atomic_bytes(path) as stream:
-        target = stream
+        sink = stream
         if str(path).endswith(".gz"):
-            target = cast(BinaryIO, gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0))
-        with target, io.TextIOWrapper(target, encoding="utf-8", newline="\n") as text:
+            sink = cast(BinaryIO, gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0))
+        with sink, io.TextIOWrapper(sink, encoding="utf-8", newline="\n") as text:
             yield text
 
 
 @contextlib.contextmanager
-def atomic_folder(target: str | Path, overwrite: bool = False) -> Iterator[Path]:
-    """Yields a temporary folder beside `target`. The folder becomes `target` if the ``with`` block
-    succeeds, and is deleted otherwise.
+def atomic_folder(path: str | Path, overwrite: bool = False) -> Iterator[Path]:
+    """Yields a temporary folder beside the folder `path`. It becomes `path` if the ``with`` block
+    succeeds, and is deleted otherwise. Missing parents are made.
+
+    If `path` is a symbolic link, the link stays and its target is replaced. The new folder has the
+    usual mode 0o755, whatever the mode of the old one was.
+
+    Args:
+        path: the folder.
+        overwrite: whether it replaces a folder that exists before or after the ``with`` block.
 
     Raises:
-        InputError: `target` exists and `overwrite` is not set.
-        MTMetricsError: the folder cannot be written. An OSError in the ``with`` block counts as
-            such an error.
+        InputError: `path` exists and `overwrite` is not set, or `path` is a file.
+        MTMetricsError: the folder cannot be written. Any OSError in the ``with`` block is reported
+            as this error.
     """
-    target = Path(target)
-    if target.exists() and not overwrite:
-        raise InputError(f"{target} exists already; choose another folder or pass --overwrite")
-    with _reporting_write_errors(target):
+    target = Path(os.path.realpath(path))
+    _refuse_existing(target, path, overwrite)
+    with _reporting_write_errors(path):
         target.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(
             tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
         )
     try:
-        with _reporting_write_errors(target):
+        with _reporting_write_errors(path):
             yield temporary
-            temporary.chmod(0o755)
+            temporary.chmod(0o755)  # `mkdtemp` hides its folder from other users
+            _refuse_existing(target, path, overwrite)
             if target.exists():
-                # No call swaps two folders: `target` is absent for a moment.
-                old = temporary.with_name(temporary.name + ".old")
-                os.replace(target, old)
-                os.replace(temporary, target)
-                shutil.rmtree(old)
+                _swap_folders(target, temporary)
             else:
                 os.replace(temporary, target)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _refuse_existing(target: Path, path: str | Path, overwrite: bool) -> None:
+    """Refuses a target that `atomic_folder` must not replace. Messages name `path`."""
+    if target.exists() and not overwrite:
+        raise InputError(f"{path} exists already; choose another folder or pass --overwrite")
+    if target.exists() and not target.is_dir():
+        raise InputError(f"{path} is a file; choose another name for the folder")
+
+
+def _swap_folders(target: Path, temporary: Path) -> None:
+    """Replaces the folder `target` by `temporary`. No call of the system does this at once:
+    `target` is absent for a moment. If the replacement fails, the old folder comes back."""
+    old = temporary.with_name(temporary.name + ".old")
+    os.replace(target, old)
+    try:
+        os.replace(temporary, target)
+    except OSError:
+        os.replace(old, target)
+        raise
+    shutil.rmtree(old)
 
 
 def make_folder(path: str | Path) -> None:
@@ -124,8 +149,8 @@ def make_folder(path: str | Path) -> None:
 
 @contextlib.contextmanager
 def output_folder(path: str | Path) -> Iterator[None]:
-    """Makes a folder and its missing parents for the ``with`` block. Afterwards those of them that
-    are still empty are removed."""
+    """Makes a folder and its missing parents for the ``with`` block. Folders that this call made are
+    removed afterwards if they are empty."""
     new_folders = [folder for folder in (Path(path), *Path(path).parents) if not folder.exists()]
     make_folder(path)
     try:
