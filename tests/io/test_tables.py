@@ -83,6 +83,8 @@ def test_rows_of_empty_cells_are_rows(tmp_path: Path) -> None:
         ("c.csv", "source,mt\na,b\n,\n"),
     ):
         assert [[*row.values()] for row in rows(write(tmp_path / name, text))][-1] == ["", ""]
+    one_column = write(tmp_path / "d.csv", 'mt\n""\na\n""\n')
+    assert texts(one_column, "mt") == [[""], ["a"], [""]]
 
 
 def test_a_header_row_is_known(tmp_path: Path) -> None:
@@ -152,6 +154,8 @@ def test_quoted_cells_between_tabs(tmp_path: Path) -> None:
     assert rows(write(tmp_path / "b.tsv", 'source\tmt\t"the ""id"""\na\tb\tc\n')) == [
         {"source": "a", "mt": "b", 'the "id"': "c"}
     ]
+    first_row = write(tmp_path / "first.tsv", 'two lines\t"zwei\nZeilen"\n')
+    assert texts(first_row, "source", "translation") == [["two lines", "zwei\nZeilen"]]
     quoted = write(
         tmp_path / "c.tsv", '"source"\t"mt"\t"n"\n"Ja."\t"a ""b"""\t1\n"x\n\ty"\t""\t2\n'
     )
@@ -232,3 +236,6 @@ def test_lists_of_words(tmp_path: Path) -> None:
     ):
         with pytest.raises(InputError, match=f"pairs.tsv.*{message}"):
             read_word_pairs(write(tmp_path / "pairs.tsv", text))
+    short_row = write(tmp_path / "short.tsv", "target\torigin\tsource\ndog\twiktionary\n")
+    with pytest.raises(InputError, match=r"short.tsv, line 2: a word and its translation"):
+        read_word_pairs(short_row)

@@ -20,9 +20,9 @@ NumberedCells = tuple[int, list[str]]
 class Dialect(enum.Enum):
     """How cells are separated and quoted."""
 
-    # Tabs. A cell is quoted if it holds a quote, a tab or a line break, see `iter_cells`.
+    # Tabs. Most quotes are part of the text; `iter_cells` tells which cells are quoted.
     TABS = enum.auto()
-    # Tabs. All names in the header are quoted, so cells are quoted as in CSV.
+    # Tabs. Cells are quoted as in CSV.
     QUOTED_TABS = enum.auto()
     # Commas, as in CSV.
     COMMAS = enum.auto()
@@ -31,9 +31,16 @@ class Dialect(enum.Enum):
 def find_dialect(path: str | Path, lines: Iterable[str]) -> tuple[Dialect, Iterator[str]]:
     """Finds out from the first line that is not blank how cells are separated.
 
-    If that line holds a tab, by tabs. Otherwise by commas if the name of the file ends in ``.csv``,
-    or if it ends in ``.tsv`` and the line, split at commas, holds usual names of columns (see
-    `mtmetrics.io.columns.names_usual_columns`). Otherwise by tabs.
+    - A line with a tab has cells between tabs. They are quoted as in CSV if every cell of the line
+      is quoted, and the cells are usual names of columns (see
+      `mtmetrics.io.columns.names_usual_columns`).
+    - A line without a tab has cells between commas if the name of the file ends in ``.csv``, or if
+      it ends in ``.tsv`` and the cells are usual names of columns.
+    - Any other line is a single cell of a table with tabs.
+
+    Args:
+        path: the file. Only its name is used.
+        lines: the lines without their line ends.
 
     Returns:
         The dialect, and an iterator over all lines.
@@ -71,7 +78,13 @@ def iter_cells(path: str | Path, lines: Iterable[str], dialect: Dialect) -> Iter
 
     In a table with plain tabs, the quotes around a cell are removed only if the cell holds a
     doubled quote, a tab or a line break: programs such as pandas quote just these cells. All other
-    quotes are part of the text.
+    quotes are part of the text. A line with as many cells as the first line is taken for a whole
+    row in doubtful cases, so a table of one column has no cells with line breaks.
+
+    Args:
+        path: the file, for messages.
+        lines: the lines without their line ends.
+        dialect: how cells are separated and quoted.
 
     Raises:
         InputError: the quotes of a table in another dialect are damaged, or reading `lines` raises
@@ -93,7 +106,8 @@ def _csv_rows(path: str | Path, lines: Iterable[str], dialect: Dialect) -> Itera
     reader = csv.reader((line + "\n" for line in lines), delimiter=separator, strict=True)
     try:
         for cells in reader:
-            is_blank = len(cells) < 2 and not "".join(cells).strip()
+            # The line `""` is no blank line, but a single empty cell.
+            is_blank = len(cells) == 1 and cells[0].isspace()
             yield reader.line_num, [] if is_blank else cells
     except csv.Error as error:
         raise InputError(f"{path}, line {reader.line_num}: not valid CSV ({error})") from None
@@ -125,12 +139,14 @@ class _Lines:
         self.number -= len(lines)
 
 
-# Lines that may follow the first line of a cell with line breaks.
+# If a quote is not closed within so many further lines, it is part of the text. Otherwise a stray
+# quote would swallow the rest of the file.
 _MAX_FURTHER_LINES = 200
 
 
 def _tsv_rows(lines: Iterable[str]) -> Iterator[NumberedCells]:
-    """Yields the rows of a table with plain tabs. The first row sets the number of cells."""
+    """Yields the rows of a table with plain tabs. The first line that is not blank sets the number
+    of cells; it should be a whole row, as a header is."""
     lines = _Lines(lines)
     cell_count = 0
     for line in lines:
@@ -152,7 +168,7 @@ def _read_quoted_row(line: str, lines: _Lines, cell_count: int) -> list[str] | N
 
     Args:
         line: its first line.
-        lines: the following lines. Those that are no part of the row are put back.
+        lines: the following lines. If the quotes are part of the text, none is consumed.
         cell_count: number of cells that the row must have.
 
     Returns:
@@ -225,7 +241,8 @@ def _unquote(cell: str) -> str:
 def join_tabs(texts: Iterable[str]) -> str:
     """Joins texts to a line of cells between tabs; quotes texts that `iter_cells` would change.
 
-    No text may hold a tab or a line break: the caller refuses those.
+    No text may hold a tab or ``\\n``: the caller refuses them. A single empty text gives a blank
+    line, which is not read back.
     """
     cells = []
     for text in texts:
@@ -240,7 +257,7 @@ def join_commas(texts: Iterable[str]) -> str:
     # Python's `csv` is not used: it does not quote a carriage return, which readers take for a line
     # end.
     cells = [_quote(text) if _NEEDS_QUOTES_IN_CSV.search(text) else text for text in texts]
-    return ",".join(cells) or '""'  # a single empty cell would be a blank line
+    return ",".join(cells) or '""'  # a blank line would not be read as an empty cell
 
 
 def _quote(text: str) -> str:

@@ -80,15 +80,14 @@ def names_usual_columns(cells: Sequence[str]) -> bool:
     return len(usual) >= min(2, len(cells))
 
 
-def could_be_names(cells: Sequence[str]) -> bool:
-    """Whether the cells of a line, none of which is a usual name, are different single words, as
-    names are."""
+def are_different_words(cells: Sequence[str]) -> bool:
+    """Whether the cells of a line are different single words, as names of columns are."""
     words = {cell.strip() for cell in cells}
     return len(words) == len(cells) and all(map(_WORD.fullmatch, words))
 
 
 def look_like_names(cells: Sequence[str], following: Sequence[str]) -> bool:
-    """Whether cells that could be names are likely to be: they are languages, such as ``de`` and
-    ``en``, or the line that follows holds more than words."""
+    """Whether cells for which `are_different_words` is true are probably names of columns: they are
+    languages, such as ``de`` and ``en``, or the line that follows holds more than single words."""
     are_languages = all(_LANGUAGE.fullmatch(cell.strip()) for cell in cells)
     return are_languages or any(len(cell.split()) > 1 for cell in following)

@@ -7,7 +7,7 @@ hold a field:
 - `COLUMN_NAMES` for source, translation and reference; upper and lower case do not matter.
 - `FIELDS` for all fields of rows with human judgements; names must match exactly.
 
-Messages about a row call a column a field, since the row may be a JSON object.
+Messages about a row call a column a field, too, since the row may be a JSON object with fields.
 """
 
 import contextlib
@@ -26,8 +26,8 @@ from mtmetrics.io.cells import Dialect, NumberedCells, find_dialect, iter_cells
 from mtmetrics.io.columns import (
     COLUMN_NAMES,
     FIELDS,
+    are_different_words,
     column_names,
-    could_be_names,
     is_header,
     look_like_names,
 )
@@ -196,7 +196,7 @@ def _may_be_array(path: str | Path) -> bool:
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-    """An opened file of rows. Its rows can be read only once.
+    """An opened file of rows. Call `rows` or `texts` once: a second call may leave out rows.
 
     Attributes:
         path: the file.
@@ -205,6 +205,8 @@ class Table:
         has_names: whether `names` come from the file. Otherwise the file has no header, and
             `open_table` chose them.
         max_rows: upper bound of the number of rows; None if it is unknown before the rows are read.
+        _read: takes the columns that are needed, or None for all; returns an iterator over the rows.
+            Rows may have more columns than that.
         schema: the types of the columns of Parquet; None for other files.
     """
 
@@ -254,7 +256,8 @@ class Table:
 def open_table(
     path: str | Path, default_names: Sequence[str] = ("source", "translation")
 ) -> Table | None:
-    """Opens a file of rows.
+    """Opens a file of rows. For `max_rows` it counts the lines of a regular file, so it reads the
+    whole file before the rows are read.
 
     Args:
         path: Parquet, JSON Lines, CSV with a header, or TSV with or without one. All but Parquet
@@ -350,18 +353,19 @@ def _table_without_header(
     Raises:
         InputError: the first line has fewer than two cells.
     """
-    line_number, first_cells = first_row
-    # A blank first line is a row with one empty cell.
-    if line_number > 1 or len(first_cells) < 2:
+    last_line_number, first_cells = first_row
+    first_line_number = last_line_number - sum(cell.count("\n") for cell in first_cells)
+    # A blank line before it is a row with one empty cell.
+    if first_line_number > 1 or len(first_cells) < 2:
         raise InputError(
             f"{path}, line 1: 1 column(s), but {' TAB '.join(default_names)} are needed"
         )
     names = [*default_names[: len(first_cells)]]
     names += [f"column{number}" for number in range(len(names) + 1, len(first_cells) + 1)]
     first_rows = [first_row]
-    if could_be_names(first_cells):
+    if are_different_words(first_cells):
         first_rows += itertools.islice(numbered_cells, 1)
-        _, next_cells = first_rows[-1]
+        _, next_cells = first_rows[-1]  # the first cells once more if there is no second row
         if look_like_names(first_cells, next_cells):
             advice = "if it names the columns, call them source and translation (or reference)"
             warn(f"{path}, line 1: {' TAB '.join(first_cells)!r} is read as texts; {advice}")
@@ -619,20 +623,23 @@ def max_row_count(path: str | Path) -> int | None:
             while block := stream.read(2**20):
                 line_ends += block.count(b"\n")
                 last_byte = block[-1:]
-    except (*READ_ERRORS, ValueError):
+    except (*READ_ERRORS, ValueError):  # InputError and pyarrow.ArrowInvalid are ValueErrors
         return None
     return line_ends if last_byte == b"\n" else line_ends + 1
 
 
 def word_pair_rows(path: str | Path) -> Iterator[Row]:
-    """Yields the rows of a bilingual word list. Their columns are ``source`` and ``target``, and
-    ``origin`` (the collection that a pair comes from) if a line has a third cell.
+    """Yields the rows of a bilingual word list, whose cells stand between tabs. Their columns are
+    ``source`` and ``target`` (the translation), and ``origin`` (the collection that a pair comes
+    from) if a line has a third cell.
 
     Without a header, cells after the third one are ignored. With a header the columns may have
-    another order; the header names source and translation as in `COLUMN_NAMES`.
+    another order; the header names source and translation as in `COLUMN_NAMES`. A row lacks the
+    columns for which its line has no cells.
 
     Raises:
-        InputError: a line has one cell, or `iter_lines` cannot read the file.
+        InputError: a line has fewer than two cells, as a blank line has, or `iter_lines` cannot read
+            the file.
     """
     names = ["source", "target", "origin"]
     for line_number, cells in iter_cells(path, iter_lines(path), Dialect.TABS):
@@ -665,7 +672,7 @@ def read_word_pairs(path: str | Path) -> list[tuple[str, str]]:
     """
     pairs = []
     for where, values in word_pair_rows(path):
-        word = values["source"].strip()
+        word = values.get("source", "").strip()
         translation = values.get("target", "").strip()
         if not word or not translation:
             raise InputError(
