@@ -44,6 +44,18 @@ def test_missing_file_and_folder(tmp_path: Path) -> None:
         list(iter_lines(tmp_path))
 
 
+def test_a_stray_nul_does_not_make_a_file_utf16(tmp_path: Path) -> None:
+    # The last four bytes begin within the letter é.
+    path = write(tmp_path / "a.txt", "naïf\0 caf\u00e9 et th\u00e9 br\u00e9abc")
+    with pytest.raises(InputError, match="line 1: holds a NUL byte"):
+        list(iter_lines(path))
+
+
+def test_an_object_below_a_blank_line_may_be_a_segment(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.txt", '\n{"a": 1}')
+    assert list(iter_lines(path, "segments")) == ["", '{"a": 1}']
+
+
 def test_parallel_files_of_unequal_length(tmp_path: Path) -> None:
     left, right = write(tmp_path / "left", b"a\nb\n"), write(tmp_path / "right", b"c\n")
     assert list(iter_parallel([left, left])) == [["a", "a"], ["b", "b"]]

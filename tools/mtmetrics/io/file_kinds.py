@@ -1,6 +1,7 @@
 """Recognises the format of a file by its name and its first bytes, and refuses files that are not
 plain text with the lines that a command needs."""
 
+import codecs
 import csv
 import enum
 import json
@@ -57,19 +58,24 @@ def check_head(path: str | Path, head: bytes, content: LineContent) -> None:
     Args:
         path: name of the file. Its suffix is taken into account, and messages name it.
         head: its first bytes, up to `HEAD_SIZE`.
-        content: the content that is needed.
+        content: the content that is needed. With ``any`` only the first case of the errors is
+            checked.
 
     Raises:
-        InputError: the file is binary, in UTF-16 or UTF-32, or of another format; the message
-            suggests a command that works.
+        InputError: in one of these cases; the message tells how to convert the file, or how to
+            score it as a table:
+
+            - The file has one of the binary formats of `_binary_problem`, or is in UTF-16 or UTF-32.
+            - It has one of the formats of `_Kind`, and other content is needed.
     """
     problem = _binary_problem(path, head)
     if problem is not None:
         raise InputError(f"{path}: is {problem}")
     if b"\r" in head.rstrip(b"\r\n") and b"\n" not in head:
+        redirection = "" if _is_stream(path) else f" < {path}"
         warn(
             f"{path}: its lines end with carriage returns alone, so the whole file is read as one "
-            f"line; convert it: tr '\\r' '\\n' < {path}"
+            f"line; convert it: tr '\\r' '\\n'{redirection}"
         )
     if content == "any":
         return
@@ -83,8 +89,11 @@ def check_head(path: str | Path, head: bytes, content: LineContent) -> None:
 
 
 def _binary_problem(path: str | Path, head: bytes) -> str | None:
-    """Says what a file is that is no text, or is in UTF-16 or UTF-32, and how to convert it; None
-    for other files."""
+    """Recognises some binary formats, UTF-16 and UTF-32.
+
+    Returns:
+        The name of the format, and how to convert the file; None for any other file.
+    """
     if head.startswith(b"PAR1"):
         return f"Parquet, not lines of text; {_advice_to_pass_as_table(path, '.parquet')}"
     if head.startswith((b"PK\x03\x04", b"PK\x05\x06", b"\xd0\xcf\x11\xe0")):
@@ -93,13 +102,13 @@ def _binary_problem(path: str | Path, head: bytes) -> str | None:
             "a ZIP archive, or a workbook or document of an office program, not lines of text; "
             f"unpack it, or save its sheet as {sheet.name} and {_pass_alone(sheet)}"
         )
-    advice = "not lines of text; write its segments one per line"
+    not_lines = "not lines of text; write its segments one per line"
     if head.startswith(b"%PDF"):
-        return f"PDF, {advice}"
+        return f"PDF, {not_lines}"
     if head.startswith(b"7z\xbc\xaf"):
-        return f"a 7z archive, {advice}"
+        return f"a 7z archive, {not_lines}"
     if head.startswith(b"Rar!"):
-        return f"a RAR archive, {advice}"
+        return f"a RAR archive, {not_lines}"
     if head.startswith(b"ARROW1"):
         return "an Arrow file, not lines of text; write it as Parquet and pass that alone"
     if head.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
@@ -110,8 +119,8 @@ def _binary_problem(path: str | Path, head: bytes) -> str | None:
         return f"a tar archive; unpack it: tar -xf {path}"
     byte_order = _byte_order(head)
     if byte_order:
-        advice = _advice_to_recode(path, "UTF-16" + byte_order)
-        return f"text in UTF-16 without a byte order mark; {advice}"
+        how_to_recode = _advice_to_recode(path, "UTF-16" + byte_order)
+        return f"text in UTF-16 without a byte order mark; {how_to_recode}"
     return None
 
 
@@ -125,14 +134,17 @@ def _byte_order(head: bytes) -> str:
     head = head[: len(head) // 2 * 2]
     zeros = {"BE": head[0::2].count(0), "LE": head[1::2].count(0)}
     order = max(zeros, key=lambda name: zeros[name])
-    if zeros[order] <= 4 * min(zeros.values()):
+    has_zeros_on_one_side = zeros[order] > 4 * min(zeros.values())
+    if not has_zeros_on_one_side:
         return ""
-    if _share_of_controls(head) < 0.2 and _is_utf8(head):
+    is_utf8_with_stray_zeros = _share_of_controls(head) < 0.2 and _is_utf8(head)
+    if is_utf8_with_stray_zeros:
         return ""
     text = head.decode(f"utf-16-{order.lower()}", errors="replace")
     controls = sum(character < " " and character not in "\t\r\n" for character in text)
     undecodable = text.count("\ufffd")
-    return order if (controls + undecodable) * 20 <= len(text) else ""
+    is_readable = (controls + undecodable) / len(text) <= 0.05
+    return order if is_readable else ""
 
 
 def _share_of_controls(data: bytes) -> float:
@@ -146,8 +158,9 @@ def _share_of_controls(data: bytes) -> float:
 
 
 def _is_utf8(data: bytes) -> bool:
+    """Whether bytes are UTF-8. The last character may be cut off."""
     try:
-        data[:-4].decode("utf-8")  # the last character may be cut off
+        codecs.getincrementaldecoder("utf-8")().decode(data)
     except UnicodeDecodeError:
         return False
     return True
@@ -162,7 +175,7 @@ def _kind(path: str | Path, text: str) -> _Kind | None:
     """Recognises the format of the beginning of a text; None if it may be one segment per line."""
     name = lowercase_unpacked_name(path)
     start = text.lstrip()
-    lines = [line for line in _complete_lines(text) if line.strip()]
+    lines = _complete_lines(text)
     if _is_json(name, start, lines):
         return _Kind.JSON
     if _is_markup(name, start):
@@ -175,9 +188,11 @@ def _kind(path: str | Path, text: str) -> _Kind | None:
 
 
 def _complete_lines(text: str) -> list[str]:
-    """Splits the beginning of a text into lines, without the last one, which may be cut off."""
-    lines = text.split("\n")
-    return lines[:-1] if len(lines) > 1 else lines
+    """Returns the lines at the beginning of a text that are not blank. The last line may be cut
+    off: it is left out, unless it is the only one."""
+    *complete, last = text.split("\n")
+    lines = [line for line in complete if line.strip()]
+    return lines or ([last] if last.strip() else [])
 
 
 # Names of columns. A first line with such names is a header, not text.
@@ -197,10 +212,10 @@ def _is_json(name: str, start: str, lines: list[str]) -> bool:
     # column, goes on in the next line, or is followed by other objects.
     is_array = start.startswith("[")
     keys = re.findall(r'"([^"\n]*)"\s*:', start[:10_000])
-    names_column = not _COLUMN_NAMES.isdisjoint(keys)
+    has_column_as_key = not _COLUMN_NAMES.isdisjoint(keys)
     spans_lines = not lines[0].strip().endswith("}")
     is_first_of_many = len(lines) > 1 and all(map(_is_object, lines[:_MAX_LINES_PARSED]))
-    return is_array or names_column or spans_lines or is_first_of_many
+    return is_array or has_column_as_key or spans_lines or is_first_of_many
 
 
 def _is_object(line: str) -> bool:
@@ -323,7 +338,11 @@ def _pass_alone(path: Path) -> str:
 
 
 def _renamed(path: str | Path, suffix: str) -> Path:
-    """Returns a path with another suffix; an example of a name if the path is that of a stream."""
+    """Returns a path with another suffix, or an example of a name for a stream.
+
+    Only the last suffix is replaced. For a compressed file this is ``.gz``: a reader recognises by
+    the content that the renamed file is compressed.
+    """
     return Path(f"rows{suffix}") if _is_stream(path) else Path(path).with_suffix(suffix)
 
 

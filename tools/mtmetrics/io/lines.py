@@ -1,4 +1,8 @@
-"""Reads lines of text and objects of JSON from files, compressed files and standard input."""
+"""Reads lines of text and objects of JSON from files, compressed files and standard input. Also
+writes objects as JSON Lines, and makes short texts of values and paths for messages.
+
+Functions that yield open their files, and raise their errors, when the first item is requested.
+"""
 
 import bz2
 import codecs
@@ -53,8 +57,12 @@ def open_bytes(path: str | Path) -> BinaryIO:
     """Opens a file, or standard input for ``-``. Unpacks gzip, bzip2 and xz, which the first bytes
     show.
 
+    Returns:
+        The unpacked bytes. For ``-`` this may be standard input itself, which must stay open:
+        `decoded_lines` takes care of that.
+
     Raises:
-        InputError: the file is missing or unreadable, or compressed in another way.
+        InputError: the file is missing, unreadable, or compressed with Zstandard.
     """
     stream = _opened(path)
     try:
@@ -96,7 +104,8 @@ def _close(stream: BinaryIO) -> None:
 
 
 def _head(stream: BinaryIO) -> bytes:
-    """Returns the next bytes of a stream, without consuming them."""
+    """Returns the next bytes of a stream, without consuming them: up to `HEAD_SIZE` from a file, and
+    from a pipe as many as have arrived."""
     if isinstance(stream, io.BufferedReader):
         return stream.peek(HEAD_SIZE)
     # Standard input that a program has replaced by bytes in memory.
@@ -107,8 +116,16 @@ def _head(stream: BinaryIO) -> bytes:
 
 
 def check_file(path: str | Path, content: LineContent) -> None:
-    """Checks the first bytes of a regular file before a command reads it; see `check_head`. Pipes
-    are checked when they are read."""
+    """Checks the first bytes of a regular file before a command reads it. Any other path passes, also
+    that of a missing file: `iter_lines` checks it.
+
+    Args:
+        path: the file.
+        content: the content that its lines must have, see `check_head`.
+
+    Raises:
+        InputError: the file is unreadable or damaged, or has other content.
+    """
     if Path(path).is_file():
         with open_bytes(path) as stream:
             _check_stream(stream, path, content)
@@ -120,10 +137,10 @@ def iter_lines(path: str | Path, content: LineContent = "any") -> Iterator[str]:
 
     Args:
         path: a file, plain or compressed, or ``-`` for standard input.
-        content: the content that the lines must have.
+        content: the content that the lines must have, see `check_head`.
 
     Raises:
-        InputError: the file is missing, unreadable or damaged, has another content, is not UTF-8 or
+        InputError: the file is missing, unreadable or damaged, has other content, is not UTF-8 or
             holds a NUL (with the line's number).
     """
     stream = open_bytes(path)
@@ -221,7 +238,7 @@ def parse_json_array(text: str, path: str) -> Iterator[JsonObject]:
     """Yields the objects of a JSON array.
 
     Args:
-        text: the array.
+        text: the array. It begins with ``[``.
         path: its name for messages.
 
     Raises:
@@ -266,17 +283,19 @@ def json_line(row: Mapping[str, object]) -> str:
 
 
 def shown_json(value: object) -> str:
-    """Returns a JSON value for messages, cut if it is long."""
+    """Returns a JSON value for messages in Python's notation, but ``null`` for None. A long text is
+    cut."""
     return "null" if value is None else checks.shown(value)
 
 
 def first_difference(before: object, now: object, name: str = "") -> str | None:
-    """Describes the first entry in which two JSON objects differ; None if they are equal.
+    """Describes the first entry in which two JSON objects differ; None if they are equal. The value
+    in `before` comes first: a message puts the description after words such as "made with".
 
-    A missing entry counts as null. An entry of a nested object is named by its own key alone.
+    A missing entry counts as null. An entry of a nested object is named by its last key alone.
 
     Args:
-        before: an object, or a value in it.
+        before: an object, such as the settings of an interrupted run; or a value in it.
         now: the other object, or the value in its place.
         name: key of the values, if they are not objects.
 
