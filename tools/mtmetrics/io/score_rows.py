@@ -22,13 +22,14 @@ _SEGMENT_KIND = "segment"
 class ScoreRow:
     """The scores of one segment of one system.
 
-    A file has these attributes as columns in this order, and one column for each entry of `scores`.
-    In JSON Lines each of these rows begins with ``"kind": "segment"``; rows of another kind are
-    about whole systems.
+    The columns of a file are ``system``, ``segment``, one for each entry of `scores`, and
+    ``unusual`` if the segments were checked. In JSON Lines each of these rows begins with
+    ``"kind": "segment"``; rows of another kind are about whole systems.
 
     Attributes:
         system: name of the system; empty for a single system without a name.
-        segment: number of the segment, from 1; None if the file does not number segments.
+        segment: number of the segment; None if the file does not number segments. Our files count
+            from 1, those of other tools may count from 0.
         scores: column -> score; None for a missing score. For one metric the columns are ``score``
             and the names of the parts of the score. For several metrics they are ``METRIC`` and
             ``METRIC PART``.
@@ -42,7 +43,11 @@ class ScoreRow:
     unusual: str | None = None
 
     def to_dict(self, file_format: str) -> dict[str, object]:
-        """Returns the row as a file of this format holds it: column -> value."""
+        """Returns the row as a file holds it: column -> value.
+
+        Args:
+            file_format: ``tsv``, ``csv``, ``jsonl`` or ``parquet``.
+        """
         row: dict[str, object] = {}
         if file_format == "jsonl":
             row[_KIND] = _SEGMENT_KIND
@@ -58,7 +63,7 @@ class ScoreRow:
         """Makes the columns of a file of such rows.
 
         Args:
-            file_format: the format.
+            file_format: ``tsv``, ``csv``, ``jsonl`` or ``parquet``.
             systems: names of the systems.
             score_names: names of the columns of scores.
             with_unusual: whether rows have the column ``unusual``.
@@ -67,6 +72,7 @@ class ScoreRow:
             InputError: the format cannot hold one of the names.
         """
         columns = Columns(file_format, [_KIND] if file_format == "jsonl" else [])
+        # Samples of rows: `Columns` takes names and types from them, and checks the values.
         for system in systems:
             columns.add_row(Row("a system", {_SYSTEM: system, _SEGMENT: 1}))
         columns.add_floats(score_names)
@@ -76,8 +82,10 @@ class ScoreRow:
 
     @classmethod
     def from_row(cls, row: Row, number_column: str | None = _SEGMENT) -> Self | None:
-        """Reads a row of a file, ours or that of another tool. Values that are not numbers are no
-        scores, and left out.
+        """Reads a row of a file, ours or that of another tool.
+
+        Besides the columns of a `ScoreRow`, every column with a number counts as a score. A column
+        that is null or empty counts as a missing score. Columns with other values are left out.
 
         Args:
             row: the row.
@@ -85,7 +93,8 @@ class ScoreRow:
                 is no such column.
 
         Returns:
-            The scores, or None for a row about a whole system.
+            The scores, or None for a row with another ``kind`` than ``segment``: it is about a whole
+            system.
 
         Raises:
             InputError: the row has no whole number in `number_column`.
@@ -121,11 +130,11 @@ class ScoreRow:
         )
 
 
-# Names of the column that numbers the segments, in lower case and without punctuation: ours first,
-# then those of other tools. The index of a pandas table is called index, in Parquet
-# __index_level_0__. In CSV its column has no name, and is called column1 when it is read.
+# Names that other tools give to the column that numbers the segments, in lower case and without
+# punctuation. The index of a pandas table is called index, in Parquet __index_level_0__. In CSV its
+# column has no name, and is called column1 when it is read.
 _SEGMENT_NAMES = (
-    "segment segmentid segmentnumber segmentindex segmentnr segid seg segnr segnum segidx segindex "
+    "segmentid segmentnumber segmentindex segmentnr segid seg segnr segnum segidx segindex "
     "globalsegid sentenceid sentid sentence sent line linenumber lineno row rowid index "
     "indexlevel0 idx id sid item number nr no position column1"
 )
@@ -133,15 +142,16 @@ _PUNCTUATION = re.compile(r"[\W_]+")
 
 
 def segment_column(first_row: Mapping[str, object], score_column: str) -> str | None:
-    """Finds the column that numbers the segments.
+    """Finds the column that numbers the segments. Case and punctuation of names do not matter.
 
     Args:
         first_row: column -> value in the first row.
         score_column: the column of the scores, which is left aside.
 
     Returns:
-        The column ``segment`` if there is one. Otherwise the column with the most usual name that
-        holds a whole number; None if there is no such column.
+        The column ``segment`` if the row has one, whatever its value: `ScoreRow.from_row` refuses a
+        bad value. Otherwise the column with the most usual name that holds a whole number; None if
+        there is no such column.
     """
     columns: dict[str, str] = {}
     for column in first_row:
