@@ -17,12 +17,18 @@ from mtmetrics.models.packed import Encoder, PackedTokens
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.text_units import TextUnits
 from mtmetrics.models.token_encoder import TokenEncoder
-from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import any_truncated, encode_columns
 from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.preset_tables import target_language
 from mtmetrics.scorers.results import MetricResult, PartScores, join_results
-from mtmetrics.scorers.settings import loading_option, option, worker_count
+from mtmetrics.scorers.settings import (
+    LAYER_HELP,
+    WORKERS_HELP,
+    loading_option,
+    option,
+    worker_count,
+)
+from mtmetrics.scorers.settings import Settings as BaseSettings
 from mtmetrics.scorers.side import SETTING_OF_SIDE, Side, Table, requested_side, resolve_side
 from mtmetrics.scorers.signature import model_name
 from mtmetrics.scorers.words import PIECES_HELP, WordScorer
@@ -80,7 +86,7 @@ class SentSim(WordScorer):
     """
 
     @dataclasses.dataclass(frozen=True, kw_only=True)
-    class Settings(settings.Settings):
+    class Settings(BaseSettings):
         """The options of SentSim. The bounds of a preset are valid only for its `words` (the encoder
         of tokens), `layer` and `normalize_vectors`."""
 
@@ -103,7 +109,7 @@ class SentSim(WordScorer):
             "another encoder of words: a folder, the name of a bundled model, or a Hub repository",
             usage="MODEL",
         )
-        layer: int | None = loading_option(settings.LAYER_HELP)
+        layer: int | None = loading_option(LAYER_HELP)
         w1: float = option(
             _DEFAULT_WEIGHT,
             "weight of the first of two parts, the similarity of sentences",
@@ -129,7 +135,7 @@ class SentSim(WordScorer):
             "code does not)",
             preset="normalize_vectors",
         )
-        workers: int | None = option(None, settings.WORKERS_HELP)
+        workers: int | None = option(None, WORKERS_HELP)
 
     settings: Settings
 

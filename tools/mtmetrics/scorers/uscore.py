@@ -20,7 +20,6 @@ from mtmetrics.models.language_model import LanguageModel
 from mtmetrics.models.packed import Encoder, PackedTokens
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.translator import Translation, Translator
-from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import any_truncated, encode_columns
 from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.preset_tables import (
@@ -32,7 +31,15 @@ from mtmetrics.scorers.preset_tables import (
     user_language_model_table,
 )
 from mtmetrics.scorers.results import PartScores
-from mtmetrics.scorers.settings import loading_option, option
+from mtmetrics.scorers.settings import (
+    LANGUAGE_MODEL_HELP,
+    MAP_HELP,
+    MAPS_HELP,
+    WORKERS_HELP,
+    loading_option,
+    option,
+)
+from mtmetrics.scorers.settings import Settings as BaseSettings
 from mtmetrics.scorers.side import Options
 from mtmetrics.scorers.signature import map_name, model_name
 from mtmetrics.scorers.words import WordScorer
@@ -211,7 +218,7 @@ class UScore(WordScorer):
     """
 
     @dataclasses.dataclass(frozen=True, kw_only=True)
-    class Settings(settings.Settings):
+    class Settings(BaseSettings):
         """The options of UScore."""
 
         combine: str = option(
@@ -236,15 +243,15 @@ class UScore(WordScorer):
             ),
             usage="NAME+NAME",
         )
-        map: str | None = loading_option(settings.MAP_HELP)
-        maps: str | None = loading_option(settings.MAPS_HELP, usage="PATH|NAME")
-        lm: str | None = loading_option(settings.LANGUAGE_MODEL_HELP, usage="MODEL")
+        map: str | None = loading_option(MAP_HELP)
+        maps: str | None = loading_option(MAPS_HELP, usage="PATH|NAME")
+        lm: str | None = loading_option(LANGUAGE_MODEL_HELP, usage="MODEL")
         back: str | None = loading_option(
             "translation model into the source language, which adds the part back",
             usage="MODEL",
         )
         # The scorer of the word level takes it, so it is an option of loading.
-        workers: int | None = loading_option(settings.WORKERS_HELP)
+        workers: int | None = loading_option(WORKERS_HELP)
 
     settings: Settings
 

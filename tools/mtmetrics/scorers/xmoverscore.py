@@ -35,7 +35,6 @@ from mtmetrics.models.packed import Encoder, PackedTokens, WordEncoder
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.stored_vectors import SUFFIX as STORED_VECTORS_SUFFIX
 from mtmetrics.models.token_weights import TokenWeights
-from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import any_truncated, encode_columns
 from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.preset_tables import (
@@ -45,7 +44,17 @@ from mtmetrics.scorers.preset_tables import (
     required_pair,
 )
 from mtmetrics.scorers.results import PartScores
-from mtmetrics.scorers.settings import loading_option, option, worker_count
+from mtmetrics.scorers.settings import (
+    LANGUAGE_MODEL_HELP,
+    LAYER_HELP,
+    MAP_HELP,
+    MAPS_HELP,
+    WORKERS_HELP,
+    loading_option,
+    option,
+    worker_count,
+)
+from mtmetrics.scorers.settings import Settings as BaseSettings
 from mtmetrics.scorers.signature import map_name, model_name
 from mtmetrics.scorers.words import WordScorer
 
@@ -183,7 +192,7 @@ class XMoverScore(WordScorer):
     }
 
     @dataclasses.dataclass(frozen=True, kw_only=True)
-    class Settings(settings.Settings):
+    class Settings(BaseSettings):
         """The options of XMoverScore.
 
         The layer and the maps of a preset suit the encoder of that preset only. With another
@@ -195,7 +204,7 @@ class XMoverScore(WordScorer):
             "aligned word vectors, in whose path {lang} is replaced by the language",
             usage="MODEL|TABLE",
         )
-        layer: int | None = loading_option(settings.LAYER_HELP)
+        layer: int | None = loading_option(LAYER_HELP)
         similarity: Similarity = option(
             "mover",
             "mover compares words by Word Mover's Distance, cosine compares one vector per text",
@@ -212,15 +221,15 @@ class XMoverScore(WordScorer):
         ngram: int | None = option(
             None, "pieces per n-gram (default: that of the variant)", preset="ngram"
         )
-        map: str | None = loading_option(settings.MAP_HELP)
-        maps: str | None = loading_option(settings.MAPS_HELP, usage="PATH|NAME")
+        map: str | None = loading_option(MAP_HELP)
+        maps: str | None = loading_option(MAPS_HELP, usage="PATH|NAME")
         sides: Sides = option(
             "source",
             "sides whose vectors are mapped",
             choices=("source", "both"),
             preset="sides",
         )
-        lm: str | None = loading_option(settings.LANGUAGE_MODEL_HELP, usage="MODEL")
+        lm: str | None = loading_option(LANGUAGE_MODEL_HELP, usage="MODEL")
         lm_weight: float = option(0.1, "weight of the language model", weighs=True)
         variant: str = option(
             "acl20",
@@ -247,7 +256,7 @@ class XMoverScore(WordScorer):
             usage="uniform|norm|FILE|NAME",
             preset="weights",
         )
-        workers: int | None = option(None, settings.WORKERS_HELP)
+        workers: int | None = option(None, WORKERS_HELP)
 
     settings: Settings
 
