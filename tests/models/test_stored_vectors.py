@@ -38,6 +38,15 @@ def test_metrics_of_sentence_vectors_read_them(stored) -> None:
     assert result.report.blank == 1
 
 
+def test_one_file_holds_the_vectors_of_both_languages(stored) -> None:
+    path = stored(text=[*TEXTS], vector=[*TEXTS.values()])
+    path.rename(path.with_name("v.de.parquet"))
+    encoder = str(path.with_name("v.{lang}.parquet"))
+    options = {"similarity": "cosine", "encoder": encoder, "map": "none", "lm": "none"}
+    with pytest.raises(InputError, match=r"v.\{lang\}.parquet: one file has to hold .* leave out"):
+        load_scorer("xmoverscore", "paper", lang_pair="de-en", **options)
+
+
 def test_what_is_missing_is_named(stored) -> None:
     path = str(stored(text=[*TEXTS], vector=[*TEXTS.values()]))
     scorer = load_scorer("distilscore", "mini", encoder=path, lang_pair="de-en", against="source")

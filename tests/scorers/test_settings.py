@@ -146,3 +146,16 @@ def test_the_class_does_not_take_what_a_preset_opens(tiny_encoder: Path) -> None
         InputError, match="unknown option 'map'; there are: special_tokens, workers"
     ):
         BERTR(TokenEncoder(tiny_encoder), **given)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"normalize_vectors": "false"}, "normalize_vectors 'false': must be one of True, False"),
+        ({"w1": True}, "w1 True: must be a finite number"),
+        ({"workers": True}, "workers True: must be a whole number of at least 1"),
+    ],
+)
+def test_a_truth_value_is_no_number_and_no_text(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        METRICS["sentsim"].settings_class()(**values)

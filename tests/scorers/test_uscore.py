@@ -179,7 +179,7 @@ def test_weights_by_the_names_of_the_parts() -> None:
 
 
 def test_scores_are_what_their_parts_combine_to(words: XMoverScore, encoder: TokenEncoder) -> None:
-    models = {"translator": FixedTranslator(), "sentences": encoder.means()}
+    models = {"translator": FixedTranslator(), "sentence_encoder": encoder.means()}
     plain = UScore(words, **models, lang_pair="de-en").score(PREDICTIONS, sources=SOURCES)
     other = UScore(words, **models, lang_pair="de-en", weights="wmd=0.2+lm=0.3+wrd=0.9+snt=0.1")
     assert other.combine_parts(plain.parts) == pytest.approx(
@@ -190,7 +190,7 @@ def test_scores_are_what_their_parts_combine_to(words: XMoverScore, encoder: Tok
 
 def test_both_equations(words: XMoverScore, encoder: TokenEncoder) -> None:
     scorer = UScore(
-        words, translator=FixedTranslator(), sentences=encoder.means(), lang_pair="de-en"
+        words, translator=FixedTranslator(), sentence_encoder=encoder.means(), lang_pair="de-en"
     )
     result = scorer.score(PREDICTIONS, sources=SOURCES)
     parts = result.parts
@@ -215,7 +215,7 @@ def test_both_equations(words: XMoverScore, encoder: TokenEncoder) -> None:
 def test_every_text_is_encoded_once(tiny_encoder: Path) -> None:
     translator, encoder = FixedTranslator(), TokenEncoder(tiny_encoder)
     words, without = XMoverScore(encoder, variant="uscore"), "language_model"
-    scorer = UScore(words, translator=translator, sentences=encoder.means(), without=without)
+    scorer = UScore(words, translator=translator, sentence_encoder=encoder.means(), without=without)
     results = scorer.score_systems({"a": PREDICTIONS, "b": SOURCES}, sources=SOURCES)
     assert encoder.counts.computed == len({*SOURCES, *PREDICTIONS, *PSEUDO.values()})
     assert translator.texts == SOURCES
@@ -226,7 +226,7 @@ def test_every_text_is_encoded_once(tiny_encoder: Path) -> None:
 
 
 def test_a_blank_side_has_the_lowest_parts(words: XMoverScore, encoder: TokenEncoder) -> None:
-    scorer = UScore(words, translator=FixedTranslator(), sentences=encoder.means())
+    scorer = UScore(words, translator=FixedTranslator(), sentence_encoder=encoder.means())
     result = scorer.score([*PREDICTIONS, " "], sources=[*SOURCES, "das haus"])
     floors = {name: values[3] for name, values in result.parts.items()}
     lm = words.language_model.floor
@@ -241,7 +241,7 @@ def test_a_blank_side_has_the_lowest_parts(words: XMoverScore, encoder: TokenEnc
 def test_a_blank_pseudo_reference_has_its_own_floor(
     words: XMoverScore, encoder: TokenEncoder
 ) -> None:
-    options = {"sentences": encoder.means()}
+    options = {"sentence_encoder": encoder.means()}
     result = UScore(words, translator=FixedTranslator(), **options).score(
         ["the house"], sources=["das haus"]
     )
@@ -255,7 +255,9 @@ def test_a_blank_pseudo_reference_has_its_own_floor(
 
 
 def test_one_level_alone(words: XMoverScore, encoder: TokenEncoder) -> None:
-    sentences = UScore(sentences=encoder.means(), combine="snt").score(PREDICTIONS, sources=SOURCES)
+    sentences = UScore(sentence_encoder=encoder.means(), combine="snt").score(
+        PREDICTIONS, sources=SOURCES
+    )
     assert list(sentences.parts) == ["snt"]
     assert sentences.segments == pytest.approx(sentences.parts["snt"])
     assert sentences.signature.startswith("uscore|parts:snt|weights:tuned|sent:tiny-encoder#")
@@ -274,7 +276,7 @@ def test_one_level_alone(words: XMoverScore, encoder: TokenEncoder) -> None:
         ]
         assert [found.lack.sum() for found in evidence] == pytest.approx(lacks, abs=1e-5)
     with pytest.raises(InputError, match="nothing to align"):
-        UScore(sentences=encoder.means(), combine="snt").align(PREDICTIONS, sources=SOURCES)
+        UScore(sentence_encoder=encoder.means(), combine="snt").align(PREDICTIONS, sources=SOURCES)
 
 
 def test_a_missing_model_is_an_error(words: XMoverScore, encoder: TokenEncoder) -> None:

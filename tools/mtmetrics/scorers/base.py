@@ -63,7 +63,8 @@ class Scorer(abc.ABC):
 
     - `compute`, always;
     - a value for `floor`; or `floor_with_parts`, if its scores have parts;
-    - `from_preset`, if it loads models;
+    - `Settings`, if it has options: each option is a field of this class;
+    - `from_preset` and `preset_keys`, if it loads models;
     - `signature_fields`, if the signature names models;
     - `combine_parts`, if options weigh the parts of a score;
     - a call of `set_side` in its ``__init__``, if it can compare with several sides.
@@ -121,7 +122,7 @@ class Scorer(abc.ABC):
     )
     settings: BaseSettings
     lang_pair: str | None = None
-    side: Side = Side.SOURCE
+    side: Side
     side_in_signature: Side | None = None
     has_independent_segments: bool = True
     batch_segments: int = BATCH_SEGMENTS
@@ -173,8 +174,8 @@ class Scorer(abc.ABC):
                 which the best one counts.
 
         Returns:
-            Scores in the order of the input. A segment in which a text is blank gets the floor score
-            and is counted in the report.
+            Scores in the order of the input. A segment in which a text is blank gets the floor
+            score, if the metric has one, and is counted in the report.
 
         Raises:
             InputError: a column is not a list of strings, is empty, or differs in length; or a
@@ -287,7 +288,8 @@ class Scorer(abc.ABC):
 
         The batch has the columns that the metric compares with, one reference per segment, and
         texts without invisible characters (unless `keeps_invisible`). The caller gives segments
-        with a blank text the floor score, whatever this method returns for them."""
+        with a blank text the score of `floor_with_parts`. Only if that is None do they keep the score
+        that this method returns."""
 
     def combine_parts(self, parts: Mapping[str, np.ndarray]) -> np.ndarray:
         """Combines the parts of scores with the weights that the options set.
@@ -388,7 +390,7 @@ class Scorer(abc.ABC):
             predictions: m translations of a system.
             scores: its scores on the n segments.
         """
-        # The rows of a segment have the same translation, so the first one suffices.
+        # The rows of a segment differ only in their reference. Only the first reference is looked at.
         first_row_of_segment = None if segment_of_row is None else first_rows(segment_of_row)
         source_language, target_language = self.language_tags
         compares_sources = row_batch.sources is not None
@@ -457,7 +459,7 @@ class Scorer(abc.ABC):
                 (`usual_preset`), if the metric needs one.
             lang_pair: such as ``"de-en"``.
             pool: models that are shared with other scorers; None to load them for this scorer only.
-                A metric that loads no models ignores the pool, whatever its type.
+                Metrics without presets (`takes_presets`) do not look at the pool.
             **options: fields of `Settings`, each of which overrides the preset unless it is None;
                 and `against`, if the metric can compare with several sides. Without `against`, a
                 preset that is made for one side determines the side; otherwise it is the default
@@ -482,8 +484,9 @@ class Scorer(abc.ABC):
             opened_preset, requested, lang_pair=lang_pair, against=against
         )
         scorer = cls.from_preset(opened_preset, settings, model_pool)
-        running_options = pool.run_options if isinstance(pool, ModelPool) else {}
-        scorer.origin = Origin(preset, lang_pair, dict(options), running_options)
+        # `reload` makes its pool from these options.
+        pool_options = pool.run_options if isinstance(pool, ModelPool) else {}
+        scorer.origin = Origin(preset, lang_pair, dict(options), pool_options)
         return scorer
 
     @classmethod
@@ -557,12 +560,13 @@ class Scorer(abc.ABC):
 
     @classmethod
     def options_without_pair(cls, options: Options) -> dict[str, Any]:
-        """Returns the options that let the metric load without a language pair. They switch off the
-        models that belong to a language pair, such as maps.
+        """Returns options that switch off the models of a language pair, such as maps. With these
+        options the metric loads for any pair.
 
         Args:
-            options: options of the user. If one of them also switches off models, the metric returns
-                it with more names in it.
+            options: options of the user. A returned option replaces that of the user, so it includes
+                the user's value: for ``without="sentences"`` UScore returns
+                ``without="sentences+translation"``.
         """
         return {"map": "none"} if "map" in cls.Settings.options() else {}
 

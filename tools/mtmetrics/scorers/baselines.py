@@ -16,12 +16,12 @@ from mtmetrics.checks import language_pair
 from mtmetrics.errors import InputError, MTMetricsError, install_command
 from mtmetrics.models.language_model import LanguageModel
 from mtmetrics.models.pool import ModelPool
-from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.preset_tables import load_language_model, required_pair
 from mtmetrics.scorers.results import PartScores
-from mtmetrics.scorers.settings import loading_option, option
+from mtmetrics.scorers.settings import LANGUAGE_MODEL_HELP, loading_option, option
+from mtmetrics.scorers.settings import Settings as BaseSettings
 from mtmetrics.scorers.side import Options, Side
 from mtmetrics.scorers.signature import model_name, signature
 from mtmetrics.scorers.xmoverscore import XMoverScore
@@ -90,7 +90,7 @@ class Chance(Baseline):
     only, not on other segments."""
 
     @dataclasses.dataclass(frozen=True, kw_only=True)
-    class Settings(settings.Settings):
+    class Settings(BaseSettings):
         """The options of chance."""
 
         seed: int = option(12345, "seed of the numbers", signed="seed")
@@ -137,7 +137,7 @@ class Overlap(Baseline):
         self,
         lang_pair: str | None = None,
         *,
-        settings: settings.Settings | None = None,
+        settings: BaseSettings | None = None,
         **options: Any,
     ) -> None:
         super().__init__(lang_pair, settings=settings, **options)
@@ -182,7 +182,7 @@ class SentBLEU(Overlap):
     0 because of smoothing."""
 
     @dataclasses.dataclass(frozen=True, kw_only=True)
-    class Settings(settings.Settings):
+    class Settings(BaseSettings):
         """The options of sentence BLEU."""
 
         effective_order: bool = option(
@@ -269,10 +269,10 @@ class Fluency(Scorer):
     """
 
     @dataclasses.dataclass(frozen=True, kw_only=True)
-    class Settings(settings.Settings):
+    class Settings(BaseSettings):
         """The options of fluency."""
 
-        lm: str | None = loading_option(settings.LANGUAGE_MODEL_HELP, usage="MODEL")
+        lm: str | None = loading_option(LANGUAGE_MODEL_HELP, usage="MODEL")
 
     metric = "fluency"
     preset_keys: ClassVar = {"language_models.*": XMoverScore.preset_keys["language_models.*"]}

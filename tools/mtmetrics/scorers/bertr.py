@@ -15,12 +15,21 @@ from mtmetrics.matching.remapping import Remapping
 from mtmetrics.models.packed import PackedTokens
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.token_encoder import TokenEncoder
-from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import any_truncated, encode_columns
 from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.preset_tables import encoder_table, load_remapping, target_language
 from mtmetrics.scorers.results import PartScores
-from mtmetrics.scorers.settings import loading_option, option, worker_count
+from mtmetrics.scorers.settings import (
+    ENCODER_HELP,
+    LAYER_HELP,
+    MAP_HELP,
+    MAPS_HELP,
+    WORKERS_HELP,
+    loading_option,
+    option,
+    worker_count,
+)
+from mtmetrics.scorers.settings import Settings as BaseSettings
 from mtmetrics.scorers.side import Side
 from mtmetrics.scorers.signature import map_name, model_name
 from mtmetrics.scorers.words import PIECES_HELP, WordScorer
@@ -44,17 +53,17 @@ class BERTR(WordScorer):
     """
 
     @dataclasses.dataclass(frozen=True, kw_only=True)
-    class Settings(settings.Settings):
+    class Settings(BaseSettings):
         """The options of BERTR."""
 
-        encoder: str | None = loading_option(settings.ENCODER_HELP, usage="MODEL")
-        layer: int | None = loading_option(settings.LAYER_HELP)
-        map: str | None = loading_option(settings.MAP_HELP)
-        maps: str | None = loading_option(settings.MAPS_HELP, usage="PATH|NAME")
+        encoder: str | None = loading_option(ENCODER_HELP, usage="MODEL")
+        layer: int | None = loading_option(LAYER_HELP)
+        map: str | None = loading_option(MAP_HELP)
+        maps: str | None = loading_option(MAPS_HELP, usage="PATH|NAME")
         special_tokens: bool = option(
             False, "count special tokens such as [CLS] as word pieces", signed="special"
         )
-        workers: int | None = option(None, settings.WORKERS_HELP)
+        workers: int | None = option(None, WORKERS_HELP)
 
     settings: Settings
 

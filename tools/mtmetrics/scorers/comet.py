@@ -13,11 +13,11 @@ from mtmetrics.matching.word_errors import Evidence, Fault, word_faults
 from mtmetrics.models.comet_network import MQM_PENALTIES, Comet, CometScores, ErrorSpan
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.text_units import spans_of
-from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import refuse_positional
 from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.preset_tables import model_table
 from mtmetrics.scorers.results import PartScores
+from mtmetrics.scorers.settings import Settings as BaseSettings
 from mtmetrics.scorers.settings import loading_option
 from mtmetrics.scorers.side import Column, Side
 from mtmetrics.scorers.signature import model_name
@@ -48,7 +48,7 @@ class CometScore(WordScorer):
     """
 
     @dataclasses.dataclass(frozen=True, kw_only=True)
-    class Settings(settings.Settings):
+    class Settings(BaseSettings):
         """The options of COMET."""
 
         model: str | None = loading_option(

@@ -23,10 +23,10 @@ from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.io.atomic import make_folder, write_atomic
 from mtmetrics.io.visible_text import is_blank
 from mtmetrics.models.pool import ModelPool
-from mtmetrics.scorers import settings
 from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.foreign import ForeignMetric
 from mtmetrics.scorers.results import PartScores
+from mtmetrics.scorers.settings import Settings as BaseSettings
 from mtmetrics.scorers.settings import loading_option
 from mtmetrics.scorers.side import FIELD_OF_COLUMN, Options, Side
 from mtmetrics.scorers.stored import read_scores
@@ -218,7 +218,7 @@ class CommandMetric(ForeignMetric):
     """
 
     @dataclasses.dataclass(frozen=True, kw_only=True)
-    class Settings(settings.Settings):
+    class Settings(BaseSettings):
         """The options of a command."""
 
         commands: str | None = loading_option(

@@ -10,12 +10,12 @@ from mtmetrics.artifacts.presets import Preset
 from mtmetrics.matching.pairs import text_cosines
 from mtmetrics.models.packed import Encoder
 from mtmetrics.models.pool import ModelPool
-from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import Scorer, any_truncated, encode_columns
 from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.preset_tables import encoder_table
 from mtmetrics.scorers.results import PartScores
-from mtmetrics.scorers.settings import loading_option
+from mtmetrics.scorers.settings import LAYER_HELP, loading_option
+from mtmetrics.scorers.settings import Settings as BaseSettings
 from mtmetrics.scorers.side import Side
 from mtmetrics.scorers.signature import model_name
 
@@ -35,7 +35,7 @@ class DistilScore(Scorer):
     """
 
     @dataclasses.dataclass(frozen=True, kw_only=True)
-    class Settings(settings.Settings):
+    class Settings(BaseSettings):
         """The options of DistilScore."""
 
         encoder: str | None = loading_option(
@@ -45,7 +45,7 @@ class DistilScore(Scorer):
             ),
             usage="MODEL",
         )
-        layer: int | None = loading_option(settings.LAYER_HELP)
+        layer: int | None = loading_option(LAYER_HELP)
 
     settings: Settings
 

@@ -31,11 +31,11 @@ from mtmetrics.models.devices import pick_devices
 from mtmetrics.models.packed import PackedTokens
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.token_encoder import TokenEncoder
-from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import Scorer, encode_as_one_list
 from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.preset_tables import target_language
 from mtmetrics.scorers.results import PartScores, join_part_scores
+from mtmetrics.scorers.settings import Settings as BaseSettings
 from mtmetrics.scorers.settings import loading_option, option, worker_count
 from mtmetrics.scorers.side import Side, Table
 from mtmetrics.scorers.signature import model_name
@@ -106,13 +106,13 @@ class _PaddedPairs(NamedTuple):
     and reference, these two are concatenated.
 
     Attributes:
-        pairs: indices of the pairs.
+        pair_indices: indices of the pairs among all pairs that are scored.
         compared: (B, n, width) vectors of the texts that translations are compared with.
         predictions: (B, m, width) vectors of the translations.
         lengths: (B,) numbers of tokens in `compared`, and in `predictions`.
     """
 
-    pairs: list[int]
+    pair_indices: list[int]
     compared: "torch.Tensor"
     predictions: "torch.Tensor"
     lengths: "tuple[torch.Tensor, torch.Tensor]"
@@ -130,7 +130,8 @@ def pair_features(
     Args:
         names: some of ``precision``, ``recall`` and ``f1`` (greedy matching, as in BERTScore),
             ``cosine`` (of the mean vectors), and ``length``, the logarithm of the ratio of the
-            lengths, translation over the other side.
+            numbers of tokens, translation over the other side. Special tokens count in the means and
+            in these numbers.
         layers: packed tokens of the texts at each layer that is read, not normalised, special
             tokens included.
         compared: (N,) indices of the references or sources among the texts.
@@ -139,7 +140,7 @@ def pair_features(
 
     Returns:
         (N, f) float32: layer by layer all features except ``length``, which comes once, at the end.
-        NaN where a side has only special tokens.
+        ``precision``, ``recall`` and ``f1`` are NaN where a side has only special tokens.
     """
     columns: list[np.ndarray] = []
     for tokens in layers:
@@ -175,20 +176,23 @@ class LearnedScorer(Scorer):
 
     Args:
         encoder: the encoder, loaded with the layers or mixes that `Regressor.encoder_options` names.
-        network: a trained regressor; it records whether translations are compared with
-            references, sources, or both.
+        network: a trained regressor. Its attribute `against` records whether it compares with
+            references, sources, or both. If it supports several of these sides (``"either"`` and
+            ``"any"`` of `RegressorSettings`), the option `against` has to name one.
         fingerprint: 8 hexadecimal digits that pin the network in the signature.
         label: name of the network in the signature.
         device: where the network runs.
-        **options: fields of `LearnedScorer.Settings`; and `against`, the side to compare with, if the
-            network supports several.
+        settings: all options as one object, which replaces `options`.
+        **options: `workers`; and `against`, the side to compare with. `from_preset` checks that the
+            network supports this side; here it is not checked.
 
     Raises:
         ArtifactError: the network was trained on another encoder.
+        InputError: the network supports several sides, and `against` is missing.
     """
 
     @dataclasses.dataclass(frozen=True, kw_only=True)
-    class Settings(settings.Settings):
+    class Settings(BaseSettings):
         """The options of a learned metric."""
 
         regressor: str | None = loading_option(
@@ -290,6 +294,8 @@ class LearnedScorer(Scorer):
         )
 
     def signature_fields(self) -> dict[str, object]:
+        """Returns the fields of the signature: the network ``reg``, its encoder ``enc``, and plain
+        options."""
         network = f"{self.label}#{self.fingerprint}" if self.fingerprint else self.label
         return {
             "reg": network,
@@ -298,6 +304,7 @@ class LearnedScorer(Scorer):
         }
 
     def compute(self, batch: Batch) -> list[PartScores]:
+        """Scores each system slice by slice, so that the vectors of a batch fit into memory."""
         results_of_slices = [self._scores_of_slice(part) for part in batch.slices(_SLICE_SEGMENTS)]
         return [join_part_scores(results) for results in zip(*results_of_slices, strict=True)]
 
@@ -306,14 +313,16 @@ class LearnedScorer(Scorer):
         tokens = self._read_tokens(batch)
         # (columns, segments) indices into the distinct texts: sources or references or both, then
         # the translations of each system.
-        text_indices = tokens.packed.index.reshape(-1, len(batch))
-        compared, translations = np.split(text_indices, [len(self.side.columns)])
+        columns = tokens.packed.index.reshape(-1, len(batch))
+        compared, translations = np.split(columns, [len(self.side.columns)])
         # All systems are joined, so that their scores are predicted together.
-        pairs = np.concatenate([np.tile(compared, len(translations)), translations.reshape(1, -1)])
-        is_empty = (tokens.piece_counts[pairs] == 0).any(0)
-        is_truncated = tokens.packed.truncated[pairs].any(0)
-        scores = np.full(pairs.shape[1], np.nan)
-        scores[~is_empty] = self._predict(tokens, pairs[:, ~is_empty])
+        text_indices = np.concatenate(
+            [np.tile(compared, len(translations)), translations.reshape(1, -1)]
+        )
+        is_empty = (tokens.piece_counts[text_indices] == 0).any(0)
+        is_truncated = tokens.packed.truncated[text_indices].any(0)
+        scores = np.full(text_indices.shape[1], np.nan)
+        scores[~is_empty] = self._predict(tokens, text_indices[:, ~is_empty])
         systems = zip(
             scores.reshape(translations.shape),
             is_truncated.reshape(translations.shape),
@@ -329,12 +338,12 @@ class LearnedScorer(Scorer):
         tokens = encode_as_one_list(self.encoder, batch)
         return _ReadTokens(tokens, with_special_tokens=self.network.composition is not None)
 
-    def _predict(self, tokens: _ReadTokens, pairs: np.ndarray) -> np.ndarray:
-        """Predicts scores.
+    def _predict(self, tokens: _ReadTokens, text_indices: np.ndarray) -> np.ndarray:
+        """Predicts the scores of n pairs.
 
         Args:
             tokens: the tokens of all texts.
-            pairs: indices of texts: (2, n) of n compared texts and their translations; or (3, n) of
+            text_indices: (2, n) indices of the compared texts and of their translations; or (3, n) of
                 sources, references and translations.
 
         Returns:
@@ -342,14 +351,14 @@ class LearnedScorer(Scorer):
         """
         import torch
 
-        scores = np.empty(pairs.shape[1])
-        features = self._features(tokens.packed, pairs)
+        scores = np.empty(text_indices.shape[1])
+        features = self._features(tokens.packed, text_indices)
         with torch.inference_mode():
-            for batch in self._batches(tokens, pairs):
+            for batch in self._batches(tokens, text_indices):
                 batch_features = None
                 if self.network.features:
-                    batch_features = torch.from_numpy(features[batch.pairs]).to(self.device)
-                text_lengths = tokens.lengths[pairs[:-1, batch.pairs]]
+                    batch_features = torch.from_numpy(features[batch.pair_indices]).to(self.device)
+                text_lengths = tokens.lengths[text_indices[:-1, batch.pair_indices]]
                 roles = self._roles(text_lengths, batch.compared.shape[1])
                 predicted = self.network(
                     batch.compared,
@@ -358,7 +367,7 @@ class LearnedScorer(Scorer):
                     batch_features,
                     roles,
                 )
-                scores[batch.pairs] = predicted.cpu().numpy()
+                scores[batch.pair_indices] = predicted.cpu().numpy()
         return scores
 
     def _roles(self, text_lengths: np.ndarray, longest: int) -> "torch.Tensor":
@@ -384,38 +393,48 @@ class LearnedScorer(Scorer):
         roles = np.where(is_reference, SIDES.index("reference"), SIDES.index("source"))
         return torch.from_numpy(roles).to(self.device)
 
-    def _batches(self, tokens: _ReadTokens, pairs: np.ndarray) -> Iterator[_PaddedPairs]:
+    def _batches(self, tokens: _ReadTokens, text_indices: np.ndarray) -> Iterator[_PaddedPairs]:
         """Yields batches of pairs of similar length. Takes the arguments of `_predict`."""
         import torch
 
-        # (2, n) lengths of the two sides, each of which may be concatenated from several texts.
-        side_lengths = np.stack([tokens.lengths[pairs[:-1]].sum(0), tokens.lengths[pairs[-1]]])
+        compared_indices, prediction_indices = text_indices[:-1], text_indices[-1:]
+        # (2, n) lengths of the two sides. The compared side may consist of two texts.
+        side_lengths = np.stack(
+            [tokens.lengths[compared_indices].sum(0), tokens.lengths[prediction_indices[0]]]
+        )
         width = self.network.width * len(self.network.members)
-        for indices in length_batches(side_lengths.max(0).tolist(), lambda: _BATCH_PIECES):
-            compared, predictions = (
-                tokens.padded(text_indices[:, indices], width).to(self.device)
-                for text_indices in (pairs[:-1], pairs[-1:])
-            )
+        for pair_indices in length_batches(side_lengths.max(0).tolist(), lambda: _BATCH_PIECES):
+            compared = tokens.padded(compared_indices[:, pair_indices], width)
+            predictions = tokens.padded(prediction_indices[:, pair_indices], width)
             compared_lengths, prediction_lengths = (
-                torch.from_numpy(lengths[indices]).to(self.device) for lengths in side_lengths
+                torch.from_numpy(lengths[pair_indices]).to(self.device) for lengths in side_lengths
             )
             yield _PaddedPairs(
-                indices, compared, predictions, (compared_lengths, prediction_lengths)
+                pair_indices,
+                compared.to(self.device),
+                predictions.to(self.device),
+                (compared_lengths, prediction_lengths),
             )
 
-    def _features(self, tokens: PackedTokens, pairs: np.ndarray) -> np.ndarray:
-        """Returns the (n, f) features of n pairs of texts, (2, n). For a network without features f
-        is 0, and `pairs` may also hold triples, (3, n)."""
+    def _features(self, tokens: PackedTokens, text_indices: np.ndarray) -> np.ndarray:
+        """Returns the (n, f) features of n pairs; f is 0 for a network without features.
+
+        Args:
+            tokens: the tokens of all texts.
+            text_indices: as for `_predict`. It is (2, n) for a network with features, because the
+                training refuses features if both source and reference are compared.
+        """
         network = self.network
         if not network.features:
-            return np.zeros((pairs.shape[1], 0), dtype=np.float32)
+            return np.zeros((text_indices.shape[1], 0), dtype=np.float32)
         # A vector holds one mix for each member, then each layer that features are computed from.
         layers = []
         for layer in range(len(network.feature_layers)):
             start = (len(network.members) + layer) * network.width
             vectors = tokens.vectors[:, start : start + network.width]
             layers.append(dataclasses.replace(tokens, vectors=vectors))
-        return pair_features(network.features, layers, pairs[0], pairs[1], threads=self.workers)
+        compared, predictions = text_indices
+        return pair_features(network.features, layers, compared, predictions, threads=self.workers)
 
 
 def _network_table(preset: Preset, side: Side, target: str | None) -> Table:
@@ -504,6 +523,11 @@ class AttentiveScorer(LearnedScorer, WordScorer):
         return "attention"
 
     def align_batch(self, batch: Batch) -> Iterator[Alignment]:
+        """Yields the attention between the word pieces of the two texts of each segment.
+
+        Args:
+            batch: sources or references, and the translations of one system.
+        """
         tokens = self._read_tokens(batch)
         attentions = self._attentions(tokens)
         packed_sides = tokens.packed.split(len(batch))
@@ -514,8 +538,8 @@ class AttentiveScorer(LearnedScorer, WordScorer):
                 packed_sides, batch.texts_and_languages, strict=True
             )
         )
-        for segment, pair in enumerate(zip(compared, predictions, strict=True)):
-            (_, compared_pieces), (_, prediction_pieces) = pair
+        for segment, sides in enumerate(zip(compared, predictions, strict=True)):
+            (_, compared_pieces), (_, prediction_pieces) = sides
             if compared_pieces.words and prediction_pieces.words:
                 yield attention_plan(compared_pieces, prediction_pieces, *attentions[segment])
             else:
@@ -530,20 +554,20 @@ class AttentiveScorer(LearnedScorer, WordScorer):
         """
         import torch
 
-        pairs = tokens.packed.index.reshape(2, -1)
-        filled_segments = np.flatnonzero((tokens.piece_counts[pairs] > 0).all(0))
+        text_indices = tokens.packed.index.reshape(2, -1)
+        filled_segments = np.flatnonzero((tokens.piece_counts[text_indices] > 0).all(0))
         attentions = {}
         with torch.inference_mode():
-            for batch in self._batches(tokens, pairs[:, filled_segments]):
+            for batch in self._batches(tokens, text_indices[:, filled_segments]):
                 to_predictions, to_compared = (
                     attention.cpu().numpy()
                     for attention in self.network.attentions(
                         batch.compared, batch.predictions, batch.lengths
                     )
                 )
-                for row, pair in enumerate(batch.pairs):
-                    segment = int(filled_segments[pair])
-                    compared, prediction = map(tokens.piece_positions, pairs[:, segment])
+                for row, pair_index in enumerate(batch.pair_indices):
+                    segment = int(filled_segments[pair_index])
+                    compared, prediction = map(tokens.piece_positions, text_indices[:, segment])
                     attentions[segment] = (
                         to_predictions[row][np.ix_(compared, prediction)],
                         to_compared[row][np.ix_(prediction, compared)],

@@ -71,8 +71,8 @@ class MetricResult:
     Attributes:
         segments: (n,) float64, one score per segment; higher is better.
         parts: name -> (n,) float64, the parts that the score is combined from.
-        empty: (n,) mask of the segments that count as blank. They have the floor score, if the
-            metric has one.
+        empty: (n,) mask of the segments that have the floor score, if the metric has one: segments
+            with nothing to compare and, with `Scorer.floor_degenerate`, degenerate ones.
         report: counts of unusual segments.
         signature: one line that identifies how the scores were computed.
         unusual: kind of unusual segment, as in the report -> (n,) mask of the segments of that kind.

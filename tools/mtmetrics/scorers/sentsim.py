@@ -17,12 +17,18 @@ from mtmetrics.models.packed import Encoder, PackedTokens
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.text_units import TextUnits
 from mtmetrics.models.token_encoder import TokenEncoder
-from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import any_truncated, encode_columns
 from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.preset_tables import target_language
 from mtmetrics.scorers.results import MetricResult, PartScores, join_results
-from mtmetrics.scorers.settings import loading_option, option, worker_count
+from mtmetrics.scorers.settings import (
+    LAYER_HELP,
+    WORKERS_HELP,
+    loading_option,
+    option,
+    worker_count,
+)
+from mtmetrics.scorers.settings import Settings as BaseSettings
 from mtmetrics.scorers.side import SETTING_OF_SIDE, Side, Table, requested_side, resolve_side
 from mtmetrics.scorers.signature import model_name
 from mtmetrics.scorers.words import PIECES_HELP, WordScorer
@@ -63,24 +69,26 @@ class SentSim(WordScorer):
     ``1 - x``. So a score lies between 1 and e if the weights sum to 1, as they do by default.
 
     Scaling needs bounds: the values of a part that become 0 and 1. With ``normalize="batch"`` they
-    are the lowest and highest values of all segments that are scored together (in one call, or from
-    one file), as in the published code. The score of a segment then depends on the other segments,
-    and scores of two calls cannot be compared. With ``"fixed"`` the bounds are stored with the
-    preset. A segment with a blank side gets the lowest score, and does not influence the bounds.
+    are the lowest and highest values among all segments of a system that are scored together (in one
+    call, or from one file), as in the published code. The score of a segment then depends on the
+    other segments, and scores of two systems or of two calls cannot be compared. With ``"fixed"`` the
+    bounds are stored with the preset. A segment with a blank side gets the lowest score, and does not
+    influence the bounds.
 
     Args:
-        words: the encoder of tokens, loaded with the layer to use.
-        sentences: the encoder that gives one vector per text.
+        word_encoder: the encoder of tokens, loaded with the layer to use.
+        sentence_encoder: the encoder that gives one vector per text.
         bounds: for ``normalize="fixed"``, part -> its lowest and highest value.
-        **options: fields of `SentSim.Settings`; and `against`, the side to compare with,
-            ``"source"`` or ``"reference"``.
+        settings: all options as one object, which replaces `options`.
+        **options: fields of `SentSim.Settings`, except for `words` and `layer`, which `from_preset`
+            loads; and `against`, the side to compare with, ``"source"`` or ``"reference"``.
 
     Raises:
         InputError: a setting is unknown or impossible, or ``"fixed"`` has no bounds for a part.
     """
 
     @dataclasses.dataclass(frozen=True, kw_only=True)
-    class Settings(settings.Settings):
+    class Settings(BaseSettings):
         """The options of SentSim. The bounds of a preset are valid only for its `words` (the encoder
         of tokens), `layer` and `normalize_vectors`."""
 
@@ -103,7 +111,7 @@ class SentSim(WordScorer):
             "another encoder of words: a folder, the name of a bundled model, or a Hub repository",
             usage="MODEL",
         )
-        layer: int | None = loading_option(settings.LAYER_HELP)
+        layer: int | None = loading_option(LAYER_HELP)
         w1: float = option(
             _DEFAULT_WEIGHT,
             "weight of the first of two parts, the similarity of sentences",
@@ -129,7 +137,7 @@ class SentSim(WordScorer):
             "code does not)",
             preset="normalize_vectors",
         )
-        workers: int | None = option(None, settings.WORKERS_HELP)
+        workers: int | None = option(None, WORKERS_HELP)
 
     settings: Settings
 
@@ -146,13 +154,14 @@ class SentSim(WordScorer):
         "src-mt": _MODEL_TABLE_KEYS,
         "mt-ref": _MODEL_TABLE_KEYS,
         "mt-refs.*": _MODEL_TABLE_KEYS,
+        # [bounds.src-mt] holds the bounds of [src-mt], [bounds."mt-refs.en"] those of [mt-refs.en].
         "bounds.*": set(PARTS),
     }
 
     def __init__(
         self,
-        words: TokenEncoder,
-        sentences: Encoder,
+        word_encoder: TokenEncoder,
+        sentence_encoder: Encoder,
         bounds: Mapping[str, tuple[float, float]] | None = None,
         *,
         settings: Settings | None = None,
@@ -160,9 +169,9 @@ class SentSim(WordScorer):
     ) -> None:
         super().__init__(settings=settings, **options)
         settings = self.settings
-        self.word_encoder, self.sentence_encoder = words, sentences
-        self.encoder_depth = words.depth
-        self.dtype = words.dtype
+        self.word_encoder, self.sentence_encoder = word_encoder, sentence_encoder
+        self.encoder_depth = word_encoder.depth
+        self.dtype = word_encoder.dtype
         self.parts = _part_names(settings)
         self.weights = self._checked_weights(settings.w1, settings.w2)
         self.side = resolve_side(
@@ -199,6 +208,8 @@ class SentSim(WordScorer):
         return [1 / len(self.parts)] * len(self.parts)
 
     def compute(self, batch: Batch) -> list[PartScores]:
+        """Computes the parts of each system, and combines them. With ``normalize="batch"`` the scores
+        are preliminary: they serve only to choose the best of several references."""
         compared, *systems = self._encode(batch)
         results = []
         for predictions in systems:
@@ -208,9 +219,8 @@ class SentSim(WordScorer):
             if self.normalize == "fixed":
                 segments = self._scale_and_combine(parts, self.bounds)
             else:
-                # The bounds are known only after the last batch, and `score_batches` then computes
-                # the scores. Weighted sums of the unscaled parts stand in for them: they only serve
-                # to select the best of several references.
+                # The bounds depend on all batches, so `score_batches` computes the scores at the end.
+                # Until then weighted sums of the unscaled parts stand in for them.
                 oriented_parts = [
                     -values if name in _DISTANCES else values for name, values in parts.items()
                 ]
@@ -282,7 +292,10 @@ class SentSim(WordScorer):
             return
         results_of_systems = list(zip(*results, strict=True))
         if results_of_systems:
-            yield [self._rescale(join_results(batches)) for batches in results_of_systems]
+            yield [
+                self._rescale(join_results(results_of_batches))
+                for results_of_batches in results_of_systems
+            ]
 
     def _rescale(self, result: MetricResult) -> MetricResult:
         """Recomputes the scores of a system. The extremes of its parts are the bounds."""
@@ -298,7 +311,8 @@ class SentSim(WordScorer):
 
     def combine_parts(self, parts: Mapping[str, np.ndarray]) -> np.ndarray:
         """Combines precomputed parts, see `Scorer.combine_parts`. With ``normalize="batch"`` their
-        extremes are the bounds."""
+        extremes are the bounds. Unlike in `score_batches`, blank segments influence the bounds,
+        because `parts` does not say which segments are blank."""
         bounds: Mapping[str, tuple[float, float]] = self.bounds
         if self.normalize == "batch":
             bounds = {name: _extremes(values) for name, values in parts.items()}
@@ -331,6 +345,8 @@ class SentSim(WordScorer):
         raise InputError(f"alignments: {self.no_alignments_reason}")
 
     def align_batch(self, batch: Batch) -> Iterator[Alignment]:
+        """Aligns the word pieces of each pair of texts: each with the most similar one if `cells` are
+        cosines, by optimal transport if they are costs."""
         cells = self.cells
         packed = encode_columns(self.word_encoder, batch)
         if cells == "cosine" or self.normalize_vectors:
@@ -364,7 +380,7 @@ class SentSim(WordScorer):
             ArtifactError: the preset names no models.
         """
         tables = preset.settings
-        if not any(name in tables or f"{name}s" in tables for name in SETTING_OF_SIDE.values()):
+        if tables.keys().isdisjoint({"src-mt", "mt-ref", "mt-refs"}):
             raise ArtifactError(
                 f"preset {preset.name}: has neither a [src-mt] nor an [mt-ref] table",
                 option="preset",
@@ -384,14 +400,16 @@ class SentSim(WordScorer):
             settings = settings.without_preset_values(["w1", "w2"])
         if settings.normalize == "fixed":
             _check_bounds_apply(preset, table, settings)
-        words = models.encoder(**_word_encoder_table(preset, table, settings))
-        sentences = models.sentence_encoder(
+        word_encoder = models.encoder(**_word_encoder_table(preset, table, settings))
+        sentence_encoder = models.sentence_encoder(
             preset.path(table["sentences"]), revision=table.get("sentences_revision")
         )
         settings = dataclasses.replace(settings, setting=None, against=side)
-        return cls(words, sentences, tables.get("bounds", {}).get(table_name), settings=settings)
+        bounds = tables.get("bounds", {}).get(table_name)
+        return cls(word_encoder, sentence_encoder, bounds, settings=settings)
 
     def signature_fields(self) -> dict[str, object]:
+        """Returns the fields of the signature: setting, parts, encoders, then options."""
         word_encoder = None if self.parts == ("sss",) else self.word_encoder
         sentence_encoder = self.sentence_encoder if "sss" in self.parts else None
         has_default_weights = len(self.parts) != 2 or set(self.weights) == {_DEFAULT_WEIGHT}
@@ -494,10 +512,12 @@ def _transport_plan(
     """
     cost = euclidean_distances(x, y)
     flow, _ = optimal_flow(cost, x_mass / x_mass.sum(), y_mass / y_mass.sum())
-    # Distance between two orthogonal vectors. Each has the root-mean-square length of its side.
+    # The distance between two orthogonal vectors, each as long as the root mean square of its side.
+    # A piece with this mean cost counts as entirely wrong, see `match_evidence`.
     squared_lengths = [(side.astype(np.float64) ** 2).sum(1).mean() for side in (x, y)]
     unrelated = float(np.sqrt(sum(squared_lengths)))
-    # A unit is a word with its share in each vector. Here each vector belongs to one piece.
+    # `word_plan` sums vectors up to units, by the share of each unit in each vector. Here each vector
+    # belongs to one piece, and the pieces are the units.
     x_units, y_units = (
         Units(units.words, units.spans, np.eye(len(units.words))) for units in (x_pieces, y_pieces)
     )
@@ -505,8 +525,8 @@ def _transport_plan(
 
 
 def _model_table(preset: Preset, setting: str, target: str | None) -> tuple[str, Table]:
-    """Returns name and content of the table of the encoders: ``[mt-refs.TARGET]`` if the preset has
-    it, else ``[src-mt]`` or ``[mt-ref]``.
+    """Returns name and content of the table of the encoders: ``[src-mt]``; or ``[mt-refs.TARGET]``
+    if the preset has it, else ``[mt-ref]``.
 
     Args:
         preset: the preset.
@@ -518,7 +538,7 @@ def _model_table(preset: Preset, setting: str, target: str | None) -> tuple[str,
         ArtifactError: the table lacks an encoder.
     """
     table_name, table = setting, preset.settings.get(setting, {})
-    tables_by_language = preset.settings.get(f"{setting}s", {})
+    tables_by_language = preset.settings.get("mt-refs", {}) if setting == "mt-ref" else {}
     if tables_by_language and target is None:
         raise InputError(
             f"lang_pair is missing; preset {preset.name} chooses its models by the target language",
@@ -526,7 +546,7 @@ def _model_table(preset: Preset, setting: str, target: str | None) -> tuple[str,
         )
     target_table = for_language(tables_by_language, target)
     if target_table is not None:
-        table_name, table = f"{setting}s.{target}", target_table
+        table_name, table = f"mt-refs.{target}", target_table
     for key in ("words", "sentences"):
         if key not in table:
             raise ArtifactError(

@@ -90,20 +90,23 @@ def loading_option(help_text: str, *, usage: str | None = None, preset: str | No
 class Settings:
     """The settings of a metric: language pair, side, and its options.
 
-    A subclass has one field for each option, made by `option` or `loading_option`. Everything else
-    is derived from the field: the option of the command line, the keyword of `mtmetrics.load` and of
-    the Hugging Face `evaluate` module with its documentation, and the keys in presets and in the
-    signature.
+    A subclass has one field for each option, made by `option` or `loading_option`. Like this class, it
+    has to be decorated with ``@dataclasses.dataclass(frozen=True, kw_only=True)``. Everything else is
+    derived from the field: the option of the command line, the keyword of `mtmetrics.load` and of the
+    Hugging Face `evaluate` module with its documentation, and, if the field names them, the keys in
+    presets and in the signature.
 
     Attributes:
         lang_pair: such as ``"de-en"``; None if the user names none.
         against: the side that the user asks for: the texts that translations are compared with
             (``"source"``, ``"reference"`` or ``"both"``). None if the user asks for none.
         set_by_user: names of the options that the user set. All others have the value of the preset
-            or the default.
+            or the default. Only `from_preset` fills it.
 
     Raises:
-        InputError: a value is not one of the `choices`, or is not a number where one is required.
+        InputError: a value is not one of the `choices`; is not a finite number, or not a whole number
+            of at least 1, where the option takes only these; or is not a bool where the option takes
+            only True and False. Other values are not checked here.
     """
 
     lang_pair: str | None = None
@@ -122,15 +125,18 @@ class Settings:
         """Checks the values of options. Raises the errors of the class."""
         for name, field in self.options().items():
             value = getattr(self, name)
-            if value is None or isinstance(value, bool):
+            if value is None:
                 continue
             types_of_option = plain_types(field)
             if field.metadata["choices"]:
                 choice(name, value, field.metadata["choices"])
+            elif types_of_option == {bool}:
+                choice(name, value, (True, False))
             elif types_of_option in ({float}, {int, float}):
                 number(name, value)
             elif types_of_option == {int} and name != "layer":
-                # A whole number is a count. The exception is a layer, which may be 0.
+                # A whole number is a count. The exception is a layer: it may be 0, and the encoder
+                # checks it.
                 positive(name, value)
 
     @classmethod
@@ -159,6 +165,12 @@ class Settings:
     ) -> Self:
         """Makes settings. Options of the user override values of the preset, which override the
         defaults.
+
+        Args:
+            preset: its table ``[score]`` holds values of options.
+            user_options: the options that the user sets. None is a value like any other, so an option
+                that the user leaves open must be left out.
+            lang_pair, against: see the class.
 
         Raises:
             InputError: an option is unknown, or a value is wrong, see the class.

@@ -21,10 +21,10 @@ from mtmetrics.io.score_rows import ScoreRow, segment_column
 from mtmetrics.io.tables import Row, header_names, jsonl_rows, named_rows, open_table
 from mtmetrics.io.visible_text import is_blank
 from mtmetrics.models.pool import ModelPool
-from mtmetrics.scorers import settings
 from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.foreign import ForeignMetric
 from mtmetrics.scorers.results import MetricResult, PartScores
+from mtmetrics.scorers.settings import Settings as BaseSettings
 from mtmetrics.scorers.settings import loading_option, option
 from mtmetrics.scorers.side import Options, Side
 
@@ -70,7 +70,7 @@ class StoredScores(ForeignMetric):
     """
 
     @dataclasses.dataclass(frozen=True, kw_only=True)
-    class Settings(settings.Settings):
+    class Settings(BaseSettings):
         """The options of stored scores."""
 
         key: str | None = loading_option(

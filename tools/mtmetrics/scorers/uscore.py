@@ -20,7 +20,6 @@ from mtmetrics.models.language_model import LanguageModel
 from mtmetrics.models.packed import Encoder, PackedTokens
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.translator import Translation, Translator
-from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import any_truncated, encode_columns
 from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.preset_tables import (
@@ -32,7 +31,15 @@ from mtmetrics.scorers.preset_tables import (
     user_language_model_table,
 )
 from mtmetrics.scorers.results import PartScores
-from mtmetrics.scorers.settings import loading_option, option
+from mtmetrics.scorers.settings import (
+    LANGUAGE_MODEL_HELP,
+    MAP_HELP,
+    MAPS_HELP,
+    WORKERS_HELP,
+    loading_option,
+    option,
+)
+from mtmetrics.scorers.settings import Settings as BaseSettings
 from mtmetrics.scorers.side import Options
 from mtmetrics.scorers.signature import map_name, model_name
 from mtmetrics.scorers.words import WordScorer
@@ -50,7 +57,7 @@ WEIGHTS: dict[str, dict[str, float]] = {
     # Uniform.
     "++": {"wmd": 1 / 3, "pseudo": 1 / 3, "lm": 1 / 3, "wrd": 0.5, "snt": 0.5},
 }
-# Models that the option `without` may name -> the part that needs the model.
+# Models that the option `without` may name -> the part, or level, that needs the model.
 PART_OF_MODEL = {
     "translation": "pseudo",
     "language_model": "lm",
@@ -194,26 +201,28 @@ class UScore(WordScorer):
       source and the pseudo source (the translation, translated back). Sec. 7 leaves it to later work.
 
     All of them, and ``wrd``, are parts of the result. A segment with a blank side gets the lowest
-    value of every part. If only the pseudo-reference is blank, only ``pseudo`` gets its lowest value;
-    so does ``back`` if only the pseudo source is blank.
+    value of every part that has a weight. If only the pseudo-reference is blank, only ``pseudo`` gets
+    its lowest value; so does ``back`` if only the pseudo source is blank.
 
     Args:
-        words: a scorer, the variant ``uscore`` of XMoverScore with the map and the language model;
-            None without the word level.
+        word_scorer: the variant ``uscore`` of XMoverScore, with the map and the language model; None
+            without the word level.
         translator: makes the pseudo-references.
-        sentences: the encoder that gives one vector per text.
+        sentence_encoder: the encoder that gives one vector per text.
         back_translator: makes the pseudo sources.
-        **options: fields of `UScore.Settings`.
+        settings: all options as one object, which replaces `options`.
+        **options: `lang_pair`, `combine`, `weights` and `without`.
 
     Raises:
-        InputError: a setting is unknown, `words` has another variant, or the model of a part with a
-            weight is missing.
+        InputError: a setting is unknown, `word_scorer` has another variant, or the model of a part
+            with a weight is missing.
     """
 
     @dataclasses.dataclass(frozen=True, kw_only=True)
-    class Settings(settings.Settings):
+    class Settings(BaseSettings):
         """The options of UScore."""
 
+        # In presets and in the signature the key is "parts", although these are levels.
         combine: str = option(
             "wrd+snt",
             "levels: wrd (words), snt (sentences), or wrd+snt",
@@ -236,15 +245,16 @@ class UScore(WordScorer):
             ),
             usage="NAME+NAME",
         )
-        map: str | None = loading_option(settings.MAP_HELP)
-        maps: str | None = loading_option(settings.MAPS_HELP, usage="PATH|NAME")
-        lm: str | None = loading_option(settings.LANGUAGE_MODEL_HELP, usage="MODEL")
+        map: str | None = loading_option(MAP_HELP)
+        maps: str | None = loading_option(MAPS_HELP, usage="PATH|NAME")
+        lm: str | None = loading_option(LANGUAGE_MODEL_HELP, usage="MODEL")
+        # The model is loaded only if `weights` gives the part ``back`` a weight.
         back: str | None = loading_option(
             "translation model into the source language, which adds the part back",
             usage="MODEL",
         )
         # The scorer of the word level takes it, so it is an option of loading.
-        workers: int | None = loading_option(settings.WORKERS_HELP)
+        workers: int | None = loading_option(WORKERS_HELP)
 
     settings: Settings
 
@@ -267,9 +277,9 @@ class UScore(WordScorer):
 
     def __init__(
         self,
-        words: XMoverScore | None = None,
+        word_scorer: XMoverScore | None = None,
         translator: Translator | None = None,
-        sentences: Encoder | None = None,
+        sentence_encoder: Encoder | None = None,
         *,
         back_translator: Translator | None = None,
         settings: Settings | None = None,
@@ -285,22 +295,23 @@ class UScore(WordScorer):
         self.without = sorted(
             name for name in without if self.word_weights or PART_OF_MODEL[name] == "snt"
         )
-        self.word_scorer = words
+        self.word_scorer = word_scorer
         self.translator = translator
-        self.sentence_encoder = sentences
+        self.sentence_encoder = sentence_encoder
         self.back_translator = back_translator
-        self.encoder_depth = None if words is None else words.encoder_depth
-        if words is not None and self.word_weights:
-            encoder: Encoder | None = words.encoder
-        else:
-            encoder = self._used_sentence_encoder
+        self.encoder_depth = None if word_scorer is None else word_scorer.encoder_depth
+        # The number format of the word level's encoder counts as that of the scorer; without the word
+        # level, that of the sentence encoder.
+        encoder = self._used_sentence_encoder
+        if word_scorer is not None and self.word_weights:
+            encoder = word_scorer.encoder
         self.dtype = None if encoder is None else encoder.dtype
         model_of_part = {
-            "wmd": words,
+            "wmd": word_scorer,
             "pseudo": translator,
             "back": back_translator,
-            "lm": None if words is None else words.language_model,
-            "snt": sentences,
+            "lm": None if word_scorer is None else word_scorer.language_model,
+            "snt": sentence_encoder,
         }
         # The level "wrd" needs no model of its own: its parts do.
         for name in (*self.word_weights, *self.level_weights):
@@ -310,21 +321,23 @@ class UScore(WordScorer):
                     "name (without=)",
                     mentions=["without="],
                 )
-        if words is not None and words.settings.variant != "uscore":
+        if word_scorer is not None and word_scorer.settings.variant != "uscore":
             raise InputError(
-                f"words: XMoverScore's variant 'uscore' is needed, not {words.settings.variant!r}"
+                "word_scorer: XMoverScore's variant 'uscore' is needed, not "
+                f"{word_scorer.settings.variant!r}"
             )
 
     def compute(self, batch: Batch) -> list[PartScores]:
-        translations = self._translate(batch)
-        encoded = self._encode(batch, translations)
+        """Computes the parts of each system, and their weighted sum."""
+        machine_translations = self._translate(batch)
+        encoded = self._encode(batch, machine_translations)
         results = []
         for system, predictions in enumerate(batch.predictions):
             parts: dict[str, np.ndarray] = {}
             is_truncated = any_truncated(*encoded.sides(system))
             if self.word_scorer is not None and encoded.ngrams:
                 parts, is_truncated_by_model = self._word_parts(
-                    self.word_scorer, encoded, translations, system, predictions
+                    self.word_scorer, encoded, machine_translations, system, predictions
                 )
                 is_truncated |= is_truncated_by_model
             if encoded.sentences:
@@ -337,7 +350,7 @@ class UScore(WordScorer):
         self,
         scorer: XMoverScore,
         encoded: _Encoded,
-        translations: Mapping[str, list[list[Translation]]],
+        machine_translations: Mapping[str, list[list[Translation]]],
         system: int,
         predictions: list[str],
     ) -> tuple[dict[str, np.ndarray], np.ndarray]:
@@ -346,24 +359,24 @@ class UScore(WordScorer):
         Args:
             scorer: the scorer of the word level.
             encoded: the encoded texts of the batch.
-            translations: the machine translations, see `_translate`.
+            machine_translations: from `_translate`.
             system: index of the system.
             predictions: its n translations.
 
         Returns:
-            Name of a part -> (n,) values; and an (n,) mask of the segments in which a translator or
-            the language model truncated a text.
+            Name of a part -> (n,) values, with ``wmd`` even if it has no weight; and an (n,) mask of
+            the segments in which a translator or the language model truncated a text.
         """
         parts = {"wmd": scorer.mover_part(encoded.ngrams[0], encoded.ngrams[1 + system])}
         is_truncated = np.zeros(len(predictions), dtype=bool)
-        for part, translations_of_systems in translations.items():
-            machine_translations = translations_of_systems[system]
+        for part, translations_of_systems in machine_translations.items():
+            translations = translations_of_systems[system]
             x_ngrams, y_ngrams = encoded.distance_inputs[part][system]
             values = scorer.mover_part(x_ngrams, y_ngrams)
             # Even blank text gets special tokens from the encoder, which are close to any text.
-            is_blank = np.array([not item.text.strip() for item in machine_translations])
+            is_blank = np.array([not item.text.strip() for item in translations])
             parts[part] = np.where(is_blank, _word_floors(scorer)[part], values)
-            is_truncated |= np.array([item.is_truncated for item in machine_translations])
+            is_truncated |= np.array([item.is_truncated for item in translations])
         if "lm" in self.word_weights:
             parts["lm"], is_truncated_by_lm = scorer.lm_part(predictions)
             is_truncated |= is_truncated_by_lm
@@ -379,6 +392,8 @@ class UScore(WordScorer):
         return weighted_sum({**parts, "wrd": wrd}, self.level_weights)
 
     def floor_with_parts(self) -> tuple[float, dict[str, float]]:
+        """Returns the score of a segment with a blank side, and its parts and levels that have a
+        weight."""
         floors = {"snt": -1.0}
         if self.word_scorer is not None:
             floors |= _word_floors(self.word_scorer)
@@ -395,15 +410,15 @@ class UScore(WordScorer):
             pseudo-references.
         """
         translators = self._used_translators
-        translations = {}
+        machine_translations = {}
         if "pseudo" in translators:
             pseudo_references = translators["pseudo"].translate(batch.sources_or_references)
-            translations["pseudo"] = [pseudo_references] * len(batch.systems)
+            machine_translations["pseudo"] = [pseudo_references] * len(batch.systems)
         if "back" in translators:
-            translations["back"] = [
+            machine_translations["back"] = [
                 translators["back"].translate(predictions) for predictions in batch.predictions
             ]
-        return translations
+        return machine_translations
 
     @property
     def _used_translators(self) -> dict[str, Translator]:
@@ -421,7 +436,7 @@ class UScore(WordScorer):
         return self.sentence_encoder if "snt" in self.level_weights else None
 
     def _encode(
-        self, batch: Batch, translations: Mapping[str, list[list[Translation]]]
+        self, batch: Batch, machine_translations: Mapping[str, list[list[Translation]]]
     ) -> _Encoded:
         """Encodes all texts, each once per encoder."""
         encoded = _Encoded()
@@ -432,16 +447,17 @@ class UScore(WordScorer):
             system_ngrams = [scorer.build_ngrams(tokens, "target") for tokens in systems]
             encoded.ngrams = [scorer.build_ngrams(sources, "source"), *system_ngrams]
             languages = self.iso_languages
-            if "pseudo" in translations:
-                pseudo_references = _ngrams(scorer, translations["pseudo"][0], languages.target)
+            if "pseudo" in machine_translations:
+                pseudo_texts = machine_translations["pseudo"][0]  # all systems share them
+                pseudo_references = _ngrams(scorer, pseudo_texts, languages.target)
                 encoded.distance_inputs["pseudo"] = [
                     (pseudo_references, predictions) for predictions in system_ngrams
                 ]
-            if "back" in translations:
+            if "back" in machine_translations:
                 unmapped_sources = scorer.build_ngrams(sources, "target")
                 encoded.distance_inputs["back"] = [
                     (_ngrams(scorer, pseudo_sources, languages.source), unmapped_sources)
-                    for pseudo_sources in translations["back"]
+                    for pseudo_sources in machine_translations["back"]
                 ]
         if self._used_sentence_encoder is not None:
             encoded.sentences = encode_columns(self._used_sentence_encoder, batch)
@@ -480,7 +496,8 @@ class UScore(WordScorer):
 
     @classmethod
     def options_without_pair(cls, options: Options) -> dict[str, Any]:
-        """Returns options that leave out the map and the translation model."""
+        """Returns options that leave out the map and the translation model, see
+        `Scorer.options_without_pair`. The word level still needs some language pair."""
         without = _name_set(options.get("without")) | {"translation"}
         return {"map": "none", "without": "+".join(sorted(without))}
 
@@ -519,6 +536,8 @@ class UScore(WordScorer):
         )
 
     def signature_fields(self) -> dict[str, object]:
+        """Returns the fields of the signature: levels, weights, models that are left out, then the
+        models of the word level and of the sentence level."""
         fields: dict[str, object] = {
             "parts": "+".join(self.level_weights),
             "weights": self.settings.weights,
@@ -563,10 +582,10 @@ def _word_floors(scorer: XMoverScore) -> dict[str, float]:
 
 
 def _ngrams(
-    scorer: XMoverScore, translations: Sequence[Translation], language: str | None
+    scorer: XMoverScore, machine_translations: Sequence[Translation], language: str | None
 ) -> PackedTokens:
     """Encodes machine translations. Returns their n-grams, which are not remapped."""
-    tokens = scorer.encoder.encode([item.text for item in translations], language)
+    tokens = scorer.encoder.encode([item.text for item in machine_translations], language)
     return scorer.build_ngrams(tokens, "target")
 
 

@@ -33,9 +33,8 @@ from mtmetrics.matching.word_errors import Evidence, loss_evidence, match_eviden
 from mtmetrics.models.language_model import LanguageModel, length_normalised
 from mtmetrics.models.packed import Encoder, PackedTokens, WordEncoder
 from mtmetrics.models.pool import ModelPool
-from mtmetrics.models.stored_vectors import SUFFIX as STORED_VECTORS_SUFFIX
+from mtmetrics.models.stored_vectors import SUFFIX as TEXT_VECTORS_SUFFIX
 from mtmetrics.models.token_weights import TokenWeights
-from mtmetrics.scorers import settings
 from mtmetrics.scorers.base import any_truncated, encode_columns
 from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.preset_tables import (
@@ -45,7 +44,17 @@ from mtmetrics.scorers.preset_tables import (
     required_pair,
 )
 from mtmetrics.scorers.results import PartScores
-from mtmetrics.scorers.settings import loading_option, option, worker_count
+from mtmetrics.scorers.settings import (
+    LANGUAGE_MODEL_HELP,
+    LAYER_HELP,
+    MAP_HELP,
+    MAPS_HELP,
+    WORKERS_HELP,
+    loading_option,
+    option,
+    worker_count,
+)
+from mtmetrics.scorers.settings import Settings as BaseSettings
 from mtmetrics.scorers.signature import map_name, model_name
 from mtmetrics.scorers.words import WordScorer
 
@@ -54,7 +63,8 @@ Role = Literal["source", "target"]
 KeptPieces = Literal["words", "all"]
 Similarity = Literal["mover", "cosine"]
 SIMILARITIES: tuple[Similarity, ...] = ("mover", "cosine")
-# The distance between two orthogonal unit vectors, and between two opposite ones.
+# The distance between two orthogonal unit vectors, and between two opposite ones. A word whose matches
+# cost as much as orthogonal vectors counts as entirely wrong, see `match_evidence`.
 _UNRELATED: dict[Distance, float] = {"sqeuclidean": 2.0, "euclidean": 2.0**0.5, "cosine": 1.0}
 _FARTHEST: dict[Distance, float] = {"sqeuclidean": 4.0, "euclidean": 2.0, "cosine": 2.0}
 # Options that change only the word-level similarity.
@@ -66,7 +76,7 @@ class Variant:
     """A published variant of the metric.
 
     The first two attributes are fixed. Each of the others is the default of the option with the same
-    name in `XMoverScore.Settings`.
+    name in `XMoverScore.Settings`; only `from_preset` reads `layer`.
 
     Attributes:
         to_similarity: turns (n,) distances into (n,) similarities.
@@ -130,8 +140,8 @@ class XMoverScore(WordScorer):
     The similarity is one of two parts: ``mover``, from the Word Mover's Distance between the
     (remapped) n-grams of source and translation (Sec. 3.1 of the paper); or ``cosine``, between their
     (remapped) sentence vectors (Sec. 3.2). The part ``lm`` is the mean log-likelihood per token of
-    the translation. The published code of ``release`` normalises this mean by the length a second
-    time (`length_normalised`), and so do we.
+    the translation. With ``release`` it is ``exp(mean) ** (1 / length)``, between 0 and 1, as in the
+    published code (`length_normalised`).
 
     With ``acl20`` ``mover`` lies in [-3, 1] and ``lm`` is at most 0; a score is comparable only with
     scores of the same signature.
@@ -151,9 +161,12 @@ class XMoverScore(WordScorer):
         language_model: model of the target language, or None for no language-model part.
         weights: inverse document frequencies of tokens; ``"norm"``, the lengths of their vectors
             (Word Rotator's Distance: Yokoi et al., 2020, Sec. 4.2); or None for uniform weights.
-        **options: fields of `XMoverScore.Settings`. If `pieces`, `ngram`, `distance` or `drop_rate`
-            is None, the value of the variant is used. For full transport with ``release`` pass
-            ``drop_rate=0``; masses and costs are still rounded as in the published code.
+        settings: all options as one object, which replaces `options`.
+        **options: fields of `XMoverScore.Settings`, except for those that `from_preset` loads
+            (`encoder`, `layer`, `map`, `maps`, `lm` and `weights`). If `pieces`, `ngram`, `distance`
+            or `drop_rate` is None, the value of the variant is used. For full transport with
+            ``release`` pass ``drop_rate=0``; masses and costs are still rounded as in the published
+            code.
 
     Raises:
         InputError: an unknown or impossible setting, or one that has no effect with
@@ -183,7 +196,7 @@ class XMoverScore(WordScorer):
     }
 
     @dataclasses.dataclass(frozen=True, kw_only=True)
-    class Settings(settings.Settings):
+    class Settings(BaseSettings):
         """The options of XMoverScore.
 
         The layer and the maps of a preset suit the encoder of that preset only. With another
@@ -195,7 +208,7 @@ class XMoverScore(WordScorer):
             "aligned word vectors, in whose path {lang} is replaced by the language",
             usage="MODEL|TABLE",
         )
-        layer: int | None = loading_option(settings.LAYER_HELP)
+        layer: int | None = loading_option(LAYER_HELP)
         similarity: Similarity = option(
             "mover",
             "mover compares words by Word Mover's Distance, cosine compares one vector per text",
@@ -212,15 +225,16 @@ class XMoverScore(WordScorer):
         ngram: int | None = option(
             None, "pieces per n-gram (default: that of the variant)", preset="ngram"
         )
-        map: str | None = loading_option(settings.MAP_HELP)
-        maps: str | None = loading_option(settings.MAPS_HELP, usage="PATH|NAME")
+        map: str | None = loading_option(MAP_HELP)
+        maps: str | None = loading_option(MAPS_HELP, usage="PATH|NAME")
         sides: Sides = option(
             "source",
             "sides whose vectors are mapped",
             choices=("source", "both"),
             preset="sides",
         )
-        lm: str | None = loading_option(settings.LANGUAGE_MODEL_HELP, usage="MODEL")
+        lm: str | None = loading_option(LANGUAGE_MODEL_HELP, usage="MODEL")
+        # The preset sets it together with the language model, see `from_preset`.
         lm_weight: float = option(0.1, "weight of the language model", weighs=True)
         variant: str = option(
             "acl20",
@@ -247,7 +261,7 @@ class XMoverScore(WordScorer):
             usage="uniform|norm|FILE|NAME",
             preset="weights",
         )
-        workers: int | None = option(None, settings.WORKERS_HELP)
+        workers: int | None = option(None, WORKERS_HELP)
 
     settings: Settings
 
@@ -516,7 +530,7 @@ class XMoverScore(WordScorer):
             )
         if self.similarity == "cosine":
             word_options = {name: getattr(settings, name) for name in _WORD_OPTIONS}
-            # The loaded weights count, not the name of a table.
+            # The argument `weights` counts, not the option `weights`, which names a table.
             _refuse_word_options(word_options | {"weights": weights})
         self.pieces: KeptPieces = settings.pieces or self.variant.pieces
         self.ngram = settings.ngram or self.variant.ngram
@@ -542,7 +556,12 @@ class XMoverScore(WordScorer):
 
     @classmethod
     def from_preset(cls, preset: Preset, settings: Settings, models: ModelPool) -> Self:
-        """Makes a scorer from a preset, with the map and the language model of the language pair."""
+        """Makes a scorer from a preset, with the map and the language model of the language pair.
+
+        Raises:
+            InputError: the language pair is missing, or options contradict each other or the models.
+            ArtifactError: the preset names no model or map where one is needed.
+        """
         is_cosine = settings.similarity == "cosine"
         if is_cosine:
             # Word-level options of the preset are ignored here; only those of the user are an error.
@@ -646,7 +665,8 @@ def _load_encoders(
 
     Raises:
         InputError: the encoder does not give the vectors that the similarity compares; the user asks
-            for a layer of an encoder that has no layers; or one of two tables is missing.
+            for a layer of an encoder that has no layers; one of two tables is missing; or vectors of
+            texts are in two files.
     """
     table = encoder_table(preset, settings.encoder, settings.layer)
     layer = table["layer"]
@@ -654,18 +674,24 @@ def _load_encoders(
     source_model = preset.path(table["model"].replace("{lang}", source_language))
     target_model = preset.path(table["model"].replace("{lang}", target_language))
     is_cosine = settings.similarity == "cosine"
-    has_text_vectors = source_model.endswith(STORED_VECTORS_SUFFIX)
+    has_text_vectors = source_model.endswith(TEXT_VECTORS_SUFFIX)
     if has_text_vectors and not is_cosine:
         raise InputError(
             f"encoder {source_model}: holds a vector per text; use similarity='cosine'",
             option="encoder",
             mentions=["similarity='cosine'"],
         )
+    if has_text_vectors and source_model != target_model:
+        raise InputError(
+            f"encoder {table['model']}: one file has to hold the vectors of sources and of "
+            "translations; leave out {lang}",
+            option="encoder",
+        )
     are_word_tables = (
         Path(source_model).is_file() and Path(target_model).is_file() and not has_text_vectors
     )
     if are_word_tables:
-        _check_static_vectors(source_model, layer, is_cosine)
+        _check_word_table(source_model, layer, is_cosine)
         return models.static_vectors(source_model), models.static_vectors(target_model)
     if source_model != target_model:
         missing = target_model if Path(source_model).is_file() else source_model
@@ -681,7 +707,7 @@ def _load_encoders(
     return encoder, encoder
 
 
-def _check_static_vectors(path: str, layer: int | None, is_cosine: bool) -> None:
+def _check_word_table(path: str, layer: int | None, is_cosine: bool) -> None:
     """Raises an `InputError` if the user asks for a layer of a table of word vectors, or for vectors of
     texts."""
     if layer is not None:

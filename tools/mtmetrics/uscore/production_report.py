@@ -242,7 +242,9 @@ def _columns(production: Production, final: UScore, segments: Judged) -> dict[st
     if production.start.sentences:
         for name, models in _rounds(production.models).items():
             encoder = production.pool.sentence_encoder(production.sentence_encoder(models))
-            sentences = UScore(sentences=encoder, combine="snt", lang_pair=production.lang_pair)
+            sentences = UScore(
+                sentence_encoder=encoder, combine="snt", lang_pair=production.lang_pair
+            )
             columns[f"sentences, {name}"] = scores(sentences).segments
     parts = scores(final).parts
     for name, values in parts.items():
