@@ -127,7 +127,7 @@ def run(args: argparse.Namespace) -> None:
     if args.layer is None and args.level == "word" and args.encoder == _DEFAULT_ENCODER:
         args.layer = _WORD_LAYER
     # Models are loaded first, so that a wrong name fails before the slow preparation of the texts.
-    # A cluster needs this encoder too: its fingerprint, and its map.
+    # A run on a cluster needs the encoder here too, for its fingerprint and for the map.
     encoder = _load_encoder(args)
     mining_options = _mining_options(args, encoder)
     sentences, counts = {}, {}
