@@ -122,6 +122,8 @@ def test_a_bad_row_in_the_last_file_stops_before_anything_is_scored(
         (["--map", "xyz"], "map 'xyz'"),
         (["none.jsonl"], "none.jsonl: no such file"),
         (["--draw", "bars"], "--draw and --weigh say what --plot draws"),
+        (["--plot", "x.svg", "--weigh", "a,b"], "--weigh has no effect without --draw weights"),
+        (["--layers", "1", "--plot", "x.svg", "--draw", "bars"], "leave out further metrics"),
         (["--layers", "1", "--plot", "x.gif"], "must end in .png, .svg, .pdf"),
     ],
 )

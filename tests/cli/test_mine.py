@@ -98,6 +98,7 @@ def test_sentences_of_prepared_text(tiny_encoder, texts, tmp_path, capsys):
         (["--memory", "much"], "'much': give at least 2G"),
         (["--memory", "4G", "--engine", "ray"], "--memory has no effect with --engine"),
         (["--cpus-per-worker", "2"], "--cpus-per-worker has no effect without --engine"),
+        (["--engine", "ray", "--device", "cuda"], "--engine ray gives each worker its device"),
         (["--share", "2"], "--share 2.0: must be above 0 and at most 1"),
         (
             ["--source-text", "-", "--target-text", "-"],

@@ -1,8 +1,9 @@
 """``mtmetrics evaluate``: how well metrics agree with human judgements.
 
-The command has four uses: a table or figure of a paper (--recipe), a preset tuned on the judgements
-(--tune), a comparison of the layers of an encoder (--layers), and otherwise a table, optionally with
-a plot."""
+The command has four uses: it runs a table or figure of a paper (--recipe; --recipes lists them),
+tunes a preset on the judgements (--tune), compares the layers of an encoder (--layers), or prints a
+table. Beside the table it can draw a plot (--plot), and fit how often people prefer the system with
+the higher score (--agreement)."""
 
 import argparse
 import sys
@@ -15,7 +16,7 @@ from mtmetrics.cli.judged_files import judge, judged_files
 from mtmetrics.cli.layers import layer_studies, save_layers
 from mtmetrics.cli.output import TABLE_FORMATS, check_target, print_report, print_warnings
 from mtmetrics.cli.plot import COEFFICIENTS, PICTURES, STEPS, STEPS_HELP, WEIGH, check_picture, draw
-from mtmetrics.cli.tune import add_tuning_options, tune_metric
+from mtmetrics.cli.tune import add_search_options, tune_metric
 from mtmetrics.errors import InputError
 
 if TYPE_CHECKING:
@@ -175,13 +176,13 @@ def _add_tuning_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--tune",
         metavar="DIR",
-        dest="tuned",
+        dest="tuned_preset",
         help="choose the options of the metric that agree best with the judgements, such as the layer "
         "of an encoder, the weights of parts, or one of several encoders; needs at least 50 "
         "judgements, of no test set; writes the options as a preset, a new folder for --preset; "
         "cross-validation says what the choice gains on held-out judgements, with a 95 %% interval",
     )
-    add_tuning_options(group)
+    add_search_options(group)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -205,27 +206,30 @@ def run(args: argparse.Namespace) -> None:
     _refuse_options_of_recipes(args)
     coefficient = args.coefficient or "pearson"
     measure = Measure(coefficient, args.group)
+    # Not before `run_recipe`: a recipe has its own default.
     args.level = args.level or "segment"
-    if args.tuned is not None:
+    if args.tuned_preset is not None:
         _refuse_options_beside_tuning(args)
-        tune_metric(args, args.tuned, "--tune", coefficient)
+        tune_metric(args, args.tuned_preset, "--tune", coefficient)
         return
-    if args.tried:
+    if args.tried:  # the values of --try
         raise InputError("--try says which values --tune tries; pass --tune too")
     default_metrics = () if args.column else (options.DEFAULT_METRIC,)
     specs = list(options.metric_specs(args, default_metrics=default_metrics).values())
     if args.agreement is not None:
-        _check_agreement(args, specs)
+        _check_preference_curve(args, specs)
     if args.plot is None and (args.draw or args.weigh):
         raise InputError("--draw and --weigh say what --plot draws; pass --plot too")
+    if args.weigh and args.draw != "weights":
+        raise InputError("--weigh has no effect without --draw weights; pass it too")
     has_test = args.significance not in (None, "none")
     needs_metric_table = any(
-        (len(specs) != 1, args.column, args.level == "system", args.ci, has_test, args.draw)
+        (len(specs) != 1, args.column, args.level == "system", args.ci, has_test)
     )
     if args.layers is None:
         by_file = not needs_metric_table and args.plot is None
         _print_table(args, specs, measure, by_file=by_file)
-    elif needs_metric_table:
+    elif needs_metric_table or args.draw:  # --plot is allowed: it draws the layers
         raise InputError(
             "--layers compares the layers of one metric; leave out further metrics, --column, "
             "--level system, --ci, --significance and --draw"
@@ -271,11 +275,11 @@ def _refuse_options_beside_tuning(args: argparse.Namespace) -> None:
             )
 
 
-def _check_agreement(args: argparse.Namespace, specs: "list[MetricSpec]") -> None:
+def _check_preference_curve(args: argparse.Namespace, specs: "list[MetricSpec]") -> None:
     """Checks, before the scoring, that the curve of --agreement can be fitted and written."""
     if args.level != "system" or len(specs) != 1 or args.column:
         raise InputError("--agreement is fitted for one metric and --level system")
-    if specs[0].preset is None:
+    if specs[0].preset is None:  # `metric_specs` has filled in the default preset
         raise InputError(
             f"--agreement: {specs[0].metric} has no presets, so the curve cannot be written to one"
         )
@@ -315,7 +319,14 @@ def _print_table(
     entries = [*(Entry(str(spec), spec) for spec in specs), *map(Entry.of_column, args.column)]
     files = judged_files(args)
     runs, table = judge(
-        args, entries, files, measure, parts=args.parts, one=by_file, test=test, intervals=intervals
+        args,
+        entries,
+        files,
+        measure,
+        parts=args.parts,
+        titled_by_part=by_file,
+        test=test,
+        intervals=intervals,
     )
     warnings = [*runs.notes(), *remarks(table)]
     if args.draw == "weights":
@@ -324,6 +335,7 @@ def _print_table(
         return
     if by_file:
         [spec] = specs
+        # Each file has the result of one system, because judged segments count as one.
         results_per_file = [result_of_file for [result_of_file] in runs.results[spec]]
         report = report_files(table, results_per_file, _metric_fields(args, spec))
     else:
@@ -333,10 +345,12 @@ def _print_table(
     if args.plot is not None:
         draw(args, args.plot, runs, entries, table)
     if args.agreement is not None:
-        _write_agreement(args, specs[0], table)
+        _write_preference_curve(args, specs[0], table)
 
 
-def _write_agreement(args: argparse.Namespace, spec: "MetricSpec", table: "MetricTable") -> None:
+def _write_preference_curve(
+    args: argparse.Namespace, spec: "MetricSpec", table: "MetricTable"
+) -> None:
     """Fits how often people prefer the system that the only metric of a table scores higher, and
     writes a preset with the curve."""
     from mtmetrics.reports.human_agreement import (

@@ -65,7 +65,7 @@ def judge(
     measure: "Measure",
     *,
     parts: bool = False,
-    one: bool = False,
+    titled_by_part: bool = False,
     test: str = "none",
     intervals: bool = False,
 ) -> "tuple[MetricRuns, MetricTable]":
@@ -81,7 +81,7 @@ def judge(
             options.model_pool(args),
             measure,
             parts=parts,
-            one=one,
+            titled_by_part=titled_by_part,
             test=test,
             intervals=intervals,
         )

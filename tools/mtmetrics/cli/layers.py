@@ -57,7 +57,13 @@ def layer_studies(
             _, table = judge_recipe(recipe, [row], files, pool, measure, intervals=intervals)
         else:
             _, table = judge_entries(
-                [row], files, pool, measure, parts=args.parts, one=True, intervals=intervals
+                [row],
+                files,
+                pool,
+                measure,
+                parts=args.parts,
+                titled_by_part=True,
+                intervals=intervals,
             )
         studies[layer] = table
     return studies

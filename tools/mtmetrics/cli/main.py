@@ -26,8 +26,9 @@ from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.scorers.metric import METRICS
 from mtmetrics.scorers.registry import installed_plugins, known_metric
 
-# To add a command, add a line here, a module of the same name with a function `configure`, and
-# three examples in `mtmetrics.cli.parser`.
+# To add a command, add a line here, a module of the same name, and three examples in
+# `mtmetrics.cli.parser`. The module has a function `configure(parser)`, which adds the options and
+# sets the default `run`: a function that gets the parsed arguments and returns an exit code or None.
 _COMMANDS = {
     "score": "score translations",
     "compare": "compare systems on one test set",
@@ -47,7 +48,8 @@ _COMMANDS = {
     "serve": "score what programs send by HTTP",
     "doctor": "check the installation",
 }
-# Old name -> new name. An old name still works, but help does not list it, and it prints a note.
+# Old name -> new name. An old name still works, but help does not list it, and it prints a note. Its
+# module keeps the old name.
 RENAMED = {
     "remap": "train maps",
     "idf": "train idf",
@@ -80,9 +82,9 @@ def build_parser(only: str | None = None) -> argparse.ArgumentParser:
     for name, command in commands.items():
         if only in (None, name):
             importlib.import_module(f"mtmetrics.cli.{name}").configure(command)
-    for command in runnable_commands(parser):
-        command.set_defaults(command_parser=command)
-        command.add_argument(
+    for runnable in runnable_commands(parser):
+        runnable.set_defaults(command_parser=runnable)
+        runnable.add_argument(
             "-q",
             "--quiet",
             action="store_true",
@@ -96,6 +98,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Returns:
         0 on success, 1 on failure, 2 for bad usage, 130 after Ctrl-C, 143 after SIGTERM.
+
+    Raises:
+        SystemExit: after --help and --version with 0, and for arguments that argparse refuses with
+            2.
     """
     if sys.stderr is None:  # closed by `2>&-`; print(file=None) would write to standard output
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
@@ -130,7 +136,8 @@ def _run(argv: Sequence[str]) -> int:
         old_name, new_name = arguments.renamed
         note = f"'mtmetrics {old_name}' is now 'mtmetrics {new_name}'"
         print(f"mtmetrics: {note}; the old name goes in 2.1", file=sys.stderr)
-    # A training keeps freed blocks of memory to reuse them; other commands return them to the system.
+    # A training sets `large_blocks`: it keeps freed blocks of memory to reuse them. Other commands
+    # return them to the system.
     if getattr(arguments, "large_blocks", False):
         keep_large_blocks()
     else:
@@ -142,7 +149,7 @@ def _run(argv: Sequence[str]) -> int:
             refuse_inputs_as_outputs(arguments, arguments.command_parser._actions)
             return arguments.run(arguments) or 0
         except MTMetricsError as error:
-            # The message then names the options of the command instead of Python keywords.
+            # The message names Python keywords; `worded` replaces them by options of the command.
             message = error.worded(functools.partial(_flag_of, arguments.command_parser))
             return _report_failure(message, _exit_code(error))
 
@@ -172,7 +179,7 @@ def _exit_code(error: MTMetricsError) -> int:
 
 def _flag_of(command: argparse.ArgumentParser, keyword: str, value: str) -> str | None:
     """Returns the option of a command for a Python keyword, with `value` if it is not empty; None if
-    the command has no such option."""
+    the command has no such option. Texts always have the option of their file."""
     if keyword in _TEXT_OPTIONS:
         return _TEXT_OPTIONS[keyword]
     option = options.flag(keyword)
@@ -214,7 +221,8 @@ def _show_warning(
     *_: object,
     **__: object,
 ) -> None:
-    """Shows a warning about a user's input or settings once; replaces `warnings.showwarning`."""
+    """Shows a UserWarning once, and drops warnings of other categories; replaces
+    `warnings.showwarning`."""
     text = str(message)
     if issubclass(category, UserWarning) and text not in texts_shown:
         from tqdm import tqdm

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mtmetrics.checks import choice, language_pair, positive, share
+from mtmetrics import checks
 from mtmetrics.cli import messages, options
 from mtmetrics.cli.output import check_target, print_json
 from mtmetrics.errors import InputError, require_extra
@@ -74,7 +74,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--limit", type=int, help="sentence: pairs to keep (default: 100000)")
     parser.add_argument(
-        "--map", metavar="MAP", help="word: map of the source side, clp or umd (default: none)"
+        "--map",
+        metavar="KIND",
+        help="word: kind of the map of the source side, clp or umd (default: none)",
     )
     parser.add_argument(
         "--maps", metavar="PATH|NAME", help="word: a map file, a folder of maps, or a map artifact"
@@ -102,34 +104,38 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=1,
         help="with --engine on nodes without GPUs: CPUs that a task takes (default: %(default)s)",
     )
-    text = parser.add_argument_group("text")
-    text.add_argument(
+    text_group = parser.add_argument_group("text")
+    text_group.add_argument(
         "--sentences",
         type=int,
         default=40000,
         help="sentences to sample from each file (default: %(default)s)",
     )
-    options.add_seed(text, "the sample")
-    text.add_argument(
+    options.add_seed(text_group, "the sample")
+    text_group.add_argument(
         "--prepared", action="store_true", help="the files hold clean sentences: skip the cleaning"
     )
-    options.add_no_language_filter(text)
+    options.add_no_language_filter(text_group)
     options.add_model_options(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> None:
     """Mines, writes the pairs, and prints what was read, left out and kept."""
-    languages = _checked_languages(args)
+    _check_arguments(args)
+    engine = _engine(args)
     if args.layer is None and args.level == "word" and args.encoder == _DEFAULT_ENCODER:
         args.layer = _WORD_LAYER
     # Models are loaded first, so that a wrong name fails before the slow preparation of the texts.
-    encoder = _LazyEncoder(args).loaded
+    # A run on a cluster needs the encoder here too, for its fingerprint and for the map.
+    encoder = _load_encoder(args)
     mining_options = _mining_options(args, encoder)
-    engine = _engine(args)
     sentences, counts = {}, {}
     for side, path, language in zip(
-        _SIDES, (args.source_text, args.target_text), languages, strict=True
+        _SIDES,
+        (args.source_text, args.target_text),
+        checks.language_pair(args.lp),
+        strict=True,
     ):
         sentences[side], counts[side] = _read_sentences(args, path, language)
     if engine is None:
@@ -143,7 +149,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _memory_bytes(args: argparse.Namespace) -> int:
-    """Reads the size that --memory gives, such as 4G or 1500M."""
+    """Reads the size that --memory gives, such as 4G or 3000M."""
     text = args.memory or _DEFAULT_MEMORY
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([MGT])i?B?", text, re.IGNORECASE)
     size = 0
@@ -157,13 +163,18 @@ def _memory_bytes(args: argparse.Namespace) -> int:
     return size
 
 
-def _checked_languages(args: argparse.Namespace) -> tuple[str, str]:
-    """Checks the arguments before any work starts, and returns the two languages."""
+def _check_arguments(args: argparse.Namespace) -> None:
+    """Checks the arguments before any work starts.
+
+    Raises:
+        InputError: a value cannot be used, or has no effect beside the others.
+        MissingExtraError: a package is not installed.
+    """
     from mtmetrics.matching.remapping import KINDS
 
     require_extra("mining", "mtmetrics mine")
-    languages = language_pair(args.lp)
-    if languages[0] == languages[1]:
+    source_language, target_language = checks.language_pair(args.lp)
+    if source_language == target_language:
         raise InputError(f"--lp {args.lp}: two different languages are needed")
     if args.source_text == args.target_text:
         raise InputError(
@@ -177,12 +188,12 @@ def _checked_languages(args: argparse.Namespace) -> tuple[str, str]:
     if (args.map is None) != (args.maps is None):
         raise InputError("--map KIND and --maps PATH|NAME belong together")
     if args.map is not None:
-        choice("--map", args.map, KINDS)
+        checks.choice("--map", args.map, KINDS)
     for option in ("sentences", "k", "limit"):
         if getattr(args, option) is not None:
-            positive(f"--{option}", getattr(args, option))
+            checks.positive(f"--{option}", getattr(args, option))
     if args.share is not None:
-        share("--share", args.share)
+        checks.share("--share", args.share)
     if args.engine is not None:
         require_extra("ray", "--engine ray")
         if args.memory is not None:
@@ -194,30 +205,35 @@ def _checked_languages(args: argparse.Namespace) -> tuple[str, str]:
         raise InputError("--cpus-per-worker has no effect without --engine; leave it out")
     _memory_bytes(args)  # raises InputError
     check_target(args.out, "--out")
-    return languages
+
+
+def _load_encoder(args: argparse.Namespace) -> "Encoder":
+    """Loads the encoder for words or for sentences that the arguments name."""
+    pool = options.model_pool(args, dtype="auto" if args.engine else "float32")
+    load = pool.encoder if args.level == "word" else pool.sentence_encoder
+    return load(args.encoder, layer=args.layer)
 
 
 class _LazyEncoder:
-    """The encoder that the arguments name. It is loaded on first use, in each process of a
-    cluster."""
+    """The encoder for tasks of a cluster. It is pickled without the model; each process loads the
+    model when it encodes for the first time."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         self._args = args
         self.level = args.level
 
     @functools.cached_property
-    def loaded(self) -> "Encoder":
-        """The encoder for words or for sentences."""
-        pool = options.model_pool(self._args, dtype="auto" if self._args.engine else "float32")
-        load = pool.encoder if self.level == "word" else pool.sentence_encoder
-        return load(self._args.encoder, layer=self._args.layer)
+    def _encoder(self) -> "Encoder":
+        return _load_encoder(self._args)
 
     def encode(self, texts: list[str], language: str | None) -> "PackedTokens":
-        return self.loaded.encode(texts, language)
+        return self._encoder.encode(texts, language)
 
     @property
     def word_table(self) -> "np.ndarray":
-        return self.loaded.word_table
+        """The mask of words in the vocabulary of an encoder for words, see
+        `mtmetrics.models.packed.WordEncoder`."""
+        return self._encoder.word_table
 
 
 def _mining_options(args: argparse.Namespace, encoder: "Encoder") -> "MiningOptions":
@@ -240,10 +256,9 @@ def _engine(args: argparse.Namespace) -> "Engine | None":
     """Returns the cluster that --engine names."""
     if args.engine is None:
         return None
-    from mtmetrics.cluster.engine import Engine
+    from mtmetrics.cli.ray import parse_engine
 
-    may_use_gpus = args.device in (None, "auto")
-    return Engine.parse(args.engine, cpus_per_worker=args.cpus_per_worker, gpus=may_use_gpus)
+    return parse_engine(args)
 
 
 def _mine_here(
@@ -256,7 +271,7 @@ def _mine_here(
     from mtmetrics.mining.sides import encode_side
 
     sides = []
-    for side, language in zip(_SIDES, language_pair(args.lp), strict=True):
+    for side, language in zip(_SIDES, checks.language_pair(args.lp), strict=True):
         encoded_side = encode_side(
             sentences[side],
             encoder,
@@ -287,7 +302,8 @@ def _mine_on_cluster(
     from mtmetrics.mining.sides import encode_side
 
     remapping = mining_options.get("remapping")
-    # Results of tasks with the same settings are reused.
+    # Results of tasks depend on these settings and on the texts of the tasks. --share and --limit
+    # choose pairs after the tasks. The work folder of a run with other settings is refused.
     settings = {
         **{name: getattr(args, name) for name in ("level", "layer", "dtype", "k")},
         "encoder": encoder.fingerprint,
@@ -295,14 +311,14 @@ def _mine_on_cluster(
     }
     folder = _work_folder(args)
     encode_tasks = TaskMap(engine, folder / "encoded", settings, _progress_bar("encoding"))
-    mining_engine = dataclasses.replace(engine, gpus=False)
+    mining_engine = dataclasses.replace(engine, gpus=False)  # only encoding runs a model
     mine_tasks = TaskMap(mining_engine, folder / "mined", settings, _progress_bar("mining"))
     worker_args = argparse.Namespace(**vars(args) | absolute_paths({"encoder": args.encoder}))
     if args.level == "word":
         mining_options = mining_options | {"threads": args.cpus_per_worker}
     with connected(engine):
         sides = []
-        for side, language in zip(_SIDES, language_pair(args.lp), strict=True):
+        for side, language in zip(_SIDES, checks.language_pair(args.lp), strict=True):
             encoded_side = encode_side(
                 sentences[side],
                 _LazyEncoder(worker_args),
@@ -330,7 +346,8 @@ def _progress_bar(description: str) -> Callable:
 
 def _work_folder(args: argparse.Namespace) -> Path:
     """Returns the folder where a run on a cluster keeps vectors and results until it is done."""
-    return Path(args.out).absolute().with_suffix(".work")
+    out = Path(args.out).absolute()
+    return out.with_name(out.name + ".work")
 
 
 def _read_sentences(

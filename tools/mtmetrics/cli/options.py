@@ -47,8 +47,9 @@ _ROW_FILE_HELP = (
     "a header row, .jsonl or .parquet (source, translation, reference; or src, mt, ref); or "
     "- for TSV from standard input"
 )
-# Names of options that commands define. A metric setting with one of these names gets no flag of
-# its own.
+# Names that an option of a command and a setting of a metric may share. The flag is that of the
+# command; the user writes such a setting inside --metric. A setting with the name of any other
+# option of the command is refused, see `mtmetrics.cli.main`.
 _RESERVED_OPTIONS = (
     "lang_pair",
     "against",
@@ -61,8 +62,9 @@ _RESERVED_OPTIONS = (
     "seed",
     "correction",
 )
-# Title of the group of options that override a preset's values. Help shows these options only for
-# the metrics that the user names: ``mtmetrics score --metric sentsim --help``.
+# Title of the group of options that override a preset's values. `mtmetrics.cli.parser.Parser` finds
+# the group by this title: help shows its options only for the metrics that the user names, as in
+# ``mtmetrics score --metric sentsim --help``.
 PRESET_OVERRIDES_TITLE = "options that override the preset"
 _DTYPE_DEFAULT = "float32; auto in filter and rerank, and with --engine ray"
 
@@ -74,7 +76,9 @@ def flag(keyword: str) -> str:
 
 @functools.cache
 def settings_with_flags() -> dict[str, list[dataclasses.Field]]:
-    """Returns the settings of each metric that have a command-line flag: metric -> fields."""
+    """Returns the settings of each metric that have a command-line flag: metric -> fields.
+
+    Call it only after the plug-ins are loaded: later ones would be missing."""
     fields_of_metric = {}
     for metric in METRICS.values():
         fields = metric.settings_class().options().values()
@@ -101,14 +105,15 @@ def add_settings(
     The parsed value is None if the user omits the flag. `settings_of` skips such values, so that
     the settings class sets its default.
 
-    Several classes may have a field of the same name. Then one option serves all of them. If their
-    help texts differ, the option shows each text after the names of its classes.
+    Several classes may have a field of the same name. Then one option serves all of them, with the
+    type and the placeholder of the first class. If their help texts differ, the option shows each
+    text after the names of its classes.
 
     Args:
         group: takes the options.
         fields_of_class: name of a class of settings, for users, such as the name of a metric -> the
-            fields of the class. The metadata of a field holds its `help`. The name of a single
-            class is never shown, and may be "".
+            fields of the class. The metadata of a field holds its `help`, and may hold `usage`, the
+            placeholder of the value. The name of a single class is never shown, and may be "".
         format_default: returns the text that shows the default of a field, after its help.
     """
     fields: dict[str, dataclasses.Field] = {}
@@ -137,7 +142,7 @@ def _add_setting(group: Container, field: dataclasses.Field, help_text: str) -> 
         group.add_argument(flag(field.name), action=action, default=None, help=help_text)
         return
     is_number = types <= {int, float}
-    # An empty "usage" leaves the metavar to argparse.
+    # If "usage" is empty, argparse makes the metavar of the name.
     metavar = field.metadata.get("usage", "N" if is_number else None) or None
     group.add_argument(flag(field.name), metavar=metavar, type=_value_reader(types), help=help_text)
 
@@ -169,7 +174,8 @@ def passed_values(args: argparse.Namespace, names: Iterable[str]) -> dict[str, A
 
     Args:
         args: parsed arguments.
-        names: the options to return, as Python keywords. One whose value is None was not passed.
+        names: the options to return, as Python keywords. The command has all of them, and their
+            default is None, which means that the user did not pass them.
     """
     values = {name: getattr(args, name) for name in names}
     return {name: value for name, value in values.items() if value is not None}
@@ -232,7 +238,7 @@ def add_where(group: Container) -> None:
 
 def add_judged_options(group: Container) -> None:
     """Adds the options for reading human judgements: they select rows, name the field of the
-    translation, and undo tokenisation."""
+    translation, and undo tokenisation. One of them is ``--lp``, parsed as `args.pair`."""
     # In other commands --lp is the language pair of the input, `args.lp`. Here it selects rows of
     # files that may hold several pairs.
     group.add_argument("--lp", metavar="XX-YY", dest="pair", help="read this language pair only")
@@ -344,7 +350,8 @@ def add_metric_options(parser: argparse.ArgumentParser, *, is_repeatable: bool =
 
     Args:
         parser: the parser of the command.
-        is_repeatable: whether the command takes several metrics.
+        is_repeatable: whether help says that the user may repeat --metric. A command with one
+            metric reads it with `single_scorer_keywords`, which refuses several.
     """
     group = parser.add_argument_group("metric")
     repeat_hint = "; pass it once for each metric" if is_repeatable else ""
@@ -470,9 +477,8 @@ def metric_specs(
         The value of --metric, as the user wrote it -> the metric.
 
     Raises:
-        InputError: a metric is named twice; the flag of a setting is passed, but there is not
-            exactly one metric that it could belong to; or `MetricSpec.parse` rejects a value of
-            --metric.
+        InputError: a metric is named twice; the user passes the flag of a setting, but several
+            metrics or none; or `MetricSpec.parse` rejects a value of --metric.
     """
     from mtmetrics.scorers.spec import MetricSpec
 
@@ -480,8 +486,8 @@ def metric_specs(
     for text in metric_texts:
         if metric_texts.count(text) > 1:
             raise InputError(f"--metric {text}: given twice")
-    names = [field.name for fields in settings_with_flags().values() for field in fields]
-    setting_values = passed_values(args, names)
+    setting_names = [field.name for fields in settings_with_flags().values() for field in fields]
+    setting_values = passed_values(args, setting_names)
     if len(metric_texts) != 1 and setting_values:
         first_flag = flag(next(iter(setting_values)))
         expected_form = f"{DEFAULT_METRIC}:{args.preset or 'paper'}:{first_flag[2:]}=VALUE"

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 # A JSON object.
 Document = dict[str, object]
-# Attributes of parsed arguments that name output files or folders; `tuned` is that of --tune DIR.
-_OUTPUT_ATTRIBUTES = ("out", "report", "plot", "tuned")
+# Attributes of parsed arguments that name output files or folders; --tune DIR is `tuned_preset`.
+_OUTPUT_ATTRIBUTES = ("out", "report", "plot", "tuned_preset")
 # Matches the metavar of options that name files or folders, such as FILE or FILE:1-9.
 _FILE_METAVAR = re.compile(r"\b(FILE|DIR)\b")
 # Formats of rows of scores. All but the first are also endings of files.

@@ -67,11 +67,10 @@ def add_engine_options(parser: argparse.ArgumentParser) -> None:
 
 
 def chosen_engine(args: argparse.Namespace) -> Engine:
-    """Returns the cluster that --engine names.
+    """Returns the cluster that --engine names, for commands that map FILE to a folder.
 
     Raises:
-        InputError: the input is not one FILE, the output is no folder, or a device is named that a
-            worker may not have.
+        InputError: the input is not one FILE, the output is no folder, or `parse_engine` raises it.
     """
     if args.file is None or args.sources or args.predictions or args.references:
         raise InputError(
@@ -81,6 +80,15 @@ def chosen_engine(args: argparse.Namespace) -> Engine:
         raise InputError(
             "--engine ray writes a folder of Parquet: pass --out FOLDER, and no other --format"
         )
+    return parse_engine(args)
+
+
+def parse_engine(args: argparse.Namespace) -> Engine:
+    """Returns the cluster that --engine names. Its workers use GPUs, unless --device is cpu.
+
+    Raises:
+        InputError: the cluster cannot be read, or a device is named that a worker may not have.
+    """
     if args.device not in (None, "auto", "cpu"):
         raise InputError(
             f"--device {args.device}: --engine ray gives each worker its device; pass auto or cpu"

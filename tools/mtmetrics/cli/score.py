@@ -73,8 +73,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--segments",
         action="store_true",
         help=(
-            f"also show, below the table, the {LOWEST_SEGMENT_COUNT} lowest-scored segments of each system "
-            "with their texts"
+            f"also show, below the table on standard output, the {LOWEST_SEGMENT_COUNT} lowest-scored "
+            "segments of each system with their texts"
         ),
     )
     add_engine_options(parser)
@@ -88,6 +88,7 @@ def run(args: argparse.Namespace) -> None:
         InputError: arguments contradict each other, or input, metrics or output cannot be opened.
     """
     if args.engine is not None:
+        # Reads, scores and writes on the cluster; refuses --segments and several metrics.
         score_on_engine(args)
         return
     output_format = pick_format(args.format, args.out)
@@ -112,28 +113,30 @@ def run(args: argparse.Namespace) -> None:
         inputs.systems,
         metrics,
         with_parts=args.parts,
-        with_unusual=args.degenerate is not None,
+        with_unusual=args.degenerate is not None,  # the only effect of "keep"
         full_precision=args.full_precision,
     ) as writer:
         scorers = _load(args, keywords_of_scorers, inputs.sides)
+        # For each chunk, for each metric: one result per system.
         results_per_chunk: list[Results] = []
         with messages.scoring(inputs.count * len(inputs.systems) * len(metrics)):
             for chunk, chunk_results in _scored_chunks(scorers, inputs):
                 if args.segments:
+                    # Before "null" removes scores: degenerate segments are listed too.
                     lowest_segments.add(chunk, side_of_metric, chunk_results)
                 if args.degenerate == "null":
                     chunk_results = _map_results(MetricResult.with_degenerate_as_nan, chunk_results)
                 writer.add(chunk_results)
-                # Parts of scores take memory. Only a table needs the parts of all chunks at its end.
+                # Parts of scores take memory. Only a summary needs the parts of all chunks at its end.
                 if not (args.parts and is_summary):
                     chunk_results = _map_results(MetricResult.without_parts, chunk_results)
                 results_per_chunk.append(chunk_results)
         summaries = []
         results_per_metric = []
-        for metric, metric_chunks in zip(
-            metrics, zip(*results_per_chunk, strict=True), strict=True
-        ):
-            results = join_systems(metric_chunks)
+        # There is at least one chunk, because `open_rows` refuses an empty input.
+        results_per_metric_and_chunk = zip(*results_per_chunk, strict=True)
+        for metric, results_of_chunks in zip(metrics, results_per_metric_and_chunk, strict=True):
+            results = join_systems(results_of_chunks)
             results_per_metric.append(results)
             for system, result in zip(inputs.systems, results, strict=True):
                 summaries.append(Summary(metric, system, result, with_interval=args.ci))
@@ -143,8 +146,8 @@ def run(args: argparse.Namespace) -> None:
         print(summary_table("table", summaries, full_precision=args.full_precision))
     if args.segments:
         print("\n" + lowest_segments.tables(output_format, full_precision=args.full_precision))
-    # A table for the terminal counts unusual segments in its columns. Other formats are made for
-    # files and programs, so a warning tells the user of these segments.
+    # The table on the terminal counts unusual segments in its columns. All other formats, Markdown
+    # too, are made for files and programs, so a warning tells the user of these segments.
     if output_format != "table":
         for results in results_per_metric:
             total_report(results).warn()
@@ -191,7 +194,8 @@ def _scored_chunks(
 
     columns, systems = inputs.columns, inputs.systems
     batch_sizes = [scorer.batch_segments for scorer in scorers]
-    chunk_size = segments_per_batch(batch_sizes, len(columns) + len(systems))
+    texts_per_segment = len(columns) + len(systems)
+    chunk_size = segments_per_batch(batch_sizes, texts_per_segment)
     can_split_input = all(scorer.has_independent_segments for scorer in scorers)
     for texts in column_batches(inputs.rows, chunk_size if can_split_input else None):
         compared_texts, translations = texts[: len(columns)], texts[len(columns) :]
@@ -200,6 +204,8 @@ def _scored_chunks(
             dict(zip(systems, translations, strict=True)),
             **dict(zip(columns, compared_texts, strict=True)),
         )
+        # The scorers take turns slice by slice, so that an encoder still has the vectors of a slice
+        # when the next scorer needs them.
         result_streams = [scorer.score_batches(chunk.slices(chunk_size)) for scorer in scorers]
         chunk_results = []
         for distinct_results in join_turns(result_streams):

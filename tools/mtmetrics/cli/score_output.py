@@ -79,7 +79,7 @@ class Summary:
         return {name: float(np.nanmean(values)) for name, values in self.result.parts.items()}
 
     def as_dict(self) -> Document:
-        """Returns mean, signature, report and, if `with_interval`, the interval."""
+        """Returns ``mean_score``, ``signature``, ``report`` and, if `with_interval`, ``ci``."""
         document = self.result.as_dict(scores=False)
         if self.with_interval:
             document["ci"] = None if self.interval is None else self.interval._asdict()
@@ -88,6 +88,8 @@ class Summary:
 
 def summary_table(style: str, summaries: Sequence[Summary], *, full_precision: bool) -> str:
     """Returns a table with a row per system and metric, and the signatures below.
+
+    It shows the means of the parts that the results hold, and counts of unusual segments.
 
     Args:
         style: a key of `mtmetrics.reports.styles.STYLES`.
@@ -117,7 +119,7 @@ def summary_table(style: str, summaries: Sequence[Summary], *, full_precision: b
             row[_COUNT_HEADERS[name]] = f"{report[name]:,}"
         rows.append(row)
     headers = list(rows[0])  # all rows have the same columns
-    number_columns = range(headers.index("mean"), len(headers))
+    number_columns = range(headers.index("mean"), len(headers))  # aligned right
     signatures = dict.fromkeys(summary.result.signature for summary in summaries)
     # Texts that are separated by a blank line.
     blocks = [
@@ -233,9 +235,10 @@ class Writer:
         output_format: the format, one of `mtmetrics.cli.output.FORMATS`.
         systems: names of the systems, in the order of their results.
         metrics: the metrics, as the user wrote them, in the order of their results.
-        with_parts: whether rows have the parts of the scores.
-        with_unusual: whether rows have the column ``unusual``: the names of unusual traits of the
-            segment, such as a translation that copies the source.
+        with_parts: whether rows and JSON have the parts of the scores. A table shows the parts that
+            its results hold.
+        with_unusual: whether rows and JSON have the field ``unusual``: the names of unusual traits
+            of the segment, such as a translation that copies the source.
         full_precision: whether numbers have all digits.
     """
 
@@ -266,14 +269,21 @@ class Writer:
 
     def _summary_document(self, summary: Summary, name_key: str = "system") -> Document:
         """Returns a summary with the name of its system and, if there are several metrics, the name
-        of its metric."""
+        of its metric.
+
+        The documented formats differ in the key of the system: it is "system" in rows, and "name" in
+        JSON and in the metadata of Parquet."""
         metric = {"metric": summary.metric} if self._has_several_metrics else {}
         return {name_key: summary.system, **metric, **summary.as_dict()}
 
 
 @dataclasses.dataclass
 class _JsonWriter(Writer):
-    """Writes one JSON document after the last chunk."""
+    """Writes one JSON document after the last chunk.
+
+    The document of one system and one metric is flat: scores, mean, signature and report. Several
+    systems are a list ``systems`` of such documents, each with a ``name``. Several metrics are a list
+    ``metrics`` of such documents, flat or with ``systems``, each with a ``metric``."""
 
     _chunks: "list[Results]" = dataclasses.field(default_factory=list, init=False)
 
@@ -314,7 +324,7 @@ class _JsonWriter(Writer):
             document = result.as_dict(parts=self.with_parts)
             if self.with_unusual:
                 document["unusual"] = result.unusual_names()
-            documents.append(document | summary.as_dict())
+            documents.append(document | summary.as_dict())  # adds "ci"
         if len(documents) == 1:
             return documents[0]
         named_documents = []
@@ -328,8 +338,9 @@ class _RowsWriter(Writer):
     """Writes a row per segment and system.
 
     The summaries follow: in JSON Lines as rows of another ``kind``, in Parquet as metadata under
-    the key ``mtmetrics``. If TSV or CSV goes to standard output, they go to standard error. Numbers
-    in Parquet have all digits."""
+    the key ``mtmetrics``. TSV and CSV have no place for them. If the rows go to standard output, the
+    summaries go to standard error; if the rows go to a file, the command prints them. Numbers in
+    Parquet have all digits."""
 
     # Opened by the first chunk, which shows the names of the parts.
     _row_writer: RowWriter | None = dataclasses.field(default=None, init=False)
@@ -338,38 +349,38 @@ class _RowsWriter(Writer):
     def __post_init__(self) -> None:
         # Raises InputError, before anything is scored, if the format cannot hold a name, such as one
         # with a tab.
-        self._columns(self.metrics)
+        self._file_columns(self.metrics)
 
-    def _columns(self, number_columns: Iterable[str]) -> Columns:
+    def _file_columns(self, number_columns: Iterable[str]) -> Columns:
         return ScoreRow.columns(
             self.output_format, self.systems, number_columns, with_unusual=self.with_unusual
         )
 
     def add(self, results: "Results") -> None:
-        columns = self._numbers_by_column(results)
+        numbers_of_column = self._numbers_of_column(results)
         if self._row_writer is None:
-            self._row_writer = RowWriter(self.stream, self._columns(columns))
-        self._row_writer.write(self._segment_rows(columns, results))
+            self._row_writer = RowWriter(self.stream, self._file_columns(numbers_of_column))
+        self._row_writer.write(self._segment_rows(numbers_of_column, results))
         self._segments_before += _segment_count(results)
 
     def _segment_rows(
-        self, columns: Mapping[str, Sequence[float | None]], results: "Results"
+        self, numbers_of_column: Mapping[str, Sequence[float | None]], results: "Results"
     ) -> Iterator[Document]:
         """Yields the rows of a chunk: all systems of the first segment, of the second, and so on."""
         first = self._segments_before + 1
         segments = range(first, first + _segment_count(results))
         row_keys = itertools.product(segments, self.systems)
-        rows_of_numbers = zip(*columns.values(), strict=True)
+        rows_of_numbers = zip(*numbers_of_column.values(), strict=True)
         unusual = self._unusual(results)
         rows = zip(row_keys, rows_of_numbers, unusual, strict=True)
         for (segment, system), numbers, unusual_names in rows:
-            values = dict(zip(columns, numbers, strict=True))
+            values = dict(zip(numbers_of_column, numbers, strict=True))
             row = ScoreRow(system, segment, values, unusual_names).to_dict(self.output_format)
             if self.output_format != "parquet":
                 row = rounded(row, full_precision=self.full_precision)
             yield row
 
-    def _numbers_by_column(self, results: "Results") -> dict[str, list[float | None]]:
+    def _numbers_of_column(self, results: "Results") -> dict[str, list[float | None]]:
         """Returns the numbers of a chunk: name of a column -> its numbers, in the order of the rows.
 
         With one metric the columns are "score" and the parts. With several metrics each has a
@@ -472,8 +483,10 @@ def open_writer(
         writer_class = Writer
     else:
         writer_class = _RowsWriter
-    is_binary, is_table = output_format == "parquet", output_format == "table"
-    with open_output(out, binary=is_binary, table=is_table) as stream:
+    is_binary = output_format == "parquet"
+    # Standard output of other formats, Markdown too, is in UTF-8.
+    is_for_terminal = output_format == "table"
+    with open_output(out, binary=is_binary, table=is_for_terminal) as stream:
         writer = writer_class(
             stream,
             output_format,

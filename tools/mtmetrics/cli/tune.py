@@ -35,14 +35,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     inputs.add_argument(
         "--out", metavar="DIR", required=True, help="the preset, a new folder for --preset"
     )
-    add_tuning_options(inputs)
+    add_search_options(inputs)
     options.add_metric_options(parser)
     options.add_output_options(parser, TABLE_FORMATS)
     parser.set_defaults(run=run, level="segment", column=[])
 
 
-def add_tuning_options(group: options.Container) -> None:
-    """Adds the values to try, and how they are compared."""
+def add_search_options(group: options.Container) -> None:
+    """Adds ``--try``, the values to try, ``--folds`` and ``--overwrite``."""
     group.add_argument(
         "--try",
         metavar="OPTION=VALUE,...",

@@ -226,7 +226,7 @@ def judge_entries(
     measure: Measure,
     *,
     parts: bool = False,
-    one: bool = False,
+    titled_by_part: bool = False,
     test: str = "none",
     intervals: bool = False,
 ) -> tuple[MetricRuns, MetricTable]:
@@ -238,13 +238,14 @@ def judge_entries(
         pool: loaded models to share.
         measure: of the agreement.
         parts: whether each part of a score has a row too.
-        one: whether all rows are of one metric, and called by the part of its score.
+        titled_by_part: whether the title of a row is the part of its score; all rows are then of
+            one metric.
         test, intervals: of `metric_table`.
     """
     runs = run_metrics([entry.metric for entry in entries if entry.metric is not None], files, pool)
     if parts:
         entries = [part for entry in entries for part in runs.with_parts(entry)]
-    if one:
+    if titled_by_part:
         entries = [dataclasses.replace(entry, title=entry.part) for entry in entries]
     scored = [runs.scored(entry) for entry in entries]
     return runs, metric_table(scored, files, measure, test=test, intervals=intervals)
