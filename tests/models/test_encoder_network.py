@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from helpers import TEXTS
 
+from mtmetrics.models.encoder_network import EncodedText, _CacheCandidates
 from mtmetrics.models.token_encoder import TokenEncoder
 
 
@@ -79,3 +80,15 @@ def test_what_is_forgotten_is_computed_again(tiny_encoder: Path) -> None:
     encoder.clear_cache()
     assert encoder.encode(["the house"]).vectors == pytest.approx(first.vectors)
     assert encoder.counts.computed == 2
+
+
+def test_a_text_that_comes_again_takes_no_more_room(tiny_encoder: Path) -> None:
+    """After memory ran out, a batch is computed again in parts."""
+    encoder = TokenEncoder(tiny_encoder)
+    [spec] = encoder.vector_specs
+    vectors = np.ones((2, 16), dtype=np.float32)
+    text = EncodedText(vectors, np.array([4, 5]), np.array([0, 1]), is_truncated=False)
+    candidates = _CacheCandidates(encoder, [encoder], byte_budget=2 * vectors.nbytes)
+    for index in (0, 0, 1):
+        candidates.add(index, spec, text, vectors)
+    assert [index for index, *_ in candidates.by_priority()] == [0, 1]

@@ -12,10 +12,20 @@ import torch
 from helpers import TEXTS
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from transformers import AutoModel, AutoTokenizer
+from tokenizers import processors
+from transformers import (
+    AutoModel,
+    AutoTokenizer,
+    BertConfig,
+    Data2VecTextConfig,
+    LongformerConfig,
+    RobertaConfig,
+    T5Config,
+    XmodConfig,
+)
 
 from mtmetrics.errors import ArtifactError, InputError, MTMetricsError
-from mtmetrics.models.token_encoder import TokenEncoder
+from mtmetrics.models.token_encoder import TokenEncoder, _max_length
 
 
 @pytest.mark.parametrize("layer", [0, 1, 3])
@@ -131,8 +141,11 @@ def test_overflow_is_an_error(tiny_encoder: Path, tmp_path: Path) -> None:
         model.encoder.layer[0].output.LayerNorm.weight.data.fill_(float("nan"))
         return model
 
+    folder = changed(tiny_encoder, tmp_path, broken)
     with pytest.raises(MTMetricsError, match="layer 3 overflows in float32; use dtype='float32'"):
-        TokenEncoder(changed(tiny_encoder, tmp_path, broken)).encode(["the dog"])
+        TokenEncoder(folder).encode(["the dog"])
+    with pytest.raises(MTMetricsError, match=r"layer 1 \+ 2 overflows"):
+        TokenEncoder(folder, mix=np.array([[1.0, 1.0, 0.0]])).encode(["the dog"])
 
 
 def test_missing_and_damaged_models(tiny_encoder: Path, tmp_path: Path) -> None:
@@ -181,9 +194,36 @@ def test_a_mix_is_the_weighted_sum_of_the_layers(tiny_encoder: Path) -> None:
         TokenEncoder(tiny_encoder, mix=np.ones((1, 2)))
     with pytest.raises(InputError, match="and layer 2"):
         TokenEncoder(tiny_encoder, mix=np.eye(3), layer=2)
+    with pytest.raises(InputError, match="each row needs a weight that is not 0"):
+        TokenEncoder(tiny_encoder, mix=np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]))
 
 
 def test_max_pieces_does_not_count_special_tokens(tiny_encoder: Path) -> None:
     tokens = TokenEncoder(tiny_encoder, max_pieces=3).encode(["the house is small", "the house is"])
     assert tokens.lengths.tolist() == [5, 5]
     assert tokens.truncated.tolist() == [True, False]
+
+
+def test_a_text_without_tokens_has_the_mean_zero(tiny_encoder: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "no-special-tokens"
+    shutil.copytree(tiny_encoder, folder)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer.backend_tokenizer.post_processor = processors.Sequence([])
+    tokenizer.save_pretrained(folder)
+    packed = TokenEncoder(folder).means().encode(["the dog", ""])
+    assert packed.vectors[0].any()
+    assert packed.vectors[1].tolist() == [0.0] * 16
+
+
+def test_neither_model_nor_tokenizer_has_a_limit(tiny_encoder: Path) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(tiny_encoder, model_max_length=int(1e30))
+    limit = _max_length(tokenizer, T5Config())
+    ids = tokenizer(["the dog " * 400], truncation=True, max_length=limit)["input_ids"]
+    assert len(ids[0]) == 802
+
+
+def test_positions_before_the_first_one_are_not_counted(tiny_encoder: Path) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(tiny_encoder, model_max_length=int(1e30))
+    for config in (RobertaConfig, LongformerConfig, Data2VecTextConfig, XmodConfig):
+        assert _max_length(tokenizer, config(max_position_embeddings=66, pad_token_id=1)) == 64
+    assert _max_length(tokenizer, BertConfig(max_position_embeddings=66, pad_token_id=1)) == 66

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mtmetrics.errors import InputError
+from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.page import views
-from mtmetrics.page.app import build_page
+from mtmetrics.page.app import _Page, build_page
 from mtmetrics.page.comparing import Comparer, ComparisonResult, Progress
 from mtmetrics.page.downloads import FILES, command, write_files
 from mtmetrics.page.explaining import heatmap, mark_wrong_words
@@ -250,6 +250,33 @@ def test_files_of_one_visitor_outlast_those_of_others(tmp_path, monkeypatch):
     ] * 6
     assert len(example_files) == 5
     assert list(tmp_path.glob("mtmetrics-page-*")) == []
+
+
+def test_an_unexpected_error_leaves_the_buttons_ready(monkeypatch):
+    def fail(*_):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(Comparer, "compare", fail)
+    monkeypatch.setattr(_Page, "_texts", lambda *_: Texts("de-en", {"references": ["a"]}, {}))
+    compare = {event.name: event for event in build_page("bertr").fns.values()}["_run"]
+    form = dict.fromkeys(compare.inputs)
+    for part in form:
+        if isinstance(part, gradio.CheckboxGroup):
+            form[part] = ["bertr:mini:against=reference"]
+    updates = compare.fn(form)
+    buttons = {getattr(part, "value", ""): update for part, update in next(updates).items()}
+    assert buttons["Compare"].interactive
+    assert not buttons["Stop"].visible
+    with pytest.raises(ZeroDivisionError):
+        next(updates)
+
+
+def test_a_page_without_any_metric_is_refused(monkeypatch):
+    monkeypatch.setattr("mtmetrics.page.app.offers", tuple)
+    with pytest.raises(MTMetricsError, match=r"^no metric can run .* mtmetrics list says"):
+        build_page()
+    with pytest.raises(MTMetricsError, match=r"^bertr: none of its presets can run"):
+        build_page("bertr")
 
 
 def test_what_is_unusual_of_a_segment_is_said():

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Replica = tuple[Any, torch.device]  # a copy of the network, and its device
 
 Rows = Sequence[Sequence[int] | np.ndarray]
-_MAX_PADDED_RATIO = 1.05  # padded tokens / real tokens
+_MAX_PADDED_RATIO = 1.05  # tokens with padding / tokens without
 # Parts of the messages of the plain RuntimeErrors that torch raises when memory runs out: on MPS, on
 # the CPU (Linux and Windows), and on CUDA outside of torch's allocator.
 _OUT_OF_MEMORY = (
@@ -44,8 +44,9 @@ def length_batches(lengths: Sequence[int], batch_tokens: Callable[[], int]) -> I
 
     Args:
         lengths: number of tokens of each text.
-        batch_tokens: returns the highest number of padded tokens in a batch. A longer text is a
-            batch by itself. This is a function because the number falls when memory runs out.
+        batch_tokens: returns the highest number of tokens in a batch, padding included. A longer
+            text is a batch by itself. This is a function because the number falls when memory runs
+            out.
     """
     longest_first = sorted(range(len(lengths)), key=lambda index: -lengths[index])
     batch: list[int] = []
@@ -107,17 +108,18 @@ class BatchRunner:
 
     Several devices share one queue of batches. Each device has a thread and a copy of the network.
     A batch that does not fit into memory is halved until it fits; all later batches and calls keep
-    the smaller size.
+    the smaller size. Calls of `run` must not overlap, because they use the same copies.
 
     Args:
         name: name of the model in error messages.
         networks: one copy of the network per device, see `replicate`.
         devices: device of each copy.
-        batch_tokens: highest number of padded tokens in a batch, at first.
+        batch_tokens: highest number of tokens in a batch at first, padding included.
         pad: token id that fills up shorter rows.
 
     Attributes:
-        batch_tokens: highest number of padded tokens in a batch; falls when memory runs out.
+        batch_tokens: highest number of tokens in a batch, padding included; falls when memory runs
+            out.
         replicas: each copy with its device. A caller may put a wrapper in place of a copy.
     """
 
@@ -144,10 +146,12 @@ class BatchRunner:
             compute: function (network, ids, mask, indices) that computes a batch and stores the
                 results. `ids` are (B, T) on the network's device, `mask` is (B, T) with 1 at real
                 tokens, and `indices` are the numbers of the B rows. It is called in inference mode;
-                with several devices, calls run at the same time.
+                with several devices, calls run at the same time. If memory runs out in a call, the
+                rows come again in smaller batches; their results must then replace the earlier
+                ones.
 
         Returns:
-            The number of padded tokens that were computed.
+            The number of computed tokens, padding included.
 
         Raises:
             MTMetricsError: a row does not fit into memory even alone.
@@ -179,7 +183,8 @@ class BatchRunner:
     def _run_batch(
         self, replica: "Replica", rows: Rows, batch: list[int], compute: "Compute"
     ) -> int:
-        """Runs a batch, split into parts if it is too large. Returns the number of padded tokens."""
+        """Runs a batch, split into parts if it is too large. Returns the number of tokens with
+        padding."""
         _, device = replica
         pending_parts = [batch]
         padded_tokens = 0

@@ -1,7 +1,8 @@
 """ESIM whose second part, the composition, is made of transformer layers instead of an LSTM.
 
 `ComposedInference` turns a pair of texts into one vector, `ComposedMember` the vector into a score.
-The layers begin as copies of the upper layers of the encoder that read the texts.
+The layers begin with random weights. Before training, `mtmetrics.training.composed` replaces them by
+the weights of the upper layers of an encoder.
 """
 
 import dataclasses
@@ -15,7 +16,8 @@ _COSINE_AT_PADDING = -1e4
 # Roles of a text in a pair; a translation is compared with one of the first two, or with both.
 SIDES = ("source", "reference", "translation")
 _TRANSLATION = SIDES.index("translation")
-# Option `against` of a training -> the sides that the network can compare with afterwards.
+# Setting `against` of a `Regressor` -> the sides that the network can compare with. "both" is a single
+# side: the source followed by the reference.
 KNOWN_SIDES = {
     "source": ("source",),
     "reference": ("reference",),
@@ -27,11 +29,13 @@ KNOWN_SIDES = {
 
 @dataclasses.dataclass(frozen=True)
 class Composition:
-    """Sizes of a composition by transformer layers: those of the encoder's layers.
+    """Sizes of a composition by transformer layers. The layers have the form and the sizes of BERT's,
+    so that they can begin with the weights of a BERT encoder.
 
     Attributes:
         layer: layer of the encoder whose vectors the network reads, 1 or higher.
-        begun_from: for each layer of the composition, the layer of the encoder that it begins as.
+        begun_from: for each layer of the composition, the layer of an encoder that its weights were
+            copied from before training. `ComposedInference` uses only the number of layers.
         heads: attention heads of each layer.
         inner: width of the feed-forward parts.
     """
@@ -50,6 +54,11 @@ class ComposedInference(nn.Module):
     times a learned temperature. The result is added to the vector of the position, and so is a
     vector that tells whether the side is a source, a reference or a translation. Then both texts go
     through the layers as one sequence. The paper's own ESIM is `EnhancedInference`.
+
+    Args:
+        width: dimensions d of the vectors of the texts.
+        composition: number and sizes of the layers.
+        dropout: dropout rate of the outputs of attention and feed-forward part, in each layer.
 
     Attributes:
         pair_size: dimensions of the vector of a pair.
@@ -115,13 +124,14 @@ class ComposedInference(nn.Module):
         Args:
             compared: (B, n, d) vectors of the compared side, special tokens included.
             translation: (B, m, d) vectors of the translations, special tokens included.
-            lengths: (B,) lengths of each side.
-            roles: role of the compared side, as a position in `SIDES`: (B,) for whole texts, or
-                (B, n) for each position.
+            lengths: (B,) lengths of the compared side, and (B,) of the translations.
+            roles: roles of the compared side, as positions in `SIDES`: (B,), one per text; or (B, n),
+                one per position, for a source followed by a reference.
 
         Returns:
             (B, `pair_size`), ``[avg_r; avg_t; avg_r - avg_t; avg_r * avg_t; first_t; max_t]``, with r
-            for the compared side and t for the translation.
+            for the compared side and t for the translation: means over the positions, the vector of
+            the first position, and the maxima over the positions.
         """
         mask_r, mask_t = text_masks((compared, translation), lengths)
         roles_r = roles.reshape(len(roles), -1)
@@ -155,7 +165,14 @@ class ComposedInference(nn.Module):
 
 class ComposedMember(nn.Module):
     """One network with a composition by transformer layers: the vector of a pair, and two linear
-    layers from it to a score."""
+    layers from it to a score.
+
+    Args:
+        width: see `ComposedInference`.
+        composition: see `ComposedInference`.
+        hidden: width of the layer between the vector and the score.
+        dropout: dropout rate in `ComposedInference`, and before both linear layers.
+    """
 
     def __init__(self, width: int, composition: Composition, hidden: int, dropout: float) -> None:
         super().__init__()
@@ -179,7 +196,7 @@ class ComposedMember(nn.Module):
         self, compared: torch.Tensor, translation: torch.Tensor, lengths: Lengths
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Returns (B, n, m) attention weights of the compared side, and (B, m, n) of the
-        translation."""
+        translation. Rows at padding have no meaning; columns at padding are 0."""
         mask_r, mask_t = text_masks((compared, translation), lengths)
         pairs = self.pairs
         return (

@@ -76,7 +76,8 @@ class VectorSpec(NamedTuple):
 
     @classmethod
     def from_mix(cls, weights: Sequence[float]) -> "VectorSpec":
-        """Returns the spec for a weighted sum of the layers 1, 2, and so on."""
+        """Returns the spec for a weighted sum of the layers 1, 2, and so on. Layers of weight 0 are
+        left out; at least one weight must not be 0."""
         return cls(
             tuple((layer, float(weight)) for layer, weight in enumerate(weights, 1) if weight)
         )
@@ -114,7 +115,8 @@ class Reader(Protocol):
 
 
 # A function (index, spec, vectors) that receives the vectors of the text at an index. It raises an error
-# if they are not finite.
+# if they are not finite. It copies the vectors, because they are part of an array of the whole batch.
+# With several devices, calls run at the same time; after memory ran out, a text may come again.
 VectorCallback = Callable[[int, VectorSpec, np.ndarray], None]
 
 
@@ -122,7 +124,8 @@ class PartialEncoder:
     """Runs a `transformers` encoder up to the highest layer that is needed.
 
     Layers are numbered as in the ``hidden_states`` of `transformers`. If the model normalises the
-    output of its last block, the last layer is normalised too.
+    output of its last block, the last layer is normalised too. Passes must not overlap: the states of
+    the present pass are kept here.
     """
 
     def __init__(self, network: Network) -> None:
@@ -190,14 +193,19 @@ def _find_blocks(network: Network, depth: int) -> "torch.nn.ModuleList | None":
 class EncoderNetwork(LoadedModel):
     """A loaded encoder, its tokenizers, and a cache of encoded texts.
 
+    Readers may be registered in any thread, but only one thread at a time may encode.
+
     Args:
         model: folder, name of a bundled artifact, or Hub repository.
         revision: Hub revision.
-        cache_bytes: size of the cache for each `VectorSpec`. With 0, a pass computes the vectors of
-            one reader only.
-        **run_options: keywords of `mtmetrics.models.running.Running`.
+        cache_bytes: bytes of the cache for each `VectorSpec` of the registered readers; one spec may
+            fill the bytes of all. With 0, a pass computes the vectors of one reader only.
+        **run_options: keywords of `mtmetrics.models.running.Running`, such as ``device``.
 
     Attributes:
+        tokenizer: the default tokenizer.
+        language_tokenizers: language -> its own tokenizer, empty for most models.
+        config: configuration of the network.
         counts: statistics, which the readers update: how many texts were ``requested``, how many of
             them had to be ``computed``, and their ``tokens``, without and with padding
             (``padded_tokens``).
@@ -222,7 +230,8 @@ class EncoderNetwork(LoadedModel):
         self._runner.replicas = [
             (PartialEncoder(replica), device) for replica, device in self._runner.replicas
         ]
-        # Keys end in the token limit at which the text was truncated, or in None for a whole text.
+        # A key holds everything that the tokens and vectors of a text depend on. It ends in the token
+        # limit at which the text was truncated, or in None for a whole text.
         self._cache: TextCache[tuple[TextKey, VectorSpec, int | None], EncodedText]
         self._cache = TextCache(0, lambda encoded: encoded.vectors.nbytes)
         self._cache_bytes = cache_bytes
@@ -238,7 +247,8 @@ class EncoderNetwork(LoadedModel):
         return word_table(self.tokenizer)
 
     def register(self, reader: Reader) -> None:
-        """Adds a reader: all later passes also compute its vectors, as long as the reader exists."""
+        """Adds a reader: all later passes also compute its vectors, as long as the reader exists. Fits
+        the size of the cache to the readers that exist now."""
         with self._readers_lock:
             self._readers.add(reader)
             specs = {spec for other in self._readers for spec in other.vector_specs}
@@ -268,30 +278,29 @@ class EncoderNetwork(LoadedModel):
         deliver: VectorCallback,
     ) -> int:
         """Runs texts through the layers once. Delivers the vectors to a reader, and caches the vectors
-        for all readers.
+        for all readers. A text without tokens is skipped.
 
         Args:
             keys: keys of the texts in the cache.
             tokenised_texts: the texts without vectors, truncated at the reader's limit.
             reader: the reader that wants the vectors now.
-            deliver: receives the vectors of each text, once for each `VectorSpec` of the reader.
+            deliver: receives the vectors of each text, for each `VectorSpec` of the reader.
 
         Returns:
-            The number of padded tokens that were computed.
+            The number of computed tokens, padding included.
         """
         readers = self._readers_with(reader)
         specs = list(dict.fromkeys(spec for other in readers for spec in other.vector_specs))
         layers = sorted({layer for spec in specs for layer in spec.layers})
-        byte_budget = self._cache.limit if self._cache_bytes else 0
-        candidates = _CacheCandidates(reader, readers, byte_budget)
+        candidates = _CacheCandidates(reader, readers, self._cache.limit)
 
         def compute(
             network: PartialEncoder, ids: "torch.Tensor", mask: "torch.Tensor", indices: list[int]
         ) -> None:
             states = network(layers, input_ids=ids, attention_mask=mask)
             for spec in specs:
-                batch = spec.vectors_from(states).float().cpu().numpy()
-                for index, padded_vectors in zip(indices, batch, strict=True):
+                batch_vectors = spec.vectors_from(states).float().cpu().numpy()
+                for index, padded_vectors in zip(indices, batch_vectors, strict=True):
                     text = tokenised_texts[index]
                     vectors = padded_vectors[: len(text.token_ids)]
                     if spec.is_mean:
@@ -344,17 +353,25 @@ class _CacheCandidates:
             for spec in other.vector_specs:
                 self._limits.setdefault(spec, set()).add(other.max_length)
         self._vectors: dict[tuple[int, VectorSpec], np.ndarray] = {}
+        # With several devices, batches run at the same time.
+        self._lock = threading.Lock()
 
     def add(self, index: int, spec: VectorSpec, text: EncodedText, vectors: np.ndarray) -> None:
-        """Keeps the vectors of a text, if a reader can use them and there is room."""
+        """Keeps the vectors of a text, if a reader can use them and there is room.
+
+        A text that comes again, after memory ran out, is kept once.
+        """
         if not self._byte_budget or not self._is_useful(text, spec):
             return
-        # The mean of a text is small and always has room.
-        if not spec.is_mean:
-            if self._used_bytes + vectors.nbytes > self._byte_budget:
+        with self._lock:
+            if (index, spec) in self._vectors:
                 return
-            self._used_bytes += vectors.nbytes
-        self._vectors[index, spec] = vectors.copy()
+            # The mean of a text is small and always has room.
+            if not spec.is_mean:
+                if self._used_bytes + vectors.nbytes > self._byte_budget:
+                    return
+                self._used_bytes += vectors.nbytes
+            self._vectors[index, spec] = vectors.copy()
 
     def by_priority(self) -> Iterator[tuple[int, VectorSpec, np.ndarray]]:
         """Yields the index of a text, a spec, and the vectors; the most useful vectors come last.

@@ -46,12 +46,13 @@ class PackedTokens:
     Attributes:
         vectors: (T, d) float32, one row per token, n-gram or text.
         offsets: (S + 1,) int64; text ``s`` has the rows ``offsets[s]:offsets[s + 1]``.
-        weights: (T,) float64. Matching normalises them to sum 1 per text. They are positive; greedy
-            matching (as in BERTScore) also accepts zeros.
+        weights: (T,) float64, positive. Matching normalises them to sum 1 per text. Only greedy
+            matching (as in BERTScore) accepts zeros too.
         token_ids: (T,) int64 vocabulary ids; an n-gram has the id of its first token, a whole text
             has 0.
         word_positions: (T,) int64 position, in its text, of the word that a token belongs to; -1
-            for special tokens and whole texts.
+            for special tokens and whole texts. Special tokens are not counted. An n-gram has the
+            position of its first token.
         index: (N,) int64 position of each input's text among the distinct texts, 0 <= index < S.
         truncated: (S,) bool, true for texts that were cut at the model's limit.
     """
@@ -182,6 +183,7 @@ class PackedTokens:
         sums *= weights[:, None].astype(np.float32)
         for step in range(1, n):
             is_inside = step < ngram_sizes
+            # Past the end of an n-gram, any row will do: its weight is 0.
             rows = np.where(is_inside, first_rows + step, first_rows)
             row_weights = np.where(is_inside, self.weights[rows], 0.0)
             weighted_vectors = self.vectors[rows]
@@ -213,7 +215,8 @@ Level = Literal["word", "sentence"]
 texts."""
 
 Language = str | Sequence[str | None] | None
-"""ISO 639 code of all texts, or one per text. Only encoders with a tokenizer per language need it."""
+"""ISO 639 code of all texts, or one per text. Only encoders with tokenizers for single languages
+read it; they refuse None."""
 
 
 class Encoder(Protocol):
@@ -247,7 +250,8 @@ class Encoder(Protocol):
 
 
 class WordEncoder(Encoder, Protocol):
-    """An encoder that splits a text into tokens, and returns one vector per token.
+    """An encoder of the level ``word``. It returns one vector per token; a word is one or several
+    tokens, which `text_words` joins.
 
     Attributes:
         vocabulary_size: number V of tokens in the vocabulary of its tokenizer.
@@ -260,5 +264,9 @@ class WordEncoder(Encoder, Protocol):
 
     def text_words(self, text: str, language: str | None = None) -> "TextUnits":
         """Returns the words of a text in reading order, and for each vector of the text the position
-        of its word. A special token counts as a word."""
+        of its word.
+
+        A special token counts as a word here, so these are not the positions of
+        `PackedTokens.word_positions`.
+        """
         ...

@@ -29,7 +29,9 @@ Model = TypeVar("Model")
 class ModelPool:
     """Loads each model once and shares it between scorers. Regressors are small and not shared.
 
-    It is not safe to use one pool in several threads.
+    An encoder is loaded once for all layers. A language model or a translator is loaded once for each
+    set of options. Loaded models stay in memory as long as the pool exists. It is not safe to use one
+    pool in several threads.
 
     Args:
         **run_options: keywords of `mtmetrics.models.running.Running`. `batch_tokens` is for encoders
@@ -54,21 +56,21 @@ class ModelPool:
         }
         self._loaded: dict[tuple[object, ...], Any] = {}
         # Weak, because passes of a network compute the vectors of all its encoders: an encoder that
-        # no scorer has any more should not exist.
+        # no scorer has any more should not exist. `_loaded` keeps the network itself.
         self._encoders: weakref.WeakValueDictionary[tuple[object, ...], TokenEncoder] = (
             weakref.WeakValueDictionary()
         )
 
     @functools.cached_property
     def number_format(self) -> NumberFormat:
-        """Number format of encoders and language models, and the reason for it. It is chosen when
-        the first model is loaded."""
+        """Number format of all models except translators, and the reason for it. It is chosen when
+        it is first read, with a warning if the format is slow on the device."""
         warn_of_slow_dtype(self._requested_dtype, self.device)
         return number_format(self._requested_dtype, self.device)
 
     @property
     def dtype(self) -> str:
-        """Name of the number format."""
+        """Name of the `number_format`."""
         return self.number_format.name
 
     def about(self) -> dict[str, dict[str, str]]:
@@ -93,7 +95,15 @@ class ModelPool:
         mix: np.ndarray | None = None,
         max_pieces: int | None = None,
     ) -> TokenEncoder:
-        """Returns an encoder. `revision` is a Hub revision; see `TokenEncoder` for the others."""
+        """Returns an encoder with one vector per token.
+
+        Args:
+            model: folder, name of a bundled artifact, or Hub repository.
+            layer: layer of the vectors; None for the last.
+            revision: Hub revision.
+            mix: weights of sums of layers, see `TokenEncoder`.
+            max_pieces: highest number of word pieces of a text, special tokens not counted.
+        """
         mix_key = None if mix is None else (mix.shape, mix.tobytes())
         key = (model, layer, revision, max_pieces, mix_key)
         encoder = self._encoders.get(key)
@@ -196,16 +206,27 @@ class ModelPool:
                 ) from error
 
     def comet(self, model: str, *, revision: str | None = None) -> "Comet":
-        """Returns a converted COMET checkpoint."""
-        folder = comet_folder(model, revision=revision, local_files_only=self.local_files_only)
-        from mtmetrics.models.comet_network import Comet
+        """Returns a COMET model.
 
-        return self._load_once(
-            ("comet", model, revision), lambda: Comet(folder, **self._encoder_options)
-        )
+        Args:
+            model: checkpoint that ``mtmetrics artifacts convert`` has converted: its folder, or a
+                Hub repository.
+            revision: Hub revision.
+        """
+
+        def load() -> "Comet":
+            folder = comet_folder(model, revision=revision, local_files_only=self.local_files_only)
+            from mtmetrics.models.comet_network import Comet
+
+            return Comet(folder, **self._encoder_options)
+
+        return self._load_once(("comet", model, revision), load)
 
     def _load_once(self, key: tuple[object, ...], load: Callable[[], Model]) -> Model:
-        """Returns the model stored under a key. On the first use, `load` loads it."""
+        """Returns the model stored under a key. On the first use, `load` loads it.
+
+        The key holds every option that `load` passes to the model, except those of the pool.
+        """
         if key not in self._loaded:
             self._loaded[key] = load()
         model: Model = self._loaded[key]

@@ -20,14 +20,32 @@ from mtmetrics.models.encoder_network import EncodedText, EncoderNetwork, TextKe
 from mtmetrics.models.packed import Language, Level, PackedTokens, distinct
 from mtmetrics.models.text_units import TextUnits, text_words
 
+# Models whose first position is the one after the padding id, as in RoBERTa. The other positions are
+# never used.
+_OFFSET_MODEL_TYPES = {
+    "roberta",
+    "xlm-roberta",
+    "camembert",
+    "mpnet",
+    "xlm-roberta-xl",
+    "roberta-prelayernorm",
+    "data2vec-text",
+    "longformer",
+    "xmod",
+}
+# Limit of a text in tokens where neither the model nor the tokenizer has one.
+_MOST_TOKENS = 2**31 - 1
+
 
 class TokenEncoder:
     """Turns texts into token vectors. Equal texts are encoded once.
 
     Texts of similar length run together, and only through the layers that are needed. Texts longer
     than the model's limit are truncated, but keep their special tokens. A model's folder may hold
-    tokenizers for single languages, such as ``languages/en/tokenizer.json``; texts in other
-    languages are tokenised with the default tokenizer.
+    tokenizers for single languages, such as ``languages/en/tokenizer.json``. Then the language of
+    each text must be named; texts in languages without a tokenizer get the default one.
+
+    `mtmetrics.models.packed.WordEncoder` describes the attributes that all encoders have.
 
     Args:
         model: folder, name of a bundled artifact, or Hub repository of any `transformers` encoder;
@@ -45,12 +63,14 @@ class TokenEncoder:
             and its share of the batches.
 
     Attributes:
+        tokenizer: the default tokenizer.
         layer: the layer; the last one with a `mix`.
+        mix: (C, layers) float64 weights, or None.
         level: ``"word"``; ``"sentence"`` for an encoder that `means` made.
         vector_specs: the kinds of vectors that it wants from the network, one per layer or sum.
         max_length: highest number of tokens of a text, special tokens included.
         counts: ``requested`` and ``computed`` texts, ``tokens`` and ``padded_tokens``, over all
-            encoders that share the network.
+            encoders that share the network. Repeated texts count as requested, but are computed once.
 
     Raises:
         InputError: an unknown layer, device or dtype, a mix with the wrong number of layers, or a
@@ -114,6 +134,8 @@ class TokenEncoder:
                 f"{mix.shape} and layer {layer}",
                 option="mix",
             )
+        if not mix.any(axis=1).all():
+            raise InputError("mix: each row needs a weight that is not 0", option="mix")
 
     def at(
         self,
@@ -124,8 +146,9 @@ class TokenEncoder:
     ) -> "TokenEncoder":
         """Returns an encoder that reads another layer or mix of the same loaded model.
 
-        `max_pieces` is not taken over from this encoder. While both are in use, one pass of a text
-        computes the vectors of both; the cache keeps them until the other encoder wants them.
+        It returns token vectors, also if this encoder comes from `means`, and does not take over
+        `max_pieces`. While both are in use, one pass of a text computes the vectors of both; the cache
+        keeps them until the other encoder wants them.
         """
         return TokenEncoder(self._network, layer=layer, mix=mix, max_pieces=max_pieces)
 
@@ -149,6 +172,9 @@ class TokenEncoder:
 
     def tokenizer_for(self, language: str | None) -> Tokenizer:
         """Returns the tokenizer for texts in a language.
+
+        It is the default tokenizer for a language that has no tokenizer. A missing language may be
+        one that has a tokenizer, so it is an error.
 
         Raises:
             InputError: the tokenizer depends on the language, but `language` is None.
@@ -242,7 +268,8 @@ class TokenEncoder:
         """Packs texts, a row per token or per text, with vectors that are not filled in yet."""
         truncated = np.array([text.is_truncated for text in texts], dtype=bool)
         if self.level == "sentence":
-            vectors = np.empty((len(texts), self.dim), dtype=np.float32)
+            # Zeros, because nothing fills the row of a text without tokens.
+            vectors = np.zeros((len(texts), self.dim), dtype=np.float32)
             return PackedTokens.from_text_vectors(vectors, index, truncated)
         ids = [text.token_ids for text in texts]
         word_positions = [text.word_positions for text in texts]
@@ -286,8 +313,9 @@ class TokenEncoder:
 
         def write(index: int, spec: VectorSpec, vectors: np.ndarray) -> None:
             if not np.isfinite(vectors).all():
+                layers = " + ".join(map(str, spec.layers))
                 raise MTMetricsError(
-                    f"encoder {self.name}: layer {self.layer} overflows in {self.dtype}; use "
+                    f"encoder {self.name}: layer {layers} overflows in {self.dtype}; use "
                     "dtype='float32'",
                     option="encoder",
                     mentions=["dtype='float32'"],
@@ -301,9 +329,11 @@ class TokenEncoder:
 
 def _max_length(tokenizer: Tokenizer, config: NetworkConfig) -> int:
     """Returns the number of tokens that a model can read at once."""
+    # `transformers` says 1e30 for "no limit", which its tokenizers cannot take as a number of tokens.
+    tokenizer_limit = min(tokenizer.model_max_length, _MOST_TOKENS)
     positions = getattr(config, "max_position_embeddings", None)
     if positions is None:
-        return int(tokenizer.model_max_length)
-    if config.model_type in {"roberta", "xlm-roberta", "camembert", "mpnet", "xlm-roberta-xl"}:
-        positions -= config.pad_token_id + 1  # their first position is after the padding id
-    return int(min(positions, tokenizer.model_max_length))
+        return int(tokenizer_limit)
+    if config.model_type in _OFFSET_MODEL_TYPES:
+        positions -= config.pad_token_id + 1
+    return int(min(positions, tokenizer_limit))

@@ -6,7 +6,8 @@ result. `_Page._connect` then says which handler an event of a component calls.
 The page offers metrics with their presets (ready-made settings and models), grouped by the side
 that they compare translations with: source, reference or both. Each offer is a
 `mtmetrics.page.offers.MetricChoice`. Its key is its name on the command line, such as
-``sentsim:mini``. A signature sums up the settings of a metric in one line.
+``sentsim:mini``. A signature sums up the settings of a metric in one line. A `Column` is a column of
+texts, such as the sources; ``gradio.Column`` is a container of components.
 
 The value of a gradio component lives in the browser of a visitor. A component ``gradio.State`` is
 not shown: it keeps a value for one visitor on the machine that serves the page.
@@ -125,7 +126,8 @@ class _Page:
     the handler: component -> value. In this class `form` is such a dictionary. A handler that
     changes several components returns a dictionary too.
 
-    A new box for texts is made with `_add_text_box`, and read where its value is used:
+    A new input for texts (a box, file or menu) is made with `_add_text_input`, and read where its value
+    is used:
 
     - a language in `_lang_pair`;
     - a text of all systems in `_text_columns`, the texts of a system in `_systems`;
@@ -148,15 +150,16 @@ class _Page:
             *offers_from_names(extra_metrics),
             *(offer for offer in offers() if metric is None or offer.spec.metric == metric),
         ]
+        if not self.offers:
+            subject = "no metric" if metric is None else f"{metric}: none of its presets"
+            listing = "mtmetrics list" if metric is None else f"mtmetrics list {metric}"
+            raise MTMetricsError(
+                f"{subject} can run on this machine; {listing} says what they lack"
+            )
         self.title, self.introduction = _TITLE, _INTRODUCTION
         self.has_one_metric = metric is not None
         if metric is not None:
             description = description_of(metric)
-            if not self.offers:
-                advice = f"mtmetrics list {metric} says what they lack"
-                raise MTMetricsError(
-                    f"{metric}: none of its presets can run on this machine; {advice}"
-                )
             self.title = description["title"]
             scale = f"Higher is better; a segment's score is {description['range']}."
             self.introduction = f"{description['about']} {scale}"
@@ -165,11 +168,11 @@ class _Page:
         # compares with it, otherwise the references, otherwise both.
         self.default_columns = next(side for side in Side if side in sides).columns
         self.comparer = Comparer()
-        # The boxes for texts and languages, see `_add_text_box`.
-        self.text_boxes: list[Component] = []
+        # The boxes, files and menus for texts and languages, see `_add_text_input`.
+        self.text_inputs: list[Component] = []
 
     def build(self) -> "gradio.Blocks":
-        """Makes all components, and connects their events."""
+        """Makes all components, connects their events, and publishes the endpoints of the API."""
         gr = self.gr
         title = self.title if self.has_one_metric else "mtmetrics: compare"
         with gr.Blocks(
@@ -185,12 +188,12 @@ class _Page:
             endpoints.publish(**_ONE_AT_A_TIME, api_visibility="public")
         return app
 
-    def _add_text_box(self, component: "Component") -> Any:
-        """Adds a box for texts or languages to the form, and returns it.
+    def _add_text_input(self, component: "Component") -> Any:
+        """Adds a box, file or menu for texts or languages to the form, and returns it.
 
         When its value changes, the summary of the texts and the metrics are updated.
         """
-        self.text_boxes.append(component)
+        self.text_inputs.append(component)
         return component
 
     def _languages(self) -> list[tuple[str, str]]:
@@ -206,30 +209,30 @@ class _Page:
         gr.HTML("<h2><span>1</span>Texts</h2>", elem_classes="mt-step")
         with gr.Row():
             menu_style: Keywords = {"allow_custom_value": True, "min_width": 150}
-            self.source_language = self._add_text_box(
+            self.source_language = self._add_text_input(
                 gr.Dropdown(languages, label="From", value=_SOURCE_LANGUAGE, **menu_style)
             )
-            self.target_language = self._add_text_box(
+            self.target_language = self._add_text_input(
                 gr.Dropdown(languages, label="Into", value=_TARGET_LANGUAGE, **menu_style)
             )
         with gr.Tab("Upload"), gr.Row():
             file_style: Keywords = {"height": 120, "min_width": 240}
-            self.source_file = self._add_text_box(
+            self.source_file = self._add_text_input(
                 gr.File(label="Source, a segment per line", **file_style)
             )
-            self.system_files = self._add_text_box(
+            self.system_files = self._add_text_input(
                 gr.File(label="Systems, a file for each", file_count="multiple", **file_style)
             )
-            self.reference_file = self._add_text_box(
+            self.reference_file = self._add_text_input(
                 gr.File(label="References, if there are any", **file_style)
             )
         with gr.Tab("Paste"):
             with gr.Row():
                 text_style: Keywords = {"lines": 5, "max_lines": 12, "min_width": 280}
-                self.source_text = self._add_text_box(
+                self.source_text = self._add_text_input(
                     gr.Textbox(label="Source, a segment per line", **text_style)
                 )
-                self.reference_text = self._add_text_box(
+                self.reference_text = self._add_text_input(
                     gr.Textbox(label="References, if there are any", **text_style)
                 )
             with gr.Row():
@@ -249,7 +252,7 @@ class _Page:
         with gr.Column(min_width=280, visible=number <= _FIRST_SYSTEM_BOXES) as container:
             name = gr.Textbox(f"system-{number}", label=f"Name of system {number}")
             text = gr.Textbox(label=f"Translations of system {number}", lines=5, max_lines=12)
-        return _SystemBox(container, self._add_text_box(name), self._add_text_box(text))
+        return _SystemBox(container, self._add_text_input(name), self._add_text_input(text))
 
     def _build_metrics(self) -> None:
         """Makes the boxes to tick metrics, and the buttons below them."""
@@ -329,10 +332,10 @@ class _Page:
         """
         gr = self.gr
         change_events = []
-        for component in self.text_boxes:
+        for component in self.text_inputs:
             # A text is read when the visitor leaves its box, not at every keystroke.
-            is_text = isinstance(component, gr.Textbox)
-            change_events.append(component.blur if is_text else component.change)
+            is_typed = isinstance(component, gr.Textbox)
+            change_events.append(component.blur if is_typed else component.change)
         group_containers = [group.container for group in self.metric_groups.values()]
         form_outputs = [self.text_summary, *group_containers, *self._checkboxes()]
         gr.on(
@@ -410,7 +413,7 @@ class _Page:
 
     def _form_components(self) -> "set[Component]":
         """Returns the components of the form, as inputs of an event."""
-        return {*self.text_boxes, *self._checkboxes()}
+        return {*self.text_inputs, *self._checkboxes()}
 
     def _checkboxes(self) -> "list[Component]":
         """Returns the boxes of all metrics."""
@@ -566,6 +569,10 @@ class _Page:
                     }
         except MTMetricsError as error:
             yield {self.status: views.error_problem(error), **no_result_updates}
+        except Exception:
+            # Gradio shows the error. The buttons must not stay as if a comparison ran.
+            yield {self.status: "", **no_result_updates}
+            raise
 
     def _stop(self, stop_signal: list[bool]) -> "gradio.Button":
         """Tells the running comparison to end; see `_run`.
@@ -602,18 +609,22 @@ class _Page:
         return values
 
     def _show_example(self) -> Iterator[Values]:
-        """Fills in the form with the bundled example, as uploaded files."""
+        """Fills in the form with the bundled example, as uploaded files.
+
+        Pasted texts stay, because they are the work of the visitor. If there are any, the summary asks
+        to remove one of the two.
+        """
         texts = example()
         source, target = split_pair(texts.lang_pair)
         with _folder_for_download() as folder:
             systems = []
             for name, lines in texts.systems.items():
-                systems.append(_write_lines(folder / f"{name}.en", lines))
+                systems.append(_write_lines(folder / f"{name}.{target}", lines))
             yield {
                 self.source_language: source,
                 self.target_language: target,
-                self.source_file: _write_lines(folder / "source.de", texts.sources),
-                self.reference_file: _write_lines(folder / "reference.en", texts.references),
+                self.source_file: _write_lines(folder / f"source.{source}", texts.sources),
+                self.reference_file: _write_lines(folder / f"reference.{target}", texts.references),
                 self.system_files: systems,
             }
 
@@ -679,7 +690,7 @@ def build_page(metric: str | None = None, extra_metrics: Sequence[str] = ()) -> 
     Raises:
         InputError: `metric` or one of `extra_metrics` is unknown.
         MissingExtraError: gradio or matplotlib is not installed.
-        MTMetricsError: none of the metric's presets can run on this machine.
+        MTMetricsError: none of the metrics can run on this machine.
     """
     if metric is not None:
         metric_path(metric)  # refuses an unknown metric
