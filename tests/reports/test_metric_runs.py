@@ -10,6 +10,7 @@ from mtmetrics.models.pool import ModelPool
 from mtmetrics.reports.metric_runs import Entry, run_metrics, score_together
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.results import PartScores
+from mtmetrics.scorers.side import Side
 from mtmetrics.scorers.spec import MetricSpec
 
 SOURCES = ["Das Haus ist klein.", "Der Hund schläft.", "Ich sehe die Katze.", "Der Hund schläft."]
@@ -79,6 +80,7 @@ class Recorder(Scorer):
     """Notes who scored how many segments, in order."""
 
     signature = "recorder|v:0"
+    side = Side.SOURCE
 
     def __init__(self, name: str, calls: list[tuple[str, int]], whole: bool = False) -> None:
         self.name, self.calls, self.whole = name, calls, whole
