@@ -123,7 +123,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Mines, writes the pairs, and prints what was read, left out and kept."""
     _check_arguments(args)
-    engine = _engine(args)
+    engine: Engine | None = None
+    if args.engine is not None:
+        from mtmetrics.cli.ray import parse_engine
+
+        engine = parse_engine(args)
     if args.layer is None and args.level == "word" and args.encoder == _DEFAULT_ENCODER:
         args.layer = _WORD_LAYER
     # Models are loaded first, so that a wrong name fails before the slow preparation of the texts.
@@ -250,15 +254,6 @@ def _mining_options(args: argparse.Namespace, encoder: "Encoder") -> "MiningOpti
             local_files_only=bool(args.local_files_only),
         )
     return mining_options
-
-
-def _engine(args: argparse.Namespace) -> "Engine | None":
-    """Returns the cluster that --engine names."""
-    if args.engine is None:
-        return None
-    from mtmetrics.cli.ray import parse_engine
-
-    return parse_engine(args)
 
 
 def _mine_here(
