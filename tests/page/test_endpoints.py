@@ -34,7 +34,10 @@ def page(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def client(page):
-    return gradio_client.Client(page.local_url, verbose=False)
+    client = gradio_client.Client(page.local_url, verbose=False)
+    yield client
+    # A client that is not closed goes on calling the page from a thread of its own.
+    client.close()
 
 
 def test_the_page_has_three_endpoints_and_no_more(client):
@@ -181,9 +184,10 @@ def test_the_page_of_one_metric_has_the_same_endpoints():
 def run_calls(page, calls):
     """Runs the calls of the card on this page; returns what they print."""
     assert PAGE in calls
-    printed = io.StringIO()
+    printed, names = io.StringIO(), {}
     with contextlib.redirect_stdout(printed):
-        exec(calls.replace(PAGE, page.local_url), {})
+        exec(calls.replace(PAGE, page.local_url), names)
+    names["client"].close()
     return printed.getvalue()
 
 
